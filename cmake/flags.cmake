@@ -1,0 +1,31 @@
+# Flags of our own files. Third-party headers come in as SYSTEM, so warnings are errors only in what we wrote.
+find_package(Threads REQUIRED)
+
+add_library(sb_flags INTERFACE)
+target_compile_options(sb_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+target_include_directories(sb_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(sb_flags INTERFACE Threads::Threads)
+target_compile_definitions(sb_flags INTERFACE FMT_HEADER_ONLY SELECTIVBENCH_VERSION="${PROJECT_VERSION}")
+if(SELECTIVBENCH_HEADERS)
+  target_include_directories(sb_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS})
+endif()
+if(SELECTIVBENCH_NATIVE)
+  target_compile_options(sb_flags INTERFACE -march=native)
+endif()
+if(SELECTIVBENCH_SANITIZE)
+  target_compile_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE} -fno-omit-frame-pointer -g -O1
+                                            -fno-sanitize-recover=all)
+  target_link_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE})
+endif()
+if(SELECTIVBENCH_FUZZ)
+  target_compile_options(sb_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# The random streams are specified operation by operation: no contraction into FMA, ever.
+add_library(sb_exact_flags INTERFACE)
+target_compile_options(sb_exact_flags INTERFACE -ffp-contract=off)
+target_link_libraries(sb_exact_flags INTERFACE sb_flags)
+if(SELECTIVBENCH_COVERAGE)
+  target_compile_options(sb_exact_flags INTERFACE --coverage -O0)
+  target_link_options(sb_exact_flags INTERFACE --coverage)
+endif()

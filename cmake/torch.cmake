@@ -1,0 +1,35 @@
+# libtorch: the system's package, or a PyTorch install named by SELECTIVBENCH_TORCH_ROOT (its folder with include/ and lib/).
+# TorchConfig.cmake is not used: it insists on a CUDA toolkit and on packages that a build from staged headers has not got.
+set(SELECTIVBENCH_TORCH_ROOT "" CACHE PATH "Folder of a PyTorch install (empty: the system's libtorch)")
+find_path(SB_TORCH_INCLUDE ATen/ATen.h HINTS ${SELECTIVBENCH_TORCH_ROOT}/include REQUIRED)
+foreach(lib torch torch_cpu c10)
+  find_library(SB_LIB_${lib} ${lib} HINTS ${SELECTIVBENCH_TORCH_ROOT}/lib REQUIRED)
+  list(APPEND SB_TORCH_LIBS ${SB_LIB_${lib}})
+endforeach()
+foreach(lib torch_cuda c10_cuda)
+  find_library(SB_LIB_${lib} ${lib} HINTS ${SELECTIVBENCH_TORCH_ROOT}/lib)
+  if(SB_LIB_${lib})
+    list(APPEND SB_TORCH_CUDA_LIBS ${SB_LIB_${lib}})
+  endif()
+endforeach()
+find_package(OpenMP REQUIRED)
+
+add_library(sb_torch_flags INTERFACE)
+target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
+                                                           ${SB_TORCH_INCLUDE}/torch/csrc/api/include)
+target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX ${SB_TORCH_LIBS})
+if(SB_TORCH_CUDA_LIBS)
+  # Nothing here calls into these by symbol; they register the CUDA backend when loaded.
+  target_link_options(sb_torch_flags INTERFACE -Wl,--no-as-needed)
+  target_link_libraries(sb_torch_flags INTERFACE ${SB_TORCH_CUDA_LIBS})
+endif()
+
+# One precompiled header serves every room that sees torch.
+add_library(sb_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+target_link_libraries(sb_torch_pch PUBLIC sb_torch_flags)
+target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h)
+
+function(sb_torch_room target)
+  target_link_libraries(${target} PUBLIC sb_torch_flags)
+  target_precompile_headers(${target} REUSE_FROM sb_torch_pch)
+endfunction()

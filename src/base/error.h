@@ -1,0 +1,30 @@
+// Every failure the library reports is one of these; only the command line turns them into text and exit codes.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace sb {
+
+enum class Exit : int { done = 0, check_failed = 1, bad_input = 2, cannot_write = 74, stopped = 75 };
+
+class Error : public std::runtime_error {
+ public:
+  Error(Exit code, const std::string& line) : std::runtime_error(line), code_(code) {}
+  Exit code() const { return code_; }
+
+ private:
+  Exit code_;
+};
+
+// "[where] what": e.g. [task.gap] min (12) > max (10), quick.toml:14:7
+inline Error bad_input(const std::string& where, const std::string& what) {
+  return Error(Exit::bad_input, "[" + where + "] " + what);
+}
+inline Error check_failed(const std::string& where, const std::string& what) {
+  return Error(Exit::check_failed, "[" + where + "] " + what);
+}
+inline Error cannot_write(const std::string& where, const std::string& what) {
+  return Error(Exit::cannot_write, "[" + where + "] " + what);
+}
+
+}  // namespace sb

@@ -1,0 +1,52 @@
+// The elementwise and row-wise work around the recurrences, fused so that memory is read and written once.
+// All functions are differentiable in every tensor argument; CPU float/double run our kernels, other tensors ATen operations.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace sb {
+
+// y_t[c] = act(b[c] + sum_{i=0..3} w[c,i] x_{t-3+i}[c]); x [B,T,C] (may be a strided slice of a wider tensor in the last
+// dimension), weight [C,1,4], bias [C] or undefined. `tail` [B,3,C] holds the three inputs before t = 0 (undefined: zeros).
+at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool silu,
+                 const at::Tensor& tail = {});
+
+// gain * x / sqrt(mean(x^2) + eps) over the last axis.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
+// rms_norm(x) * silu(gate): the order of GLA, RetNet and the delta family.
+at::Tensor rms_norm_then_gate(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
+// rms_norm(x * silu(gate)): the order of Mamba2.
+at::Tensor gate_then_rms_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
+// gain * x / (||x|| / sqrt(n) + eps): the Transformer's own norm, eps outside the root.
+at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, double eps = 1e-8);
+// x / sqrt(sum(x^2) + 1e-6) over the last axis.
+at::Tensor l2_normalise(const at::Tensor& x);
+// y * silu(z)
+at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
+
+// Dropout keyed by the counter-based generator: keep element e of the call iff word(e) of the stream >= p * 2^32.
+struct DropoutKey {
+  uint64_t seed = 0;   // the run's
+  uint64_t index = 0;  // the update, times the number of dropout places, plus the place
+};
+// LayerNorm(dropout(z) + residual), eps 1e-5; key absent or p = 0: no dropout.
+at::Tensor residual_layer_norm(const at::Tensor& z, const at::Tensor& residual, const at::Tensor& gain,
+                               const at::Tensor& bias, double p, const std::optional<DropoutKey>& key);
+// dropout alone (Transformer's MLP, S4D with `tied_over_time`: one mask per (batch, channel)).
+at::Tensor dropout(const at::Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time = false);
+
+// Causal softmax attention; q, k, v [B,T,h,K]; scale K^-1/2; never holds [T,T]. `offset`: keys before the first query
+// (k, v then have T + offset rows).
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t offset = 0);
+// Rotary embedding by halves, x [B,T,h,K], positions offset..offset+T-1. sense +1: y1 = x1 cos + x2 sin (Transformer);
+// -1: y1 = x1 cos - x2 sin (RetNet).
+at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0);
+
+// Decoder and loss in one: logits = h W^T + b are formed in row blocks and dropped.
+// h [rows,d]; weight [C,d]; bias [C]; target [rows] int64, rows with target < 0 are padding.
+// Returns the sum of cross-entropies over real rows divided by `normaliser` (0: their number).
+at::Tensor decoder_cross_entropy(const at::Tensor& h, const at::Tensor& weight, const at::Tensor& bias,
+                                 const at::Tensor& target, double normaliser = 0);
+
+}  // namespace sb
