@@ -1,0 +1,90 @@
+// One run, resolved: everything that can change a number. Plain values; experiment/ reads them from TOML.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/sampler.h"
+#include "tasks/task.h"
+
+namespace sb {
+
+enum class Precision { fp64, fp32, tf32, amp, bf16 };
+enum class DeviceKind { cpu, cuda };
+
+struct GrammarSection {
+  GrammarConfig build;
+  std::string automaton;  // path of a JSON automaton; empty: build one
+};
+
+struct TaskSection {
+  TaskConfig task;
+  int length = 200;  // elements a sample
+  Stream stream = Stream::reference;
+};
+
+struct ModelSection {
+  std::string name = "gated_delta_net";
+  int width = 256;
+  int layers = 8;
+  double dropout = 0.2;
+  // What a mixer may have beyond that (heads, d_state, expand_k, a_min, …), checked by the models room.
+  std::map<std::string, std::string> switches;
+};
+
+struct TrainSection {
+  int64_t updates = 3125;
+  int batch = 64;
+  int accumulate = 1;  // micro-batches an update; batch % accumulate == 0
+  double lr = 1e-3;
+  int64_t warmup = 476;  // updates
+  double clip = 1;       // global L2 norm; 0: off
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double weight_decay = 0;  // decoupled
+  uint64_t seed = 1;        // initialisation and dropout
+  Precision precision = Precision::fp32;
+  DeviceKind device = DeviceKind::cpu;
+};
+
+struct EvalSection {
+  int64_t every = 78;  // updates between evaluations on valid; 0: only at the end
+  int valid_samples = 1000;
+  int test_samples = 1000;
+  int batch = 50;
+  std::vector<int> gaps;     // gap lengths of the generalisation grid (task 4), tested without retraining
+  int grid_samples = 1000;   // samples a grid point
+  int chunk = 1024;          // frames a forward pass of streamed evaluation
+  int ceiling_samples = 1000;
+};
+
+// Faults of the published code, each off by default.
+struct Quirks {
+  bool test_in_train = false;         // the test set is the first training samples
+  bool delta_bf16 = false;            // DeltaNet family: weights, gradients and Adam state kept in bfloat16
+  bool dropout_stops = false;         // no dropout after the first evaluation
+  bool padding_correct = false;       // elements that are only padding count as right
+  bool sum_accumulated = false;       // micro-batch losses summed instead of averaged
+  bool first_lr_zero = false;         // update 0 has learning rate 0
+  bool double_residual = false;       // the Transformer's input is added twice
+  bool select_on_test = false;        // periodic evaluation and selection use the test set
+};
+
+struct RunSection {
+  uint64_t seed = 1;                // default of grammar.seed and train.seed
+  int64_t checkpoint_every = 0;     // updates; 0: at evaluations only
+  std::string label;                // a word for tables; changes no number
+};
+
+struct RunConfig {
+  GrammarSection grammar;
+  TaskSection task;
+  ModelSection model;
+  TrainSection train;
+  EvalSection eval;
+  Quirks quirks;
+  RunSection run;
+};
+
+}  // namespace sb
