@@ -1,0 +1,57 @@
+// The safetensors container: 8 bytes of header length, a JSON header, then the tensors' bytes without holes.
+// A reader that trusts nothing in the file, and a writer whose bytes depend only on its arguments.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace sb {
+
+enum class Dtype { boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64 };
+std::string_view dtype_name(Dtype dtype);  // as in the header: BOOL, U8, …, BF16, F32, F64
+size_t dtype_bytes(Dtype dtype);
+
+struct StoredTensor {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;  // row-major, little-endian; owned by the file it came from
+
+  int64_t count() const { return static_cast<int64_t>(bytes.size() / dtype_bytes(dtype)); }
+  // Any stored type, widened exactly (integers beyond 2^53 excepted).
+  std::vector<double> as_doubles() const;
+};
+
+class Safetensors {
+ public:
+  // Throw Error(bad_input) with one line that names the file and what is wrong in it.
+  static Safetensors load(const std::string& path);
+  static Safetensors parse(std::string content, const std::string& name);
+  Safetensors(Safetensors&&) = default;
+  Safetensors& operator=(Safetensors&&) = default;
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of the header
+  const StoredTensor* find(std::string_view name) const;                 // null where absent
+  const StoredTensor& at(std::string_view name) const;                   // throws where absent
+  const std::string& name() const { return name_; }
+
+ private:
+  Safetensors() = default;
+  std::string name_;
+  std::vector<char> content_;  // moves without changing address: the tensors' spans stay valid
+  std::map<std::string, std::string> metadata_;
+  std::vector<StoredTensor> tensors_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+// The file as bytes: tensors in the given order, header padded with spaces to a multiple of 8.
+std::string write_safetensors(const std::vector<StoredTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace sb
