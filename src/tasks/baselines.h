@@ -1,0 +1,38 @@
+// What can be had without a network: chance, the commonest state, the last n symbols, and a table of counted
+// transitions.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tasks/ceiling.h"
+
+namespace sb {
+
+constexpr int kMaxGram = 4;
+
+struct Baselines {
+  double chance = 0;    // 1 / states
+  double majority = 0;  // the commonest state of the training samples
+  std::array<double, kMaxGram>
+      n_gram{};  // entry n-1: the commonest state after the last n symbols seen, blanks skipped
+  double table_learner = 0;
+  uint64_t train_samples = 0;
+  uint64_t test_samples = 0;
+};
+
+// Accuracies over elements of test samples 0 .. test_samples-1, learnt from labelled training samples
+// 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence on
+// results.
+Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
+                    uint64_t test_samples, int threads);
+
+// Counts starts and transitions of labelled samples, then filters as the exact filter does, with the gap law known but
+// neither grammar nor length conditioning. A transition of n visits to s has probability (count + b u) / (n + b), u the
+// state's share of all elements and b = 0.05; classes never seen after s are taken for forbidden ones.
+// The accuracy under the metric (posteriors summed over the element's frames) for each number of training samples.
+std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+                                        const std::vector<uint64_t>& train_samples, uint64_t test_samples, int threads);
+
+}  // namespace sb
