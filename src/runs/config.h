@@ -1,4 +1,4 @@
-// One run, resolved: everything that can change a number. Plain values; experiment/ reads them from TOML.
+// One run, resolved: everything that can change a number. Plain values; config_file.h reads them from TOML.
 #pragma once
 #include <cstdint>
 #include <map>
