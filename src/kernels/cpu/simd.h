@@ -1,0 +1,85 @@
+// One vector type a precision, as wide as the processor the file is compiled for.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <xsimd/xsimd.hpp>
+
+namespace sb::cpu {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+// NEON multiplies by a lane of a register for free; elsewhere a scalar is broadcast by the load.
+#if defined(__aarch64__)
+inline constexpr bool kLaneMultiply = true;
+#else
+inline constexpr bool kLaneMultiply = false;
+#endif
+
+template <class T>
+struct Simd;
+template <>
+struct Simd<float> {
+  typedef float Vec __attribute__((vector_size(kVectorBytes)));
+};
+template <>
+struct Simd<double> {
+  typedef double Vec __attribute__((vector_size(kVectorBytes)));
+};
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+// Rows and widths of scratch matrices are padded with zeros to this multiple: no kernel then needs a masked edge.
+template <class T>
+inline constexpr int64_t kPad = kLanes<T> > 8 ? kLanes<T> : 8;
+
+template <class T>
+constexpr int64_t padded(int64_t n) {
+  return (n + kPad<T> - 1) / kPad<T> * kPad<T>;
+}
+
+template <class T>
+inline typename Simd<T>::Vec load(const T* p) {
+  typename Simd<T>::Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(T* p, const typename Simd<T>::Vec& v) {
+  std::memcpy(p, &v, sizeof v);
+}
+template <class T>
+inline T sum_lanes(const typename Simd<T>::Vec& v) {
+  T s = v[0];
+  for (int i = 1; i < kLanes<T>; ++i) s += v[i];
+  return s;
+}
+
+// sum_i a[i] b[i]; n a multiple of kPad. Two chains of partial sums, always joined in the same order.
+template <class T>
+inline T dot(int64_t n, const T* a, const T* b) {
+  typename Simd<T>::Vec s0{}, s1{};
+  int64_t i = 0;
+  for (; i + 2 * kLanes<T> <= n; i += 2 * kLanes<T>) {
+    s0 += load(a + i) * load(b + i);
+    s1 += load(a + i + kLanes<T>) * load(b + i + kLanes<T>);
+  }
+  if (i < n) s0 += load(a + i) * load(b + i);
+  return sum_lanes<T>(s0 + s1);
+}
+
+// y[i] = e^{x[i]}; n a multiple of kPad.
+template <class T>
+inline void exp_row(int64_t n, const T* x, T* y) {
+  using Batch = xsimd::batch<T>;
+  static_assert(kPad<T> % Batch::size == 0);
+  for (int64_t i = 0; i < n; i += static_cast<int64_t>(Batch::size)) {
+    xsimd::exp(Batch::load_unaligned(x + i)).store_unaligned(y + i);
+  }
+}
+
+}  // namespace sb::cpu
