@@ -1,0 +1,49 @@
+// Files appear whole or not at all.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/file_system.h"
+
+namespace sb {
+
+// The whole file; bad_input if it cannot be read or is longer than `limit` bytes.
+std::string read_file(const std::string& path, size_t limit);
+
+// Writes beside the target and takes its name in commit(): reader, crash or full disk never meet half a file.
+// Where the file system allows it the file has no name before commit(), so that even SIGKILL leaves nothing behind.
+// An existing target keeps its content until then; a symbolic link keeps being one; a device or pipe is written
+// directly. Every failure throws cannot_write with the target's name, and the temporary is removed.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path, FileSystem& files = real_file_system());
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void flush();
+  void open_temporary();
+  void discard();
+  [[noreturn]] void fail(const std::string& doing);
+
+  FileSystem& files_;
+  std::string shown_;   // as the caller named it
+  std::string target_;  // symbolic links resolved
+  std::string folder_;
+  std::string temporary_;  // empty while the file has no name
+  std::string buffer_;
+  size_t bytes_ = 0;
+  int fd_ = -1;
+  bool direct_ = false;
+};
+
+void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files = real_file_system());
+
+}  // namespace sb

@@ -1,0 +1,101 @@
+#include "base/sha256.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace sb {
+namespace {
+
+constexpr std::array<uint32_t, 64> kRound = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+uint32_t big_endian(const uint8_t* p) {
+  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 |
+         p[3];
+}
+
+// One round with the roles of a..h fixed by the caller, so that nothing has to be moved between rounds.
+inline void round(uint32_t a, uint32_t b, uint32_t c, uint32_t& d, uint32_t e, uint32_t f, uint32_t g, uint32_t& h,
+                  uint32_t word) {
+  const uint32_t t = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + (g ^ (e & (f ^ g))) + word;
+  d += t;
+  h = t + (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
+}
+
+void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
+  uint32_t w[16];
+  for (int i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (int base = 0; base < 64; base += 16) {
+    if (base > 0) {
+      for (int i = 0; i < 16; ++i) {
+        const uint32_t x = w[(i + 1) & 15], y = w[(i + 14) & 15];
+        w[i] += (std::rotr(x, 7) ^ std::rotr(x, 18) ^ (x >> 3)) + w[(i + 9) & 15] +
+                (std::rotr(y, 17) ^ std::rotr(y, 19) ^ (y >> 10));
+      }
+    }
+    const uint32_t* k = kRound.data() + base;
+    for (int i = 0; i < 16; i += 8) {
+      round(a, b, c, d, e, f, g, h, w[i] + k[i]);
+      round(h, a, b, c, d, e, f, g, w[i + 1] + k[i + 1]);
+      round(g, h, a, b, c, d, e, f, w[i + 2] + k[i + 2]);
+      round(f, g, h, a, b, c, d, e, w[i + 3] + k[i + 3]);
+      round(e, f, g, h, a, b, c, d, w[i + 4] + k[i + 4]);
+      round(d, e, f, g, h, a, b, c, w[i + 5] + k[i + 5]);
+      round(c, d, e, f, g, h, a, b, w[i + 6] + k[i + 6]);
+      round(b, c, d, e, f, g, h, a, w[i + 7] + k[i + 7]);
+    }
+  }
+  const uint32_t sum[8] = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state[i] += sum[i];
+}
+
+}  // namespace
+
+void Sha256::update(const void* data, size_t size) {
+  const auto* p = static_cast<const uint8_t*>(data);
+  const size_t filled = bytes_ % 64;
+  bytes_ += size;
+  if (filled > 0) {
+    const size_t take = std::min(size, 64 - filled);
+    std::memcpy(tail_.data() + filled, p, take);
+    p += take;
+    size -= take;
+    if (filled + take < 64) return;
+    compress(state_, tail_.data());
+  }
+  for (; size >= 64; p += 64, size -= 64) compress(state_, p);
+  if (size > 0) std::memcpy(tail_.data(), p, size);
+}
+
+std::string Sha256::hex() {
+  const uint64_t bits = bytes_ * 8;
+  const uint8_t one = 0x80, zero = 0;
+  update(&one, 1);
+  while (bytes_ % 64 != 56) update(&zero, 1);
+  uint8_t length[8];
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(bits >> (56 - 8 * i));
+  update(length, 8);
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint32_t word : state_) {
+    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
+  }
+  return text;
+}
+
+std::string sha256_hex(std::string_view text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.hex();
+}
+
+}  // namespace sb

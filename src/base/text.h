@@ -1,0 +1,28 @@
+// Text for terminals: what others wrote made safe to print, and aligned tables.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sb {
+
+// Control bytes and bytes beyond ASCII as \xNN, cut at `limit` characters: safe inside a one-line message.
+std::string printable(std::string_view text, size_t limit = 60);
+
+// Columns padded to their widest cell; the first is left-aligned, the others right-aligned unless said.
+class TextTable {
+ public:
+  enum class Align { left, right };
+  explicit TextTable(std::vector<std::string> header, std::vector<Align> align = {});
+  void row(std::vector<std::string> cells);
+  std::string text() const;  // lines ending in '\n', a rule under the header; no header: no rule
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<Align> align_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+size_t display_width(std::string_view utf8);  // code points
+
+}  // namespace sb

@@ -1,0 +1,50 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include "base/suggest.h"
+
+namespace sb {
+namespace {
+
+TEST(Printable, CannotCarryControlBytesIntoATerminal) {
+  EXPECT_EQ(printable("plain"), "plain");
+  EXPECT_EQ(printable("a\x1b[31m\n\xff"), "a\\x1b[31m\\x0a\\xff");
+  EXPECT_EQ(printable(std::string(100, 'x'), 10), "xxxxxxxxxx...");
+}
+
+TEST(TextTable, AlignsColumnsByWhatIsSeen) {
+  TextTable table({"name", "value"});
+  table.row({"a", "1.5"});
+  table.row({"\u00e4\u00f6", "12.25"});
+  EXPECT_EQ(table.text(), "name  value\n----  -----\na       1.5\n\u00e4\u00f6    12.25\n");
+  TextTable bare({}, {TextTable::Align::left, TextTable::Align::left});
+  bare.row({"states", "5"});
+  bare.row({"x", "10"});
+  EXPECT_EQ(bare.text(), "states  5\nx       10\n");
+}
+
+TEST(Nearest, FindsATypoAndRefusesAGuess) {
+  const std::vector<std::string> names = {"grammar", "generate", "show", "ceiling", "bench"};
+  EXPECT_EQ(nearest("gramar", names), "grammar");
+  EXPECT_EQ(nearest("genrate", names), "generate");
+  EXPECT_EQ(nearest("zzzzzz", names), "");
+  EXPECT_EQ(nearest(std::string(5000, 'a'), names), "");
+  EXPECT_EQ(did_you_mean("shwo", names), ", did you mean show?");
+  EXPECT_EQ(did_you_mean("qqqq", names), "");
+}
+
+TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+  EXPECT_EQ(edit_distance("same", "same"), 0U);
+}
+
+TEST(JoinOr, ReadsAsASentence) {
+  EXPECT_EQ(join_or({"a"}), "a");
+  EXPECT_EQ(join_or({"a", "b"}), "a or b");
+  EXPECT_EQ(join_or({"a", "b", "c"}), "a, b or c");
+}
+
+}  // namespace
+}  // namespace sb
