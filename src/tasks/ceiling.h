@@ -15,6 +15,11 @@ struct Belief {
   double entropy = 0;      // nats
 };
 
+struct StateProbability {
+  int32_t id = 0;
+  double probability = 0;
+};
+
 // Follows one sample frame by frame. Knows the grammar, the length conditioning of strings (each is at most `length`
 // long), concatenation, the number of elements, the gap law and the law of wrong symbols. A hypothesis is (state,
 // elements of the current string so far, element index, gap frames since the element); the belief is the list of live
@@ -32,9 +37,12 @@ class ExactFilter {
   // knows where elements begin and end, can at most make of a causal model.
   Belief belief(int gap_frames) const;
   void posterior(double* over_ids) const;  // [states], by state id
+  // The states that are possible, ascending by id.
+  void posterior(std::vector<StateProbability>& out) const;
   void posterior(double* over_ids, int gap_frames) const;
   double log_likelihood() const;  // of the frames so far, nats
   size_t live() const;            // hypotheses
+  int states() const;
 
  private:
   struct Impl;

@@ -1,0 +1,257 @@
+#include "tasks/baselines.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "tasks/filter_core.h"
+
+namespace sb {
+namespace {
+
+constexpr double kBackoff = 0.05;  // b of the header
+constexpr double kTablePrune = 1e-6;
+constexpr size_t kGrain = 16;
+
+// What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
+struct Counts {
+  Counts(const Automaton& automaton, const SampleBlock& block, size_t samples) {
+    const auto states = static_cast<size_t>(automaton.states());
+    std::vector<uint32_t> pairs;
+    std::vector<uint32_t> visits(states, 0);
+    share.assign(states, 1.0);  // one extra visit each, so that no state is impossible
+    for (size_t i = 0; i < samples; ++i) {
+      const uint16_t* sample = block.sample(i);
+      auto before = static_cast<uint32_t>(automaton.end);
+      for (int e = 0; e < block.length; ++e) {
+        pairs.push_back(before << 16 | sample[e]);
+        ++visits[before];
+        share[sample[e]] += 1;
+        before = sample[e];
+      }
+    }
+    const double total = static_cast<double>(samples * static_cast<size_t>(block.length) + states);
+    for (double& s : share) s /= total;
+    leaving.assign(visits.begin(), visits.end());
+    std::sort(pairs.begin(), pairs.end(),
+              [&](uint32_t a, uint32_t b) { return order(automaton, a) < order(automaton, b); });
+    row.assign(states + 1, 0);
+    for (size_t i = 0; i < pairs.size();) {
+      size_t j = i;
+      while (j < pairs.size() && pairs[j] == pairs[i]) ++j;
+      const uint32_t dst = pairs[i] & 0xffff;
+      edges.push_back({automaton.symbol[dst], static_cast<int32_t>(dst), static_cast<double>(j - i)});
+      ++row[(pairs[i] >> 16) + 1];
+      i = j;
+    }
+    for (size_t s = 0; s < states; ++s) row[s + 1] += row[s];
+    by_class.resize(static_cast<size_t>(automaton.vocab));
+    for (size_t s = 0; s < states; ++s) by_class[automaton.symbol[s]].push_back(static_cast<int32_t>(s));
+    unseen.assign(states * static_cast<size_t>(automaton.vocab), 1);
+    unseen_count.assign(states, automaton.vocab);
+    for (size_t s = 0; s < states; ++s) {
+      if (static_cast<int32_t>(s) == automaton.end) continue;  // after '#' any symbol may be a wrong one
+      for (int edge = row[s]; edge < row[s + 1]; ++edge) {
+        char& flag = unseen[s * static_cast<size_t>(automaton.vocab) + edges[edge].symbol];
+        unseen_count[s] -= flag;
+        flag = 0;
+      }
+    }
+  }
+
+  static uint64_t order(const Automaton& automaton, uint32_t pair) {
+    const uint64_t symbol = static_cast<uint64_t>(automaton.symbol[pair & 0xffff]);
+    return static_cast<uint64_t>(pair >> 16) << 48 | symbol << 16 | (pair & 0xffff);
+  }
+
+  struct Edge {
+    int32_t symbol;
+    int32_t dst;
+    double count;
+  };
+  std::vector<Edge> edges;  // by source, then class, then destination
+  std::vector<int32_t> row;
+  std::vector<double> leaving;  // transitions seen from each state
+  std::vector<double> share;    // of all elements
+  std::vector<std::vector<int32_t>> by_class;
+  std::vector<char> unseen;  // [states][vocab]
+  std::vector<int32_t> unseen_count;
+};
+
+class TableModel {
+ public:
+  TableModel(const Automaton& automaton, const Counts& counts) : automaton_(&automaton), counts_(&counts) {}
+  int32_t end() const { return automaton_->end; }
+  int32_t id(int32_t state) const { return automaton_->id[state]; }
+  bool may_gap(int32_t state) const { return counts_->unseen_count[state] > 0; }
+  double wrong(int32_t state, int16_t symbol) const {
+    const bool possible = counts_->unseen[static_cast<size_t>(state) * automaton_->vocab + symbol] != 0;
+    return possible ? 1.0 / counts_->unseen_count[state] : 0;
+  }
+  template <class Emit>
+  void successors(int32_t state, int32_t /*used*/, int16_t symbol, const Emit& emit) const {
+    const auto end = counts_->edges.begin() + counts_->row[state + 1];
+    auto edge = std::lower_bound(counts_->edges.begin() + counts_->row[state], end, symbol,
+                                 [](const Counts::Edge& a, int16_t c) { return a.symbol < c; });
+    const double total = counts_->leaving[state] + kBackoff;
+    for (const int32_t next : counts_->by_class[symbol]) {
+      double count = 0;
+      if (edge != end && edge->symbol == symbol && edge->dst == next) count = (edge++)->count;
+      emit(next, (count + kBackoff * counts_->share[next]) / total);
+    }
+  }
+
+ private:
+  const Automaton* automaton_;
+  const Counts* counts_;
+};
+
+// Commonest state id after each context of n symbols, as sorted parallel arrays.
+class NGram {
+ public:
+  NGram(int n, int vocab) : n_(n), vocab_(static_cast<uint64_t>(vocab)) {}
+  // The last n of `history`; 0 stands for "nothing yet", class c for c + 1.
+  uint64_t context(const std::vector<int16_t>& history) const {
+    uint64_t key = 0;
+    for (size_t back = static_cast<size_t>(n_); back > 0; --back) {
+      const bool there = history.size() >= back;
+      key = key * (vocab_ + 1) + (there ? static_cast<uint64_t>(history[history.size() - back]) + 1 : 0);
+    }
+    return key;
+  }
+  void see(const std::vector<int16_t>& history, int32_t id) { seen_.emplace_back(context(history), id); }
+  void learn() {
+    std::sort(seen_.begin(), seen_.end());
+    size_t most = 0;
+    for (size_t i = 0; i < seen_.size();) {
+      size_t j = i;
+      while (j < seen_.size() && seen_[j] == seen_[i]) ++j;
+      if (best_.empty() || best_.back().first != seen_[i].first) {
+        best_.push_back(seen_[i]);
+        most = j - i;
+      } else if (j - i > most) {
+        best_.back().second = seen_[i].second;
+        most = j - i;
+      }
+      i = j;
+    }
+    seen_ = {};
+  }
+  bool predict(const std::vector<int16_t>& history, int32_t& id) const {
+    const uint64_t key = context(history);
+    const auto found = std::lower_bound(best_.begin(), best_.end(), std::pair<uint64_t, int32_t>{key, 0});
+    if (found == best_.end() || found->first != key) return false;
+    id = found->second;
+    return true;
+  }
+
+ private:
+  int n_;
+  uint64_t vocab_;
+  std::vector<std::pair<uint64_t, int32_t>> seen_, best_;
+};
+
+// visit(history, id) at each element's data frame; history holds the symbols seen so far, that frame's included.
+template <class Visit>
+void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit) {
+  history.clear();
+  for (int t = 0; t < batch.real_frames(0); ++t) {
+    if (batch.symbol[t] >= 0) history.push_back(batch.symbol[t]);
+    if (batch.gap[t] == 0) visit(history, batch.target[t]);
+  }
+}
+
+double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, int threads) {
+  const Automaton& automaton = maker.sampler().automaton();
+  std::vector<uint64_t> right(test.count(), 0);
+  parallel_for(test.count(), kGrain, threads, [&](size_t begin, size_t end) {
+    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(Split::test), test.length, kTablePrune);
+    SummedPosterior summed(automaton.states());
+    Batch batch;
+    for (size_t i = begin; i < end; ++i) {
+      maker.make(Split::test, test, i, 1, batch);
+      core.reset();
+      for (int e = 0; e < batch.elements; ++e) {
+        for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
+          if (!core.frame(batch.symbol[t])) throw check_failed("baselines", "the table learner lost the sample");
+          core.visit(-1, [&](int32_t state, double p) { summed.add(automaton.id[state], p); });
+        }
+        right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
+      }
+    }
+  });
+  uint64_t total = 0;
+  for (const uint64_t r : right) total += r;
+  return static_cast<double>(total) / static_cast<double>(test.count() * static_cast<size_t>(test.length));
+}
+
+void expect_samples(uint64_t samples, const char* what) {
+  if (samples == 0) throw bad_input("baselines", std::string(what) + ", expected at least 1, got 0");
+}
+
+}  // namespace
+
+std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+                                        const std::vector<uint64_t>& train_samples, uint64_t test_samples,
+                                        int threads) {
+  expect_samples(test_samples, "test samples");
+  const BatchMaker maker(sampler, task);
+  const uint64_t most = train_samples.empty() ? 0 : *std::max_element(train_samples.begin(), train_samples.end());
+  const SampleBlock train = sampler->block(Split::train, 0, most, threads);
+  const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
+  std::vector<double> curve;
+  for (const uint64_t samples : train_samples) {
+    curve.push_back(table_accuracy(maker, Counts(sampler->automaton(), train, samples), test, threads));
+  }
+  return curve;
+}
+
+Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
+                    uint64_t test_samples, int threads) {
+  expect_samples(train_samples, "training samples");
+  expect_samples(test_samples, "test samples");
+  const BatchMaker maker(sampler, task);
+  const Automaton& automaton = sampler->automaton();
+  const SampleBlock train = sampler->block(Split::train, 0, train_samples, threads);
+  const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
+
+  std::vector<NGram> grams;
+  for (int n = 1; n <= kMaxGram; ++n) grams.emplace_back(n, automaton.vocab);
+  std::vector<uint64_t> visits(static_cast<size_t>(automaton.states()), 0);
+  std::vector<int16_t> history;
+  Batch batch;
+  for (size_t i = 0; i < train.count(); ++i) {
+    maker.make(Split::train, train, i, 1, batch);
+    walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
+      ++visits[id];
+      for (NGram& gram : grams) gram.see(seen, id);
+    });
+  }
+  for (NGram& gram : grams) gram.learn();
+  const auto commonest = static_cast<int32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
+
+  uint64_t majority = 0;
+  std::array<uint64_t, kMaxGram> right{};
+  for (size_t i = 0; i < test.count(); ++i) {
+    maker.make(Split::test, test, i, 1, batch);
+    walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
+      majority += id == commonest ? 1 : 0;
+      int32_t guess = commonest;
+      for (size_t n = 0; n < grams.size(); ++n) {
+        grams[n].predict(seen, guess);  // unseen: the shorter one's guess stays
+        right[n] += guess == id ? 1 : 0;
+      }
+    });
+  }
+  Baselines out;
+  const double cells = static_cast<double>(test.count() * static_cast<size_t>(test.length));
+  out.chance = 1.0 / automaton.states();
+  out.majority = static_cast<double>(majority) / cells;
+  for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
+  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, threads);
+  out.train_samples = train_samples;
+  out.test_samples = test_samples;
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,18 @@
+// The rounded lognormal law in integers. The functions use IEEE +, -, *, / in a fixed order and nothing of the
+// machine's mathematical library, so the table is the same everywhere.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace sb {
+
+double portable_log(double x);         // x > 0, finite
+double portable_exp(double x);         // |x| <= 700
+double portable_normal_cdf(double x);  // any finite x
+
+// Entry k = round(2^32 P(n <= min + k)) for min + k < max, ascending.
+std::vector<uint64_t> lognormal_thresholds(const GapConfig& gap);
+
+}  // namespace sb
