@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "grammar/automaton.h"
+#include "random/pcg64.h"
 
 namespace sb {
 
-enum class Stream { reference, direct };                // rejection as published | same law, no rejection
-enum class Split { train, valid, test, reference };     // `reference`: test and training samples overlap, as published
+enum class Stream { reference, direct };             // rejection as published | same law, no rejection
+enum class Split { train, valid, test, reference };  // `reference`: test and training samples overlap, as published
 
 Stream parse_stream(const std::string& name);
 Split parse_split(const std::string& name);
@@ -23,6 +24,15 @@ struct SamplerConfig {
   Stream stream = Stream::reference;
 };
 
+// The generator of a sample, in numpy's words:
+//   stream reference: default_rng(seed * i) for train and reference, default_rng([seed, 1, i]) for valid, [seed, 2, i]
+//   for test; stream direct:    default_rng([seed, 3, i]) for train and reference, [seed, 4, i] for valid, [seed, 5, i]
+//   for test.
+// seed * i is the exact product (the reference stops at 2^32; numpy, and so we, take integers of any size).
+Pcg64 sample_stream(const SamplerConfig& config, Split split, uint64_t index);
+// Throws bad_input for seed 0 where it would make all training samples equal. Sampler calls it too.
+void check_split(const SamplerConfig& config, Split split);
+
 // State indices of `count` samples, row-major [count][length]; 16 bits hold every automaton of up to 65,536 states.
 struct SampleBlock {
   uint64_t first = 0;
@@ -32,7 +42,8 @@ struct SampleBlock {
   const uint16_t* sample(size_t i) const { return states.data() + i * static_cast<size_t>(length); }
 };
 
-// A sample is a pure function of (automaton, config, split, index): any thread count, order or resume gives the same bytes.
+// A sample is a pure function of (automaton, config, split, index): any thread count, order or resume gives the same
+// bytes.
 class Sampler {
  public:
   Sampler(std::shared_ptr<const Automaton> automaton, SamplerConfig config);

@@ -20,7 +20,14 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<uint32_t, 2> ke
 }
 
 // What a stream is for. Values are part of the data format: never renumber, only append.
-enum class Purpose : uint32_t { gap_length = 1, gap_place = 2, wrong_symbol = 3, noise = 4, dropout = 5, initialisation = 6, direct_stream = 7 };
+enum class Purpose : uint32_t {
+  gap_length = 1,
+  gap_place = 2,
+  wrong_symbol = 3,
+  noise = 4,
+  dropout = 5,
+  initialisation = 6
+};
 
 // The stream of one (seed, split, index, purpose). `block(i)` gives draws 4i..4i+3 as 32-bit words.
 // Layout: key = the two halves of seed; counter = {i, index low, index high ^ split << 24, purpose}.
@@ -40,8 +47,12 @@ class PhiloxStream {
 };
 
 // 24 random bits as a float in [0,1); exact, so that every device gives the same value.
-constexpr float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
+constexpr float unit_float(uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24F;
+}
 // 32 random bits as a double in [0,1).
-constexpr double unit_double(uint32_t word) { return static_cast<double>(word) * 0x1p-32; }
+constexpr double unit_double(uint32_t word) {
+  return static_cast<double>(word) * 0x1p-32;
+}
 
 }  // namespace sb

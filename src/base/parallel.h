@@ -1,0 +1,47 @@
+// A loop over chunks on several threads. Chunks are handed out in order; what they write must not depend on the thread.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sb {
+
+// Threads to use for `requested` (0: all cores), never more than there are chunks.
+inline int thread_count(int requested, size_t chunks) {
+  const auto cores = static_cast<size_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const size_t wanted = requested > 0 ? static_cast<size_t>(requested) : cores;
+  return static_cast<int>(std::max<size_t>(1, std::min(wanted, chunks)));
+}
+
+// Calls body(begin, end) for [0, count) in chunks of `grain`. The first exception stops the hand-out and is thrown
+// here.
+template <class Body>
+void parallel_for(size_t count, size_t grain, int threads, const Body& body) {
+  grain = std::max<size_t>(1, grain);
+  const size_t chunks = count / grain + (count % grain != 0 ? 1 : 0);
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_lock;
+  const auto work = [&] {
+    for (size_t chunk = next++; chunk < chunks; chunk = next++) {
+      try {
+        body(chunk * grain, std::min(count, (chunk + 1) * grain));
+      } catch (...) {
+        const std::lock_guard lock(failure_lock);
+        if (!failure) failure = std::current_exception();
+        next = chunks;
+      }
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int t = 1; t < thread_count(threads, chunks); ++t) others.emplace_back(work);
+  work();
+  others.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace sb
