@@ -1,17 +1,24 @@
-// Products of matrices that fit the caches (a chunk of rows times a head), without packing: operands are read where they lie.
-// Row-major, `ld` elements from row to row. C is written (add = false) or added to. The order of summation depends only on
-// the sizes. M any; N and, for gemm_nt, the depth: multiples of kLanes<T> (pad with zeros, see kPad).
+// Products of matrices that fit the caches (a chunk of rows times a head). Row-major, `ld` elements from row to row.
+// C is written (add = false) or added to. The order of summation depends only on the sizes.
+// N must be a multiple of kLanes<T> (pad with zeros, see kPad); M and the depth are free.
 //   gemm_nn  C[M,N] = A[M,D] B[D,N]      gemm_tn  C[M,N] = A[D,M]^T B[D,N]      gemm_nt  C[M,N] = A[M,D] B[N,D]^T
+// gemm_tn reads its operands where they lie; the others first turn what the inner loop would read across rows.
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/transpose.h"
 
 namespace sb::cpu {
 
-// lower: for gemm_nn and gemm_tn, the stored A is lower triangular (zeros above the diagonal are there, but skipped);
-// for gemm_nt, only the blocks of C that touch the lower triangle are computed.
-enum class Shape { full, lower };
+// Which part of a matrix counts. step = 0: all; else row i has entries in columns j < (i + 1) step, zeros beyond.
+// gemm_nn and gemm_tn: of the stored A, whose zeros are skipped; gemm_nt: of C, where blocks beyond are not computed.
+struct Shape {
+  int64_t step = 0;
+};
+inline constexpr Shape full{0};
+inline constexpr Shape lower{1};
 
 namespace tile {
 
@@ -38,140 +45,148 @@ struct Accumulator {
   }
 };
 
-// acc += A[R rows, depth] B[depth, N vectors]
-template <class T, int R, int N>
-inline void multiply_nn(Accumulator<T, R, N>& acc, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb) {
-  constexpr int L = kLanes<T>;
-  int64_t k = 0;
-  if constexpr (kLaneMultiply) {
-    for (; k + L <= depth; k += L) {
-      typename Simd<T>::Vec row[R];
-      for (int r = 0; r < R; ++r) row[r] = load(a + r * lda + k);
-      for (int l = 0; l < L; ++l) {
-        for (int n = 0; n < N; ++n) {
-          const auto bv = load(b + (k + l) * ldb + n * L);
-          for (int r = 0; r < R; ++r) acc.v[r][n] += bv * row[r][l];
-        }
-      }
-    }
-  }
-  for (; k < depth; ++k) {
-    for (int n = 0; n < N; ++n) {
-      const auto bv = load(b + k * ldb + n * L);
-      for (int r = 0; r < R; ++r) acc.v[r][n] += bv * a[r * lda + k];
-    }
-  }
-}
-
 // acc += A[depth, R columns]^T B[depth, N vectors]
 template <class T, int R, int N>
-inline void multiply_tn(Accumulator<T, R, N>& acc, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb) {
+[[gnu::always_inline]] inline void multiply(Accumulator<T, R, N>& acc, int64_t depth, const T* a, int64_t lda,
+                                            const T* b, int64_t ldb) {
   constexpr int L = kLanes<T>;
-  for (int64_t k = 0; k < depth; ++k) {
+  for (int64_t k = 0; k < depth; ++k, a += lda, b += ldb) {
+    typename Simd<T>::Vec bv[N];
+    for (int n = 0; n < N; ++n) bv[n] = load(b + n * L);
     if constexpr (kLaneMultiply && R % L == 0) {
       typename Simd<T>::Vec column[R / L];
-      for (int i = 0; i < R / L; ++i) column[i] = load(a + k * lda + i * L);
-      for (int n = 0; n < N; ++n) {
-        const auto bv = load(b + k * ldb + n * L);
-        for (int r = 0; r < R; ++r) acc.v[r][n] += bv * column[r / L][r % L];
-      }
+      for (int i = 0; i < R / L; ++i) column[i] = load(a + i * L);
+      unrolled<L>([&](auto l) {
+        for (int i = 0; i < R / L; ++i) {
+          for (int n = 0; n < N; ++n) acc.v[i * L + l][n] = multiply_lane<l>(acc.v[i * L + l][n], bv[n], column[i]);
+        }
+      });
     } else {
-      for (int n = 0; n < N; ++n) {
-        const auto bv = load(b + k * ldb + n * L);
-        for (int r = 0; r < R; ++r) acc.v[r][n] += bv * a[k * lda + r];
+      for (int r = 0; r < R; ++r) {
+        for (int n = 0; n < N; ++n) acc.v[r][n] += bv[n] * a[r];
       }
     }
   }
 }
 
-enum class Side { nn, tn };
-
-template <class T, Side S, int R, int N>
-inline void block(int64_t begin, int64_t end, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
-                  bool add) {
-  Accumulator<T, R, N> acc;
-  acc.start(c, ldc, add);
-  if constexpr (S == Side::nn) {
-    multiply_nn(acc, end - begin, a + begin, lda, b + begin * ldb, ldb);
-  } else {
-    multiply_tn(acc, end - begin, a + begin * lda, lda, b + begin * ldb, ldb);
-  }
-  acc.finish(c, ldc);
-}
-
-// R rows of C, all columns
-template <class T, Side S, int R, int N = kVectors>
-inline void rows(int64_t width, int64_t begin, int64_t end, const T* a, int64_t lda, const T* b, int64_t ldb, T* c,
-                 int64_t ldc, bool add) {
+// R rows of C: A[depth, R columns]^T B[depth, width]
+template <class T, int R, int N = kVectors>
+inline void rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
+                 bool add) {
   constexpr int64_t step = N * kLanes<T>;
   int64_t j = 0;
-  for (; j + step <= width; j += step) block<T, S, R, N>(begin, end, a, lda, b + j, ldb, c + j, ldc, add);
+  for (; j + step <= width; j += step) {
+    Accumulator<T, R, N> acc;
+    acc.start(c + j, ldc, add);
+    multiply(acc, depth, a, lda, b + j, ldb);
+    acc.finish(c + j, ldc);
+  }
   if constexpr (N > 1) {
-    if (j < width) rows<T, S, R, N - 1>(width - j, begin, end, a, lda, b + j, ldb, c + j, ldc, add);
+    if (j < width) rows<T, R, N - 1>(width - j, depth, a, lda, b + j, ldb, c + j, ldc, add);
   }
 }
 
-// R x Q entries of C, each a dot product along the depth; the lanes are joined at the end.
-template <class T, int R, int Q>
-inline void dots(int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, bool add) {
-  constexpr int L = kLanes<T>;
-  typename Simd<T>::Vec acc[R][Q]{};
-  for (int64_t k = 0; k < depth; k += L) {
-    typename Simd<T>::Vec bv[Q];
-    for (int q = 0; q < Q; ++q) bv[q] = load(b + q * ldb + k);
-    for (int r = 0; r < R; ++r) {
-      const auto av = load(a + r * lda + k);
-      for (int q = 0; q < Q; ++q) acc[r][q] += av * bv[q];
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int q = 0; q < Q; ++q) {
-      const T s = sum_lanes<T>(acc[r][q]);
-      c[r * ldc + q] = add ? c[r * ldc + q] + s : s;
-    }
+// Depth beyond this is summed in several passes: one panel of A stays in the first cache.
+inline constexpr int64_t kPanelDepth = 512;
+
+// R rows of C: A[R, depth] B[depth, width]
+template <class T, int R>
+inline void turned_rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c,
+                        int64_t ldc, bool add) {
+  alignas(64) T panel[R * kPanelDepth];
+  for (int64_t k = 0; k < depth || k == 0; k += kPanelDepth) {
+    const int64_t part = std::min(kPanelDepth, depth - k);
+    transpose(R, part, a + k, lda, panel, R);
+    rows<T, R>(width, part, panel, R, b + k * ldb, ldb, c, ldc, add || k > 0);
   }
 }
 
 }  // namespace tile
 
+// X <- (I - A)^{-1} X for X[M,N] and strictly lower triangular A[M,M]; M and N multiples of kPad.
+template <class T>
+void solve_lower(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
+  constexpr int R = tile::kRows, V = kPad<T> / kLanes<T>;
+  alignas(64) T panel[R * tile::kPanelDepth];
+  for (int64_t i = 0; i < M; i += R) {
+    transpose(R, i + R, a + i * lda, lda, panel, R);
+    for (int64_t j = 0; j < N; j += kPad<T>) {
+      tile::Accumulator<T, R, V> acc;
+      acc.start(x + i * ldx + j, ldx, true);
+      tile::multiply(acc, i, panel, R, x + j, ldx);
+      for (int r = 0; r < R; ++r) {
+        for (int below = r + 1; below < R; ++below) {
+          for (int n = 0; n < V; ++n) acc.v[below][n] += acc.v[r][n] * panel[(i + r) * R + below];
+        }
+      }
+      acc.finish(x + i * ldx + j, ldx);
+    }
+  }
+}
+
+// X <- (I - A)^{-T} X, A as above.
+template <class T>
+void solve_lower_transposed(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
+  constexpr int R = tile::kRows, V = kPad<T> / kLanes<T>;
+  for (int64_t i = M - R; i >= 0; i -= R) {
+    for (int64_t j = 0; j < N; j += kPad<T>) {
+      tile::Accumulator<T, R, V> acc;
+      acc.start(x + i * ldx + j, ldx, true);
+      tile::multiply(acc, M - i - R, a + (i + R) * lda + i, lda, x + (i + R) * ldx + j, ldx);
+      for (int r = R - 1; r > 0; --r) {
+        for (int above = 0; above < r; ++above) {
+          for (int n = 0; n < V; ++n) acc.v[above][n] += acc.v[r][n] * a[(i + r) * lda + i + above];
+        }
+      }
+      acc.finish(x + i * ldx + j, ldx);
+    }
+  }
+}
+
 template <class T>
 void gemm_nn(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
-             bool add = false, Shape shape = Shape::full) {
+             bool add = false, Shape shape = full) {
   int64_t i = 0;
-  const auto end = [&](int64_t rows) { return shape == Shape::lower ? std::min(depth, i + rows) : depth; };
+  const auto end = [&](int64_t rows) { return shape.step ? std::min(depth, (i + rows) * shape.step) : depth; };
   for (; i + tile::kRows <= M; i += tile::kRows) {
-    tile::rows<T, tile::Side::nn, tile::kRows>(N, 0, end(tile::kRows), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+    tile::turned_rows<T, tile::kRows>(N, end(tile::kRows), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
   }
-  for (; i < M; ++i) tile::rows<T, tile::Side::nn, 1>(N, 0, end(1), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  for (; i < M; ++i) tile::turned_rows<T, 1>(N, end(1), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
 }
 
 template <class T>
 void gemm_tn(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
-             bool add = false, Shape shape = Shape::full) {
-  int64_t i = 0;
-  const auto begin = [&] { return shape == Shape::lower ? std::min(depth, i) : 0; };
-  for (; i + tile::kRows <= M; i += tile::kRows) {
-    tile::rows<T, tile::Side::tn, tile::kRows>(N, begin(), depth, a + i, lda, b, ldb, c + i * ldc, ldc, add);
+             bool add = false, Shape shape = full) {
+  for (int64_t i = 0; i < M;) {
+    const int64_t from = shape.step ? std::min(depth, i / shape.step) : 0;
+    const T* ai = a + from * lda + i;
+    const T* bi = b + from * ldb;
+    if (i + tile::kRows <= M) {
+      tile::rows<T, tile::kRows>(N, depth - from, ai, lda, bi, ldb, c + i * ldc, ldc, add);
+      i += tile::kRows;
+    } else {
+      tile::rows<T, 1>(N, depth - from, ai, lda, bi, ldb, c + i * ldc, ldc, add);
+      ++i;
+    }
   }
-  for (; i < M; ++i) tile::rows<T, tile::Side::tn, 1>(N, begin(), depth, a + i, lda, b, ldb, c + i * ldc, ldc, add);
 }
 
 template <class T>
 void gemm_nt(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
-             bool add = false, Shape shape = Shape::full) {
+             bool add = false, Shape shape = full) {
+  thread_local std::vector<T> turned;
+  turned.resize(static_cast<size_t>(std::max<int64_t>(static_cast<int64_t>(turned.size()), depth * N)));
+  T* const bt = turned.data();
+  transpose(N, depth, b, ldb, bt, N);
   int64_t i = 0;
-  const auto row_block = [&]<int R>(std::integral_constant<int, R>) {
-    const int64_t width = shape == Shape::lower ? std::min(N, i + R) : N;
-    int64_t j = 0;
-    for (; j + 4 <= width; j += 4) {
-      tile::dots<T, R, 4>(depth, a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc, add);
-    }
-    for (; j < width; ++j) {
-      tile::dots<T, R, 1>(depth, a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc, add);
-    }
+  const auto width = [&](int64_t rows) {
+    const int64_t end = (i + rows) * shape.step;
+    return shape.step ? std::min(N, (end + kLanes<T> - 1) / kLanes<T> * kLanes<T>) : N;
   };
-  for (; i + 4 <= M; i += 4) row_block(std::integral_constant<int, 4>{});
-  for (; i < M; ++i) row_block(std::integral_constant<int, 1>{});
+  for (; i + tile::kRows <= M; i += tile::kRows) {
+    tile::turned_rows<T, tile::kRows>(width(tile::kRows), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
+  }
+  for (; i < M; ++i) tile::turned_rows<T, 1>(width(1), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
 }
 
 }  // namespace sb::cpu

@@ -2,8 +2,11 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <cstring>
+#include <utility>
 #include <xsimd/xsimd.hpp>
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 namespace sb::cpu {
 
@@ -26,10 +29,12 @@ struct Simd;
 template <>
 struct Simd<float> {
   typedef float Vec __attribute__((vector_size(kVectorBytes)));
+  typedef float Unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(float)), may_alias));
 };
 template <>
 struct Simd<double> {
   typedef double Vec __attribute__((vector_size(kVectorBytes)));
+  typedef double Unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(double)), may_alias));
 };
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
@@ -43,20 +48,43 @@ constexpr int64_t padded(int64_t n) {
 }
 
 template <class T>
-inline typename Simd<T>::Vec load(const T* p) {
-  typename Simd<T>::Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
+[[gnu::always_inline]] inline typename Simd<T>::Vec load(const T* p) {
+  return *reinterpret_cast<const typename Simd<T>::Unaligned*>(p);
 }
 template <class T>
-inline void store(T* p, const typename Simd<T>::Vec& v) {
-  std::memcpy(p, &v, sizeof v);
+[[gnu::always_inline]] inline void store(T* p, const typename Simd<T>::Vec& v) {
+  *reinterpret_cast<typename Simd<T>::Unaligned*>(p) = v;
 }
 template <class T>
 inline T sum_lanes(const typename Simd<T>::Vec& v) {
   T s = v[0];
   for (int i = 1; i < kLanes<T>; ++i) s += v[i];
   return s;
+}
+
+// acc + b * a[lane]
+#if defined(__aarch64__)
+template <int lane>
+inline Simd<float>::Vec multiply_lane(Simd<float>::Vec acc, Simd<float>::Vec b, Simd<float>::Vec a) {
+  return vfmaq_laneq_f32(acc, b, a, lane);
+}
+template <int lane>
+inline Simd<double>::Vec multiply_lane(Simd<double>::Vec acc, Simd<double>::Vec b, Simd<double>::Vec a) {
+  return vfmaq_laneq_f64(acc, b, a, lane);
+}
+#else
+template <int lane, class V>
+inline V multiply_lane(V acc, V b, V a) {
+  return acc + b * a[lane];
+}
+#endif
+
+// body(constant 0), ..., body(constant n-1), unrolled
+template <int n, class Body>
+[[gnu::always_inline]] inline void unrolled(const Body& body) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (body(std::integral_constant<int, i>{}), ...);
+  }(std::make_integer_sequence<int, n>{});
 }
 
 // sum_i a[i] b[i]; n a multiple of kPad. Two chains of partial sums, always joined in the same order.

@@ -1,10 +1,12 @@
 // Rows of a tensor along its last axis, read in place where the strides allow it.
 #pragma once
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "kernels/cpu/parallel.h"
 
 namespace sb::cpu {
 
@@ -72,9 +74,7 @@ struct Ranges {
   // body(range, first, last)
   template <class Body>
   void parallel(const Body& body) const {
-    at::parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) body(i, begin(i), begin(i + 1));
-    });
+    for_each_task(count, [&](int64_t i) { body(i, begin(i), begin(i + 1)); });
   }
 };
 

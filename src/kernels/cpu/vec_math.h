@@ -2,10 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <xsimd/xsimd.hpp>
 
-namespace sb::cpu {
+namespace sb::simd {
 
 template <class T>
 using Vec = xsimd::batch<T>;
@@ -33,8 +32,8 @@ T horizontal_sum(const Vec<T>& v) {
 template <class T>
 struct WholeVector {
   static constexpr int64_t count = lanes<T>;
-  Vec<T> load(const T* p) const { return cpu::load(p); }
-  void store(T* p, const Vec<T>& v) const { cpu::store(p, v); }
+  Vec<T> load(const T* p) const { return simd::load(p); }
+  void store(T* p, const Vec<T>& v) const { simd::store(p, v); }
 };
 template <class T>
 struct PartVector {
@@ -142,7 +141,7 @@ Vec<T> exp(Vec<T> x) {
 
 template <class T>
 Vec<T> sigmoid(const Vec<T>& x) {
-  return Vec<T>(T(1)) / (Vec<T>(T(1)) + cpu::exp(-x));
+  return Vec<T>(T(1)) / (Vec<T>(T(1)) + simd::exp(-x));
 }
 // d silu(x) / dx given s = sigmoid(x).
 template <class T>
@@ -152,7 +151,7 @@ Vec<T> silu_slope(const Vec<T>& x, const Vec<T>& s) {
 // log(1 + e^x); the identity above 20, as PyTorch has it.
 template <class T>
 Vec<T> softplus(const Vec<T>& x) {
-  return xsimd::select(x > Vec<T>(T(20)), x, xsimd::log1p(cpu::exp(x)));
+  return xsimd::select(x > Vec<T>(T(20)), x, xsimd::log1p(simd::exp(x)));
 }
 
-}  // namespace sb::cpu
+}  // namespace sb::simd
