@@ -1,0 +1,11 @@
+// Strongly connected components of the chain of strings, in which '#' goes to the start states.
+#pragma once
+#include <vector>
+
+#include "grammar/automaton.h"
+
+namespace sb {
+
+std::vector<std::vector<int32_t>> strong_components(const Automaton& automaton);
+
+}  // namespace sb
