@@ -1,5 +1,6 @@
 #include "tasks/ceiling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@ struct SampleFigures {
   double accuracy = 0;  // sums over elements
   double realised = 0;
   double filter_accuracy = 0;
+  double last_frame_accuracy = 0;
 };
 
 }  // namespace
@@ -47,6 +49,7 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
           figures[i].accuracy += b.given_segment.probability;
           figures[i].realised += b.given_segment.best == b.state ? 1 : 0;
           figures[i].filter_accuracy += b.summed_best == b.state ? 1 : 0;
+          figures[i].last_frame_accuracy += b.causal.best == b.state ? 1 : 0;
         }
       }
     });
@@ -56,6 +59,7 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
       sum_squares += mean * mean;
       out.realised += figures[i].realised;
       out.filter_accuracy += figures[i].filter_accuracy;
+      out.last_frame_accuracy += figures[i].last_frame_accuracy;
       for (size_t e = 0; e < elements; ++e) {
         out.by_position[e] += probability[i * elements + e];
         out.entropy_by_position[e] += entropy[i * elements + e];
@@ -71,6 +75,7 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   out.stderr_ = request.samples > 1 ? std::sqrt(variance / (samples - 1)) : 0;
   out.realised /= cells;
   out.filter_accuracy /= cells;
+  out.last_frame_accuracy /= cells;
   for (size_t e = 0; e < elements; ++e) {
     out.mean_entropy += out.entropy_by_position[e] / cells;
     out.by_position[e] /= samples;

@@ -51,11 +51,10 @@ class ExactFilter {
 
 // One element as the filter sees it, for `show` and for breakdowns of a model's accuracy.
 struct ElementBelief {
-  Belief given_segment;  // belief(gap frames) at the element's last frame
-  Belief causal;         // belief() there
-  int32_t state = 0;     // true id
-  int32_t summed_best =
-      0;  // argmax of the filter's posteriors summed over the element's frames: the metric of the filter
+  Belief given_segment;       // belief(gap frames) at the element's last frame
+  Belief causal;              // belief() there
+  int32_t state = 0;          // true id
+  int32_t summed_best = 0;    // argmax of the filter's posteriors summed over the element's frames, as the metric does
   int32_t since_certain = 0;  // elements since the state was last certain (posterior >= 1 - 1e-9); 0: certain now
 };
 // Row `row` of a batch of the filter's split; the filter is reset first.
@@ -63,15 +62,17 @@ std::vector<ElementBelief> follow(ExactFilter& filter, const Batch& batch, int r
 
 // `accuracy` is the expectation of the posterior of the best state given the frames so far and the element's own
 // segment. The metric sums a causal model's outputs over exactly that segment, so its decision is a function of these
-// and no causal model exceeds it. `filter_accuracy` is what the filter itself scores under the metric, so the optimum
-// lies between the two; they are equal where frames tell data from gaps (blank gaps).
+// and no causal model exceeds it. `filter_accuracy` is what the filter itself scores under the metric: the optimum lies
+// between the two. `last_frame_accuracy` decides from the posterior at the element's last frame alone, without the sum.
+// All agree where frames tell data from gaps (no gaps, or blank ones).
 struct Ceiling {
   double accuracy = 0;
   double stderr_ = 0;   // of `accuracy`, from the spread between samples
   double realised = 0;  // share of elements where that best state was the true one
   double filter_accuracy = 0;
+  double last_frame_accuracy = 0;
   uint64_t samples = 0;
-  double mean_entropy = 0;                  // nats per element
+  double mean_entropy = 0;                  // nats per element, of the posterior behind `accuracy`
   bool exact = true;                        // false: noise > 1 hides symbols, and the figures are only upper bounds
   std::vector<double> by_position;          // [elements]
   std::vector<double> entropy_by_position;  // [elements]
