@@ -1,0 +1,31 @@
+#include "train/data.h"
+
+#include "grammar/automaton_json.h"
+#include "grammar/build.h"
+
+namespace sb {
+
+RunData make_data(const RunConfig& config) {
+  std::shared_ptr<const Automaton> automaton =
+      config.grammar.automaton.empty() ? build_automaton(config.grammar.build)
+                                       : std::make_shared<const Automaton>(read_automaton(config.grammar.automaton));
+  SamplerConfig sampling;
+  sampling.seed = config.grammar.build.seed;
+  sampling.length = config.task.length;
+  sampling.stream = config.task.stream;
+  RunData data;
+  data.sampler = std::make_shared<const Sampler>(std::move(automaton), sampling);
+  data.task = config.task.task;
+  data.maker = std::make_shared<const BatchMaker>(data.sampler, data.task);
+  if (config.quirks.test_in_train) data.test = Split::reference;
+  if (config.quirks.select_on_test) data.select = data.test;
+  return data;
+}
+
+TaskConfig with_test_gap(TaskConfig task, int gap) {
+  task.test.law = gap == 0 ? GapLaw::none : GapLaw::constant;
+  task.test.min = task.test.max = gap;
+  return task;
+}
+
+}  // namespace sb
