@@ -53,28 +53,28 @@ struct EvalSection {
   int valid_samples = 1000;
   int test_samples = 1000;
   int batch = 50;
-  std::vector<int> gaps;     // gap lengths of the generalisation grid (task 4), tested without retraining
-  int grid_samples = 1000;   // samples a grid point
-  int chunk = 1024;          // frames a forward pass of streamed evaluation
+  std::vector<int> gaps;    // gap lengths of the generalisation grid (task 4), tested without retraining
+  int grid_samples = 1000;  // samples a grid point
+  int chunk = 1024;         // frames a forward pass of streamed evaluation
   int ceiling_samples = 1000;
 };
 
 // Faults of the published code, each off by default.
 struct Quirks {
-  bool test_in_train = false;         // the test set is the first training samples
-  bool delta_bf16 = false;            // DeltaNet family: weights, gradients and Adam state kept in bfloat16
-  bool dropout_stops = false;         // no dropout after the first evaluation
-  bool padding_correct = false;       // elements that are only padding count as right
-  bool sum_accumulated = false;       // micro-batch losses summed instead of averaged
-  bool first_lr_zero = false;         // update 0 has learning rate 0
-  bool double_residual = false;       // the Transformer's input is added twice
-  bool select_on_test = false;        // periodic evaluation and selection use the test set
+  bool test_in_train = false;    // the test set is the first training samples
+  bool delta_bf16 = false;       // DeltaNet family: weights, gradients and Adam state kept in bfloat16
+  bool dropout_stops = false;    // no dropout after the first evaluation
+  bool padding_correct = false;  // elements that are only padding count as right
+  bool sum_accumulated = false;  // micro-batch losses summed instead of averaged
+  bool first_lr_zero = false;    // update 0 has learning rate 0
+  bool double_residual = false;  // the Transformer's input is added twice
+  bool select_on_test = false;   // periodic evaluation and selection use the test set
 };
 
 struct RunSection {
-  uint64_t seed = 1;                // default of grammar.seed and train.seed
-  int64_t checkpoint_every = 0;     // updates; 0: at evaluations only
-  std::string label;                // a word for tables; changes no number
+  uint64_t seed = 1;             // default of grammar.seed and train.seed
+  int64_t checkpoint_every = 0;  // updates; 0: at evaluations only
+  std::string label;             // a word for tables; changes no number
 };
 
 struct RunConfig {

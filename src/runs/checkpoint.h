@@ -1,0 +1,51 @@
+// Checkpoints of a run: sealed safetensors files, the last two kept, the newest whole one loaded.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/safetensors.h"
+
+namespace sb {
+
+// A tensor of somebody else's memory, row-major and contiguous.
+struct NamedBytes {
+  std::string name;
+  std::string dtype;  // as in safetensors: F32, F64, BF16, I64, U8, …
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+};
+
+// The bytes of a sealed safetensors file. Metadata must not hold "sha256".
+std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata);
+// Throws bad_input that names the file if it cannot be read, is not safetensors, or its seal does not fit.
+Safetensors load_sealed_safetensors(const std::string& path);
+
+struct Checkpoint {
+  int64_t update = 0;
+  Safetensors file;
+};
+
+struct StoredCheckpoint {
+  int64_t update = 0;
+  std::string path;
+};
+
+// checkpoint-00000078.safetensors
+std::string checkpoint_name(int64_t update);
+std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder);  // newest first
+
+// Adds "update" to the metadata, writes, then prunes to the last two.
+void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
+                     std::map<std::string, std::string> metadata, FileSystem& files = real_file_system());
+// The newest that is whole and of this run; each one passed over has its line in `warnings`. Nothing where none is
+// left.
+std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
+                                                 std::vector<std::string>& warnings);
+// Removes all but the newest `keep` of those up to update `newest`, and any later one: it was passed over as damaged.
+void prune_checkpoints(const std::string& folder, int64_t newest, size_t keep, FileSystem& files = real_file_system());
+
+}  // namespace sb

@@ -1,0 +1,167 @@
+#include "runs/config_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t largest_file = size_t{1} << 20;
+constexpr size_t deepest_chain = 16;
+
+std::string folder_of(const std::string& path) {
+  return fs::path(path).parent_path().string();
+}
+
+std::string beside(const std::string& folder, const std::string& path) {
+  return fs::path(path).is_absolute() || folder.empty() ? path : (fs::path(folder) / path).lexically_normal().string();
+}
+
+std::vector<std::string> keys_of(const std::string& section) {
+  std::vector<std::string> keys;
+  for (const auto& p : parameters())
+    if (p.section == section) keys.push_back(p.key);
+  return keys;
+}
+
+// "" where the name is a parameter (or may be a model's switch), else what is wrong with it.
+std::string name_fault(const std::string& section, const std::string& key) {
+  const auto& sections = section_names();
+  if (std::find(sections.begin(), sections.end(), section) == sections.end())
+    return fmt::format("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
+  if (section == "model" || find_parameter(section + "." + key)) return "";
+  return fmt::format("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
+}
+
+void load(Settings& settings, std::string_view text, const std::string& path, std::vector<std::string>& chain) {
+  const TomlValue document = parse_toml(text, path);
+  TomlValue::Table sections;
+  for (const auto& member : *document.table()) {
+    if (member.key != "extends") {
+      sections.push_back(member);
+      continue;
+    }
+    const auto* parent = member.value.text();
+    if (!parent)
+      throw bad_input("extends", fmt::format("expected the name of a file, got {}, {}", shown(member.value),
+                                             member.value.place.text()));
+    const std::string target = beside(folder_of(path), *parent);
+    std::error_code ignored;
+    const std::string identity = fs::weakly_canonical(target, ignored).string();
+    if (std::find(chain.begin(), chain.end(), identity) != chain.end())
+      throw bad_input("extends", fmt::format("'{}' extends itself, {}", printable(*parent), member.value.place.text()));
+    if (chain.size() >= deepest_chain)
+      throw bad_input("extends", fmt::format("more than {} files deep, {}", deepest_chain, member.value.place.text()));
+    chain.push_back(identity);
+    load(settings, read_text(target, largest_file, "extends", member.value.place), target, chain);
+  }
+  add_settings(settings, sections, folder_of(path));
+}
+
+Settings load_all(std::string_view text, const std::string& path) {
+  std::error_code ignored;
+  std::vector<std::string> chain = {fs::weakly_canonical(path, ignored).string()};
+  Settings settings;
+  load(settings, text, path, chain);
+  return settings;
+}
+
+bool is_bare_word(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./+ ,:~").find(c) != std::string_view::npos;
+  });
+}
+
+void move_place(TomlValue& value, const Place& place) {
+  value.place = place;
+  if (auto* list = std::get_if<TomlValue::List>(&value.content))
+    for (auto& item : *list) move_place(item, place);
+}
+
+TomlValue parse_override_value(const std::string& text, const Parameter* parameter, const Place& place) {
+  const bool wants_text =
+      parameter && (parameter->kind == Parameter::Kind::text || parameter->kind == Parameter::Kind::choice);
+  const bool quoted = !text.empty() && (text.front() == '"' || text.front() == '\'');
+  if (wants_text && !quoted && is_bare_word(text)) return {text, place};
+  TomlValue value;
+  try {
+    const TomlValue document = parse_toml("value = " + text, "--set");
+    const auto& table = *document.table();
+    if (table.size() != 1) throw bad_input("config", "");
+    value = table.front().value;
+  } catch (const Error&) {
+    if (text.empty() || !is_bare_word(text)) throw bad_input("config", "not a TOML value, " + place.text());
+    value.content = text;
+  }
+  move_place(value, place);
+  return value;
+}
+
+}  // namespace
+
+void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to) {
+  for (const auto& section : sections) {
+    const auto* keys = section.value.table();
+    if (const std::string fault = name_fault(section.key, ""); fault.starts_with("[config]"))
+      throw Error(Exit::bad_input, fault + ", " + section.place.text());
+    if (!keys)
+      throw bad_input("config", fmt::format("'{}' is a section, expected [{}], got {}, {}", section.key, section.key,
+                                            shown(section.value), section.value.place.text()));
+    for (const auto& member : *keys) {
+      const std::string fault = name_fault(section.key, member.key);
+      if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + member.place.text());
+      Setting setting{member.value, member.place, member.value.place};
+      const std::string name = section.key + "." + member.key;
+      if (name == "grammar.automaton")
+        if (const auto* path = member.value.text(); path && !path->empty())
+          setting.value.content = beside(relative_to, *path);
+      settings.insert_or_assign(name, std::move(setting));
+    }
+  }
+}
+
+void add_override(Settings& settings, const std::string& assignment) {
+  const Place place{"--set " + printable(assignment, 80), 0, 0};
+  const size_t equals = assignment.find('=');
+  const size_t dot = assignment.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
+    throw bad_input("config", "expected section.key=value, got " + place.text());
+  const auto trimmed = [](std::string text) {
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  const std::string section = trimmed(assignment.substr(0, dot));
+  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
+  const std::string fault = name_fault(section, key);
+  if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
+  const std::string name = section + "." + key;
+  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
+  settings.insert_or_assign(name, Setting{value, place, place});
+}
+
+Settings read_settings(const std::string& path) {
+  return load_all(read_text(path, largest_file, "config", {path, 1, 1}), path);
+}
+
+Settings parse_settings(std::string_view text, const std::string& path) {
+  return load_all(text, path);
+}
+
+ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
+                              const ModelRules& rules) {
+  Settings settings = read_settings(path);
+  for (const auto& assignment : overrides) add_override(settings, assignment);
+  return resolve(settings, rules, path);
+}
+
+}  // namespace sb

@@ -1,0 +1,61 @@
+#include "runs/run_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+std::string holder_line() {
+  char host[256] = "unknown";
+  ::gethostname(host, sizeof(host) - 1);
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char since[32];
+  std::strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return fmt::format("process {} on {} since {}\n", ::getpid(), host, since);
+}
+
+std::string read_holder(int fd) {
+  char text[512];
+  const ssize_t size = ::pread(fd, text, sizeof(text), 0);
+  std::string line(text, static_cast<size_t>(size > 0 ? size : 0));
+  line.erase(std::min(line.find('\n'), line.size()));
+  return line.empty() ? "another process" : printable(line, 200);
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) throw cannot_write("run", fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    const std::string holder = read_holder(fd_);
+    ::close(std::exchange(fd_, -1));
+    if (error == EWOULDBLOCK) throw Error(Exit::stopped, fmt::format("[run] {} is held by {}", path, holder));
+    throw cannot_write("run", fmt::format("cannot lock {}: {}", path, std::strerror(error)));
+  }
+  // Only a message for the next one: the lock holds without it.
+  const std::string line = holder_line();
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, line.data(), line.size(), 0) < 0) return;
+}
+
+RunLock::~RunLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+}  // namespace sb

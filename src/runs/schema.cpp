@@ -1,0 +1,456 @@
+#include "runs/schema.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <type_traits>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/suggest.h"
+
+namespace sb {
+namespace {
+
+using Kind = Parameter::Kind;
+constexpr int64_t long_most = std::numeric_limits<int64_t>::max();
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr size_t longest_list = 64;
+
+// `Access` names the field: [](RunConfig& c) -> auto& { return c.train.batch; }. It is stateless, so that get and set
+// are plain functions.
+template <class Stored, class Access>
+Parameter parameter(const char* section, const char* key, Kind kind, const char* meaning, Access) {
+  Parameter p;
+  p.section = section;
+  p.key = key;
+  p.kind = kind;
+  p.meaning = meaning;
+  p.get = [](const RunConfig& c) { return ParameterValue(static_cast<Stored>(Access{}(const_cast<RunConfig&>(c)))); };
+  p.set = [](RunConfig& c, const ParameterValue& value) {
+    auto& field = Access{}(c);
+    field = static_cast<std::remove_reference_t<decltype(field)>>(std::get<Stored>(value));
+  };
+  return p;
+}
+
+template <class Access>
+Parameter whole(const char* section, const char* key, int64_t least, int64_t most, const char* meaning, Access access) {
+  Parameter p = parameter<int64_t>(section, key, Kind::whole, meaning, access);
+  p.least = least;
+  p.most = most;
+  return p;
+}
+
+enum class Ends { closed, above_low, below_high };
+
+template <class Access>
+Parameter real(const char* section, const char* key, double low, double high, Ends ends, const char* meaning,
+               Access access) {
+  Parameter p = parameter<double>(section, key, Kind::real, meaning, access);
+  p.low = low;
+  p.high = high;
+  p.above_low = ends == Ends::above_low;
+  p.below_high = ends == Ends::below_high;
+  return p;
+}
+
+template <class Access>
+Parameter truth(const char* section, const char* key, const char* meaning, Access access) {
+  return parameter<bool>(section, key, Kind::truth, meaning, access);
+}
+
+template <class Access>
+Parameter text(const char* section, const char* key, const char* meaning, Access access) {
+  return parameter<std::string>(section, key, Kind::text, meaning, access);
+}
+
+template <class Enum>
+std::vector<std::string> names_of(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+// A choice is kept as its place among the names, which is the enum's value.
+template <int count, class Access>
+Parameter choice(const char* section, const char* key, const char* meaning, Access) {
+  using Enum = std::remove_reference_t<decltype(Access{}(std::declval<RunConfig&>()))>;
+  Parameter p;
+  p.section = section;
+  p.key = key;
+  p.kind = Kind::choice;
+  p.meaning = meaning;
+  p.choices = names_of<Enum>(count);
+  p.get = [](const RunConfig& c) {
+    return ParameterValue(std::string(to_string(Access{}(const_cast<RunConfig&>(c)))));
+  };
+  p.set = [](RunConfig& c, const ParameterValue& value) {
+    const auto& name = std::get<std::string>(value);
+    for (int i = 0; i < count; ++i)
+      if (name == to_string(static_cast<Enum>(i))) Access{}(c) = static_cast<Enum>(i);
+  };
+  return p;
+}
+
+template <class Gap>
+void add_gap(std::vector<Parameter>& all, const std::string& prefix, const std::string& whose, Gap) {
+  const auto add = [&](const char* key, Parameter p, const char* meaning) {
+    p.key = prefix + key;
+    p.meaning = meaning + whose;
+    all.push_back(std::move(p));
+  };
+  const char* s = "task";
+  add("law",
+      choice<4>(
+          s, "", "", [](RunConfig & c) -> auto& { return Gap{}(c).law; }),
+      "law of the gap lengths");
+  add("min",
+      whole(
+          s, "", 0, kMaxGap, "", [](RunConfig & c) -> auto& { return Gap{}(c).min; }),
+      "shortest gap, frames");
+  add("max",
+      whole(
+          s, "", 0, kMaxGap, "", [](RunConfig & c) -> auto& { return Gap{}(c).max; }),
+      "longest gap, frames");
+  add("probability",
+      real(
+          s, "", 0, 1, Ends::closed, "", [](RunConfig & c) -> auto& { return Gap{}(c).probability; }),
+      "chance that an element has a gap");
+  add("start",
+      whole(
+          s, "", 0, 1000000000, "", [](RunConfig & c) -> auto& { return Gap{}(c).start; }),
+      "first element that may have a gap");
+  add("content",
+      choice<2>(
+          s, "", "", [](RunConfig & c) -> auto& { return Gap{}(c).content; }),
+      "what fills a gap");
+  add("mu",
+      real(
+          s, "", -20, 20, Ends::closed, "", [](RunConfig & c) -> auto& { return Gap{}(c).mu; }),
+      "mean of the log gap length (lognormal)");
+  add("sigma",
+      real(
+          s, "", 1e-3, 20, Ends::closed, "", [](RunConfig & c) -> auto& { return Gap{}(c).sigma; }),
+      "deviation of the log gap length (lognormal)");
+}
+
+void add_grammar(std::vector<Parameter>& all) {
+  const char* s = "grammar";
+  all.push_back(whole(
+      s, "vocab", 2, 4096, "symbols, the end symbol counted",
+      [](RunConfig & c) -> auto& { return c.grammar.build.vocab; }));
+  all.push_back(whole(
+      s, "ambiguities", 0, 4095, "symbols that stand for several states",
+      [](RunConfig & c) -> auto& { return c.grammar.build.ambiguities; }));
+  all.push_back(whole(
+      s, "depth", 1, 65535, "states of an ambiguous symbol",
+      [](RunConfig & c) -> auto& { return c.grammar.build.depth; }));
+  all.push_back(real(
+      s, "density", 0, 1, Ends::above_low, "transition density; unset: 0.4 / depth",
+      [](RunConfig & c) -> auto& { return c.grammar.build.density; }));
+  all.push_back(whole(
+      s, "start_states", 1, 65535, "states a string may begin in",
+      [](RunConfig & c) -> auto& { return c.grammar.build.start_states; }));
+  all.push_back(whole(
+      s, "seed", 1, 0xFFFFFFFF, "seed of automaton, samples, gaps and noise; unset: run.seed",
+      [](RunConfig & c) -> auto& { return c.grammar.build.seed; }));
+  all.push_back(text(
+      s, "automaton", "JSON automaton to use instead, relative to the file that names it",
+      [](RunConfig & c) -> auto& { return c.grammar.automaton; }));
+}
+
+void add_task(std::vector<Parameter>& all) {
+  const char* s = "task";
+  all.push_back(whole(
+      s, "number", 0, 4, "task of the paper whose values hold where none is given; 0: bare sequences",
+      [](RunConfig & c) -> auto& { return c.task.task.number; }));
+  all.push_back(whole(
+      s, "length", 1, 1000000, "elements a sample", [](RunConfig & c) -> auto& { return c.task.length; }));
+  all.push_back(choice<2>(
+      s, "stream", "how samples are drawn", [](RunConfig & c) -> auto& { return c.task.stream; }));
+  all.push_back(choice<2>(
+      s, "objective", "what a frame asks for", [](RunConfig & c) -> auto& { return c.task.task.objective; }));
+  all.push_back(real(
+      s, "noise", 0, 100, Ends::closed, "each channel of every frame + noise * U(0,1)",
+      [](RunConfig & c) -> auto& { return c.task.task.noise; }));
+  add_gap(
+      all, "gap_", ", training", [](RunConfig & c) -> auto& { return c.task.task.train; });
+  add_gap(
+      all, "test_gap_", ", valid and test", [](RunConfig & c) -> auto& { return c.task.task.test; });
+}
+
+void add_model(std::vector<Parameter>& all) {
+  const char* s = "model";
+  all.push_back(text(
+      s, "name", "mixer; `selectivbench models` lists them", [](RunConfig & c) -> auto& { return c.model.name; }));
+  all.push_back(whole(
+      s, "width", 1, 65536, "channels", [](RunConfig & c) -> auto& { return c.model.width; }));
+  all.push_back(whole(
+      s, "layers", 1, 1024, "mixers in a row", [](RunConfig & c) -> auto& { return c.model.layers; }));
+  all.push_back(real(
+      s, "dropout", 0, 1, Ends::below_high, "dropout after each mixer",
+      [](RunConfig & c) -> auto& { return c.model.dropout; }));
+}
+
+void add_train(std::vector<Parameter>& all) {
+  const char* s = "train";
+  all.push_back(whole(
+      s, "updates", 1, 1000000000, "optimiser steps", [](RunConfig & c) -> auto& { return c.train.updates; }));
+  all.push_back(whole(
+      s, "batch", 1, 65536, "samples an update", [](RunConfig & c) -> auto& { return c.train.batch; }));
+  all.push_back(whole(
+      s, "accumulate", 1, 65536, "micro-batches an update; divides batch",
+      [](RunConfig & c) -> auto& { return c.train.accumulate; }));
+  all.push_back(real(
+      s, "lr", 0, 10, Ends::above_low, "largest learning rate", [](RunConfig & c) -> auto& { return c.train.lr; }));
+  all.push_back(whole(
+      s, "warmup", 0, 1000000000, "updates of linear warm-up; unset: 476 of 3125, in proportion",
+      [](RunConfig & c) -> auto& { return c.train.warmup; }));
+  all.push_back(real(
+      s, "clip", 0, infinite, Ends::below_high, "largest global gradient norm; 0: no clipping",
+      [](RunConfig & c) -> auto& { return c.train.clip; }));
+  all.push_back(real(
+      s, "beta1", 0, 1, Ends::below_high, "Adam, first moment", [](RunConfig & c) -> auto& { return c.train.beta1; }));
+  all.push_back(real(
+      s, "beta2", 0, 1, Ends::below_high, "Adam, second moment", [](RunConfig & c) -> auto& { return c.train.beta2; }));
+  all.push_back(real(
+      s, "eps", 0, 1, Ends::above_low, "Adam, added to the root", [](RunConfig & c) -> auto& { return c.train.eps; }));
+  all.push_back(real(
+      s, "weight_decay", 0, 100, Ends::closed, "decoupled weight decay",
+      [](RunConfig & c) -> auto& { return c.train.weight_decay; }));
+  all.push_back(whole(
+      s, "seed", 0, long_most, "seed of initialisation and dropout; unset: run.seed",
+      [](RunConfig & c) -> auto& { return c.train.seed; }));
+  all.push_back(choice<5>(
+      s, "precision", "arithmetic; unset: fp32 on the CPU, amp on a GPU",
+      [](RunConfig & c) -> auto& { return c.train.precision; }));
+  all.push_back(choice<2>(
+      s, "device", "where it computes", [](RunConfig & c) -> auto& { return c.train.device; }));
+}
+
+void add_eval(std::vector<Parameter>& all) {
+  const char* s = "eval";
+  all.push_back(whole(
+      s, "every", 0, 1000000000, "updates between evaluations; 0: only at the end",
+      [](RunConfig & c) -> auto& { return c.eval.every; }));
+  all.push_back(whole(
+      s, "valid_samples", 1, 10000000, "samples of the valid split",
+      [](RunConfig & c) -> auto& { return c.eval.valid_samples; }));
+  all.push_back(whole(
+      s, "test_samples", 1, 10000000, "samples of the test split",
+      [](RunConfig & c) -> auto& { return c.eval.test_samples; }));
+  all.push_back(whole(
+      s, "batch", 1, 65536, "samples a forward pass", [](RunConfig & c) -> auto& { return c.eval.batch; }));
+  Parameter gaps;
+  gaps.section = s;
+  gaps.key = "gaps";
+  gaps.kind = Kind::wholes;
+  gaps.most = kMaxGap;
+  gaps.meaning = "gap lengths tested without retraining; unset: 10, 20, 50, 100 for task 4, else none";
+  gaps.get = [](const RunConfig& c) {
+    return ParameterValue(std::vector<int64_t>(c.eval.gaps.begin(), c.eval.gaps.end()));
+  };
+  gaps.set = [](RunConfig& c, const ParameterValue& value) {
+    c.eval.gaps.clear();
+    for (const int64_t gap : std::get<std::vector<int64_t>>(value)) c.eval.gaps.push_back(static_cast<int>(gap));
+  };
+  all.push_back(std::move(gaps));
+  all.push_back(whole(
+      s, "grid_samples", 1, 10000000, "samples a gap length",
+      [](RunConfig & c) -> auto& { return c.eval.grid_samples; }));
+  all.push_back(whole(
+      s, "chunk", 1, 10000000, "frames a forward pass of streamed evaluation",
+      [](RunConfig & c) -> auto& { return c.eval.chunk; }));
+  all.push_back(whole(
+      s, "ceiling_samples", 0, 10000000, "samples behind the exact ceiling; 0: no ceiling",
+      [](RunConfig & c) -> auto& { return c.eval.ceiling_samples; }));
+}
+
+void add_quirks(std::vector<Parameter>& all) {
+  const char* s = "quirks";
+  all.push_back(truth(
+      s, "test_in_train", "the test set is the first training samples",
+      [](RunConfig & c) -> auto& { return c.quirks.test_in_train; }));
+  all.push_back(truth(
+      s, "delta_bf16", "DeltaNet family wholly in bfloat16, Adam state included",
+      [](RunConfig & c) -> auto& { return c.quirks.delta_bf16; }));
+  all.push_back(truth(
+      s, "dropout_stops", "no dropout after the first evaluation",
+      [](RunConfig & c) -> auto& { return c.quirks.dropout_stops; }));
+  all.push_back(truth(
+      s, "padding_correct", "elements that are only padding count as right",
+      [](RunConfig & c) -> auto& { return c.quirks.padding_correct; }));
+  all.push_back(truth(
+      s, "sum_accumulated", "micro-batch losses summed instead of averaged",
+      [](RunConfig & c) -> auto& { return c.quirks.sum_accumulated; }));
+  all.push_back(truth(
+      s, "first_lr_zero", "update 0 has learning rate 0",
+      [](RunConfig & c) -> auto& { return c.quirks.first_lr_zero; }));
+  all.push_back(truth(
+      s, "double_residual", "the Transformer's input is added twice",
+      [](RunConfig & c) -> auto& { return c.quirks.double_residual; }));
+  all.push_back(truth(
+      s, "select_on_test", "evaluation during training uses the test set",
+      [](RunConfig & c) -> auto& { return c.quirks.select_on_test; }));
+}
+
+void add_run(std::vector<Parameter>& all) {
+  const char* s = "run";
+  all.push_back(whole(
+      s, "seed", 1, 0xFFFFFFFF, "default of grammar.seed and train.seed",
+      [](RunConfig & c) -> auto& { return c.run.seed; }));
+  all.push_back(whole(
+      s, "checkpoint_every", 0, 1000000000, "updates between checkpoints; 0: at evaluations only",
+      [](RunConfig & c) -> auto& { return c.run.checkpoint_every; }));
+  all.push_back(text(
+      s, "label", "a word for tables", [](RunConfig & c) -> auto& { return c.run.label; }));
+  // run.seed acts only through the two seeds it is the default of.
+  for (auto& p : all)
+    if (p.section == s) p.identifies = false;
+}
+
+std::vector<Parameter> make_parameters() {
+  std::vector<Parameter> all;
+  add_grammar(all);
+  add_task(all);
+  add_model(all);
+  add_train(all);
+  add_eval(all);
+  add_quirks(all);
+  add_run(all);
+  return all;
+}
+
+Error wrong(const Parameter& p, const TomlValue& value, const std::string& what, const std::string& expected) {
+  return bad_input(p.name(),
+                   fmt::format("{}, expected {}, got {}, {}", what, expected, shown(value), value.place.text()));
+}
+
+int64_t parse_whole(const Parameter& p, const TomlValue& value) {
+  const auto* number = std::get_if<int64_t>(&value.content);
+  if (!number) throw wrong(p, value, "wrong kind of value", "an integer");
+  if (*number < p.least || *number > p.most) throw wrong(p, value, "out of range", p.range());
+  return *number;
+}
+
+double parse_real(const Parameter& p, const TomlValue& value) {
+  const auto* whole = std::get_if<int64_t>(&value.content);
+  const auto* real = std::get_if<double>(&value.content);
+  if (!whole && !real) throw wrong(p, value, "wrong kind of value", "a number");
+  const double number = whole ? static_cast<double>(*whole) : *real;
+  const bool inside =
+      (p.above_low ? number > p.low : number >= p.low) && (p.below_high ? number < p.high : number <= p.high);
+  if (!inside) throw wrong(p, value, "out of range", p.range());
+  return number == 0 ? 0 : number;  // -0 and 0 are one value
+}
+
+std::string parse_text(const Parameter& p, const TomlValue& value) {
+  const auto* text = value.text();
+  if (!text) throw wrong(p, value, "wrong kind of value", p.kind == Kind::choice ? p.range() : "text");
+  if (p.kind == Kind::choice) {
+    for (const auto& name : p.choices)
+      if (name == *text) return name;
+    throw bad_input(p.name(), fmt::format("no such choice, expected {}, got {}{}, {}", p.range(), shown(value),
+                                          did_you_mean(*text, p.choices), value.place.text()));
+  }
+  if (text->size() > 4096 || text->find('\0') != std::string::npos)
+    throw wrong(p, value, "wrong kind of value", "at most 4096 bytes of text without NUL");
+  return *text;
+}
+
+std::vector<int64_t> parse_wholes(const Parameter& p, const TomlValue& value) {
+  const auto* list = value.list();
+  if (!list) throw wrong(p, value, "wrong kind of value", "a list of integers");
+  if (list->size() > longest_list)
+    throw bad_input(p.name(), fmt::format("too long, expected at most {} entries, got {}, {}", longest_list,
+                                          list->size(), value.place.text()));
+  std::vector<int64_t> out;
+  for (const auto& item : *list) out.push_back(parse_whole(p, item));
+  return out;
+}
+
+}  // namespace
+
+std::string Parameter::range() const {
+  switch (kind) {
+    case Kind::truth:
+      return "true or false";
+    case Kind::whole:
+      return fmt::format("{}..{}", least, most);
+    case Kind::real:
+      return fmt::format("{}{:g}, {:g}{}", above_low ? '(' : '[', low, high, below_high ? ')' : ']');
+    case Kind::choice:
+      return join_or(choices);
+    case Kind::wholes:
+      return fmt::format("a list of {}..{}", least, most);
+    case Kind::text:
+      break;
+  }
+  return "text";
+}
+
+const std::vector<Parameter>& parameters() {
+  static const std::vector<Parameter> all = make_parameters();
+  return all;
+}
+
+const Parameter* find_parameter(std::string_view name) {
+  static const auto index = [] {
+    std::unordered_map<std::string, const Parameter*> map;
+    for (const auto& p : parameters()) map.emplace(p.name(), &p);
+    return map;
+  }();
+  const auto found = index.find(std::string(name));
+  return found == index.end() ? nullptr : found->second;
+}
+
+const std::vector<std::string>& section_names() {
+  static const std::vector<std::string> names = {"grammar", "task", "model", "train", "eval", "quirks", "run"};
+  return names;
+}
+
+ParameterValue parse_value(const Parameter& p, const TomlValue& value) {
+  switch (p.kind) {
+    case Kind::truth:
+      if (const auto* truth = std::get_if<bool>(&value.content)) return *truth;
+      throw wrong(p, value, "wrong kind of value", "true or false");
+    case Kind::whole:
+      return parse_whole(p, value);
+    case Kind::real:
+      return parse_real(p, value);
+    case Kind::wholes:
+      return parse_wholes(p, value);
+    case Kind::text:
+    case Kind::choice:
+      break;
+  }
+  return parse_text(p, value);
+}
+
+std::string toml_text(const ParameterValue& value) {
+  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
+  if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return shortest(*real);
+  if (const auto* text = std::get_if<std::string>(&value)) return toml_quoted(*text);
+  return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
+}
+
+std::string json_text(const ParameterValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return json_quoted(*text);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return fmt::format("[{}]", fmt::join(*list, ","));
+  return toml_text(value);
+}
+
+const char* to_string(Precision precision) {
+  static constexpr const char* names[] = {"fp64", "fp32", "tf32", "amp", "bf16"};
+  return names[static_cast<size_t>(precision)];
+}
+
+const char* to_string(DeviceKind device) {
+  return device == DeviceKind::cpu ? "cpu" : "cuda";
+}
+
+}  // namespace sb

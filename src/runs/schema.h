@@ -1,0 +1,49 @@
+// Every parameter of a run in one table: its name, kind, range, meaning, and where it lives in RunConfig.
+// Reading, checking, `config show`, `config keys` and the run id all go through it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runs/config.h"
+#include "runs/toml_tree.h"
+
+namespace sb {
+
+using ParameterValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+
+struct Parameter {
+  enum class Kind { truth, whole, real, text, choice, wholes };
+
+  std::string section, key;
+  Kind kind = Kind::whole;
+  int64_t least = 0, most = 0;       // whole, and each of wholes
+  double low = 0, high = 0;          // real
+  bool above_low = false;            // low itself is out
+  bool below_high = false;           // high itself is out
+  std::vector<std::string> choices;  // choice
+  std::string meaning;
+  bool identifies = true;  // part of the run id
+  ParameterValue (*get)(const RunConfig&) = nullptr;
+  void (*set)(RunConfig&, const ParameterValue&) = nullptr;
+
+  std::string name() const { return section + "." + key; }
+  std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
+};
+
+const std::vector<Parameter>& parameters();              // grouped by section, in the order of documentation
+const Parameter* find_parameter(std::string_view name);  // "train.lr"; null where absent
+const std::vector<std::string>& section_names();
+
+// The value, checked for kind and range. Throws bad_input "[train.lr] …, file:line:col".
+ParameterValue parse_value(const Parameter& parameter, const TomlValue& value);
+
+std::string toml_text(const ParameterValue& value);
+std::string json_text(const ParameterValue& value);
+
+const char* to_string(Precision precision);
+const char* to_string(DeviceKind device);
+
+}  // namespace sb

@@ -1,0 +1,17 @@
+// A file that carries its own digest. The text "sha256":"<64 digits>" stands once in it (in a JSON object or in a
+// safetensors header); the digest is over the file with those digits at 0: SHA-256 of the hex digests of its 4 MiB
+// segments, so that large files are hashed on all cores.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace sb {
+
+std::string blank_seal();                  // what to put under the key "sha256" before sealing: 64 zeros
+void seal(std::string& content);           // fills in the blank
+bool is_sealed(std::string_view content);  // the seal is there and fits
+
+// A JSON object with the seal as its last member, on a line of its own.
+std::string sealed_json(std::string_view object);
+
+}  // namespace sb

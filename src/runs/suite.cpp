@@ -1,0 +1,253 @@
+#include "runs/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t largest_file = size_t{1} << 20;
+constexpr size_t most_runs = 100000;
+
+// One choice of an axis: the settings it makes.
+using Choice = Settings;
+using Axis = std::vector<Choice>;
+
+struct Condition {
+  std::string name;
+  std::vector<TomlValue> any_of;
+};
+
+struct Override {
+  std::vector<Condition> when;
+  Settings set;
+  bool skip = false;
+};
+
+Error fault(const std::string& where, const std::string& what, const Place& place) {
+  return bad_input(where, what + ", " + place.text());
+}
+
+Settings settings_of(const TomlValue& sections, const std::string& folder) {
+  Settings settings;
+  if (!sections.table()) throw fault("suite", "expected a table of section.key = value", sections.place);
+  add_settings(settings, *sections.table(), folder);
+  return settings;
+}
+
+class SuiteReader {
+ public:
+  SuiteReader(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules)
+      : path_(path), folder_(fs::path(path).parent_path().string()), command_line_(overrides), rules_(rules) {}
+
+  Suite read(std::string_view text) {
+    const TomlValue document = parse_toml(text, path_);
+    TomlValue::Table sections;
+    for (const auto& member : *document.table()) {
+      if (member.key == "suite") {
+        suite_section(member.value);
+      } else if (member.key == "grid") {
+        grid_section(member.value);
+      } else if (member.key == "override") {
+        override_blocks(member.value);
+      } else {
+        check_section_name(member);
+        sections.push_back(member);
+      }
+    }
+    add_settings(base_, sections, folder_);
+    expand();
+    return std::move(suite_);
+  }
+
+ private:
+  void check_section_name(const TomlMember& member) const {
+    std::vector<std::string> names = section_names();
+    if (std::find(names.begin(), names.end(), member.key) != names.end()) return;
+    names.insert(names.end(), {"suite", "grid", "override"});
+    throw fault("suite", fmt::format("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
+                member.place);
+  }
+
+  void suite_section(const TomlValue& value) {
+    if (!value.table()) throw fault("suite", "expected a section [suite]", value.place);
+    for (const auto& member : *value.table()) {
+      if (member.key != "name" && member.key != "base")
+        throw fault(
+            "suite",
+            fmt::format("unknown key '{}'{}", printable(member.key), did_you_mean(member.key, {"name", "base"})),
+            member.place);
+      const auto* text = member.value.text();
+      if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
+      if (member.key == "name") suite_.name = *text;
+      if (member.key == "base") base_ = read_base(*text, member.value.place);
+    }
+  }
+
+  Settings read_base(const std::string& name, const Place& place) const {
+    const fs::path target = fs::path(name).is_absolute() ? fs::path(name) : fs::path(folder_) / name;
+    std::error_code ignored;
+    if (!fs::is_regular_file(target, ignored)) throw fault("suite.base", "no file '" + printable(name) + "'", place);
+    return read_settings(target.lexically_normal().string());
+  }
+
+  // An axis is `section.key = [values]` or `name = [{section.key = value, …}, …]`.
+  void grid_section(const TomlValue& value) {
+    if (!value.table()) throw fault("grid", "expected a section [grid]", value.place);
+    std::vector<std::pair<Place, Axis>> axes;
+    for (const auto& member : *value.table()) {
+      if (const auto* items = member.value.list()) {
+        Axis axis;
+        for (const auto& item : *items) axis.push_back(settings_of(item, folder_));
+        axes.emplace_back(member.place, std::move(axis));
+        continue;
+      }
+      if (!member.value.table()) throw fault("grid", "expected a list of values", member.value.place);
+      for (const auto& key : *member.value.table()) axes.emplace_back(key.place, key_axis(member, key));
+    }
+    std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
+    });
+    for (auto& [place, axis] : axes) {
+      if (axis.empty()) throw fault("grid", "expected a list of at least one value", place);
+      axes_.push_back(std::move(axis));
+    }
+  }
+
+  Axis key_axis(const TomlMember& section, const TomlMember& key) const {
+    const auto* items = key.value.list();
+    if (!items) throw fault("grid", "expected a list of values, got " + shown(key.value), key.value.place);
+    Axis axis;
+    for (const auto& item : *items) {
+      Choice choice;
+      add_settings(choice, {{section.key, section.place, {TomlValue::Table{{key.key, key.place, item}}, item.place}}},
+                   folder_);
+      axis.push_back(std::move(choice));
+    }
+    return axis;
+  }
+
+  void override_blocks(const TomlValue& value) {
+    if (!value.list()) throw fault("override", "expected blocks [[override]]", value.place);
+    for (const auto& block : *value.list()) {
+      if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
+      Override rule;
+      for (const auto& member : *block.table()) {
+        if (member.key == "when") {
+          conditions(member.value, rule.when);
+        } else if (member.key == "set") {
+          rule.set = settings_of(member.value, folder_);
+        } else if (member.key == "skip" && std::holds_alternative<bool>(member.value.content)) {
+          rule.skip = std::get<bool>(member.value.content);
+        } else {
+          throw fault("override",
+                      fmt::format("unknown key '{}', expected when, set or skip = true", printable(member.key)),
+                      member.place);
+        }
+      }
+      if (rule.set.empty() && !rule.skip) throw fault("override", "expected set or skip = true", block.place);
+      rules_of_suite_.push_back(std::move(rule));
+    }
+  }
+
+  // Each value must be one that the parameter can have, so that a misspelt condition is an error and not a no-op.
+  void conditions(const TomlValue& value, std::vector<Condition>& out) const {
+    for (const auto& [name, setting] : settings_of(value, folder_)) {
+      Condition condition{name, {setting.value}};
+      const Parameter* parameter = find_parameter(name);
+      const auto* list = setting.value.list();
+      if (list && !(parameter && parameter->kind == Parameter::Kind::wholes)) condition.any_of = *list;
+      for (const auto& item : condition.any_of)
+        if (parameter) parse_value(*parameter, item);
+      out.push_back(std::move(condition));
+    }
+  }
+
+  // Whether the settings so far give `name` one of the values; a value nobody set is its default.
+  bool holds(const Condition& condition, const Settings& settings) const {
+    const Parameter* parameter = find_parameter(condition.name);
+    const auto found = settings.find(condition.name);
+    for (const auto& wanted : condition.any_of) {
+      if (parameter) {
+        const ParameterValue now =
+            found == settings.end() ? parameter->get(RunConfig{}) : parse_value(*parameter, found->second.value);
+        if (now == parse_value(*parameter, wanted)) return true;
+      } else if (found != settings.end() && found->second.value.content.index() == wanted.content.index() &&
+                 shown(found->second.value) == shown(wanted)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Nothing where an override takes the combination out.
+  std::optional<Settings> combination(size_t number) const {
+    Settings settings = base_;
+    for (size_t i = axes_.size(); i-- > 0;) {
+      for (const auto& [name, setting] : axes_[i][number % axes_[i].size()]) settings.insert_or_assign(name, setting);
+      number /= axes_[i].size();
+    }
+    for (const auto& rule : rules_of_suite_) {
+      const bool all = std::all_of(rule.when.begin(), rule.when.end(),
+                                   [&](const Condition& condition) { return holds(condition, settings); });
+      if (!all) continue;
+      if (rule.skip) return std::nullopt;
+      for (const auto& [name, setting] : rule.set) settings.insert_or_assign(name, setting);
+    }
+    for (const auto& assignment : command_line_) add_override(settings, assignment);
+    return settings;
+  }
+
+  void expand() {
+    size_t count = 1;
+    for (const auto& axis : axes_) {
+      count *= axis.size();
+      if (count > most_runs) throw fault("grid", fmt::format("more than {} runs", most_runs), Place{path_, 1, 1});
+    }
+    std::unordered_set<std::string> seen;
+    for (size_t i = 0; i < count; ++i) {
+      const auto settings = combination(i);
+      if (!settings) {
+        ++suite_.skipped;
+        continue;
+      }
+      ResolvedConfig run = resolve(*settings, rules_, path_);
+      if (seen.insert(run.run_id).second)
+        suite_.runs.push_back(std::move(run));
+      else
+        ++suite_.merged;
+    }
+    if (suite_.runs.empty()) throw fault("suite", "no run is left", Place{path_, 1, 1});
+  }
+
+  std::string path_, folder_;
+  const std::vector<std::string>& command_line_;
+  const ModelRules& rules_;
+  Settings base_;
+  std::vector<Axis> axes_;
+  std::vector<Override> rules_of_suite_;
+  Suite suite_;
+};
+
+}  // namespace
+
+Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
+                  const ModelRules& rules) {
+  return SuiteReader(path, overrides, rules).read(text);
+}
+
+Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
+  const std::string text = read_text(path, largest_file, "suite", {path, 1, 1});
+  return parse_suite(text, path, overrides, rules);
+}
+
+}  // namespace sb

@@ -1,0 +1,135 @@
+#include "runs/toml_tree.h"
+
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 1
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 32
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+constexpr size_t most_dots = 32;
+
+Place place_of(const toml::source_region& region, const std::string& file) {
+  return {file, region.begin.line, region.begin.column};
+}
+
+// The library nests one table per dot of a key and destroys them recursively: long chains are refused before it sees
+// them.
+void refuse_deep_keys(std::string_view text, const std::string& file) {
+  size_t dots = 0;
+  unsigned line = 1, column = 0;
+  bool comment = false;
+  for (const char c : text) {
+    ++column;
+    if (c == '\n') {
+      ++line;
+      column = 0;
+      dots = 0;
+      comment = false;
+    } else if (c == '#' || c == ',' || c == '=' || c == '[') {
+      comment = comment || c == '#';
+      dots = 0;
+    } else if (c == '.' && !comment && ++dots > most_dots) {
+      throw bad_input("config",
+                      "name of more than " + std::to_string(most_dots) + " parts, " + Place{file, line, column}.text());
+    }
+  }
+}
+
+TomlValue convert(const toml::node& node, const std::string& file) {
+  TomlValue out;
+  out.place = place_of(node.source(), file);
+  if (const auto* table = node.as_table()) {
+    TomlValue::Table members;
+    for (const auto& [key, value] : *table)
+      members.push_back({std::string(key.str()), place_of(key.source(), file), convert(value, file)});
+    std::stable_sort(members.begin(), members.end(), [](const TomlMember& a, const TomlMember& b) {
+      return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
+    });
+    out.content = std::move(members);
+  } else if (const auto* array = node.as_array()) {
+    TomlValue::List items;
+    for (const auto& item : *array) items.push_back(convert(item, file));
+    out.content = std::move(items);
+  } else if (const auto* text = node.as_string()) {
+    out.content = text->get();
+  } else if (const auto* whole = node.as_integer()) {
+    out.content = whole->get();
+  } else if (const auto* real = node.as_floating_point()) {
+    out.content = real->get();
+  } else if (const auto* truth = node.as_boolean()) {
+    out.content = truth->get();
+  } else {
+    throw bad_input("config", "dates and times have no meaning here, " + out.place.text());
+  }
+  return out;
+}
+
+struct KindName {
+  std::string_view operator()(bool) const { return "a truth value"; }
+  std::string_view operator()(int64_t) const { return "an integer"; }
+  std::string_view operator()(double) const { return "a real number"; }
+  std::string_view operator()(const std::string&) const { return "text"; }
+  std::string_view operator()(const TomlValue::List&) const { return "a list"; }
+  std::string_view operator()(const TomlValue::Table&) const { return "a table"; }
+};
+
+struct Shown {
+  std::string operator()(bool truth) const { return truth ? "true" : "false"; }
+  std::string operator()(int64_t whole) const { return std::to_string(whole); }
+  std::string operator()(double real) const { return shortest(real); }
+  std::string operator()(const std::string& text) const {
+    return std::string("'").append(printable(text, 40)).append("'");
+  }
+  std::string operator()(const TomlValue::List&) const { return "a list"; }
+  std::string operator()(const TomlValue::Table&) const { return "a table"; }
+};
+
+}  // namespace
+
+std::string Place::text() const {
+  const std::string name = printable(file, 200);
+  return line == 0 ? name : name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+std::string_view kind_name(const TomlValue& value) {
+  return std::visit(KindName{}, value.content);
+}
+std::string shown(const TomlValue& value) {
+  return std::visit(Shown{}, value.content);
+}
+std::string toml_quoted(std::string_view text) {
+  return json_quoted(text);
+}
+
+std::string read_text(const std::string& path, size_t limit, const std::string& where, const Place& from) {
+  if (path.find('\0') != std::string::npos) throw bad_input(where, "file name with a NUL, " + from.text());
+  try {
+    return read_file(path, limit);
+  } catch (const Error& error) {
+    const std::string_view line = error.what();
+    throw bad_input(where, printable(line.substr(line.find("] ") + 2), 300) + ", " + from.text());
+  }
+}
+
+TomlValue parse_toml(std::string_view text, const std::string& file) {
+  refuse_deep_keys(text, file);
+  try {
+    return convert(toml::parse(text), file);
+  } catch (const toml::parse_error& error) {
+    throw bad_input("config", printable(error.description(), 200) + ", " + place_of(error.source(), file).text());
+  }
+}
+
+}  // namespace sb

@@ -1,0 +1,243 @@
+#include "runs/config_file.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "model_rules.h"
+
+namespace sb::test {
+namespace {
+
+TEST(Config, AnEmptyFileIsTheDefaultRun) {
+  const auto config = resolve_text("");
+  EXPECT_EQ(config.values.train.updates, 3125);
+  EXPECT_EQ(config.values.train.warmup, 476);
+  EXPECT_EQ(config.values.model.name, "gated_delta_net");
+  EXPECT_EQ(config.values.grammar.build.density, 0.4 / 40);
+  EXPECT_EQ(config.run_id.size(), 16U);
+}
+
+TEST(Config, EveryParameterHasAnOriginAndAMeaning) {
+  const auto config = resolve_text("[train]\nlr = 0.002\n", {"model.width=64"});
+  for (const auto& p : parameters()) {
+    EXPECT_TRUE(config.origins.contains(p.name())) << p.name();
+    EXPECT_FALSE(p.meaning.empty()) << p.name();
+  }
+  EXPECT_EQ(config.origins.at("train.lr").text(), "run.toml:2:6");
+  EXPECT_EQ(config.origins.at("model.width").text(), "--set model.width=64");
+  EXPECT_EQ(config.origins.at("train.batch").text(), "default");
+  EXPECT_EQ(config.origins.at("grammar.density").text(), "derived from 0.4 / grammar.depth");
+}
+
+TEST(Config, EveryDefaultIsInItsOwnRange) {
+  for (const auto& p : parameters()) {
+    if (p.name() == "grammar.density") continue;
+    Settings settings = parse_settings("", "run.toml");
+    const std::string text = "[" + p.section + "]\n" + p.key + " = " + toml_text(p.get(RunConfig{}));
+    EXPECT_EQ(fault_of(text), "") << p.name();
+  }
+}
+
+TEST(Config, UnknownNamesAreErrorsWithTheNearestNameAndAPlace) {
+  EXPECT_EQ(fault_of("[train]\nbacth = 3\n"), "[train] unknown key 'bacth', did you mean batch?, run.toml:2:1");
+  EXPECT_EQ(fault_of("\n[trian]\nbatch = 3\n"), "[config] unknown section 'trian', did you mean train?, run.toml:2:2");
+  EXPECT_EQ(fault_of("batch = 3\n"), "[config] unknown section 'batch', run.toml:1:1");
+  EXPECT_EQ(fault_of("[model]\nname = 'mamba'\nd_sate = 64\n"),
+            "[model] unknown key 'd_sate', did you mean d_state?, run.toml:3:1");
+  EXPECT_EQ(fault_of("[model]\nwidht = 64\n"), "[model] unknown key 'widht', did you mean width?, run.toml:2:1");
+  EXPECT_EQ(fault_of("", {"train.bacth=3"}), "[train] unknown key 'bacth', did you mean batch?, --set train.bacth=3");
+  EXPECT_EQ(fault_of("[task]\nstream = 'refrence'\n"),
+            "[task.stream] no such choice, expected reference or direct, got 'refrence', did you mean reference?, "
+            "run.toml:2:10");
+}
+
+TEST(Config, WhatTheModelsRoomRefusesGetsThePlaceOfItsKey) {
+  EXPECT_EQ(fault_of("[model]\nname = 'mamva'\n"), "[model.name] unknown model, did you mean mamba?, run.toml:2:8");
+  EXPECT_EQ(fault_of("[model]\nd_state = 64\nname = 'gla'\n"), "[model.d_state] gla has no such switch, run.toml:2:11");
+  EXPECT_EQ(fault_of("[model]\nd_state = [64]\nname = 'mamba'\n"),
+            "[model.d_state] wrong kind of value, expected a number, a truth value or text, got a list, run.toml:2:11");
+}
+
+TEST(Config, KindAndRangeAreCheckedForEveryParameter) {
+  EXPECT_EQ(fault_of("[train]\nlr = -1\n"), "[train.lr] out of range, expected (0, 10], got -1, run.toml:2:6");
+  EXPECT_EQ(fault_of("[train]\nlr = nan\n"), "[train.lr] out of range, expected (0, 10], got nan, run.toml:2:6");
+  EXPECT_EQ(fault_of("[train]\nclip = inf\n"), "[train.clip] out of range, expected [0, inf), got inf, run.toml:2:8");
+  EXPECT_EQ(fault_of("[train]\nbatch = 8.0\n"),
+            "[train.batch] wrong kind of value, expected an integer, got 8.0, run.toml:2:9");
+  EXPECT_EQ(fault_of("[quirks]\ndelta_bf16 = 1\n"),
+            "[quirks.delta_bf16] wrong kind of value, expected true or false, got 1, run.toml:2:14");
+  EXPECT_EQ(fault_of("[eval]\ngaps = [10, -1]\n"),
+            "[eval.gaps] out of range, expected a list of 0..100000, got -1, run.toml:2:13");
+  EXPECT_EQ(fault_of("[train]\nlr = 1979-05-27\n"), "[config] dates and times have no meaning here, run.toml:2:6");
+  for (const auto& p : parameters()) {
+    const std::string text = "[" + p.section + "]\n" + p.key + " = {a = 1}\n";
+    EXPECT_NE(fault_of(text).find("run.toml:2:"), std::string::npos) << p.name();
+  }
+}
+
+TEST(Config, ParametersAreCheckedAgainstEachOther) {
+  EXPECT_EQ(fault_of("[train]\nbatch = 10\naccumulate = 4\n"),
+            "[train.accumulate] 4 does not divide batch (10), run.toml:3:14");
+  EXPECT_EQ(fault_of("[train]\nupdates = 100\nwarmup = 100\n"),
+            "[train.warmup] expected less than updates (100), got 100, run.toml:3:10");
+  EXPECT_EQ(fault_of("[task]\ngap_law = 'uniform'\ngap_min = 12\ngap_max = 10\n"),
+            "[task.gap_min] gap_min (12) > gap_max (10), run.toml:3:11");
+  EXPECT_EQ(fault_of("[grammar]\nvocab = 10\nambiguities = 10\n"),
+            "[grammar.ambiguities] expected at most vocab - 1 (9), got 10, run.toml:3:15");
+  EXPECT_EQ(fault_of("[grammar]\ndepth = 60000\n"),
+            "[grammar.depth] 2400001 states, expected at most 65536, run.toml:2:9");
+  EXPECT_EQ(fault_of("[train]\nprecision = 'amp'\n"),
+            "[train.precision] amp needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
+  EXPECT_EQ(fault_of("[eval]\ngaps = [10, 10]\n"),
+            "[eval.gaps] expected different gap lengths, got one twice, run.toml:2:8");
+}
+
+TEST(Config, SyntaxErrorsNameTheirPlace) {
+  for (const std::string text : {"[train\nlr = 1", "[train]\nlr = \n", "[train]\nlr = 1\nlr = 2\n", "a.b.c = [1, 2",
+                                 "[train]\nlr = 'x\n", "\xff\xfe", "[train]\nlr = 1__0\n"}) {
+    const std::string line = fault_of(text);
+    EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+TEST(Config, EndlessNamesAndNestingAreRefusedWithoutRecursion) {
+  std::string name = "a";
+  for (int i = 0; i < 100000; ++i) name += ".a";
+  EXPECT_NE(fault_of("[" + name + "]\n").find("run.toml:1:"), std::string::npos);
+  EXPECT_NE(fault_of(name + " = 1\n").find("run.toml:1:"), std::string::npos);
+  EXPECT_NE(fault_of("a = " + std::string(100000, '[')).find("run.toml:1:"), std::string::npos);
+}
+
+TEST(Config, PaperTasksGiveWayToWhatTheFileSays) {
+  const auto task3 = resolve_text("[task]\nnumber = 3\n").values.task.task;
+  EXPECT_EQ(task3.train.probability, 0.1);
+  EXPECT_EQ(task3.test.content, GapContent::forbidden_symbol);
+  const auto often = resolve_text("[task]\ngap_probability = 0.5\nnumber = 3\n");
+  EXPECT_EQ(often.values.task.task.train.probability, 0.5);
+  EXPECT_EQ(often.values.task.task.test.probability, 0.5);
+  EXPECT_EQ(often.origins.at("task.test_gap_probability").text(), "derived from task.gap_probability");
+  const auto task2 = resolve_text("[task]\nnumber = 2\ngap_max = 50\n").values.task.task;
+  EXPECT_EQ(task2.train.law, GapLaw::uniform);
+  EXPECT_EQ(task2.test.law, GapLaw::constant);
+  EXPECT_EQ(task2.test.min, 50);
+  EXPECT_EQ(task2.noise, 0.2);
+  const auto apart = resolve_text("[task]\nnumber = 2\ngap_max = 50\ntest_gap_min = 20\n").values.task.task;
+  EXPECT_EQ(apart.test.min, 20);
+  EXPECT_EQ(resolve_text("[task]\nnumber = 4\n").values.eval.gaps, (std::vector<int>{10, 20, 50, 100}));
+}
+
+TEST(Config, RunSeedIsTheDefaultOfBothSeeds) {
+  const auto config = resolve_text("[run]\nseed = 7\n[train]\nseed = 2\n");
+  EXPECT_EQ(config.values.grammar.build.seed, 7U);
+  EXPECT_EQ(config.values.train.seed, 2U);
+  EXPECT_EQ(config.origins.at("grammar.seed").text(), "derived from run.seed");
+}
+
+TEST(Config, WarmUpAndPrecisionFollowWhatTheyDependOn) {
+  EXPECT_EQ(resolve_text("[train]\nupdates = 100\n").values.train.warmup, 15);
+  EXPECT_EQ(resolve_text("[train]\nupdates = 1\n").values.train.warmup, 0);
+  EXPECT_EQ(resolve_text("[train]\ndevice = 'cuda'\n").values.train.precision, Precision::amp);
+  EXPECT_EQ(resolve_text("").values.train.precision, Precision::fp32);
+}
+
+TEST(Config, OverridesAreTomlValuesAndBareWords) {
+  const auto config = resolve_text("", {"model.name=mamba", "eval.gaps=[1, 2]", "train.lr=5e-4", "run.label=12",
+                                        "quirks.dropout_stops=true", "task.stream=\"direct\"", "model.d_state = 64"});
+  EXPECT_EQ(config.values.model.name, "mamba");
+  EXPECT_EQ(config.values.eval.gaps, (std::vector<int>{1, 2}));
+  EXPECT_EQ(config.values.train.lr, 5e-4);
+  EXPECT_EQ(config.values.run.label, "12");
+  EXPECT_TRUE(config.values.quirks.dropout_stops);
+  EXPECT_EQ(config.values.task.stream, Stream::direct);
+  EXPECT_EQ(config.values.model.switches.at("d_state"), "64");
+  EXPECT_EQ(fault_of("", {"train"}), "[config] expected section.key=value, got --set train");
+  EXPECT_EQ(fault_of("", {"train.lr=[1"}), "[config] not a TOML value, --set train.lr=[1");
+  EXPECT_EQ(fault_of("", {"train.lr=fast"}),
+            "[train.lr] wrong kind of value, expected a number, got 'fast', --set train.lr=fast");
+  EXPECT_NE(fault_of("", {"train.lr=1\nbatch = 2"}), "");
+}
+
+class ExtendsTest : public ::testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) { write_file_atomically(folder_.file(name), text); }
+  std::string fault(const std::string& name) {
+    return error_line([&] { resolve_config(folder_.file(name), {}, rules()); });
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ExtendsTest, TheNearerFileWinsAndOriginsNameTheFile) {
+  std::filesystem::create_directory(folder_.file("sub"));
+  write("base.toml", "[train]\nlr = 0.002\nbatch = 32\n");
+  write("sub/run.toml", "extends = \"../base.toml\"\n[train]\nbatch = 16\n");
+  const auto config = resolve_config(folder_.file("sub/run.toml"), {"train.updates=50"}, rules());
+  EXPECT_EQ(config.values.train.lr, 0.002);
+  EXPECT_EQ(config.values.train.batch, 16);
+  EXPECT_EQ(config.values.train.updates, 50);
+  EXPECT_EQ(config.origins.at("train.lr").text(), folder_.file("base.toml") + ":2:6");
+}
+
+TEST_F(ExtendsTest, CyclesMissingFilesAndEndlessChainsAreErrors) {
+  write("a.toml", "extends = 'b.toml'\n");
+  write("b.toml", "extends = './a.toml'\n");
+  EXPECT_NE(fault("a.toml").find("[extends] './a.toml' extends itself, " + folder_.file("b.toml:1:11")),
+            std::string::npos)
+      << fault("a.toml");
+  write("c.toml", "\nextends = 'missing.toml'\n");
+  EXPECT_NE(fault("c.toml").find(folder_.file("c.toml:2:11")), std::string::npos) << fault("c.toml");
+  write("d.toml", "extends = 3\n");
+  EXPECT_EQ(fault("d.toml"), "[extends] expected the name of a file, got 3, " + folder_.file("d.toml:1:11"));
+  for (int i = 0; i < 30; ++i)
+    write("x" + std::to_string(i) + ".toml", "extends = 'x" + std::to_string(i + 1) + ".toml'");
+  EXPECT_NE(fault("x0.toml").find("more than 16 files deep"), std::string::npos);
+  EXPECT_NE(fault("absent.toml").find("absent.toml:1:1"), std::string::npos);
+  EXPECT_NE(fault("").find(":1:1"), std::string::npos);
+  write("nul.toml", "extends = \"a\\u0000b\"\n");
+  EXPECT_NE(fault("nul.toml").find("nul.toml:1:11"), std::string::npos);
+}
+
+TEST_F(ExtendsTest, ErrorsInTheBaseNameTheBase) {
+  write("base.toml", "[train]\nbatch = 10\n");
+  write("run.toml", "extends = 'base.toml'\n[train]\nlr = 1\n[model]\nname = 'nothing'\n");
+  EXPECT_NE(fault("run.toml").find("run.toml:5:8"), std::string::npos);
+  write("base.toml", "[train]\nbatch = 0\n");
+  EXPECT_NE(fault("run.toml").find("base.toml:2:9"), std::string::npos);
+}
+
+TEST(ConfigText, TheResolvedFileResolvesToItself) {
+  const auto config = resolve_text(
+      "[task]\nnumber = 2\n[run]\nseed = 3\nlabel = 'a \"quoted\" label'\n"
+      "[model]\nname = 'mamba'\nd_state = 32\na_min = 0.5\noutput_gate = false\n");
+  for (const bool origins : {false, true}) {
+    const auto again = resolve_text(config_toml(config, origins));
+    EXPECT_EQ(again.canonical, config.canonical);
+    EXPECT_EQ(again.run_id, config.run_id);
+    EXPECT_EQ(again.values.run.label, config.values.run.label);
+  }
+}
+
+TEST(ConfigText, ShowSaysWhereEachValueCameFrom) {
+  const auto config = resolve_text("[train]\nlr = 0.002\n", {"train.batch=8"});
+  const std::string text = config_toml(config, true);
+  EXPECT_NE(text.find("lr = 0.002"), std::string::npos);
+  EXPECT_NE(text.find("# run.toml:2:6"), std::string::npos);
+  EXPECT_NE(text.find("# --set train.batch=8"), std::string::npos);
+  const auto json = nlohmann::json::parse(config_json(config));
+  EXPECT_EQ(json["run_id"], config.run_id);
+  EXPECT_EQ(json["values"]["train"]["lr"], 0.002);
+  EXPECT_EQ(json["origins"]["train.lr"], "run.toml:2:6");
+}
+
+TEST(ConfigText, TheTableOfKeysNamesEveryParameter) {
+  const std::string table = parameter_table();
+  const auto json = nlohmann::json::parse(parameter_json());
+  EXPECT_EQ(json.size(), parameters().size());
+  for (const auto& p : parameters()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
+}
+
+}  // namespace
+}  // namespace sb::test

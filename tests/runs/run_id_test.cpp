@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "model_rules.h"
+
+namespace sb::test {
+namespace {
+
+std::string id(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return resolve_text(text, overrides).run_id;
+}
+
+TEST(RunId, IsTheDigestOfTheCanonicalConfig) {
+  const auto config = resolve_text("");
+  EXPECT_EQ(config.run_id, sha256_hex(config.canonical).substr(0, 16));
+}
+
+TEST(RunId, DoesNotDependOnSpelling) {
+  const std::string plain = id("[train]\nlr = 0.001\nbatch = 64\n[task]\nnumber = 1\n");
+  EXPECT_EQ(plain, id("[task]\nnumber = 1\n"));
+  EXPECT_EQ(plain, id("task = {number = 1}\ntrain.lr = 1e-3\n"));
+  EXPECT_EQ(plain, id("", {"task.number=1", "train.lr=10e-4"}));
+  EXPECT_EQ(plain, id("[task]\nnumber = 1\ngap_law = 'constant'\ngap_min = 1\n"));
+  EXPECT_EQ(plain, id("[task]\nnumber = 1\n[train]\nwarmup = 476\n[grammar]\ndensity = 0.01\n"));
+  EXPECT_EQ(plain, id("[task]\nnumber = 1\n[run]\nseed = 1\n"));
+  EXPECT_EQ(id("[run]\nseed = 5\n"), id("[grammar]\nseed = 5\n[train]\nseed = 5\n"));
+  EXPECT_EQ(id("[model]\nname = 'gla'\nexpand_v = 2\n"), id("[model]\nname = 'gla'\nexpand_v = 2.0\n"));
+  EXPECT_EQ(id("[train]\nclip = 0\n"), id("[train]\nclip = -0.0\n"));
+}
+
+TEST(RunId, IgnoresWhatChangesNoNumber) {
+  EXPECT_EQ(id(""), id("[run]\nlabel = 'x'\ncheckpoint_every = 5\n"));
+  EXPECT_EQ(id("[task]\nnumber = 1\n"), id("[task]\nnumber = 1\ngap_max = 9\ngap_sigma = 3\n"));
+  EXPECT_EQ(id(""), id("[task]\ngap_min = 3\n"));
+}
+
+// Two values a parameter can have, wherever one stands alone.
+TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
+  const std::string base =
+      "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n";
+  const auto before = resolve_text(base);
+  for (const auto& p : parameters()) {
+    std::string value;
+    switch (p.kind) {
+      case Parameter::Kind::truth:
+        value = "true";
+        break;
+      case Parameter::Kind::wholes:
+        value = "[7]";
+        break;
+      case Parameter::Kind::whole:
+        value = std::to_string(p.key == "test_gap_min" ? 7 : p.key == "ambiguities" ? 3 : p.key == "number" ? 4 : 8);
+        break;
+      case Parameter::Kind::real:
+        value = "0.25";
+        break;
+      case Parameter::Kind::text:
+        value = p.key == "name" ? "gla" : "word";
+        break;
+      case Parameter::Kind::choice:
+        value = p.choices.front() == toml_text(p.get(before.values)) ? p.choices.back() : p.choices.front();
+        if (toml_quoted(value) == toml_text(p.get(before.values))) value = p.choices.back();
+        break;
+    }
+    if (p.name() == "grammar.automaton") continue;
+    std::vector<std::string> sets = {p.name() + "=" + value};
+    if (p.name() == "train.device") sets.push_back("train.precision=fp32");
+    const auto after = resolve_text(base, sets);
+    ASSERT_NE(toml_text(p.get(after.values)), toml_text(p.get(before.values))) << sets.front();
+    const bool seeds = p.name() == "run.seed";
+    EXPECT_EQ(after.run_id != before.run_id, p.identifies || seeds) << p.name();
+  }
+}
+
+TEST(RunId, TakesTheAutomatonByContentNotByPath) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("sub"));
+  write_file_atomically(folder.file("a.json"), "{}");
+  write_file_atomically(folder.file("sub/b.json"), "{}");
+  write_file_atomically(folder.file("c.json"), "{ }");
+  const auto with = [&](const std::string& path) { return id("[grammar]\nautomaton = '" + path + "'\n"); };
+  EXPECT_EQ(with(folder.file("a.json")), with(folder.file("sub/b.json")));
+  EXPECT_NE(with(folder.file("a.json")), with(folder.file("c.json")));
+  EXPECT_NE(with(folder.file("a.json")), id(""));
+  EXPECT_NE(fault_of("[grammar]\nautomaton = 'missing.json'\n").find("[grammar.automaton]"), std::string::npos);
+  EXPECT_NE(fault_of("[grammar]\nautomaton = 'missing.json'\n").find("run.toml:2:13"), std::string::npos);
+  write_file_atomically(folder.file("sub/run.toml"), "[grammar]\nautomaton = 'b.json'\n");
+  EXPECT_EQ(resolve_config(folder.file("sub/run.toml"), {}, rules()).run_id, with(folder.file("a.json")));
+}
+
+TEST(RunId, TakesSwitchesInTheModelsOwnSpelling) {
+  ModelRules with_defaults = rules();
+  with_defaults.essential = [](const ModelSection& model) {
+    auto switches = model.switches;
+    if (switches.contains("output_gate") && switches["output_gate"] != "false") switches.erase("output_gate");
+    return switches;
+  };
+  const auto of = [&](const std::string& text) {
+    return resolve(parse_settings("[model]\nname = 'gla'\n" + text, "run.toml"), with_defaults, "run.toml").run_id;
+  };
+  EXPECT_EQ(of(""), of("output_gate = true\n"));
+  EXPECT_NE(of(""), of("output_gate = false\n"));
+}
+
+}  // namespace
+}  // namespace sb::test

@@ -1,0 +1,309 @@
+#include "runs/run_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../base/faulty_file_system.h"
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "model_rules.h"
+
+namespace sb::test {
+namespace {
+
+ResolvedConfig config() {
+  return resolve_text("[train]\nupdates = 8\n");
+}
+
+// A trainer of one number, whose every step depends on the one before; saves every second update.
+struct ToyRun {
+  double weight = 1;
+  int64_t update = 0;
+
+  std::vector<NamedBytes> tensors() const { return {{"weight", "F64", {1}, &weight}}; }
+
+  void run(const std::string& root, FileSystem& files) {
+    RunStore store(root, config(), files);
+    if (store.finished()) return;
+    std::vector<std::string> warnings;
+    if (const auto checkpoint = store.resume(warnings)) {
+      update = checkpoint->update;
+      weight = checkpoint->file.at("weight").as_doubles().front();
+    }
+    while (update < 8) {
+      weight = weight * 1.5 + static_cast<double>(update);
+      ++update;
+      store.add({update, "train", {{"loss", 1 / weight}}});
+      store.add_timing({update, "train", {{"wall", 1e9 + static_cast<double>(::getpid())}}});
+      if (update % 2 == 0) store.save(update, tensors());
+    }
+    store.finish({{"status", "done"}, {"weight", weight}}, tensors());
+  }
+};
+
+std::string folder_of(const TemporaryFolder& root) {
+  return root.file(config().run_id);
+}
+
+std::string bytes_of(const TemporaryFolder& root) {
+  std::string all;
+  for (const char* name : {"/config.toml", "/config.json", "/metrics.jsonl", "/final.safetensors", "/result.json"})
+    all += read_file(folder_of(root) + name, 1 << 20);
+  return all;
+}
+
+std::string clean_bytes() {
+  static const std::string bytes = [] {
+    TemporaryFolder root;
+    ToyRun().run(root.path(), real_file_system());
+    return bytes_of(root);
+  }();
+  return bytes;
+}
+
+// Runs `act` in a process of its own; its exit status, or 128 + signal.
+template <class Act>
+int in_child(const Act& act) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    act();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
+  TemporaryFolder root;
+  ToyRun().run(root.path(), real_file_system());
+  const auto result = load_result(folder_of(root));
+  EXPECT_EQ(result["run_id"], config().run_id);
+  EXPECT_EQ(result["status"], "done");
+  EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
+  EXPECT_EQ(find_runs(root.path()), std::vector<std::string>{folder_of(root)});
+  EXPECT_EQ(parse_metrics(read_file(folder_of(root) + "/metrics.jsonl", 1 << 20), "m").size(), 8U);
+  EXPECT_EQ(resolve_config(folder_of(root) + "/config.toml", {}, rules()).run_id, config().run_id);
+  const auto before = bytes_of(root);
+  ToyRun().run(root.path(), real_file_system());
+  EXPECT_EQ(bytes_of(root), before);
+}
+
+TEST(RunStore, EveryChangedFileIsNamedByVerify) {
+  TemporaryFolder root;
+  ToyRun().run(root.path(), real_file_system());
+  for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
+                           "checkpoint-00000008.safetensors"}) {
+    const std::string path = folder_of(root) + "/" + name;
+    const std::string whole = read_file(path, 1 << 20);
+    std::string changed = whole;
+    changed[changed.size() / 2] ^= 1;
+    write_file_atomically(path, changed);
+    const auto problems = verify_run(folder_of(root));
+    ASSERT_FALSE(problems.empty()) << name;
+    EXPECT_NE(problems.front().find(name), std::string::npos) << problems.front();
+    write_file_atomically(path, whole);
+  }
+  EXPECT_TRUE(verify_run(folder_of(root)).empty());
+}
+
+// Ends the process at its Nth call, as SIGKILL would.
+class DeadlyFileSystem : public FaultyFileSystem {
+ public:
+  explicit DeadlyFileSystem(int die_at) : FaultyFileSystem(-1), die_at_(die_at) {}
+  ssize_t write(int fd, const void* data, size_t size) override {
+    if (due()) {
+      static_cast<void>(!::write(fd, data, size / 2));
+      ::kill(::getpid(), SIGKILL);
+    }
+    return FileSystem::write(fd, data, size);
+  }
+  int sync(int fd) override { return step(), FileSystem::sync(fd); }
+  int link(int fd, const std::string& path) override { return step(), FileSystem::link(fd, path); }
+  int rename(const std::string& from, const std::string& to) override { return step(), FileSystem::rename(from, to); }
+  int remove(const std::string& path) override { return step(), FileSystem::remove(path); }
+
+ private:
+  bool due() { return calls_++ == die_at_; }
+  void step() {
+    if (due()) ::kill(::getpid(), SIGKILL);
+  }
+  int die_at_, calls_ = 0;
+};
+
+TEST(RunStore, KilledAtAnyWriteAndStartedAgainItEndsInTheSameBytes) {
+  int killed = 0;
+  for (int n = 0;; ++n) {
+    TemporaryFolder root;
+    const int status = in_child([&] {
+      DeadlyFileSystem files(n);
+      ToyRun().run(root.path(), files);
+    });
+    if (status == 0) break;
+    ASSERT_EQ(status, 128 + SIGKILL);
+    ++killed;
+    ToyRun().run(root.path(), real_file_system());
+    ASSERT_EQ(bytes_of(root), clean_bytes()) << "killed at call " << n;
+    ASSERT_TRUE(verify_run(folder_of(root)).empty());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_of(root)))
+      ASSERT_EQ(entry.path().string().find(".partial-"), std::string::npos);
+  }
+  EXPECT_GT(killed, 50);
+}
+
+TEST(RunStore, KilledAgainAndAgainItEndsInTheSameBytes) {
+  TemporaryFolder root;
+  int runs = 0;
+  const auto attempt = [&] {
+    return in_child([&] {
+      DeadlyFileSystem files(40);
+      ToyRun().run(root.path(), files);
+    });
+  };
+  while (attempt() != 0) ASSERT_LT(++runs, 100);
+  EXPECT_GT(runs, 1);
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+}
+
+struct Kind {
+  int error;
+  FaultyFileSystem::Fault fault;
+};
+
+class FailingWrites : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
+  int failures = 0;
+  for (const bool unnamed : {true, false}) {
+    for (int n = 0;; ++n) {
+      TemporaryFolder root;
+      FaultyFileSystem files(n, GetParam().error, GetParam().fault);
+      files.unnamed_files = unnamed;
+      std::string line;
+      try {
+        ToyRun().run(root.path(), files);
+      } catch (const Error& error) {
+        line = error.what();
+        EXPECT_EQ(error.code(), Exit::cannot_write);
+        EXPECT_NE(line.find(folder_of(root)), std::string::npos) << line;
+        ++failures;
+      }
+      if (!files.failed()) break;
+      for (const auto& stored : list_checkpoints(folder_of(root)))
+        ASSERT_NO_THROW(load_sealed_safetensors(stored.path)) << n << " " << line;
+      std::vector<std::string> warnings;
+      {
+        RunStore store(root.path(), config());
+        const auto checkpoint = store.resume(warnings);
+        ASSERT_EQ(checkpoint.has_value(), !list_checkpoints(folder_of(root)).empty());
+        ASSERT_TRUE(warnings.empty()) << warnings.front();
+      }
+      ToyRun().run(root.path(), real_file_system());
+      ASSERT_EQ(bytes_of(root), clean_bytes()) << "call " << n << " failed: " << line;
+    }
+  }
+  if (GetParam().fault == FaultyFileSystem::Fault::error) EXPECT_GT(failures, 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FailingWrites,
+                         ::testing::Values(Kind{ENOSPC, FaultyFileSystem::Fault::error},
+                                           Kind{EIO, FaultyFileSystem::Fault::error},
+                                           Kind{EIO, FaultyFileSystem::Fault::short_write}));
+
+TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
+  TemporaryFolder root;
+  const int status = in_child([&] {
+    DeadlyFileSystem files(60);
+    ToyRun().run(root.path(), files);
+  });
+  ASSERT_EQ(status, 128 + SIGKILL);
+  const auto stored = list_checkpoints(folder_of(root));
+  ASSERT_EQ(stored.size(), 2U);
+  std::string content = read_file(stored[0].path, 1 << 20);
+  content[content.size() - 3] ^= 4;
+  write_file_atomically(stored[0].path, content);
+  {
+    RunStore store(root.path(), config());
+    std::vector<std::string> warnings;
+    const auto checkpoint = store.resume(warnings);
+    ASSERT_TRUE(checkpoint);
+    EXPECT_EQ(checkpoint->update, stored[1].update);
+    EXPECT_EQ(store.metrics().size(), static_cast<size_t>(checkpoint->update));
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find(stored[0].path), std::string::npos);
+  }
+  ToyRun().run(root.path(), real_file_system());
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+}
+
+TEST(RunStore, ATornResultMeansTheRunIsNotOver) {
+  TemporaryFolder root;
+  ToyRun().run(root.path(), real_file_system());
+  const std::string path = folder_of(root) + "/result.json";
+  const std::string whole = read_file(path, 1 << 20);
+  write_file_atomically(path, whole.substr(0, whole.size() / 2));
+  EXPECT_THROW(load_result(folder_of(root)), Error);
+  ToyRun().run(root.path(), real_file_system());
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+}
+
+TEST(RunStore, TheSecondProcessSaysWhoHoldsTheRunAndLeaves) {
+  TemporaryFolder root;
+  const RunStore held(root.path(), config());
+  const std::string holder = "process " + std::to_string(::getpid());
+  const int status = in_child([&] {
+    try {
+      const RunStore second(root.path(), config());
+    } catch (const Error& error) {
+      const std::string line = error.what();
+      const bool says = line.find(holder) != std::string::npos && line.find("since 2") != std::string::npos;
+      ::_exit(says ? static_cast<int>(error.code()) : 1);
+    }
+    ::_exit(2);
+  });
+  EXPECT_EQ(status, static_cast<int>(Exit::stopped));
+}
+
+TEST(RunStore, AKilledHolderHoldsNothing) {
+  TemporaryFolder root;
+  const int status = in_child([&] {
+    const RunStore held(root.path(), config());
+    ::kill(::getpid(), SIGKILL);
+  });
+  ASSERT_EQ(status, 128 + SIGKILL);
+  EXPECT_NO_THROW(RunStore(root.path(), config()));
+}
+
+TEST(RunStore, AFolderThatCannotBeMadeIsACannotWrite) {
+  TemporaryFolder root;
+  write_file_atomically(root.file("plain"), "");
+  try {
+    RunStore(root.file("plain"), config());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::cannot_write);
+    EXPECT_NE(std::string(error.what()).find(root.file("plain")), std::string::npos);
+  }
+}
+
+TEST(RunStore, TheAutomatonTravelsWithTheRun) {
+  TemporaryFolder root;
+  write_file_atomically(root.file("a.json"), "{\"automaton\": 1}");
+  const auto with = resolve_text("[grammar]\nautomaton = '" + root.file("a.json") + "'\n");
+  std::string folder;
+  {
+    const RunStore store(root.path(), with);
+    folder = store.folder();
+  }
+  std::filesystem::remove(root.file("a.json"));
+  const auto again = resolve_config(folder + "/config.toml", {}, rules());
+  EXPECT_EQ(again.run_id, with.run_id);
+  EXPECT_EQ(again.values.grammar.automaton, folder + "/automaton.json");
+}
+
+}  // namespace
+}  // namespace sb::test

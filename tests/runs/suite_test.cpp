@@ -1,0 +1,125 @@
+#include "runs/suite.h"
+
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "model_rules.h"
+
+namespace sb::test {
+namespace {
+
+Suite suite_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return parse_suite(text, "suite.toml", overrides, rules());
+}
+std::string suite_fault(const std::string& text) {
+  return error_line([&] { suite_of(text); });
+}
+
+TEST(Suite, ExpandsEveryCombinationTheFirstAxisSlowest) {
+  const auto suite = suite_of("[suite]\nname = 'x'\n[grid]\ntask.number = [2, 1]\nmodel.name = ['gla', 'mamba']\n");
+  EXPECT_EQ(suite.name, "x");
+  std::vector<std::pair<int, std::string>> order;
+  for (const auto& run : suite.runs) order.emplace_back(run.values.task.task.number, run.values.model.name);
+  EXPECT_EQ(order, (std::vector<std::pair<int, std::string>>{{2, "gla"}, {2, "mamba"}, {1, "gla"}, {1, "mamba"}}));
+}
+
+TEST(Suite, AFileWithoutGridIsOneRun) {
+  EXPECT_EQ(suite_of("[train]\nupdates = 5\n").runs.size(), 1U);
+}
+
+TEST(Suite, AnAxisMaySetSeveralKeysAtOnce) {
+  const auto suite = suite_of(
+      "[grid]\nsize = [{grammar.vocab = 11, grammar.depth = 10, grammar.ambiguities = 10},\n"
+      "        {grammar.vocab = 21, grammar.depth = 20, grammar.ambiguities = 20}]\nrun.seed = [1, 2]\n");
+  ASSERT_EQ(suite.runs.size(), 4U);
+  EXPECT_EQ(suite.runs[1].values.grammar.build.depth, 10);
+  EXPECT_EQ(suite.runs[1].values.train.seed, 2U);
+  EXPECT_EQ(suite.runs[2].values.grammar.build.vocab, 21);
+}
+
+TEST(Suite, OverridesApplyInOrderWhereTheirConditionsHold) {
+  const auto suite = suite_of(R"(
+[grid]
+model.name = ["mamba", "mamba2"]
+model.width = [64, 128, 256]
+[[override]]
+when = {model.name = "mamba"}
+set = {model.d_state = 64, train.lr = 0.002}
+[[override]]
+when = {model.name = "mamba", model.width = [128, 256]}
+set = {train.lr = 0.005}
+[[override]]
+when = {model.name = "mamba2", model.width = 256}
+skip = true
+)");
+  ASSERT_EQ(suite.runs.size(), 5U);
+  EXPECT_EQ(suite.skipped, 1U);
+  EXPECT_EQ(suite.runs[0].values.train.lr, 0.002);
+  EXPECT_EQ(suite.runs[1].values.train.lr, 0.005);
+  EXPECT_EQ(suite.runs[1].values.model.switches.at("d_state"), "64");
+  EXPECT_EQ(suite.runs[3].values.train.lr, 0.001);
+  EXPECT_EQ(suite.runs[0].origins.at("train.lr").text(), "suite.toml:7:37");
+}
+
+TEST(Suite, ConditionsSeeDefaultsAndEarlierOverrides) {
+  const auto suite = suite_of(R"(
+[[override]]
+when = {train.batch = 64}
+set = {model.width = 96}
+[[override]]
+when = {model.width = 96}
+set = {train.accumulate = 2}
+)");
+  EXPECT_EQ(suite.runs.front().values.train.accumulate, 2);
+}
+
+TEST(Suite, TheSameRunInOtherWordsIsDoneOnce) {
+  const auto suite = suite_of(
+      "[grid]\nmodel.width = [648, 768, 960]\n[model]\nname = 'transformer'\n"
+      "[[override]]\nwhen = {model.width = 648}\nset = {model.width = 768}\n"
+      "[[override]]\nwhen = {model.width = 960}\nskip = true\n");
+  EXPECT_EQ(suite.runs.size(), 1U);
+  EXPECT_EQ(suite.merged, 1U);
+  EXPECT_EQ(suite.skipped, 1U);
+}
+
+TEST(Suite, BaseFileThenSectionsThenGridThenOverridesThenCommandLine) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("base.toml"), "[train]\nlr = 0.005\nbatch = 8\nupdates = 7\n");
+  write_file_atomically(folder.file("s.toml"),
+                        "[suite]\nbase = 'base.toml'\n[grid]\ntrain.updates = [9]\n[train]\nbatch = 4\n");
+  const auto suite = read_suite(folder.file("s.toml"), {"eval.every=3"}, rules());
+  const auto& train = suite.runs.front().values.train;
+  EXPECT_EQ(train.lr, 0.005);
+  EXPECT_EQ(train.batch, 4);
+  EXPECT_EQ(train.updates, 9);
+  EXPECT_EQ(suite.runs.front().values.eval.every, 3);
+}
+
+TEST(Suite, OneBadCombinationRefusesTheWholeSuite) {
+  EXPECT_EQ(suite_fault("[grid]\ntrain.lr = [0.001, -1]\n"),
+            "[train.lr] out of range, expected (0, 10], got -1, suite.toml:2:20");
+  EXPECT_EQ(suite_fault("[grid]\nmodel.name = ['gla', 'mambo']\n"),
+            "[model.name] unknown model, did you mean mamba?, suite.toml:2:22");
+}
+
+TEST(Suite, MistakesNameTheirPlace) {
+  EXPECT_EQ(suite_fault("[gird]\n"), "[suite] unknown section 'gird', did you mean grid?, suite.toml:1:2");
+  EXPECT_EQ(suite_fault("[grid]\ntrain.lrr = [1]\n"), "[train] unknown key 'lrr', did you mean lr?, suite.toml:2:7");
+  EXPECT_EQ(suite_fault("[grid]\ntrain.lr = 1\n"), "[grid] expected a list of values, got 1, suite.toml:2:12");
+  EXPECT_EQ(suite_fault("[grid]\ntrain.lr = []\n"), "[grid] expected a list of at least one value, suite.toml:2:7");
+  EXPECT_EQ(suite_fault("[[override]]\nwhen = {train.lr = 'x'}\nset = {train.lr = 1}\n"),
+            "[train.lr] wrong kind of value, expected a number, got 'x', suite.toml:2:20");
+  EXPECT_EQ(suite_fault("[[override]]\nwhen = {train.lr = 1}\n"),
+            "[override] expected set or skip = true, suite.toml:1:1");
+  EXPECT_EQ(suite_fault("[suite]\nbase = 'none.toml'\n"), "[suite.base] no file 'none.toml', suite.toml:2:8");
+  EXPECT_NE(suite_fault("[[override]]\nskip = true\n").find("no run is left"), std::string::npos);
+  std::string grid = "[grid]\n";
+  for (const char* key : {"run.seed", "train.updates", "train.batch", "eval.every", "eval.batch"})
+    grid += std::string(key) + " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n";
+  EXPECT_NE(suite_fault(grid).find("more than 100000 runs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sb::test
