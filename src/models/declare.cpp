@@ -1,0 +1,53 @@
+#include "models/declare.h"
+
+#include <fmt/format.h>
+
+namespace sb {
+
+Declared declare(const ModelConfig& config) {
+  const ModelRow& row = find_model(config.name);
+  const int64_t d = config.mixer.width;
+  Declared out;
+  ParameterList& p = out.parameters;
+  p.matrix("encoder.weight", d, config.inputs);
+  p.bias("encoder.bias", d, config.inputs);
+  for (int64_t l = 0; l < config.layers; ++l) {
+    p.ones(fmt::format("norms.{}.weight", l), d);
+    p.add(fmt::format("norms.{}.bias", l), {d}, Init::constant(0));
+  }
+  for (int64_t l = 0; l < config.layers; ++l) {
+    p.set_prefix(fmt::format("layers.{}.", l));
+    out.mixers.push_back(row.make(config.mixer, p));
+    // The Transformer has its MLP inside.
+    if (const int64_t e = config.mixer.mlp; e > 0 && config.name != "transformer") {
+      p.matrix("mlp.linear1.weight", 2 * e * d, d);
+      p.bias("mlp.linear1.bias", 2 * e * d, d);
+      p.matrix("mlp.linear2.weight", d, e * d);
+      p.bias("mlp.linear2.bias", d, e * d);
+    }
+  }
+  p.set_prefix("");
+  p.matrix("decoder.weight", config.outputs, d);
+  p.bias("decoder.bias", config.outputs, d);
+  return out;
+}
+
+Cost cost(const ModelConfig& config, int64_t length) {
+  const Declared built = declare(config);
+  Cost out;
+  out.parameters = built.parameters.count();
+  double weights = 0;
+  for (const auto& parameter : built.parameters.all()) {
+    weights += static_cast<double>(parameter.uses * parameter.count());
+    if (parameter.name.starts_with("layers.0.")) out.layer_parameters += parameter.count();
+  }
+  const Mixer& mixer = *built.mixers[0];
+  const Taxonomy row = mixer.taxonomy();
+  out.state_elements = row.state_elements;
+  if (row.action == Taxonomy::Action::cache) out.cache_per_frame = 2 * config.mixer.width;
+  out.matmul_flops = 2 * weights;
+  out.mixing_flops = static_cast<double>(config.layers) * mixer.mixing_flops(length);
+  return out;
+}
+
+}  // namespace sb

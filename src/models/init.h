@@ -1,0 +1,42 @@
+// Initial values of parameters: pure functions of (seed, name of the parameter, index), the same bits on every machine.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace sb {
+
+struct Init {
+  enum class Rule {
+    constant,          // a
+    uniform,           // U(a, b)
+    normal,            // N(0, a^2)
+    log_uniform,       // ln U(a, b)
+    inverse_softplus,  // tau + ln(1 - e^-tau), tau = max(1e-4, e^U(ln .001, ln .1))
+    log_position,      // ln(1 + position in the last axis)
+    pi_position,       // pi * position in the last axis
+  };
+  Rule rule = Rule::constant;
+  double a = 0, b = 0;
+
+  static Init constant(double value) { return {Rule::constant, value, 0}; }
+  static Init uniform(double low, double high) { return {Rule::uniform, low, high}; }
+  static Init fan_in(int64_t inputs);  // U(-1/sqrt(inputs), 1/sqrt(inputs))
+  static Init normal(double deviation) { return {Rule::normal, deviation, 0}; }
+  static Init log_uniform(double low, double high) { return {Rule::log_uniform, low, high}; }
+  static Init step_bias() { return {Rule::inverse_softplus, 0, 0}; }
+  static Init log_position() { return {Rule::log_position, 0, 0}; }
+  static Init pi_position() { return {Rule::pi_position, 0, 0}; }
+};
+
+// out[i] for i in [begin, end) of the parameter; last_axis: its extent along the last axis.
+void draw_initial(const Init& init, uint64_t seed, std::string_view name, int64_t last_axis, int64_t begin, int64_t end,
+                  double* out);
+
+// Elementary functions out of + - * / and integer operations alone: no dependence on the C library's rounding.
+namespace portable {
+double log(double x);        // x > 0, normal
+double exp(double x);        // |x| < 700
+double cos_turns(double u);  // cos(2 pi u), 0 <= u < 1
+}  // namespace portable
+
+}  // namespace sb

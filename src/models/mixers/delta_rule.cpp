@@ -1,0 +1,117 @@
+// DeltaNet, Gated DeltaNet and Gated DeltaProduct:
+//   q, k = l2(silu(conv4(.))), v = silu(conv4(.)), beta = sigma(b(x)), g = -e^{A_log} softplus(a(x) + dt_bias)
+//   S <- e^g S;  for every factor j: S <- S + beta_j k_j (v_j - k_j^T S);  o = K^{-1/2} q^T S
+//   out = o_proj(RMS(o) * silu(g_proj(x)))
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class DeltaRule : public Mixer {
+ public:
+  DeltaRule(const MixerOptions& options, ParameterList& p, bool decays, bool factors)
+      : o_(options), keys_(o_.heads * o_.key_width()), values_(o_.heads * o_.value_width()) {
+    const int64_t d = o_.width, h = o_.heads, n = o_.factors;
+    if (decays) {
+      A_log_ = p.add("A_log", {h}, Init::log_uniform(0, 16));
+      dt_bias_ = p.add("dt_bias", {h}, Init::step_bias());
+    }
+    const Param q = p.matrix("q_proj.weight", keys_, d);
+    const Param k = p.matrix("k_proj.weight", n * keys_, d);
+    const Param v = p.matrix("v_proj.weight", n * values_, d);
+    Param a = nullptr;
+    if (decays && !factors) a = p.matrix("a_proj.weight", h, d);
+    const Param b = p.matrix("b_proj.weight", n * h, d);
+    if (decays && factors) a = p.matrix("a_proj.weight", h, d);
+    if (o_.short_conv)
+      conv_ = p.join({p.conv4("q_conv1d.weight", keys_), p.conv4("k_conv1d.weight", n * keys_),
+                      p.conv4("v_conv1d.weight", n * values_)});
+    const Param g = o_.output_gate ? p.matrix("g_proj.weight", values_, d) : nullptr;
+    norm_ = p.ones("o_norm.weight", o_.value_width());
+    out_ = p.matrix("o_proj.weight", d, values_);
+    in_ = p.join({q, k, v, g, b, a});
+    widths_ = {keys_ + n * keys_ + n * values_, g ? values_ : 0, n * h, a ? h : 0};
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Context& context) const override {
+    const int64_t batch = x.size(0), time = x.size(1), h = o_.heads, n = o_.factors, K = o_.key_width();
+    const auto parts = split_last(project(x, in_.value()), widths_);
+    const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
+    const auto qk_v = split_last(mixed, {(n + 1) * keys_, n * values_});
+    const auto qk = l2_normalise(heads_of(qk_v[0], (n + 1) * h)).split_with_sizes({h, n * h}, 2);
+    const auto k = qk[1].view({batch, time, n, h, K});
+    const auto v = qk_v[1].view({batch, time, n, h, o_.value_width()});
+    auto beta = at::sigmoid(parts[2].view({batch, time, n, h}));
+    if (o_.negative_eigenvalues) beta = beta * 2;
+    context.record("write", beta);
+    at::Tensor g;
+    if (A_log_) {
+      g = log_decay(parts[3], dt_bias_->value, A_log_->value, o_.a_min);
+      context.record("decay", g.exp());
+    }
+    const auto o = carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(K)));
+    const auto normed = o_.output_gate ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
+                                       : rms_norm(o, norm_->value, 1e-5);
+    return project(flat_heads(normed), out_->value);
+  }
+
+  Taxonomy taxonomy() const override {
+    return {Taxonomy::Action::matrix,
+            true,
+            true,
+            A_log_ != nullptr && o_.a_min <= reach_threshold,
+            true,
+            o_.heads * o_.key_width() * o_.value_width()};
+  }
+
+  double mixing_flops(int64_t) const override {
+    const double K = static_cast<double>(o_.key_width()), V = static_cast<double>(o_.value_width()), chunk = 64;
+    const double factor = 4 * K * V + 2 * chunk * (K + V) + chunk * K;
+    return static_cast<double>(o_.heads) * (static_cast<double>(o_.factors) * factor + 2 * K * V);
+  }
+
+ private:
+  MixerOptions o_;
+  int64_t keys_, values_;
+  Param A_log_ = nullptr, dt_bias_ = nullptr, norm_, out_;
+  Joined in_, conv_;
+  std::vector<int64_t> widths_;
+};
+
+struct DeltaNet : DeltaRule {
+  DeltaNet(const MixerOptions& options, ParameterList& p) : DeltaRule(options, p, false, false) {}
+};
+struct GatedDeltaNet : DeltaRule {
+  GatedDeltaNet(const MixerOptions& options, ParameterList& p) : DeltaRule(options, p, true, false) {}
+};
+struct GatedDeltaProduct : DeltaRule {
+  GatedDeltaProduct(const MixerOptions& options, ParameterList& p) : DeltaRule(options, p, true, true) {}
+};
+
+}  // namespace
+
+ModelRow delta_net_row() {
+  return {"delta_net",
+          {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "mlp"},
+          {.output_gate = false},
+          make_mixer<DeltaNet>};
+}
+
+ModelRow gated_delta_net_row() {
+  return {"gated_delta_net",
+          {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"},
+          {},
+          make_mixer<GatedDeltaNet>};
+}
+
+ModelRow gated_delta_product_row() {
+  return {"gated_delta_product",
+          {"heads", "expand_k", "expand_v", "householder_factors", "negative_eigenvalues", "short_conv", "output_gate",
+           "a_min", "mlp"},
+          {.factors = 4, .negative_eigenvalues = true},
+          make_mixer<GatedDeltaProduct>};
+}
+
+}  // namespace sb

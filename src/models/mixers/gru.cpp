@@ -1,0 +1,42 @@
+// GRU, gates in the order (r, z, n):
+//   r, z = sigma(W_i x + b_i + W_h h + b_h);  n = tanh(W_in x + b_in + r (W_hn h + b_hn));  h' = (1 - z) n + z h
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class Gru final : public Mixer {
+ public:
+  Gru(const MixerOptions& options, ParameterList& p) : width_(options.width) {
+    weight_ih_ = p.matrix("weight_ih_l0", 3 * width_, width_);
+    weight_hh_ = p.matrix("weight_hh_l0", 3 * width_, width_);
+    bias_ih_ = p.bias("bias_ih_l0", 3 * width_, width_);
+    bias_hh_ = p.bias("bias_hh_l0", 3 * width_, width_);
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Context& context) const override {
+    auto first = context.carried("state");
+    if (!first.defined()) first = at::zeros({x.size(0), width_}, x.options());
+    const auto h =
+        gru_sequence(project(x, weight_ih_->value, bias_ih_->value), weight_hh_->value, bias_hh_->value, first);
+    if (context.state) context.carry("state", h.select(1, x.size(1) - 1).contiguous());
+    return h;
+  }
+
+  Taxonomy taxonomy() const override { return {Taxonomy::Action::nonlinear, true, true, true, true, width_}; }
+  double mixing_flops(int64_t) const override { return 12 * static_cast<double>(width_); }
+
+ private:
+  int64_t width_;
+  Param weight_ih_, weight_hh_, bias_ih_, bias_hh_;
+};
+
+}  // namespace
+
+ModelRow gru_row() {
+  return {"gru", {"mlp"}, {}, make_mixer<Gru>};
+}
+
+}  // namespace sb

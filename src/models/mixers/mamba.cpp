@@ -1,0 +1,73 @@
+// Mamba, D = 2d channels, N states a channel:
+//   (x, z) = in_proj(u), x = silu(conv4(x)), (r, B, C) = x_proj(x), Delta = softplus(dt_proj(r))
+//   h_t[c,n] = exp(-Delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + Delta_t[c] B_t[n] x_t[c];  y = C h + Dskip x
+//   out = out_proj(y * silu(z))
+// Without complementary gating softplus(dt_proj.bias) writes, whatever the decay's Delta is. With a_min, the decay's
+// Delta is bounded so that the fastest state of the channel keeps a_min; the write's is not.
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class Mamba final : public Mixer {
+ public:
+  Mamba(const MixerOptions& options, ParameterList& p)
+      : o_(options), channels_(2 * o_.width), rank_((o_.width + 15) / 16) {
+    const int64_t d = o_.width, D = channels_, N = o_.d_state;
+    A_log_ = p.add("A_log", {D, N}, Init::log_position());
+    skip_ = p.ones("D", D);
+    in_ = p.matrix("in_proj.weight", o_.output_gate ? 2 * D : D, d);
+    if (o_.short_conv) {
+      conv_ = p.conv4("conv1d.weight", D);
+      conv_bias_ = p.bias("conv1d.bias", D, 4);
+    }
+    x_ = p.matrix("x_proj.weight", rank_ + 2 * N, D);
+    dt_ = p.matrix("dt_proj.weight", D, rank_);
+    dt_bias_ = p.add("dt_proj.bias", {D}, Init::step_bias());
+    out_ = p.matrix("out_proj.weight", d, D);
+  }
+
+  at::Tensor forward(const at::Tensor& u, const Context& context) const override {
+    const int64_t N = o_.d_state;
+    const auto xz = split_last(project(u, in_->value), {channels_, o_.output_gate ? channels_ : 0});
+    const auto x =
+        conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
+    const auto rBC = split_last(project(x, x_->value), {rank_, N, N});
+    auto delta = at::softplus(project(rBC[0], dt_->value, dt_bias_->value));
+    at::Tensor write;
+    if (!o_.complementary) write = at::softplus(dt_bias_->value).expand_as(delta);
+    if (o_.a_min > 0) {
+      if (!write.defined()) write = delta;
+      delta = at::minimum(delta, -std::log(o_.a_min) * (-std::get<0>(A_log_->value.detach().max(1))).exp());
+    }
+    context.record("step", delta);
+    context.record("write", write.defined() ? write : delta);
+    const auto y = carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write);
+    return project(o_.output_gate ? gate_silu(y, xz[1]) : y, out_->value);
+  }
+
+  Taxonomy taxonomy() const override {
+    return {Taxonomy::Action::elementwise, true,  o_.complementary,
+            o_.a_min <= reach_threshold,   false, channels_ * o_.d_state};
+  }
+
+  double mixing_flops(int64_t) const override { return 9 * static_cast<double>(channels_ * o_.d_state); }
+
+ private:
+  MixerOptions o_;
+  int64_t channels_, rank_;
+  Param A_log_, skip_, in_, conv_ = nullptr, conv_bias_ = nullptr, x_, dt_, dt_bias_, out_;
+};
+
+}  // namespace
+
+ModelRow mamba_row() {
+  return {"mamba",
+          {"d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
+          {.d_state = 64},
+          make_mixer<Mamba>};
+}
+
+}  // namespace sb

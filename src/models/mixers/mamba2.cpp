@@ -1,0 +1,79 @@
+// Mamba2, D = 2d channels in 2h heads of P = d/h, N states:
+//   (z, xBC, dt) = in_proj(u), (x, B, C) = silu(conv4(xBC)), Delta = softplus(dt + dt_bias)
+//   S_t = exp(-Delta e^{A_log}) S_{t-1} + B_t (Delta x_t)^T;  y_t = C_t^T S_t + Dskip x_t    per head; B, C shared
+//   out = out_proj(RMS(y * silu(z)))
+// Without complementary gating softplus(dt_bias) writes, whatever Delta is.
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class Mamba2 final : public Mixer {
+ public:
+  Mamba2(const MixerOptions& options, ParameterList& p)
+      : o_(options), channels_(2 * o_.width), heads_(2 * o_.heads), head_(o_.width / o_.heads) {
+    const int64_t d = o_.width, D = channels_, N = o_.d_state;
+    dt_bias_ = p.add("dt_bias", {heads_}, Init::step_bias());
+    A_log_ = p.add("A_log", {heads_}, Init::log_uniform(1, 16));
+    skip_ = p.ones("D", heads_);
+    widths_ = {o_.output_gate ? D : 0, D + 2 * N, heads_};
+    in_ = p.matrix("in_proj.weight", widths_[0] + widths_[1] + widths_[2], d);
+    if (o_.short_conv) {
+      conv_ = p.conv4("conv1d.weight", D + 2 * N);
+      conv_bias_ = p.bias("conv1d.bias", D + 2 * N, 4);
+    }
+    norm_ = p.ones("norm.weight", D);
+    out_ = p.matrix("out_proj.weight", d, D);
+  }
+
+  at::Tensor forward(const at::Tensor& u, const Context& context) const override {
+    const int64_t N = o_.d_state;
+    const auto parts = split_last(project(u, in_->value), widths_);
+    const auto mixed =
+        conv_ ? short_conv(parts[1], conv_->value, conv_bias_->value, context) : short_conv(parts[1], {}, {}, context);
+    const auto xBC = split_last(mixed, {channels_, N, N});
+    const auto x = heads_of(xBC[0], heads_);
+    const auto delta = at::softplus(parts[2] + dt_bias_->value);
+    const auto g = bounded_below(-A_log_->value.exp() * delta, o_.a_min);
+    const auto write = o_.complementary ? delta : at::softplus(dt_bias_->value).expand_as(delta);
+    context.record("step", delta);
+    context.record("write", write);
+    context.record("decay", g.exp());
+    const auto read =
+        carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), x * write.unsqueeze(-1), g, 1);
+    const auto y = flat_heads(read + skip_->value.unsqueeze(-1) * x);
+    return project(
+        o_.output_gate ? gate_then_rms_norm(y, norm_->value, parts[0], 1e-5) : rms_norm(y, norm_->value, 1e-5),
+        out_->value);
+  }
+
+  Taxonomy taxonomy() const override {
+    return {Taxonomy::Action::scalar,    true,  o_.complementary,
+            o_.a_min <= reach_threshold, false, channels_ * o_.d_state};
+  }
+
+  double mixing_flops(int64_t length) const override {
+    const double chunk = static_cast<double>(std::min<int64_t>(256, length)), N = static_cast<double>(o_.d_state);
+    const double P = static_cast<double>(head_);
+    return chunk * N + static_cast<double>(heads_) * (chunk * P + 4 * N * P);
+  }
+
+ private:
+  MixerOptions o_;
+  int64_t channels_, heads_, head_;
+  Param dt_bias_, A_log_, skip_, in_, conv_ = nullptr, conv_bias_ = nullptr, norm_, out_;
+  std::vector<int64_t> widths_;
+};
+
+}  // namespace
+
+ModelRow mamba2_row() {
+  return {"mamba2",
+          {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
+          {},
+          make_mixer<Mamba2>};
+}
+
+}  // namespace sb

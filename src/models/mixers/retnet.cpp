@@ -1,0 +1,85 @@
+// Multi-scale retention:
+//   q, k, v = silu(conv4(.)), q and k rotated by position, decay 1 - 2^{-5-j} fixed for head j
+//   S_t = gamma_j S_{t-1} + k_t v_t^T;  o_t = K^{-1/2} q_t^T S_t
+//   out = o_proj(RMS(o) * silu(g_proj(x)))
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class RetNet final : public Mixer {
+ public:
+  RetNet(const MixerOptions& options, ParameterList& p)
+      : o_(options), keys_(o_.heads * o_.key_width()), values_(o_.heads * o_.value_width()) {
+    const int64_t d = o_.width;
+    const Param q = p.matrix("q_proj.weight", keys_, d);
+    const Param k = p.matrix("k_proj.weight", keys_, d);
+    const Param v = p.matrix("v_proj.weight", values_, d);
+    const Param g = o_.output_gate ? p.matrix("g_proj.weight", values_, d) : nullptr;
+    if (o_.short_conv)
+      conv_ = p.join(
+          {p.conv4("q_conv1d.weight", keys_), p.conv4("k_conv1d.weight", keys_), p.conv4("v_conv1d.weight", values_)});
+    out_ = p.matrix("o_proj.weight", d, values_);
+    norm_ = p.ones("g_norm_swish_gate.weight", o_.value_width());
+    in_ = p.join({q, k, v, g});
+    widths_ = {2 * keys_ + values_, g ? values_ : 0};
+  }
+
+  void check_runnable() const override {
+    if (o_.key_width() % 2 != 0)
+      throw bad_input("model.width", fmt::format("retnet rotates halves of a head: expected an even head width, got {}",
+                                                 o_.key_width()));
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Context& context) const override {
+    const int64_t h = o_.heads;
+    const auto parts = split_last(project(x, in_.value()), widths_);
+    const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
+    const auto qk_v = split_last(mixed, {2 * keys_, values_});
+    const auto qk = rope(heads_of(qk_v[0], 2 * h), o_.rope_base, -1, context.position()).split_with_sizes({h, h}, 2);
+    const auto o = carried_attention(context, qk[0], qk[1], heads_of(qk_v[1], h), log_decays(x),
+                                     1 / std::sqrt(static_cast<double>(o_.key_width())));
+    const auto normed = o_.output_gate ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
+                                       : rms_norm(o, norm_->value, 1e-5);
+    return project(flat_heads(normed), out_->value);
+  }
+
+  Taxonomy taxonomy() const override {
+    return {Taxonomy::Action::scalar, false, false, false, false, o_.heads * o_.key_width() * o_.value_width()};
+  }
+
+  double mixing_flops(int64_t) const override {
+    const double K = static_cast<double>(o_.key_width()), V = static_cast<double>(o_.value_width()), chunk = 64;
+    return static_cast<double>(o_.heads) * (4 * K * V + chunk * (K + V));
+  }
+
+ private:
+  at::Tensor log_decays(const at::Tensor& like) const {
+    auto g = at::empty({o_.heads}, at::kDouble);
+    for (int64_t j = 0; j < o_.heads; ++j)
+      g.data_ptr<double>()[j] = std::log1p(-std::exp2(static_cast<double>(-5 - j)));
+    return g.to(like.options());
+  }
+
+  MixerOptions o_;
+  int64_t keys_, values_;
+  Param out_, norm_;
+  Joined in_, conv_;
+  std::vector<int64_t> widths_;
+};
+
+}  // namespace
+
+ModelRow retnet_row() {
+  return {"retnet",
+          {"heads", "expand_k", "expand_v", "short_conv", "output_gate", "rope_base", "mlp"},
+          {},
+          make_mixer<RetNet>};
+}
+
+}  // namespace sb

@@ -1,0 +1,90 @@
+// Transformer layer; nrm(x; w) = w x / (||x|| / sqrt(n) + 1e-8):
+//   q, k = rope(nrm(.)), att = softmax(q k^T / sqrt(d/h), causal) v, x1 = x + nrm(out(att))
+//   [a, b] = linear1(x1), out = x1 + Dropout(linear2(a sigma(beta a) b))
+// double_residual off: the x inside x1 is left out of the result, since the network adds it.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/torch_pch.h"
+#include "models/ops.h"
+#include "models/registry.h"
+
+namespace sb {
+namespace {
+
+class Transformer final : public Mixer {
+ public:
+  Transformer(const MixerOptions& options, ParameterList& p) : o_(options) {
+    const int64_t d = o_.width, head = d / o_.heads;
+    if (o_.mlp > 0) beta_ = p.ones("beta", 1);
+    std::vector<Param> weights, biases;
+    for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+      weights.push_back(p.matrix(name + std::string(".weight"), d, d));
+      biases.push_back(p.bias(name + std::string(".bias"), d, d));
+    }
+    in_ = p.join(weights);
+    in_bias_ = p.join(biases);
+    out_ = p.matrix("out_proj.weight", d, d);
+    out_bias_ = p.bias("out_proj.bias", d, d);
+    q_norm_ = p.ones("q_norm.weight", head);
+    k_norm_ = p.ones("k_norm.weight", head);
+    out_norm_ = p.ones("out_norm.weight", d);
+    if (o_.mlp > 0) {
+      up_ = p.matrix("linear1.weight", 2 * o_.mlp * d, d);
+      up_bias_ = p.bias("linear1.bias", 2 * o_.mlp * d, d);
+      down_ = p.matrix("linear2.weight", d, o_.mlp * d);
+      down_bias_ = p.bias("linear2.bias", d, o_.mlp * d);
+    }
+  }
+
+  void check_runnable() const override {
+    if (o_.width / o_.heads % 2 != 0)
+      throw bad_input("model.width", fmt::format("the transformer rotates halves of a head: expected an even head "
+                                                 "width, got {}",
+                                                 o_.width / o_.heads));
+  }
+
+  at::Tensor forward(const at::Tensor& x, const Context& context) const override {
+    const int64_t h = o_.heads, past = context.position();
+    const auto qkv = split_last(project(x, in_.value(), in_bias_.value()), {o_.width, o_.width, o_.width});
+    const auto q = rope(rms_norm_outer_eps(heads_of(qkv[0], h), q_norm_->value), o_.rope_base, 1, past);
+    auto k = rope(rms_norm_outer_eps(heads_of(qkv[1], h), k_norm_->value), o_.rope_base, 1, past);
+    auto v = heads_of(qkv[2], h);
+    if (past > 0) {
+      k = at::cat({context.carried("cache.k"), k}, 1);
+      v = at::cat({context.carried("cache.v"), v}, 1);
+    }
+    context.carry("cache.k", k);
+    context.carry("cache.v", v);
+    const auto attended = project(flat_heads(causal_attention(q, k, v, past)), out_->value, out_bias_->value);
+    const auto z = rms_norm_outer_eps(attended, out_norm_->value);
+    const auto& kept = o_.double_residual ? x + z : z;
+    if (o_.mlp == 0) return kept;
+    const auto x1 = o_.double_residual ? kept : x + z;
+    const auto hidden = gated_product(project(x1, up_->value, up_bias_->value), beta_->value);
+    return kept + dropout(project(hidden, down_->value, down_bias_->value), o_.dropout, context.dropout);
+  }
+
+  Taxonomy taxonomy() const override { return {Taxonomy::Action::cache, true, false, false, false, 0}; }
+
+  double mixing_flops(int64_t length) const override {
+    return 2 * static_cast<double>(o_.width) * static_cast<double>(length);
+  }
+
+ private:
+  MixerOptions o_;
+  Joined in_, in_bias_;
+  Param beta_ = nullptr, out_, out_bias_, q_norm_, k_norm_, out_norm_;
+  Param up_ = nullptr, up_bias_ = nullptr, down_ = nullptr, down_bias_ = nullptr;
+};
+
+}  // namespace
+
+ModelRow transformer_row() {
+  return {"transformer",
+          {"heads", "mlp", "rope_base", "double_residual"},
+          {.mlp = 4, .rope_base = 1000},
+          make_mixer<Transformer>};
+}
+
+}  // namespace sb

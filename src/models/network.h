@@ -1,0 +1,69 @@
+// The network around the mixer:
+//   h_0 = encoder(x);  h_l = LayerNorm(Dropout(mixer_l(h_{l-1})) + h_{l-1});  logits = decoder(h_L)
+// With an MLP: the mixer's z becomes z + Dropout(linear2(a silu(a) b)), [a, b] = linear1(h_{l-1} + z).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/safetensors.h"
+#include "models/registry.h"
+
+namespace sb {
+
+// A sequence so far, for all layers; starts empty.
+struct NetworkState {
+  std::vector<LayerState> layers;
+  void detach();
+  int64_t elements() const;  // a sequence, all slots
+};
+
+// One pass through the network.
+struct Pass {
+  bool training = false;  // dropout acts
+  uint64_t seed = 0;      // of the run
+  uint64_t index = 0;     // of the pass in the run: no two passes of a run share dropout masks
+  NetworkState* state = nullptr;
+  const GateRecorder* gates = nullptr;
+};
+
+class Network {
+ public:
+  // Parameters are zero until initialise() or load().
+  explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU);
+
+  const ModelConfig& config() const { return config_; }
+  ParameterList& parameters() { return parameters_; }
+  const ParameterList& parameters() const { return parameters_; }
+  const Mixer& mixer(int64_t layer) const { return *mixers_[static_cast<size_t>(layer)]; }
+  void initialise(uint64_t seed) { parameters_.initialise(seed); }
+
+  // x [B,T,inputs]
+  at::Tensor hidden(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,d]
+  at::Tensor logits(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,outputs]
+  // Mean cross-entropy over frames with target >= 0 (target [B,T]); logits are never held.
+  at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {}, double normaliser = 0) const;
+  // One frame, x [B,inputs] -> logits [B,outputs]; constant memory for every recurrent model.
+  at::Tensor step(const at::Tensor& x, NetworkState& state) const;
+
+  // Weights by name, any stored float type; `prefix` comes before every name. Throws where a name or shape is wrong.
+  void load(const Safetensors& file, const std::string& prefix = "");
+
+ private:
+  struct Mlp {
+    Param up, up_bias, down, down_bias;
+  };
+  at::Tensor block(int64_t layer, const at::Tensor& h, const Pass& pass) const;
+
+  ModelConfig config_;
+  ParameterList parameters_;
+  std::vector<std::unique_ptr<Mixer>> mixers_;
+  std::vector<Mlp> mlps_;
+  Param encoder_, encoder_bias_, decoder_, decoder_bias_;
+  std::vector<std::pair<Param, Param>> norms_;
+  at::Tensor one_;
+};
+
+// Stored values as a tensor of the given type; shared by load() and verify.
+at::Tensor to_tensor(const StoredTensor& stored, at::ScalarType type, at::Device device = at::kCPU);
+
+}  // namespace sb

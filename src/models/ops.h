@@ -1,0 +1,49 @@
+// Pieces the mixers share. Differentiable in every tensor; sums run in an order that no thread count changes.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/recurrence.h"
+#include "models/mixer.h"
+
+namespace sb {
+
+// x W^T + b over the last axis; bias may be undefined.
+at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
+
+// Sums over the rows of [rows, columns].
+at::Tensor column_sums(const at::Tensor& x);
+
+// Consecutive slices of the last axis. One backward pass joins their gradients.
+std::vector<at::Tensor> split_last(const at::Tensor& x, std::vector<int64_t> widths);
+// [B,T,n c] -> [B,T,n,c], no copy
+at::Tensor heads_of(const at::Tensor& x, int64_t heads);
+// [B,T,n,c] -> [B,T,n c]
+at::Tensor flat_heads(const at::Tensor& x);
+
+// silu(conv4(x)) with the window carried in slot "conv"; without a convolution (weight undefined) silu(x).
+at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context);
+
+// a sigma(beta a) b, [a, b] the halves of the last axis of x; beta [1].
+at::Tensor gated_product(const at::Tensor& x, const at::Tensor& beta);
+
+// -e^{A_log} softplus(a + dt_bias), no smaller than ln a_min (a_min 0: unbounded); a [B,T,h].
+at::Tensor log_decay(const at::Tensor& a, const at::Tensor& dt_bias, const at::Tensor& A_log, double a_min);
+at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
+
+// The recurrences with their state carried in slot "state"; one frame without gradients runs the one-step form.
+at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, const at::Tensor& delta,
+                                  const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
+                                  const at::Tensor& skip, const at::Tensor& write);
+at::Tensor carried_attention(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const at::Tensor& g, double scale);
+at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& beta, const at::Tensor& g, double scale);
+
+// h_t of a GRU from gates x W_ih^T + b_ih [B,T,3d] (r, z, n), W_hh [3d,d], b_hh [3d] and h_0 [B,d].
+at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
+                        const at::Tensor& first);
+
+}  // namespace sb

@@ -1,0 +1,71 @@
+// The parameters of a network: named tensors that are views into one flat buffer, their gradients into another.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/init.h"
+
+namespace sb {
+
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  Init init;
+  int64_t uses = 0;     // multiplications a token with each element as the weight of a matrix product
+  int64_t offset = -1;  // first element in the flat buffers
+  at::Tensor value;     // leaf; its gradient is a view into the flat gradient
+
+  int64_t count() const;
+};
+using Param = const Parameter*;
+
+// Parameters that act as one tensor, stacked along the first axis. They lie side by side in the flat buffer, so
+// value() costs no copy; absent (null) parts are left out.
+class Joined {
+ public:
+  Joined() = default;
+  explicit Joined(std::vector<Param> parts) : parts_(std::move(parts)) {}
+  at::Tensor value() const;
+  bool empty() const { return parts_.empty(); }
+
+ private:
+  std::vector<Param> parts_;
+};
+
+class ParameterList {
+ public:
+  ParameterList() = default;
+  ParameterList(ParameterList&&) = default;
+  ParameterList& operator=(ParameterList&&) = default;
+
+  // Declaring: names get the current prefix; the order of declaration is the order of all().
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+  Param add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses = 0);
+  Param matrix(const std::string& name, int64_t outputs, int64_t inputs);  // U(-1/sqrt(inputs), 1/sqrt(inputs))
+  Param bias(const std::string& name, int64_t outputs, int64_t inputs);    // the same bound
+  Param conv4(const std::string& name, int64_t channels);                  // [channels,1,4], U(-1/2, 1/2)
+  Param ones(const std::string& name, int64_t length);
+  Joined join(std::vector<Param> parts);
+
+  const std::deque<Parameter>& all() const { return parameters_; }
+  Param find(std::string_view name) const;  // null where absent
+  int64_t count() const;
+
+  // After the last declaration.
+  void allocate(at::ScalarType type, at::Device device);
+  void initialise(uint64_t seed);
+  at::Tensor flat() const { return flat_; }            // [count]
+  at::Tensor flat_grad() const { return flat_grad_; }  // [count], where backward() adds
+
+ private:
+  std::string prefix_;
+  std::deque<Parameter> parameters_;       // addresses are handed out
+  std::vector<std::vector<Param>> joins_;  // each laid out side by side
+  at::Tensor flat_, flat_grad_;
+};
+
+}  // namespace sb
