@@ -44,8 +44,8 @@ TEST(CheckAutomaton, NamesWhatIsWrong) {
   expect_complaint("id of state A", [](Automaton& a) { std::swap(a.id[0], a.id[3]); });
   expect_complaint("disagree", [](Automaton& a) { a.prob.pop_back(); });
   expect_complaint("out of order", [](Automaton& a) { a.row[1] = 6, a.row[2] = 3; });
-  expect_complaint("edges out of '#'", [](Automaton& a) { a.row[3] = 5; });
-  expect_complaint("state B has no exit", [](Automaton& a) { a.row[1] = 3; });
+  expect_complaint("edges out of '#'", [](Automaton& a) { a.row[3] = 5, a.prob[3] = 0.5; });
+  expect_complaint("state B has no exit", [](Automaton& a) { a.row[2] = 2; });
   expect_complaint("to state number 9", [](Automaton& a) { a.dst[0] = 9; });
   expect_complaint("to state number -1", [](Automaton& a) { a.dst[0] = -1; });
   expect_complaint("ascending", [](Automaton& a) { std::swap(a.dst[0], a.dst[1]); });
