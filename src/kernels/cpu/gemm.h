@@ -146,28 +146,28 @@ void solve_lower_transposed(int64_t M, int64_t N, const T* a, int64_t lda, T* x,
 template <class T>
 void gemm_nn(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
              bool add = false, Shape shape = full) {
-  int64_t i = 0;
-  const auto end = [&](int64_t rows) { return shape.step ? std::min(depth, (i + rows) * shape.step) : depth; };
-  for (; i + tile::kRows <= M; i += tile::kRows) {
-    tile::turned_rows<T, tile::kRows>(N, end(tile::kRows), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  const int64_t whole = M / tile::kRows * tile::kRows;
+  const auto end = [&](int64_t row) { return shape.step ? std::min(depth, row * shape.step) : depth; };
+  for (int64_t i = 0; i < whole; i += tile::kRows) {
+    tile::turned_rows<T, tile::kRows>(N, end(i + tile::kRows), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
   }
-  for (; i < M; ++i) tile::turned_rows<T, 1>(N, end(1), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  for (int64_t i = whole; i < M; ++i) {
+    tile::turned_rows<T, 1>(N, end(i + 1), a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+  }
 }
 
 template <class T>
 void gemm_tn(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
              bool add = false, Shape shape = full) {
-  for (int64_t i = 0; i < M;) {
-    const int64_t from = shape.step ? std::min(depth, i / shape.step) : 0;
-    const T* ai = a + from * lda + i;
-    const T* bi = b + from * ldb;
-    if (i + tile::kRows <= M) {
-      tile::rows<T, tile::kRows>(N, depth - from, ai, lda, bi, ldb, c + i * ldc, ldc, add);
-      i += tile::kRows;
-    } else {
-      tile::rows<T, 1>(N, depth - from, ai, lda, bi, ldb, c + i * ldc, ldc, add);
-      ++i;
-    }
+  const int64_t whole = M / tile::kRows * tile::kRows;
+  const auto begin = [&](int64_t row) { return shape.step ? std::min(depth, row / shape.step) : 0; };
+  for (int64_t i = 0; i < whole; i += tile::kRows) {
+    const int64_t from = begin(i);
+    tile::rows<T, tile::kRows>(N, depth - from, a + from * lda + i, lda, b + from * ldb, ldb, c + i * ldc, ldc, add);
+  }
+  for (int64_t i = whole; i < M; ++i) {
+    const int64_t from = begin(i);
+    tile::rows<T, 1>(N, depth - from, a + from * lda + i, lda, b + from * ldb, ldb, c + i * ldc, ldc, add);
   }
 }
 
@@ -175,18 +175,17 @@ template <class T>
 void gemm_nt(int64_t M, int64_t N, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
              bool add = false, Shape shape = full) {
   thread_local std::vector<T> turned;
-  turned.resize(static_cast<size_t>(std::max<int64_t>(static_cast<int64_t>(turned.size()), depth * N)));
+  if (turned.size() < static_cast<size_t>(depth * N)) turned.resize(static_cast<size_t>(depth * N));
   T* const bt = turned.data();
   transpose(N, depth, b, ldb, bt, N);
-  int64_t i = 0;
-  const auto width = [&](int64_t rows) {
-    const int64_t end = (i + rows) * shape.step;
-    return shape.step ? std::min(N, (end + kLanes<T> - 1) / kLanes<T> * kLanes<T>) : N;
-  };
-  for (; i + tile::kRows <= M; i += tile::kRows) {
-    tile::turned_rows<T, tile::kRows>(width(tile::kRows), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
+  const int64_t whole = M / tile::kRows * tile::kRows;
+  const auto width = [&](int64_t row) { return shape.step ? std::min(N, padded<T>(row * shape.step)) : N; };
+  for (int64_t i = 0; i < whole; i += tile::kRows) {
+    tile::turned_rows<T, tile::kRows>(width(i + tile::kRows), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
   }
-  for (; i < M; ++i) tile::turned_rows<T, 1>(width(1), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
+  for (int64_t i = whole; i < M; ++i) {
+    tile::turned_rows<T, 1>(width(i + 1), depth, a + i * lda, lda, bt, N, c + i * ldc, ldc, add);
+  }
 }
 
 }  // namespace sb::cpu

@@ -28,6 +28,7 @@ class Arena {
     TORCH_INTERNAL_ASSERT(used_ <= size_);
     return p;
   }
+  void reset() { used_ = 0; }
   static int64_t rounded(int64_t n) { return (n + kLine - 1) / kLine * kLine; }
 
  private:
@@ -46,6 +47,18 @@ template <class Body>
 void for_each_task(int64_t tasks, const Body& body) {
   at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) body(task);
+  });
+}
+
+// body(task, arena), the arena empty and of `scratch` elements at the start of every task
+template <class T, class Body>
+void for_each_task(int64_t tasks, int64_t scratch, const Body& body) {
+  at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+    Arena<T> arena(scratch);
+    for (int64_t task = begin; task < end; ++task) {
+      arena.reset();
+      body(task, arena);
+    }
   });
 }
 

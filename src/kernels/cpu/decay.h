@@ -1,0 +1,46 @@
+// Decay inside a chunk, as products of factors e^{g} <= 1. Products, not differences of cumulative sums: no overflow, no
+// cancellation after a strong decay, and a factor of exactly 0 stays exactly 0.
+#pragma once
+#include <algorithm>
+
+#include "kernels/cpu/simd.h"
+
+namespace sb::cpu {
+
+// Of n steps with factors a[i]: since_start[i] = a_0 ... a_i, until_end[i] = a_{i+1} ... a_{n-1}. Returns a_0 ... a_{n-1}.
+template <class T>
+inline T decay_products(int64_t n, const T* a, T* since_start, T* until_end) {
+  T product = 1;
+  for (int64_t i = 0; i < n; ++i) since_start[i] = product *= a[i];
+  T rest = 1;
+  for (int64_t i = n - 1; i >= 0; --i) {
+    until_end[i] = rest;
+    rest *= a[i];
+  }
+  return product;
+}
+
+// Gradients of log-decays from pair terms: x[i, j], j < i, is (term of pair) * d(term), and counts for every step t with
+// j < t <= i. Rows are added from the last to the first; `below` returns the sum over the columns j < t of what was added.
+template <class T>
+class PairSums {
+ public:
+  PairSums(int64_t columns, T* scratch) : sum_(scratch) { std::fill_n(sum_, columns, T(0)); }
+  void add_row(const T* x, int64_t end) {
+    for (int64_t j = 0; j < end; ++j) sum_[j] += x[j];
+  }
+  T below(int64_t t) const {
+    T s[4] = {0, 0, 0, 0};
+    int64_t j = 0;
+    for (; j + 4 <= t; j += 4) {
+      for (int l = 0; l < 4; ++l) s[l] += sum_[j + l];
+    }
+    for (; j < t; ++j) s[0] += sum_[j];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+  }
+
+ private:
+  T* sum_;
+};
+
+}  // namespace sb::cpu
