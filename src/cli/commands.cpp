@@ -1,0 +1,13 @@
+#include "cli/commands.h"
+
+namespace sb::cli {
+
+void add_all_commands(Program& program) {
+  add_grammar(program);
+  add_generate(program);
+  add_show(program);
+  add_ceiling(program);
+  add_bench_data(program);
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,271 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+
+#include "base/file.h"
+#include "base/npz.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/rows.h"
+#include "cli/settings.h"
+#include "cli/stop.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  GrammarSettings grammar;
+  SequenceSettings sequences{"train"};
+  TaskSettings task;
+  uint64_t start = 0, count = 1000;
+  std::string format = "jsonl", out;
+  bool digest = false;
+  int threads = 0;
+};
+
+constexpr size_t kBlockElements = size_t{1}
+                                  << 19;  // of a block of samples: some milliseconds of work, a few MB of text
+constexpr size_t kGrain = 64;             // samples a thread formats at a time
+
+// The data file and its digest, or standard output.
+class Output : public ByteSink {
+ public:
+  explicit Output(const std::string& path) {
+    if (path != "-") file_ = std::make_unique<AtomicFile>(path);
+  }
+  void write(const void* data, size_t size) override {
+    if (file_)
+      file_->write(data, size);
+    else
+      print({static_cast<const char*>(data), size});
+    hash_.update(data, size);
+    bytes_ += size;
+  }
+  void commit() {
+    if (file_) file_->commit();
+  }
+  uint64_t bytes() const { return bytes_; }
+  std::string sha256() { return hash_.hex(); }
+
+ private:
+  std::unique_ptr<AtomicFile> file_;
+  Sha256 hash_;
+  uint64_t bytes_ = 0;
+};
+
+// Everything a sample of the request depends on.
+struct Source {
+  explicit Source(const Options& options)
+      : split(parse_split(options.sequences.split)),
+        task(options.task.config()),
+        sampler(options.sequences.sampler(options.grammar.load(), options.grammar.config.seed)),
+        gaps(std::shared_ptr<const Automaton>(sampler, &sampler->automaton()), task, options.grammar.config.seed),
+        rows(sampler->automaton()),
+        length(options.sequences.length),
+        has_gaps(gaps.law(split).law != GapLaw::none),
+        has_wrong(has_gaps && gaps.law(split).content == GapContent::forbidden_symbol) {}
+
+  Split split;
+  TaskConfig task;
+  std::shared_ptr<const Sampler> sampler;
+  GapProcess gaps;
+  RowWriter rows;
+  int length;
+  bool has_gaps, has_wrong;
+};
+
+// Calls use(block) for the samples in order, a block at a time, while the next one is being drawn.
+template <class Use>
+void for_each_block(const Source& source, const Options& options, const Use& use) {
+  const size_t per_block = std::max<size_t>(1, kBlockElements / static_cast<size_t>(source.length));
+  Progress progress("samples", options.count);
+  std::future<void> consumer;
+  for (uint64_t done = 0; done < options.count;) {
+    end_if_stopped("generate");
+    const auto n = static_cast<size_t>(std::min<uint64_t>(per_block, options.count - done));
+    auto block =
+        std::make_shared<SampleBlock>(source.sampler->block(source.split, options.start + done, n, options.threads));
+    if (consumer.valid()) consumer.get();
+    progress.update(done);
+    consumer = std::async(std::launch::async, [&use, block] { use(*block); });
+    done += n;
+  }
+  if (consumer.valid()) consumer.get();
+  end_if_stopped("generate");
+}
+
+// Text of each chunk of a block, made on all threads and taken in order.
+template <class Append>
+std::vector<std::string> texts(const SampleBlock& block, int threads, const Append& append) {
+  std::vector<std::string> chunks((block.count() + kGrain - 1) / kGrain);
+  parallel_for(block.count(), kGrain, threads, [&](size_t begin, size_t end) {
+    std::string& text = chunks[begin / kGrain];
+    for (size_t i = begin; i < end; ++i) append(text, i);
+  });
+  return chunks;
+}
+
+void hash_canonical(const Source& source, const SampleBlock& block, int threads, Sha256& canon) {
+  for (const auto& text : texts(block, threads, [&](std::string&out, size_t i) {
+         source.rows.canonical(out, block.sample(i), source.length);
+       })) {
+    canon.update(text);
+  }
+}
+
+void write_jsonl(const Source& source, const Options& options, Output& out, Sha256& canon) {
+  for_each_block(source, options, [&](const SampleBlock& block) {
+    auto canonical = std::async(std::launch::async, [&] { hash_canonical(source, block, options.threads, canon); });
+    const auto lines = texts(block, options.threads, [&](std::string& text, size_t i) {
+      thread_local Gaps gaps;
+      const uint64_t index = block.first + i;
+      if (source.has_gaps) source.gaps.draw(source.split, index, block.sample(i), source.length, gaps);
+      source.rows.json(text, index, block.sample(i), source.length, source.has_gaps ? &gaps : nullptr,
+                       source.has_wrong);
+    });
+    for (const auto& text : lines) out.write(text.data(), text.size());
+    canonical.get();
+  });
+}
+
+// One row after the other of an array, converted through `row(i, values)`.
+template <class T, class Row>
+void write_rows(NpzWriter& npz, uint64_t count, const Row& row) {
+  std::vector<T> values;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (i % 1024 == 0) end_if_stopped("generate");
+    values.clear();
+    row(i, values);
+    npz.write(values.data(), values.size());
+  }
+}
+
+void write_npz(const Source& source, const Options& options, Output& out, Sha256& canon) {
+  const Automaton& automaton = source.sampler->automaton();
+  const auto length = static_cast<uint64_t>(source.length);
+  constexpr uint64_t kLargest = 0xF0000000ULL;
+  const uint64_t sample_bytes = 8 + length * (2 + 4 + (source.has_gaps ? 4 : 0) + (source.has_wrong ? 2 : 0));
+  if (options.count > kLargest / sample_bytes) {
+    throw bad_input("generate --format", "npz holds up to " + grouped(kLargest / sample_bytes) +
+                                             " of these samples (4 GiB), got " + grouped(options.count) +
+                                             "; expected jsonl or a smaller --count");
+  }
+  std::vector<uint16_t> states;
+  states.reserve(options.count * length);
+  for_each_block(source, options, [&](const SampleBlock& block) {
+    states.insert(states.end(), block.states.begin(), block.states.end());
+    hash_canonical(source, block, options.threads, canon);
+  });
+  const auto sample = [&](uint64_t i) { return states.data() + i * length; };
+
+  NpzWriter npz(out);
+  std::vector<uint64_t> index(options.count);
+  for (uint64_t i = 0; i < options.count; ++i) index[i] = options.start + i;
+  npz.array("index", index);
+  npz.begin_array<int16_t>("classes", {options.count, length});
+  write_rows<int16_t>(npz, options.count, [&](uint64_t i, std::vector<int16_t>& row) {
+    for (uint64_t e = 0; e < length; ++e) row.push_back(static_cast<int16_t>(automaton.symbol[sample(i)[e]]));
+  });
+  npz.begin_array<int32_t>("states", {options.count, length});
+  write_rows<int32_t>(npz, options.count, [&](uint64_t i, std::vector<int32_t>& row) {
+    for (uint64_t e = 0; e < length; ++e) row.push_back(automaton.id[sample(i)[e]]);
+  });
+  if (source.has_gaps) {
+    Gaps gaps;
+    std::vector<int16_t> wrong;
+    std::vector<int64_t> offsets = {0};
+    npz.begin_array<int32_t>("gaps", {options.count, length});
+    write_rows<int32_t>(npz, options.count, [&](uint64_t i, std::vector<int32_t>& row) {
+      source.gaps.draw(source.split, options.start + i, sample(i), source.length, gaps);
+      row = gaps.length;
+      for (const int32_t symbol : gaps.wrong) wrong.push_back(static_cast<int16_t>(symbol));
+      offsets.push_back(static_cast<int64_t>(wrong.size()));
+    });
+    if (source.has_wrong) {
+      npz.array("wrong", wrong);
+      npz.array("wrong_offsets", offsets);
+    }
+  }
+  npz.finish();
+}
+
+std::string manifest(const Source& source, const Options& options, Output& out, const std::string& canon) {
+  JsonWriter json;
+  json.begin_object().member("file", options.out.substr(options.out.rfind('/') + 1));
+  json.member("format", options.format).member("samples", options.count).member("start", options.start);
+  json.key("grammar");
+  options.grammar.describe(json);
+  json.key("sequences");
+  options.sequences.describe(json);
+  json.key("task");
+  describe(json, source.task);
+  json.member("bytes", out.bytes()).member("sha256", out.sha256()).member("sha256_canon", canon);
+  json.member("version", SELECTIVBENCH_VERSION).end_object();
+  return json.text() + "\n";
+}
+
+Exit run(const Options& options) {
+  if (options.digest && !options.out.empty()) {
+    throw bad_input("generate", "--digest writes no file, expected it without --out");
+  }
+  if (!options.digest && options.out.empty()) {
+    throw bad_input("generate --out", "expected a file (or --digest, which writes none), got nothing");
+  }
+  if (options.start > UINT64_MAX - options.count) {
+    throw bad_input("generate --start", "samples pass index 2^64, expected a smaller --start or --count");
+  }
+  const Source source(options);
+  Sha256 canon;
+  if (options.digest) {
+    for_each_block(source, options,
+                   [&](const SampleBlock& block) { hash_canonical(source, block, options.threads, canon); });
+    print(canon.hex() + "\n");
+    return Exit::done;
+  }
+  if (options.format == "npz" && options.out == "-" && ::isatty(STDOUT_FILENO) == 1) {
+    throw bad_input("generate --out", "an npz file is not for a terminal, expected a file name");
+  }
+  Output out(options.out);
+  if (options.format == "npz")
+    write_npz(source, options, out, canon);
+  else
+    write_jsonl(source, options, out, canon);
+  out.commit();
+  if (options.out == "-") return Exit::done;
+  const std::string digest = canon.hex();
+  const uint64_t bytes = out.bytes();
+  write_file_atomically(options.out + ".manifest.json", manifest(source, options, out, digest));
+  complain(grouped(options.count) + " samples, " + bytes_text(static_cast<double>(bytes)) + ": " + options.out);
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_generate(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments =
+      program.command("generate", "Write samples as JSONL or npz, with a manifest, or print their digest",
+                      {"selectivbench generate --task 1 --split test --count 1000 --out test.jsonl",
+                       "selectivbench generate --stream direct --count 200000 --format npz --out train.npz",
+                       "selectivbench generate --split reference --count 1000 --digest"},
+                      [options] { return run(*options); });
+  options->grammar.add_to(arguments);
+  options->sequences.add_to(arguments);
+  options->task.add_to(arguments, 0);
+  arguments.heading("Output");
+  arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
+  arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");
+  arguments.choice("--format", options->format, {"jsonl", "npz"}, "A line of JSON a sample, or arrays for numpy");
+  arguments.text("--out", options->out, "FILE", "The file; FILE.manifest.json beside it; - for standard output");
+  arguments.flag("--digest", options->digest, "Print the SHA-256 of the samples' canonical text, write no file");
+  add_threads(arguments, options->threads);
+}
+
+}  // namespace sb::cli

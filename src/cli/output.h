@@ -1,0 +1,31 @@
+// Where everything printed goes through: results to standard output, the rest to standard error.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace sb::cli {
+
+void print(std::string_view text);
+void finish_output();                  // throws cannot_write if standard output did not take everything
+void complain(std::string_view line);  // to standard error
+
+// `destination` "-" prints, anything else is a file that appears whole or not at all.
+void deliver(const std::string& destination, std::string_view content);
+
+// Colours for text: --color always | never | auto (a terminal, NO_COLOR not set).
+class Palette {
+ public:
+  explicit Palette(const std::string& mode);
+  bool on() const { return on_; }
+  std::string bold(std::string_view text) const { return paint("1", text); }
+  std::string dim(std::string_view text) const { return paint("2", text); }
+  std::string good(std::string_view text) const { return paint("32", text); }
+  std::string bad(std::string_view text) const { return paint("1;31", text); }
+  std::string symbol(int symbol, std::string_view text) const;  // one hue a class
+
+ private:
+  std::string paint(std::string_view code, std::string_view text) const;
+  bool on_;
+};
+
+}  // namespace sb::cli

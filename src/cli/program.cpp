@@ -1,0 +1,170 @@
+#include "cli/program.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <new>
+
+#include "base/suggest.h"
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/stop.h"
+
+namespace sb::cli {
+namespace {
+
+constexpr size_t kHelpColumn = 34;
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
+// The command the arguments name: the innermost that was parsed.
+const CLI::App& innermost(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
+  return *at;
+}
+
+std::string path_of(const CLI::App& app) {
+  std::string path;
+  for (const CLI::App* at = &app; at->get_parent() != nullptr; at = at->get_parent()) {
+    path = at->get_name() + (path.empty() ? "" : " ") + path;
+  }
+  return path.empty() ? "selectivbench" : path;
+}
+
+Error unexpected(const CLI::App& app, const std::string& argument) {
+  if (argument.starts_with("-") && argument.size() > 1) {
+    const std::string name = argument.substr(0, argument.find('='));
+    return bad_input(path_of(app), "unknown option '" + printable(name) + "'" + did_you_mean(name, option_names(app)));
+  }
+  const auto names = command_names(app);
+  if (names.empty()) return bad_input(path_of(app), "unexpected argument '" + printable(argument) + "'");
+  return bad_input(path_of(app), "unknown command '" + printable(argument) + "'" + did_you_mean(argument, names) +
+                                     (nearest(argument, names).empty() ? ", expected " + join_or(names) : ""));
+}
+
+// What no command on the path to the innermost could use, options first.
+std::string leftover(const CLI::App& app) {
+  std::string found;
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    for (const auto& argument : at->remaining()) {
+      if (argument.starts_with("-") && argument.size() > 1) return argument;
+      if (found.empty()) found = argument;
+    }
+  }
+  return found;
+}
+
+// CLI11's own complaint as one of ours, under the command it is about.
+Error translated(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App& app = innermost(root);
+  const std::string left = leftover(app);
+  const auto names = command_names(app);
+  if (!left.empty()) return unexpected(app, left);
+  if (error.get_name() == "RequiredError" && !names.empty()) {
+    return bad_input(path_of(app), "a command is missing, expected " + join_or(names));
+  }
+  std::string line = error.what();
+  line.erase(std::min(line.find('\n'), line.size()));
+  const size_t colon = line.find(':');
+  if (error.get_name() == "ArgumentMismatch" && colon != std::string::npos && line.ends_with("missing")) {
+    return bad_input(path_of(app) + " " + line.substr(0, colon), "expected a value, got none");
+  }
+  return bad_input(path_of(app), printable(line, 200));
+}
+
+}  // namespace
+
+struct Program::Impl {
+  CLI::App app{"SelectivBench: how well sequence models keep what matters.", "selectivbench"};
+  std::map<std::string, CLI::App*> groups;
+  std::deque<Arguments> arguments;
+  std::function<Exit()> action;
+
+  void dress(CLI::App& sub) {
+    sub.get_formatter()->column_width(kHelpColumn);
+    sub.set_help_flag("-h,--help", "Print this help");
+  }
+};
+
+Program::Program() : impl_(std::make_unique<Impl>()) {
+  impl_->dress(impl_->app);
+  impl_->app.set_version_flag("--version", "selectivbench " SELECTIVBENCH_VERSION);
+  impl_->app.require_subcommand(1);
+  impl_->app.footer(
+      "Every command explains itself: selectivbench COMMAND --help\n"
+      "Exit codes: 0 done, 1 a check failed, 2 bad input, 74 could not write, 75 stopped, resume me.\n\n"
+      "Example:\n  selectivbench grammar --vocab 6 --ambiguities 2 --depth 3");
+}
+
+Program::~Program() = default;
+
+Arguments& Program::command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
+                            std::function<Exit()> action) {
+  CLI::App* parent = &impl_->app;
+  std::string name = path;
+  if (const size_t space = path.find(' '); space != std::string::npos) {
+    const std::string group = path.substr(0, space);
+    name = path.substr(space + 1);
+    parent = impl_->groups[group];
+    if (parent == nullptr) {
+      parent = impl_->groups[group] =
+          impl_->app.add_subcommand(group, "Measurements: selectivbench " + group + " --help");
+      impl_->dress(*parent);
+      parent->require_subcommand(1);
+      parent->footer("Example:\n  selectivbench " + path);
+    }
+  }
+  CLI::App* sub = parent->add_subcommand(name, what);
+  impl_->dress(*sub);
+  std::string footer = examples.size() == 1 ? "Example:" : "Examples:";
+  for (const auto& example : examples) footer += "\n  " + example;
+  sub->footer(footer);
+  sub->callback([this, action = std::move(action)] { impl_->action = action; });
+  return impl_->arguments.emplace_back(*sub, path);
+}
+
+int Program::run(int argc, const char* const* argv) {
+  try {
+    try {
+      impl_->app.parse(argc, argv);
+    } catch (const CLI::Success& help) {
+      std::string text = help.get_name() == "CallForHelp"      ? impl_->app.help()
+                         : help.get_name() == "CallForAllHelp" ? impl_->app.help("", CLI::AppFormatMode::All)
+                                                               : std::string(help.what()) + "\n";
+      print(text);
+      finish_output();
+      return 0;
+    } catch (const CLI::ParseError& error) {
+      throw translated(impl_->app, error);
+    }
+    watch_for_stop();
+    const Exit code = impl_->action();
+    finish_output();
+    return static_cast<int>(code);
+  } catch (const Error& error) {
+    complain(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    complain("[memory] not enough for what was asked");
+    return static_cast<int>(Exit::bad_input);
+  } catch (const std::exception& error) {
+    complain(std::string("[internal] ") + error.what());
+    return static_cast<int>(Exit::check_failed);
+  }
+}
+
+}  // namespace sb::cli

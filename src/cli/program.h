@@ -1,0 +1,28 @@
+// The program: its commands, and how a failure becomes one line and an exit code.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+
+namespace sb::cli {
+
+class Program {
+ public:
+  Program();
+  ~Program();
+
+  // `path`: "grammar", or "bench data" for a command within a group. `examples` end the command's --help.
+  Arguments& command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
+                     std::function<Exit()> action);
+  int run(int argc, const char* const* argv);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sb::cli

@@ -1,0 +1,24 @@
+// What the commands around training share: reading a config with the models' rules, working on one run, threads.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "runs/config_file.h"
+#include "train/trainer.h"
+
+namespace sb::cli {
+
+ModelRules model_rules();
+void use_threads(int threads);  // 0: all cores
+// Warns on standard error where the linear algebra behind torch is the slow reference one.
+void warn_about_slow_blas();
+
+void add_set(Arguments& arguments, std::vector<std::string>& overrides);
+void add_root(Arguments& arguments, std::string& root, const std::string& initial);
+
+// Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
+// as one JSON object a line to standard output where `machine` is set.
+Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine);
+
+}  // namespace sb::cli
