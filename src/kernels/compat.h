@@ -1,5 +1,6 @@
 // What differs between the libtorch versions we build against.
 #pragma once
+#include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace sb::compat {
@@ -9,5 +10,11 @@ template <class... Tensors>
 bool records_gradient(const Tensors&... tensors) {
   return at::GradMode::is_enabled() && ((tensors.defined() && tensors.requires_grad()) || ...);
 }
+
+// libtorch 1.13 cannot take an undefined tensor through Function::apply: an absent argument travels as an empty vector.
+inline at::Tensor present(const at::Tensor& t, const at::Tensor& like) {
+  return t.defined() ? t : at::empty({0}, like.options().requires_grad(false));
+}
+inline at::Tensor absent_if_empty(const at::Tensor& t) { return t.dim() == 1 && t.numel() == 0 ? at::Tensor() : t; }
 
 }  // namespace sb::compat

@@ -155,8 +155,9 @@ variable_list backward(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 class Function : public torch::autograd::Function<Function> {
  public:
-  static variable_list forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
-                               const Tensor& state, double scale) {
+  static variable_list forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                               const Tensor& maybe_g, const Tensor& maybe_state, double scale) {
+    const Tensor g = compat::absent_if_empty(maybe_g), state = compat::absent_if_empty(maybe_state);
     const Sizes z(q, v, g);
     return AT_DISPATCH_FLOATING_TYPES(v.scalar_type(), "decayed_attention", [&]() -> variable_list {
       const auto [out, states] = sb::forward<scalar_t>(q, k, v, g, scale, state, true);
@@ -190,7 +191,8 @@ Scan decayed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const Tensor q_rows = cpu::rows_of(q), k_rows = cpu::rows_of(k), v_rows = cpu::rows_of(v);
   const Tensor g_rows = g.defined() && g.dim() == 4 ? cpu::rows_of(g) : g;
   if (compat::records_gradient(q, k, v, g, state)) {
-    const variable_list result = Function::apply(q_rows, k_rows, v_rows, g_rows, state, scale);
+    const variable_list result = Function::apply(q_rows, k_rows, v_rows, compat::present(g_rows, v),
+                                                 compat::present(state, v), scale);
     return {result[0], result[1]};
   }
   const Sizes z(q, v, g);

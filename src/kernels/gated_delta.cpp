@@ -99,7 +99,8 @@ variable_list backward(const Inputs& x, const Tensor& states, const Tensor& d_ou
 class Function : public torch::autograd::Function<Function> {
  public:
   static variable_list forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                               const Tensor& beta, const Tensor& g, const Tensor& state, double scale) {
+                               const Tensor& beta, const Tensor& maybe_g, const Tensor& maybe_state, double scale) {
+    const Tensor g = compat::absent_if_empty(maybe_g), state = compat::absent_if_empty(maybe_state);
     const Inputs x{q, k, v, beta, g, scale};
     return AT_DISPATCH_FLOATING_TYPES(v.scalar_type(), "gated_delta_rule", [&]() -> variable_list {
       const auto [out, states] = sb::forward<scalar_t>(x, state, true);
@@ -130,7 +131,8 @@ Scan gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const T
   if (!kernels::has_cpu_kernel(v)) return chunked::gated_delta_rule(q, k, v, beta, g, scale, state);
   const Inputs x{cpu::rows_of(q), cpu::rows_of(k), cpu::rows_of(v), beta, g, scale};
   if (compat::records_gradient(q, k, v, beta, g, state)) {
-    const variable_list result = Function::apply(x.q, x.k, x.v, x.beta, x.g, state, scale);
+    const variable_list result = Function::apply(x.q, x.k, x.v, x.beta, compat::present(x.g, v),
+                                                 compat::present(state, v), scale);
     return {result[0], result[1]};
   }
   return AT_DISPATCH_FLOATING_TYPES(v.scalar_type(), "gated_delta_rule", [&]() -> Scan {
