@@ -13,9 +13,11 @@ namespace sb {
 namespace {
 
 constexpr int kMaxAttempts = 100000;         // of the reference
-constexpr double kMaxDraws = 1e9;            // of all attempts together, some seconds; four attempts are always made
+constexpr double kMaxDraws = 5e8;            // of all attempts together, about two seconds; four are always made
 constexpr double kMaxTransitions = 1 << 25;  // expected; 400 MB
-constexpr double kHopeless = 1e-9;           // chance of a grammar in all attempts below which none is made
+// Chance of a grammar in all attempts below which none is made: where all of the reference's can be, and where not.
+constexpr double kHopeless = 1e-9;
+constexpr double kHopelessWhenLarge = 1e-3;
 
 double density_of(const GrammarConfig& c) {
   return c.density < 0 ? 0.4 / c.depth : c.density;
@@ -92,7 +94,7 @@ void check_feasible(const GrammarConfig& c) {
   }
   const Chances chances = chances_of(c);
   const int allowed = attempts_allowed(c);
-  if (chances.attempt() * allowed >= kHopeless) return;
+  if (chances.attempt() * allowed >= (allowed == kMaxAttempts ? kHopeless : kHopelessWhenLarge)) return;
   if (chances.all_exit <= chances.end_reached) {
     throw bad_input(
         "grammar", fmt::format("states without exit: each of {:.0f} states has none with probability {:.3g} at density "
@@ -182,7 +184,8 @@ class Attempt {
     first_.back() = state;
   }
 
-  void draw_edges(Pcg64& edges) {
+  void draw_edges(Pcg64& generator) {
+    Pcg64 edges = generator;  // a local stays in registers
     dst_.clear();
     all_exit_ = true;
     const double single = density_;
@@ -192,28 +195,40 @@ class Attempt {
       const bool end = source == states_ - 1;
       for (int letter = 0; letter <= letters_; ++letter) {
         const int n = width(letter);
-        const uint32_t pick = n > 1 ? first_of_permutation(edges, static_cast<uint32_t>(n)) : 0;
-        const bool edge = edges.random() < (n > 1 ? shared : single);
-        if (edge && !end) dst_.push_back(first_[letter] + static_cast<int32_t>(pick));
+        if (n > 1) draw_swaps(edges, static_cast<uint32_t>(n));
+        if (edges.random() < (n > 1 ? shared : single) && !end) dst_.push_back(first_[letter] + first_place(n));
       }
       const auto from = dst_.begin() + row_[source];
       if (from == dst_.end() && !end) all_exit_ = false;
       std::sort(from, dst_.end());
     }
     row_.back() = static_cast<int32_t>(dst_.size());
+    generator = edges;
   }
 
-  // permutation(n)[0]: all n - 1 draws are made, then the value that ends at place 0 is traced back through the swaps.
-  uint32_t first_of_permutation(Pcg64& edges, uint32_t n) {
+  // The swaps of permutation(n): place i, from the last one down to 1, with a masked draw of 0..i.
+  void draw_swaps(Pcg64& edges, uint32_t n) {
     uint32_t* swaps = swaps_.data();
-    for (uint32_t i = n - 1; i >= 1;) {
-      const uint32_t draw = edges.next32() & (UINT32_MAX >> std::countl_zero(i));
+    uint32_t i = n - 1;
+    const auto take = [&](uint32_t draw) {
+      draw &= UINT32_MAX >> std::countl_zero(i);
       swaps[i] = draw;
       i -= draw <= i ? 1 : 0;
+      return i > 0;
+    };
+    if (edges.has_half() && !take(edges.next32())) return;
+    for (;;) {
+      const uint64_t both = edges.next64();
+      if (!take(static_cast<uint32_t>(both))) return edges.keep_half(static_cast<uint32_t>(both >> 32));
+      if (!take(static_cast<uint32_t>(both >> 32))) return edges.used_half(static_cast<uint32_t>(both >> 32));
     }
+  }
+
+  // permutation(n)[0], traced back from place 0 through the swaps.
+  int32_t first_place(int n) const {
     uint32_t place = 0;
-    for (uint32_t i = 1; i < n; ++i) place = swaps[i] == place ? i : place;
-    return place;
+    for (uint32_t i = 1; i < static_cast<uint32_t>(n); ++i) place = swaps_[i] == place ? i : place;
+    return static_cast<int32_t>(place);
   }
 
   const GrammarConfig& config_;

@@ -28,7 +28,8 @@ struct SamplerConfig {
 //   stream reference: default_rng(seed * i) for train and reference, default_rng([seed, 1, i]) for valid, [seed, 2, i]
 //   for test; stream direct:    default_rng([seed, 3, i]) for train and reference, [seed, 4, i] for valid, [seed, 5, i]
 //   for test.
-// seed * i is the exact product (the reference stops at 2^32; numpy, and so we, take integers of any size).
+// Train reaches a stream of valid or test only past index 2^32 / seed: numpy takes [seed, 1, 0] and 2^32 + seed for the
+// same. seed * i is the exact product (the reference stops at 2^32; numpy, and so we, take integers of any size).
 Pcg64 sample_stream(const SamplerConfig& config, Split split, uint64_t index);
 // Throws bad_input for seed 0 where it would make all training samples equal. Sampler calls it too.
 void check_split(const SamplerConfig& config, Split split);

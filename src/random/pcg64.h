@@ -30,6 +30,15 @@ class Pcg64 {
     half_ = static_cast<uint32_t>(draw >> 32);
     return static_cast<uint32_t>(draw);
   }
+  // For callers that split 64-bit draws themselves: the high half is left for next32, or was used.
+  void keep_half(uint32_t half) {
+    has_half_ = true;
+    half_ = half;
+  }
+  void used_half(uint32_t half) {
+    has_half_ = false;
+    half_ = half;
+  }
   double random() { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
   uint64_t bounded(uint64_t max);   // uniform on 0..max by Lemire's method: Generator.integers(max + 1)

@@ -30,7 +30,10 @@ enum class Purpose : uint32_t {
 };
 
 // The stream of one (seed, split, index, purpose). `block(i)` gives draws 4i..4i+3 as 32-bit words.
-// Layout: key = the two halves of seed; counter = {i, index low, index high ^ split << 24, purpose}.
+//   key     = {seed bits 0..31, seed bits 32..63}
+//   counter = {block number i, index bits 0..31, index bits 32..63 xor split << 24, purpose}
+// Streams are disjoint for indices below 2^56 and splits below 256; each holds 2^32 blocks, of which word() reaches
+// 2^30.
 class PhiloxStream {
  public:
   constexpr PhiloxStream(uint64_t seed, uint32_t split, uint64_t index, Purpose purpose)
