@@ -1,6 +1,7 @@
 #include "tasks/baselines.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -9,40 +10,37 @@
 namespace sb {
 namespace {
 
-constexpr double kBackoff = 0.05;  // b of the header
-constexpr double kTablePrune = 1e-6;
+constexpr double kBackoff = 0.5;  // b of the header
+constexpr double kTablePrune = 1e-4;
 constexpr size_t kGrain = 16;
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
   Counts(const Automaton& automaton, const SampleBlock& block, size_t samples) {
     const auto states = static_cast<size_t>(automaton.states());
-    std::vector<uint32_t> pairs;
-    std::vector<uint32_t> visits(states, 0);
+    std::unordered_map<uint32_t, uint32_t> seen;  // source << 16 | destination
+    leaving.assign(states, 0.0);
     share.assign(states, 1.0);  // one extra visit each, so that no state is impossible
     for (size_t i = 0; i < samples; ++i) {
       const uint16_t* sample = block.sample(i);
       auto before = static_cast<uint32_t>(automaton.end);
       for (int e = 0; e < block.length; ++e) {
-        pairs.push_back(before << 16 | sample[e]);
-        ++visits[before];
+        ++seen[before << 16 | sample[e]];
+        leaving[before] += 1;
         share[sample[e]] += 1;
         before = sample[e];
       }
     }
     const double total = static_cast<double>(samples * static_cast<size_t>(block.length) + states);
     for (double& s : share) s /= total;
-    leaving.assign(visits.begin(), visits.end());
-    std::sort(pairs.begin(), pairs.end(),
-              [&](uint32_t a, uint32_t b) { return order(automaton, a) < order(automaton, b); });
+    std::vector<std::pair<uint64_t, uint32_t>> sorted;
+    for (const auto& [pair, count] : seen) sorted.emplace_back(order(automaton, pair), count);
+    std::sort(sorted.begin(), sorted.end());
     row.assign(states + 1, 0);
-    for (size_t i = 0; i < pairs.size();) {
-      size_t j = i;
-      while (j < pairs.size() && pairs[j] == pairs[i]) ++j;
-      const uint32_t dst = pairs[i] & 0xffff;
-      edges.push_back({automaton.symbol[dst], static_cast<int32_t>(dst), static_cast<double>(j - i)});
-      ++row[(pairs[i] >> 16) + 1];
-      i = j;
+    for (const auto& [key, count] : sorted) {
+      const auto dst = static_cast<int32_t>(key & 0xffff);
+      edges.push_back({automaton.symbol[dst], dst, static_cast<double>(count)});
+      ++row[(key >> 48) + 1];
     }
     for (size_t s = 0; s < states; ++s) row[s + 1] += row[s];
     by_class.resize(static_cast<size_t>(automaton.vocab));
@@ -94,11 +92,11 @@ class TableModel {
     auto edge = std::lower_bound(counts_->edges.begin() + counts_->row[state], end, symbol,
                                  [](const Counts::Edge& a, int16_t c) { return a.symbol < c; });
     const double total = counts_->leaving[state] + kBackoff;
-    for (const int32_t next : counts_->by_class[symbol]) {
-      double count = 0;
-      if (edge != end && edge->symbol == symbol && edge->dst == next) count = (edge++)->count;
-      emit(next, (count + kBackoff * counts_->share[next]) / total);
+    if (edge != end && edge->symbol == symbol) {
+      for (; edge != end && edge->symbol == symbol; ++edge) emit(edge->dst, edge->count / total);
+      return;
     }
+    for (const int32_t next : counts_->by_class[symbol]) emit(next, kBackoff * counts_->share[next] / total);
   }
 
  private:
@@ -165,7 +163,7 @@ double table_accuracy(const BatchMaker& maker, const Counts& counts, const Sampl
   const Automaton& automaton = maker.sampler().automaton();
   std::vector<uint64_t> right(test.count(), 0);
   parallel_for(test.count(), kGrain, threads, [&](size_t begin, size_t end) {
-    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(Split::test), test.length, kTablePrune);
+    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(Split::test), 0, kTablePrune);
     SummedPosterior summed(automaton.states());
     Batch batch;
     for (size_t i = begin; i < end; ++i) {
@@ -215,20 +213,21 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   const SampleBlock train = sampler->block(Split::train, 0, train_samples, threads);
   const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
 
-  std::vector<NGram> grams;
-  for (int n = 1; n <= kMaxGram; ++n) grams.emplace_back(n, automaton.vocab);
   std::vector<uint64_t> visits(static_cast<size_t>(automaton.states()), 0);
+  for (const uint16_t state : train.states) ++visits[automaton.id[state]];
+  const auto commonest = static_cast<int32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
+
   std::vector<int16_t> history;
   Batch batch;
-  for (size_t i = 0; i < train.count(); ++i) {
-    maker.make(Split::train, train, i, 1, batch);
-    walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
-      ++visits[id];
-      for (NGram& gram : grams) gram.see(seen, id);
-    });
+  std::vector<NGram> grams;
+  for (int n = 1; n <= kMaxGram; ++n) {  // one after the other: what an unlearnt one holds is large
+    NGram& gram = grams.emplace_back(n, automaton.vocab);
+    for (size_t i = 0; i < train.count(); ++i) {
+      maker.make(Split::train, train, i, 1, batch);
+      walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) { gram.see(seen, id); });
+    }
+    gram.learn();
   }
-  for (NGram& gram : grams) gram.learn();
-  const auto commonest = static_cast<int32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
 
   uint64_t majority = 0;
   std::array<uint64_t, kMaxGram> right{};

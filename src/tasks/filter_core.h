@@ -50,6 +50,7 @@ struct Hypothesis {
 template <class Model>
 class FilterCore {
  public:
+  // `elements` of a sample, 0: a model without length; then `used` stays 0 and elements from gap.start on are one.
   // Hypotheses of weight below `prune` are dropped: at 1e-30 they cannot be seen in a double, even summed.
   FilterCore(Model model, const GapConfig& gap, int elements, double prune)
       : model_(std::move(model)), content_(gap.content), hazard_(gap), elements_(elements), prune_(prune) {
@@ -69,12 +70,14 @@ class FilterCore {
       const double on = gap_goes_on(h);
       const double wrong = on > 0 ? gap_emits(h.state, symbol) : 0;
       if (wrong > 0) next_.push_back({h.state, h.used, h.element, h.gap + 1, h.weight * on * wrong});
-      if (symbol < 0 || h.element + 1 >= elements_) continue;
+      if (symbol < 0 || (elements_ > 0 && h.element + 1 >= elements_)) continue;
       const double stop = gap_stops(h);
       if (stop <= 0) continue;
       model_.successors(h.state, h.used, symbol, [&](int32_t state, double probability) {
-        const int32_t used = state == model_.end() ? 0 : h.used + 1;
-        next_.push_back({state, used, h.element + 1, 0, h.weight * stop * probability});
+        const bool counted = elements_ > 0;
+        const int32_t used = counted && state != model_.end() ? h.used + 1 : 0;
+        const int32_t element = counted ? h.element + 1 : std::min(h.element + 1, hazard_.start);
+        next_.push_back({state, used, element, 0, h.weight * stop * probability});
         began = true;
       });
     }
