@@ -1,5 +1,6 @@
 // The elementwise and row-wise work around the recurrences, fused so that memory is read and written once.
-// All functions are differentiable in every tensor argument; CPU float/double run our kernels, other tensors ATen operations.
+// All functions are differentiable in every tensor argument; CPU float/double run our kernels, other tensors ATen
+// operations.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -7,8 +8,9 @@
 
 namespace sb {
 
-// y_t[c] = act(b[c] + sum_{i=0..3} w[c,i] x_{t-3+i}[c]); x [B,T,C] (may be a strided slice of a wider tensor in the last
-// dimension), weight [C,1,4], bias [C] or undefined. `tail` [B,3,C] holds the three inputs before t = 0 (undefined: zeros).
+// y_t[c] = act(b[c] + sum_{i=0..3} w[c,i] x_{t-3+i}[c]); x [B,T,C] (may be a strided slice of a wider tensor in the
+// last dimension), weight [C,1,4], bias [C] or undefined. `tail` [B,3,C] holds the three inputs before t = 0
+// (undefined: zeros).
 at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool silu,
                  const at::Tensor& tail = {});
 
@@ -24,6 +26,14 @@ at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, doubl
 at::Tensor l2_normalise(const at::Tensor& x);
 // y * silu(z)
 at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
+// a sigma(beta a) * b, where ab [...,2n] holds a then b; beta a scalar tensor.
+at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
+// softplus(x + bias), bias over the last axis; the identity above 20.
+at::Tensor softplus_bias(const at::Tensor& x, const at::Tensor& bias);
+// -e^{A_log} softplus(x + bias): the log-decay of Mamba2 and the gated delta family; A_log, bias over the last axis.
+at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
+// scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
+at::Tensor log_sigmoid(const at::Tensor& x, double scale);
 
 // Dropout keyed by the counter-based generator: keep element e of the call iff word(e) of the stream >= p * 2^32.
 struct DropoutKey {

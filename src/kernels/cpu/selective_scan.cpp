@@ -15,7 +15,9 @@ namespace {
 using at::Tensor;
 using torch::autograd::variable_list;
 
-std::string shape(const Tensor& x) { return c10::str(x.sizes()); }
+std::string shape(const Tensor& x) {
+  return c10::str(x.sizes());
+}
 
 void expect(const char* name, const Tensor& x, at::IntArrayRef sizes) {
   if (x.sizes() != sizes)
@@ -24,7 +26,8 @@ void expect(const char* name, const Tensor& x, at::IntArrayRef sizes) {
 
 void check(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
            const Tensor& skip, const Tensor& state, const Tensor& write) {
-  if (x.dim() != 3 || x.size(1) < 1) throw bad_input("selective_scan", "x, expected [B,T,D] with T > 0, got " + shape(x));
+  if (x.dim() != 3 || x.size(1) < 1)
+    throw bad_input("selective_scan", "x, expected [B,T,D] with T > 0, got " + shape(x));
   if (A_log.dim() != 2 || A_log.size(1) < 1)
     throw bad_input("selective_scan", "A_log, expected [D,N] with N > 0, got " + shape(A_log));
   const int64_t b = x.size(0), t = x.size(1), d = x.size(2), n = A_log.size(1);
@@ -53,8 +56,9 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
                                const Tensor& state_in, const Tensor& write_in, bool keep) {
     const Tensor x = x_in.contiguous(), delta = delta_in.contiguous(), A_log = A_log_in.contiguous();
     const Tensor B = B_in.contiguous(), C = C_in.contiguous(), skip = skip_in.contiguous();
-    const Tensor state = state_in.defined() ? state_in.contiguous() : state_in;
-    const Tensor write = write_in.defined() ? write_in.contiguous() : delta;
+    const Tensor state = cpu::is_absent(state_in) ? Tensor() : state_in.contiguous();
+    const bool decoupled = !cpu::is_absent(write_in);
+    const Tensor write = decoupled ? write_in.contiguous() : delta;
     const cpu::ScanSizes s = sizes_of(x, A_log);
     const Tensor out = kernels::fresh(x.sizes(), x.options());
     const Tensor last = kernels::fresh({s.batch, s.channels, s.states}, x.options());
@@ -67,7 +71,8 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
               skip.data_ptr<T>(), write.data_ptr<T>(), data_or_null<T>(state), out.data_ptr<T>(), last.data_ptr<T>(),
               keep ? kept.data_ptr<T>() : nullptr});
     });
-    if (keep) ctx->save_for_backward({x, delta, A_log, B, C, skip, write_in.defined() ? write : Tensor(), kept});
+    ctx->saved_data["had_state"] = state.defined();
+    if (keep) ctx->save_for_backward({x, delta, A_log, B, C, skip, decoupled ? write : Tensor(), kept});
     return {out, last};
   }
 
@@ -83,25 +88,26 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
     const auto fresh = [&](at::IntArrayRef sizes) { return kernels::fresh(sizes, x.options()); };
     const Tensor d_x = fresh(x.sizes()), d_delta = fresh(x.sizes()), d_write = fresh(x.sizes());
     const Tensor d_first = fresh({s.batch, s.channels, s.states});
-    const Tensor d_A_log = fresh({s.batch_slots(), s.channels, s.states}), d_skip = fresh({s.batch_slots(), s.channels});
+    const Tensor d_A_log = fresh({s.batch_slots(), s.channels, s.states}),
+                 d_skip = fresh({s.batch_slots(), s.channels});
     const Tensor d_B = fresh({s.channel_groups(), s.batch, s.time, s.states}), d_C = fresh(d_B.sizes());
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
       cpu::selective_scan_backward<T>(
           s, {x.data_ptr<T>(), delta.data_ptr<T>(), A_log.data_ptr<T>(), B.data_ptr<T>(), C.data_ptr<T>(),
-              skip.data_ptr<T>(), write.data_ptr<T>(), kept.data_ptr<T>(), d_out.data_ptr<T>(),
-              data_or_null<T>(d_last), d_x.data_ptr<T>(), d_delta.data_ptr<T>(), d_write.data_ptr<T>(),
-              d_first.data_ptr<T>(), d_A_log.data_ptr<T>(), d_skip.data_ptr<T>(), d_B.data_ptr<T>(),
-              d_C.data_ptr<T>()});
+              skip.data_ptr<T>(), write.data_ptr<T>(), kept.data_ptr<T>(), d_out.data_ptr<T>(), data_or_null<T>(d_last),
+              d_x.data_ptr<T>(), d_delta.data_ptr<T>(), d_write.data_ptr<T>(), d_first.data_ptr<T>(),
+              d_A_log.data_ptr<T>(), d_skip.data_ptr<T>(), d_B.data_ptr<T>(), d_C.data_ptr<T>()});
     });
     if (!decoupled) d_delta.add_(d_write);
+    const bool had_state = ctx->saved_data["had_state"].toBool();
     return {d_x,
             d_delta,
             cpu::sum_in_order(d_A_log),
             cpu::sum_in_order(d_B),
             cpu::sum_in_order(d_C),
             cpu::sum_in_order(d_skip),
-            d_first,
+            had_state ? d_first : Tensor(),
             decoupled ? d_write : Tensor(),
             Tensor()};
   }
@@ -114,14 +120,15 @@ Scan selective_scan(const Tensor& x, const Tensor& delta, const Tensor& A_log, c
   check(x, delta, A_log, B, C, skip, state, write);
   if (!cpu::has_kernel(x)) return chunked::selective_scan(x, delta, A_log, B, C, skip, state, write);
   const bool keep = compat::records_gradient(x, delta, A_log, B, C, skip, state, write);
-  const variable_list out = SelectiveScan::apply(x, delta, A_log, B, C, skip, state, write, keep);
+  const variable_list out =
+      SelectiveScan::apply(x, delta, A_log, B, C, skip, cpu::or_empty(state, x), cpu::or_empty(write, x), keep);
   return {out[0], out[1]};
 }
 
 Scan selective_scan_step(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
                          const Tensor& skip, const Tensor& state, const Tensor& write) {
-  const Scan one = selective_scan(x.unsqueeze(1), delta.unsqueeze(1), A_log, B.unsqueeze(1), C.unsqueeze(1), skip, state,
-                                  write.defined() ? write.unsqueeze(1) : write);
+  const Scan one = selective_scan(x.unsqueeze(1), delta.unsqueeze(1), A_log, B.unsqueeze(1), C.unsqueeze(1), skip,
+                                  state, write.defined() ? write.unsqueeze(1) : write);
   return {one.out.squeeze(1), one.state};
 }
 

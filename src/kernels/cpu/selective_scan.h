@@ -1,5 +1,5 @@
-// Selective scan on the CPU: one channel at a time, its states in vectors; time in chunks whose first states are kept, so
-// that the backward pass recomputes a chunk's states in cache. All arrays row-major and contiguous.
+// Selective scan on the CPU: one channel at a time, its states in vectors; time in chunks whose first states are kept,
+// so that the backward pass recomputes a chunk's states in cache. All arrays row-major and contiguous.
 #pragma once
 #include <algorithm>
 #include <cstdint>

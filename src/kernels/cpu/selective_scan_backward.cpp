@@ -27,10 +27,12 @@ void scan_tile_back(int64_t time, const Channel<T>& channel, const T* rate, cons
   }
   for (int64_t t = 0; t < time; ++t) {
     const Vec step(channel.delta[t]), input(channel.written[t]);
+    Vec a[V];
+    for (int v = 0; v < V; ++v) a[v] = step * r[v];
+    simd::exp2_bounded_above<T>(a);
     for (int v = 0; v < V; ++v) {
-      const Vec a = simd::exp2_bounded_above<T>(step * r[v]);
-      decays[t][v] = a;
-      states[t + 1][v] = xsimd::fma(a, states[t][v], input * simd::load(B + t * ld + v * L));
+      decays[t][v] = a[v];
+      states[t + 1][v] = xsimd::fma(a[v], states[t][v], input * simd::load(B + t * ld + v * L));
     }
   }
   Vec g[V], dr[V];

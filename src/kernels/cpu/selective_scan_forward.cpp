@@ -17,12 +17,12 @@ void scan_tile(int64_t time, const T* delta, const T* written, const T* rate, co
   }
   for (int64_t t = 0; t < time; ++t) {
     const Vec step(delta[t]), input(written[t]);
-    Vec sum(T(0));
-    for (int v = 0; v < V; ++v) {
-      const Vec a = simd::exp2_bounded_above<T>(step * r[v]);
-      state[v] = xsimd::fma(a, state[v], input * simd::load(B + t * ld + v * L));
-      sum = xsimd::fma(state[v], simd::load(C + t * ld + v * L), sum);
-    }
+    Vec a[V];
+    for (int v = 0; v < V; ++v) a[v] = step * r[v];
+    simd::exp2_bounded_above<T>(a);
+    for (int v = 0; v < V; ++v) state[v] = xsimd::fma(a[v], state[v], input * simd::load(B + t * ld + v * L));
+    Vec sum = state[0] * simd::load(C + t * ld);
+    for (int v = 1; v < V; ++v) sum = xsimd::fma(state[v], simd::load(C + t * ld + v * L), sum);
     sums[t] = sum;
   }
   for (int v = 0; v < V; ++v) simd::store(h + v * L, state[v]);

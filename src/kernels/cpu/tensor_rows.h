@@ -14,6 +14,14 @@ inline bool has_kernel(const at::Tensor& x) {
   return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
+// An autograd Function takes no undefined tensors: an absent one travels as an empty one.
+inline at::Tensor or_empty(const at::Tensor& x, const at::Tensor& like) {
+  return x.defined() ? x : at::empty({0}, like.options());
+}
+inline bool is_absent(const at::Tensor& x) {
+  return x.dim() == 1 && x.size(0) == 0;
+}
+
 // Calls body(T{}) with T the element type of a tensor that has_kernel.
 template <class Body>
 auto with_type_of(const at::Tensor& x, const Body& body) {

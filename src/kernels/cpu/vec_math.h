@@ -34,6 +34,7 @@ struct WholeVector {
   static constexpr int64_t count = lanes<T>;
   Vec<T> load(const T* p) const { return simd::load(p); }
   void store(T* p, const Vec<T>& v) const { simd::store(p, v); }
+  Vec<T> only(const Vec<T>& v) const { return v; }
 };
 template <class T>
 struct PartVector {
@@ -47,6 +48,12 @@ struct PartVector {
     alignas(64) T lane[lanes<T>];
     v.store_aligned(lane);
     std::memcpy(p, lane, static_cast<size_t>(count) * sizeof(T));
+  }
+  // v with zeros in the lanes that are not there
+  Vec<T> only(const Vec<T>& v) const {
+    alignas(64) T lane[lanes<T>];
+    v.store_aligned(lane);
+    return load(lane);
   }
 };
 
@@ -71,12 +78,32 @@ T sum_vectors(int64_t n, const Term& term) {
   return horizontal_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
+// The largest of n > 0 elements.
+template <class T>
+T largest(int64_t n, const T* x) {
+  constexpr int64_t L = lanes<T>;
+  T most = x[0];
+  int64_t i = 0;
+  if (n >= 4 * L) {
+    Vec<T> top[4];
+    for (int j = 0; j < 4; ++j) top[j] = load(x + j * L);
+    for (i = 4 * L; i + 4 * L <= n; i += 4 * L)
+      for (int j = 0; j < 4; ++j) top[j] = xsimd::max(top[j], load(x + i + j * L));
+    alignas(64) T lane[lanes<T>];
+    xsimd::max(xsimd::max(top[0], top[1]), xsimd::max(top[2], top[3])).store_aligned(lane);
+    for (const T v : lane) most = v > most ? v : most;
+  }
+  for (; i < n; ++i) most = x[i] > most ? x[i] : most;
+  return most;
+}
+
 // Bits of a float format, and polynomials p with 2^r = 1 + r p(r) on |r| <= 1/2, e^r = 1 + r p(r) on |r| <= ln2 / 2
 // (relative error 2.6e-9 for float, 1.8e-17 for double; both exact at r = 0).
 template <class T>
 struct ExpTable;
 template <>
 struct ExpTable<float> {
+  using Bits = uint32_t;
   static constexpr int mantissa_bits = 23;
   static constexpr float bias = 127.F;
   static constexpr float round = 12582912.F;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
@@ -88,6 +115,7 @@ struct ExpTable<float> {
 };
 template <>
 struct ExpTable<double> {
+  using Bits = uint64_t;
   static constexpr int mantissa_bits = 52;
   static constexpr double bias = 1023.;
   static constexpr double round = 6755399441055744.;  // 1.5 * 2^52
@@ -102,41 +130,104 @@ struct ExpTable<double> {
                                    5.00000000000000555112e-01, 1.00000000000000066613e+00};
 };
 
+// c in all lanes, read from memory each time. NEON's multiply-add overwrites its addend: kept in a register, a constant
+// costs a move a use, which halves the rate of the chain; loads have their own pipes. Elsewhere the compiler knows
+// best.
+template <class T>
+inline __attribute__((always_inline)) Vec<T> addend(const T (&c)[static_cast<size_t>(lanes<T>)]) {
+#if defined(__aarch64__)
+  typename Vec<T>::register_type v;
+  asm volatile("ldr %q0, %1" : "=w"(v) : "m"(c));
+  return Vec<T>(v);
+#else
+  return Vec<T>::load_unaligned(c);
+#endif
+}
+
+// Every constant in all lanes, highest power first, then the 1 that the series starts with.
 template <class T, size_t n>
-Vec<T> horner_of_exponential(const T (&coefficient)[n], const Vec<T>& r) {
-  Vec<T> p(coefficient[0]);
-  for (size_t i = 1; i < n; ++i) p = xsimd::fma(p, r, Vec<T>(coefficient[i]));
-  return xsimd::fma(p, r, Vec<T>(T(1)));
+struct Series {
+  alignas(64) T lane[n + 1][static_cast<size_t>(lanes<T>)];
+  constexpr explicit Series(const T (&coefficient)[n]) : lane() {
+    for (size_t i = 0; i <= n; ++i)
+      for (T& x : lane[i]) x = i < n ? coefficient[i] : T(1);
+  }
+};
+template <class T>
+inline constexpr Series exp2_series(ExpTable<T>::exp2);
+template <class T>
+inline constexpr Series exp_series(ExpTable<T>::exp);
+
+// p[v] = the series at r[v]: V independent sums side by side. Degree 6 in pairs of powers (short chains), others by
+// Horner.
+template <class T, size_t n, int V>
+inline __attribute__((always_inline)) void sum_series(const Series<T, n>& series, const Vec<T> (&r)[V],
+                                                      Vec<T> (&p)[V]) {
+  if constexpr (n == 6) {
+    const auto c = [&](size_t i) { return Vec<T>(series.lane[i][0]); };
+    Vec<T> square[V], high[V], middle[V];
+    for (int v = 0; v < V; ++v) square[v] = r[v] * r[v];
+    for (int v = 0; v < V; ++v) high[v] = xsimd::fma(r[v], c(1), addend<T>(series.lane[2]));
+    for (int v = 0; v < V; ++v) middle[v] = xsimd::fma(r[v], c(3), addend<T>(series.lane[4]));
+    for (int v = 0; v < V; ++v) p[v] = xsimd::fma(r[v], c(5), addend<T>(series.lane[6]));
+    for (int v = 0; v < V; ++v) high[v] = xsimd::fma(square[v], c(0), high[v]);
+    for (int v = 0; v < V; ++v) p[v] = xsimd::fma(square[v], middle[v], p[v]);
+    for (int v = 0; v < V; ++v) square[v] *= square[v];
+    for (int v = 0; v < V; ++v) p[v] = xsimd::fma(square[v], high[v], p[v]);
+  } else {
+    for (int v = 0; v < V; ++v) p[v] = Vec<T>(series.lane[0][0]);
+    for (size_t i = 1; i <= n; ++i)
+      for (int v = 0; v < V; ++v) p[v] = xsimd::fma(p[v], r[v], addend<T>(series.lane[i]));
+  }
 }
 
 // 2^n from the sum n + bias + ExpTable::round, whose low bits are the exponent field.
 template <class T>
-Vec<T> power_of_two(const Vec<T>& shifted) {
-  using Bits = xsimd::batch<xsimd::as_unsigned_integer_t<T>>;
-  return xsimd::bitwise_cast<Vec<T>>(xsimd::bitwise_cast<Bits>(shifted) << ExpTable<T>::mantissa_bits);
+inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted) {
+  // xsimd's shift by a run-time count is a call a vector; the compiler's own vectors shift in one instruction.
+  typedef typename ExpTable<T>::Bits Bits __attribute__((vector_size(sizeof(Vec<T>))));
+  Bits bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits <<= ExpTable<T>::mantissa_bits;
+  Vec<T> power;
+  std::memcpy(&power, &bits, sizeof power);
+  return power;
 }
 
-// 2^x for x <= bias; 0 where 2^x is not a normal number.
-template <class T>
-Vec<T> exp2_bounded_above(Vec<T> x) {
+// x <- 2^x for x <= bias; 0 where 2^x is not a normal number.
+template <class T, int V>
+inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
-  x = xsimd::max(x, Vec<T>(-Table::bias));
   const Vec<T> shift(Table::round + Table::bias);
-  const Vec<T> shifted = x + shift;
-  return horner_of_exponential(Table::exp2, x - (shifted - shift)) * power_of_two(shifted);
+  Vec<T> shifted[V], r[V];
+  for (int v = 0; v < V; ++v) x[v] = xsimd::max(x[v], Vec<T>(-Table::bias));
+  for (int v = 0; v < V; ++v) shifted[v] = x[v] + shift;
+  for (int v = 0; v < V; ++v) r[v] = x[v] - (shifted[v] - shift);
+  sum_series(exp2_series<T>, r, x);
+  for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
 
-// e^x, 0 below the normal range; saturates near the largest power of two.
-template <class T>
-Vec<T> exp(Vec<T> x) {
+// x <- e^x; 0 below the normal range, saturates near the largest power of two.
+template <class T, int V>
+inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
   constexpr T ln2 = T(0.69314718055994530942);
-  x = xsimd::min(xsimd::max(x, Vec<T>(-Table::bias * ln2)), Vec<T>((Table::bias - 1) * ln2));
-  const Vec<T> shift(Table::round + Table::bias);
-  const Vec<T> shifted = xsimd::fma(x, Vec<T>(T(1) / ln2), shift);
-  const Vec<T> n = shifted - shift;
-  const Vec<T> r = xsimd::fnma(n, Vec<T>(Table::ln2_low), xsimd::fnma(n, Vec<T>(Table::ln2_high), x));
-  return horner_of_exponential(Table::exp, r) * power_of_two(shifted);
+  const Vec<T> shift(Table::round + Table::bias), least(-Table::bias * ln2), most((Table::bias - 1) * ln2);
+  Vec<T> shifted[V], r[V];
+  for (int v = 0; v < V; ++v) x[v] = xsimd::min(xsimd::max(x[v], least), most);
+  for (int v = 0; v < V; ++v) shifted[v] = xsimd::fma(x[v], Vec<T>(T(1) / ln2), shift);
+  for (int v = 0; v < V; ++v) {
+    const Vec<T> n = shifted[v] - shift;
+    r[v] = xsimd::fnma(n, Vec<T>(Table::ln2_low), xsimd::fnma(n, Vec<T>(Table::ln2_high), x[v]));
+  }
+  sum_series(exp_series<T>, r, x);
+  for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
+}
+template <class T>
+inline __attribute__((always_inline)) Vec<T> exp(const Vec<T>& x) {
+  Vec<T> y[1] = {x};
+  exp<T, 1>(y);
+  return y[0];
 }
 
 template <class T>
@@ -148,10 +239,16 @@ template <class T>
 Vec<T> silu_slope(const Vec<T>& x, const Vec<T>& s) {
   return s * (Vec<T>(T(1)) + x * (Vec<T>(T(1)) - s));
 }
+// log(1 + e^{-|x|})
+template <class T>
+Vec<T> log1p_exp_of_minus_abs(const Vec<T>& x) {
+  return xsimd::log1p(simd::exp(-xsimd::abs(x)));
+}
 // log(1 + e^x); the identity above 20, as PyTorch has it.
 template <class T>
 Vec<T> softplus(const Vec<T>& x) {
-  return xsimd::select(x > Vec<T>(T(20)), x, xsimd::log1p(simd::exp(x)));
+  const Vec<T> smooth = xsimd::max(x, Vec<T>(T(0))) + log1p_exp_of_minus_abs(x);
+  return xsimd::select(x > Vec<T>(T(20)), x, smooth);
 }
 
 }  // namespace sb::simd

@@ -43,7 +43,7 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
   static variable_list forward(torch::autograd::AutogradContext* ctx, const Tensor& x, const Tensor& delta,
                                const Tensor& A_log, const Tensor& B, const Tensor& C, const Tensor& skip,
                                const Tensor& write, const Tensor& state, bool keep) {
-    variable_list saved{x, delta, A_log, B, C, skip, write}, out;
+    variable_list saved{x, delta, A_log, B, C, skip, write.numel() == 0 ? Tensor() : write}, out;
     Tensor h = state;
     const variable_list in = saved;
     for (int64_t from = 0; from < x.size(1); from += kSteps) {
@@ -107,7 +107,8 @@ Scan selective_scan(const Tensor& x, const Tensor& delta, const Tensor& A_log, c
                     const Tensor& skip, const Tensor& state, const Tensor& write) {
   const Tensor first = state.defined() ? state : at::zeros({x.size(0), x.size(2), A_log.size(1)}, x.options());
   const bool keep = compat::records_gradient(x, delta, A_log, B, C, skip, first, write);
-  const variable_list out = ChunkedScan::apply(x, delta, A_log, B, C, skip, write, first, keep);
+  const variable_list out = ChunkedScan::apply(x, delta, A_log, B, C, skip,
+                                               write.defined() ? write : at::empty({0}, x.options()), first, keep);
   return {out[0], out[1]};
 }
 

@@ -1,0 +1,87 @@
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "base/error.h"
+#include "kernels/cpu/tensor_rows.h"
+#include "kernels/cpu/vec_math.h"
+#include "kernels/plain.h"
+#include "kernels/poison.h"
+
+namespace sb {
+namespace {
+
+using at::Tensor;
+using simd::Vec;
+
+// cos and sin of the angles of positions offset .. offset + time - 1, [time][2][half]; angles in double
+template <class T>
+std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int64_t offset) {
+  std::vector<T> table(static_cast<size_t>(time * 2 * half));
+  std::vector<double> rate(static_cast<size_t>(half));
+  for (int64_t j = 0; j < half; ++j)
+    rate[static_cast<size_t>(j)] = std::pow(base, -static_cast<double>(j) / static_cast<double>(half));
+  cpu::Ranges(time, half * 64).parallel([&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      T* row = table.data() + t * 2 * half;
+      for (int64_t j = 0; j < half; ++j) {
+        const double angle = static_cast<double>(offset + t) * rate[static_cast<size_t>(j)];
+        row[j] = static_cast<T>(std::cos(angle));
+        row[half + j] = static_cast<T>(static_cast<double>(sense) * std::sin(angle));
+      }
+    }
+  });
+  return table;
+}
+
+Tensor rotated(const Tensor& x, double base, int64_t sense, int64_t offset) {
+  const Tensor y = kernels::fresh(x.sizes(), x.options());
+  cpu::with_type_of(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t time = x.size(1), heads = x.size(2), half = x.size(3) / 2;
+    const std::vector<T> table = turns<T>(time, half, base, sense, offset);
+    const cpu::Rows<T> xs(x);
+    T* out = y.data_ptr<T>();
+    cpu::Ranges(xs.count(), 2 * half).parallel([&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T *x1 = xs[r], *x2 = x1 + half;
+        T *y1 = out + r * 2 * half, *y2 = y1 + half;
+        const T *cosine = table.data() + (r / heads % time) * 2 * half, *sine = cosine + half;
+        simd::for_vectors<T>(half, [&](int64_t i, auto io) {
+          const Vec<T> a = io.load(x1 + i), b = io.load(x2 + i), c = io.load(cosine + i), s = io.load(sine + i);
+          io.store(y1 + i, a * c + b * s);
+          io.store(y2 + i, b * c - a * s);
+        });
+      }
+    });
+  });
+  return y;
+}
+
+class Rope : public torch::autograd::Function<Rope> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* ctx, const Tensor& x, double base, int64_t sense,
+                        int64_t offset) {
+    ctx->saved_data["base"] = base;
+    ctx->saved_data["sense"] = sense;
+    ctx->saved_data["offset"] = offset;
+    return rotated(x, base, sense, offset);
+  }
+  // A rotation's transpose turns the other way.
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 const torch::autograd::variable_list& grads) {
+    return {rotated(grads[0], ctx->saved_data["base"].toDouble(), -ctx->saved_data["sense"].toInt(),
+                    ctx->saved_data["offset"].toInt()),
+            Tensor(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
+  if (x.dim() != 4 || x.size(3) % 2 != 0)
+    throw bad_input("rope", "x, expected [B,T,h,K] with even K, got " + c10::str(x.sizes()));
+  if (sense != 1 && sense != -1) throw bad_input("rope", "sense, expected 1 or -1, got " + std::to_string(sense));
+  if (!cpu::has_kernel(x)) return plain::rope(x, base, sense, offset);
+  return Rope::apply(x, base, static_cast<int64_t>(sense), offset);
+}
+
+}  // namespace sb

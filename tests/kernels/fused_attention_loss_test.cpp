@@ -1,0 +1,166 @@
+// Softmax attention, decoder with cross-entropy, dropout and the norm behind it.
+#include "base/error.h"
+#include "fused_claims.h"
+#include "random/philox.h"
+
+namespace sb::test {
+namespace {
+
+using FusedBlocks = RecurrenceTest;
+
+TEST_F(FusedBlocks, AttentionEqualsPlainSoftmax) {
+  for (int64_t time : {1, 2, 63, 64, 65, 130}) {
+    for (int64_t width : {4, 16, 81}) {
+      for (int64_t offset : {0, 1, 70}) {
+        const Tensors x{noise({2, time, 3, width}, 1), noise({2, time + offset, 3, width}, 2),
+                        noise({2, time + offset, 3, width}, 3)};
+        expect_fused(
+            "T " + std::to_string(time) + " K " + std::to_string(width) + " offset " + std::to_string(offset),
+            [&](const Tensors& in) { return causal_attention(in[0], in[1], in[2], offset); },
+            [&](const Tensors& in) { return plain::causal_attention(in[0], in[1], in[2], offset); }, x, 5e-6);
+      }
+    }
+  }
+}
+
+TEST_F(FusedBlocks, AttentionSurvivesLargeScores) {
+  const Tensor q = 300 * noise({1, 70, 1, 16}, 1), k = noise({1, 70, 1, 16}, 2), v = noise({1, 70, 1, 16}, 3);
+  const Tensor exact = plain::causal_attention(q, k, v);
+  EXPECT_LE(relative_error(causal_attention(q, k, v), exact), 1e-10);
+  EXPECT_LE(relative_error(causal_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat)), exact), 1e-3);
+}
+
+TEST_F(FusedBlocks, StepsWithACacheEqualTheWholeAttention) {
+  const Tensor q = noise({2, 66, 2, 8}, 1), k = noise({2, 66, 2, 8}, 2), v = noise({2, 66, 2, 8}, 3);
+  const Tensor whole = causal_attention(q, k, v);
+  for (int64_t t : {0, 1, 63, 64, 65}) {
+    const Tensor one = causal_attention(q.narrow(1, t, 1), k.narrow(1, 0, t + 1), v.narrow(1, 0, t + 1), t);
+    EXPECT_LE(relative_error(one, whole.narrow(1, t, 1)), 1e-13) << t;
+  }
+}
+
+Tensor some_targets(int64_t rows, int64_t classes, bool with_padding) {
+  const Tensor target = at::remainder(at::arange(rows, at::kLong) * 7919, classes);
+  return with_padding
+             ? at::where(at::remainder(at::arange(rows, at::kLong), 3).eq(1), at::full_like(target, -1), target)
+             : target;
+}
+
+TEST_F(FusedBlocks, DecoderLossEqualsLogSoftmax) {
+  for (int64_t rows : {1, 5, 130, 300}) {
+    for (int64_t classes : {2, 7, 201}) {
+      for (double normaliser : {0.0, 11.0}) {
+        const Tensor target = some_targets(rows, classes, rows > 1);
+        const Tensors x{noise({rows, 12}, 1), noise({classes, 12}, 2), noise({classes}, 3)};
+        expect_fused(
+            std::to_string(rows) + " rows, " + std::to_string(classes) + " classes",
+            [&](const Tensors& in) { return decoder_cross_entropy(in[0], in[1], in[2], target, normaliser); },
+            [&](const Tensors& in) { return plain::decoder_cross_entropy(in[0], in[1], in[2], target, normaliser); }, x,
+            5e-6);
+      }
+    }
+  }
+}
+
+TEST_F(FusedBlocks, DecoderLossAddsUpOverGroupsOfRows) {
+  const int64_t rows = 4500;  // more than two groups
+  const Tensor target = some_targets(rows, 9, true);
+  expect_fused(
+      "groups", [&](const Tensors& in) { return decoder_cross_entropy(in[0], in[1], in[2], target); },
+      [&](const Tensors& in) { return plain::decoder_cross_entropy(in[0], in[1], in[2], target); },
+      {noise({rows, 6}, 1), noise({9, 6}, 2), noise({9}, 3)}, 5e-6);
+}
+
+TEST_F(FusedBlocks, PaddingRowsHaveNoInfluenceAndNoGradient) {
+  const Tensor target = some_targets(30, 5, true), real = target.ge(0);
+  Tensor h = noise({30, 4}, 1);
+  const Tensor w = noise({5, 4}, 2), b = noise({5}, 3);
+  const double loss = decoder_cross_entropy(h, w, b, target).item<double>();
+  h = at::where(real.unsqueeze(1), h, at::full_like(h, 1e3)).requires_grad_();
+  const Tensor again = decoder_cross_entropy(h, w, b, target);
+  EXPECT_EQ(again.item<double>(), loss);
+  again.backward();
+  EXPECT_EQ(h.grad().masked_select(real.logical_not().unsqueeze(1)).abs().max().item<double>(), 0);
+}
+
+TEST_F(FusedBlocks, ALossOfPaddingOnlyIsRefused) {
+  try {
+    decoder_cross_entropy(at::ones({3, 4}), at::ones({5, 4}), at::ones({5}), at::full({3}, -1, at::kLong));
+    FAIL() << "made a mean over no rows";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[decoder_cross_entropy] target, expected at least one row that is not padding, got none");
+  }
+  EXPECT_THROW(decoder_cross_entropy(at::ones({1, 4}), at::ones({5, 4}), at::ones({5}), at::full({1}, 5, at::kLong)),
+               Error);
+}
+
+TEST_F(FusedBlocks, ResidualNormEqualsItsParts) {
+  for (int64_t width : {3, 64, 81, 300}) {
+    for (double p : {0.0, 0.2}) {
+      const std::optional<DropoutKey> key = DropoutKey{11, 5};
+      expect_fused(
+          "width " + std::to_string(width) + " p " + std::to_string(p),
+          [&](const Tensors& in) { return residual_layer_norm(in[0], in[1], in[2], in[3], p, key); },
+          [&](const Tensors& in) { return plain::residual_layer_norm(in[0], in[1], in[2], in[3], p, key); },
+          {noise({2, 37, width}, 1), noise({2, 37, width}, 2), noise({width}, 3), noise({width}, 4)}, 5e-6);
+    }
+  }
+}
+
+TEST_F(FusedBlocks, DropoutFollowsTheStreamWordByWord) {
+  const DropoutKey key{0x123456789abcdef0, (uint64_t{3} << 32) + 17};
+  const Tensor x = at::ones({3, 7, 23}), y = dropout(x, 0.3, key).flatten();
+  const PhiloxStream stream(key.seed, 0, key.index, Purpose::dropout);
+  for (int64_t e = 0; e < y.numel(); ++e) {
+    const bool kept = stream.word(static_cast<uint32_t>(e)) >= 0.3 * 0x1p32;
+    EXPECT_EQ(y[e].item<float>(), kept ? static_cast<float>(1 / 0.7) : 0.0F) << e;
+  }
+}
+
+TEST_F(FusedBlocks, DropoutKeepsTheRightShareAndTheMean) {
+  const int64_t n = 400000;
+  for (double p : {0.1, 0.5, 0.9}) {
+    const Tensor y = dropout(at::ones({100, n / 100}), p, DropoutKey{1, 2});
+    const double kept = y.ne(0).to(at::kDouble).mean().item<double>();
+    EXPECT_NEAR(kept, 1 - p, 5 * std::sqrt(p * (1 - p) / static_cast<double>(n)));
+  }
+}
+
+TEST_F(FusedBlocks, DropoutMasksRepeatByKeyAndDifferBetweenKeys) {
+  const Tensor x = at::ones({8, 200});
+  const auto mask = [&](uint64_t seed, uint64_t index) { return dropout(x, 0.5, DropoutKey{seed, index}); };
+  EXPECT_TRUE(at::equal(mask(1, 2), mask(1, 2)));
+  EXPECT_NEAR(mask(1, 2).eq(mask(1, 3)).to(at::kDouble).mean().item<double>(), 0.5, 0.08);
+  EXPECT_NEAR(mask(1, 2).eq(mask(2, 2)).to(at::kDouble).mean().item<double>(), 0.5, 0.08);
+  EXPECT_TRUE(at::equal(dropout(x, 0.5, std::nullopt), x));
+}
+
+TEST_F(FusedBlocks, DropoutGradientsUseTheSameMask) {
+  expect_fused(
+      "dropout",
+      [](const Tensors& in) {
+        return dropout(in[0], 0.4, DropoutKey{3, 4});
+      },
+      [](const Tensors& in) {
+        return plain::dropout(in[0], 0.4, DropoutKey{3, 4});
+      },
+      {noise({3, 50, 21}, 1)});
+  expect_fused(
+      "tied",
+      [](const Tensors& in) {
+        return dropout(in[0], 0.4, DropoutKey{3, 4}, true);
+      },
+      [](const Tensors& in) {
+        return plain::dropout(in[0], 0.4, DropoutKey{3, 4}, true);
+      },
+      {noise({3, 50, 21}, 1)});
+  const Tensor tied = dropout(at::ones({3, 50, 21}), 0.4, DropoutKey{3, 4}, true);
+  EXPECT_TRUE(at::equal(tied, tied.narrow(1, 0, 1).expand_as(tied)));
+}
+
+TEST_F(FusedBlocks, ARateOfOneIsRefused) {
+  EXPECT_THROW(dropout(at::ones({2}), 1.0, DropoutKey{}), Error);
+}
+
+}  // namespace
+}  // namespace sb::test

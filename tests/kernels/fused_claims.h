@@ -1,0 +1,41 @@
+// What every fused function promises, checked in one call.
+#pragma once
+#include "kernels/plain.h"
+#include "recurrence_run.h"
+
+namespace sb::test {
+
+using Fused = std::function<Tensor(const Tensors&)>;
+
+inline Recurrence without_state(const Fused& f) {
+  return [f](const Tensors& x) { return Scan{f(x), at::zeros({1}, x[0].options())}; };
+}
+
+inline std::vector<std::string> numbered(const Tensors& inputs) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < inputs.size(); ++i) names.push_back("input " + std::to_string(i));
+  return names;
+}
+
+// Values and gradients equal those of the plain form (double, and float against double), gradients follow finite
+// differences, and the bytes are the same for 1, 2 and 4 threads.
+inline void expect_fused(const std::string& what, const Fused& fused, const Fused& plain_form, const Tensors& inputs,
+                         double float_tolerance = 2e-6) {
+  SCOPED_TRACE(what);
+  const std::vector<std::string> names = numbered(inputs);
+  const Recurrence f = without_state(fused);
+  const Results truth = run(without_state(plain_form), inputs, names, at::kDouble);
+  expect_close(run(f, inputs, names, at::kDouble), truth, 1e-12, what);
+  expect_slopes_match(f, inputs, names, 1e-6);
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const Results one = run(f, inputs, names, at::kFloat);
+  expect_close(one, truth, float_tolerance, what + ", float");
+  for (int threads : {2, 4}) {
+    at::set_num_threads(threads);
+    expect_same_bytes(run(f, inputs, names, at::kFloat), one, what + ", threads " + std::to_string(threads));
+  }
+  at::set_num_threads(before);
+}
+
+}  // namespace sb::test

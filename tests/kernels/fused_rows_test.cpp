@@ -1,0 +1,155 @@
+// Convolution, norms and gates.
+#include "base/error.h"
+#include "fused_claims.h"
+
+namespace sb::test {
+namespace {
+
+using FusedRows = RecurrenceTest;
+
+TEST_F(FusedRows, Conv4EqualsItsSum) {
+  for (int64_t channels : {1, 3, 16, 81, 200}) {
+    for (int64_t time : {1, 2, 3, 4, 5, 63, 66}) {
+      const std::string what = std::to_string(channels) + " channels, T " + std::to_string(time);
+      const Tensors x{noise({3, time, channels}, 1), noise({channels, 1, 4}, 2), noise({channels}, 3),
+                      noise({3, 3, channels}, 4)};
+      for (bool silu : {false, true}) {
+        expect_fused(
+            what, [&](const Tensors& in) { return conv4(in[0], in[1], in[2], silu, in[3]); },
+            [&](const Tensors& in) { return plain::conv4(in[0], in[1], in[2], silu, in[3]); }, x);
+        expect_fused(
+            what + ", bare", [&](const Tensors& in) { return conv4(in[0], in[1], {}, silu); },
+            [&](const Tensors& in) { return plain::conv4(in[0], in[1], {}, silu); }, {x[0], x[1]});
+      }
+    }
+  }
+}
+
+TEST_F(FusedRows, Conv4CutAnywhereEqualsTheWhole) {
+  const Tensor x = noise({2, 40, 20}, 1), w = noise({20, 1, 4}, 2);
+  const Tensor whole = conv4(x, w, {}, true);
+  for (int64_t cut : {1, 2, 3, 17}) {
+    const Tensor padded = at::cat({at::zeros({2, 3, 20}, at::kDouble), x}, 1);
+    const Tensor second = conv4(x.narrow(1, cut, 40 - cut), w, {}, true, padded.narrow(1, cut, 3));
+    EXPECT_LE(relative_error(second, whole.narrow(1, cut, 40 - cut)), 1e-14);
+  }
+}
+
+TEST_F(FusedRows, NormsEqualTheirFormulas) {
+  for (int64_t width : {3, 16, 64, 81, 200}) {
+    const std::string what = "width " + std::to_string(width);
+    const Tensors x{noise({2, 7, 3, width}, 1), noise({width}, 2), noise({2, 7, 3, width}, 3)};
+    const Tensors no_gate{x[0], x[1]};
+    expect_fused(
+        "rms " + what, [](const Tensors& in) { return rms_norm(in[0], in[1], 1e-5); },
+        [](const Tensors& in) { return plain::rms_norm(in[0], in[1], 1e-5); }, no_gate);
+    expect_fused(
+        "outer " + what, [](const Tensors& in) { return rms_norm_outer_eps(in[0], in[1]); },
+        [](const Tensors& in) { return plain::rms_norm_outer_eps(in[0], in[1]); }, no_gate);
+    expect_fused(
+        "then gate " + what, [](const Tensors& in) { return rms_norm_then_gate(in[0], in[1], in[2], 1e-5); },
+        [](const Tensors& in) { return plain::rms_norm_then_gate(in[0], in[1], in[2], 1e-5); }, x);
+    expect_fused(
+        "gate first " + what, [](const Tensors& in) { return gate_then_rms_norm(in[0], in[1], in[2], 1e-5); },
+        [](const Tensors& in) { return plain::gate_then_rms_norm(in[0], in[1], in[2], 1e-5); }, x, 5e-6);
+    expect_fused(
+        "l2 " + what, [](const Tensors& in) { return l2_normalise(in[0]); },
+        [](const Tensors& in) { return plain::l2_normalise(in[0]); }, {x[0]}, 5e-6);
+  }
+}
+
+TEST_F(FusedRows, ARowOfZerosHasANormAndFiniteGradients) {
+  const Tensor gain = at::ones({8});
+  for (const auto& norm :
+       {std::function<Tensor(const Tensor&)>([&](const Tensor& x) { return rms_norm(x, gain, 1e-5); }),
+        std::function<Tensor(const Tensor&)>([&](const Tensor& x) { return rms_norm_outer_eps(x, gain); }),
+        std::function<Tensor(const Tensor&)>([&](const Tensor& x) { return l2_normalise(x); })}) {
+    const Tensor x = at::zeros({2, 8}).requires_grad_();
+    const Tensor y = norm(x);
+    y.sum().backward();
+    EXPECT_EQ(y.abs().max().item<float>(), 0);
+    EXPECT_TRUE(at::isfinite(x.grad()).all().item<bool>());
+  }
+}
+
+TEST_F(FusedRows, GatesEqualTheirFormulas) {
+  for (int64_t width : {1, 5, 64, 130}) {
+    const std::string what = "width " + std::to_string(width);
+    const Tensor x = 4 * noise({3, 50, width}, 1), y = noise({3, 50, width}, 2), bias = noise({width}, 3);
+    expect_fused(
+        "silu " + what, [](const Tensors& in) { return gate_silu(in[0], in[1]); },
+        [](const Tensors& in) { return plain::gate_silu(in[0], in[1]); }, {y, x});
+    expect_fused(
+        "swish " + what, [](const Tensors& in) { return gate_swish(in[0], in[1]); },
+        [](const Tensors& in) { return plain::gate_swish(in[0], in[1]); },
+        {noise({3, 50, 2 * width}, 4), at::full({1}, 0.8, at::kDouble)}, 1e-5);
+    expect_fused(
+        "softplus " + what, [](const Tensors& in) { return softplus_bias(in[0], in[1]); },
+        [](const Tensors& in) { return plain::softplus_bias(in[0], in[1]); }, {x, bias});
+    expect_fused(
+        "decay " + what, [](const Tensors& in) { return softplus_decay(in[0], in[1], in[2]); },
+        [](const Tensors& in) { return -in[2].exp() * plain::softplus_bias(in[0], in[1]); },
+        {x, bias, noise({width}, 5)}, 5e-6);
+    expect_fused(
+        "log sigmoid " + what, [](const Tensors& in) { return log_sigmoid(in[0], 1.0 / 16); },
+        [](const Tensors& in) { return plain::log_sigmoid(in[0], 1.0 / 16); }, {x});
+  }
+}
+
+TEST_F(FusedRows, ExtremeGatesAreFiniteAndSaturate) {
+  const Tensor z = at::tensor({-1e30F, -1e4F, -90.F, -20.F, 0.F, 20.F, 90.F, 1e4F, 1e30F}), one = at::ones({9});
+  EXPECT_LE(relative_error(gate_silu(one, z), at::silu(z.to(at::kDouble))), 1e-6);
+  EXPECT_LE(relative_error(softplus_bias(z, at::zeros({9})), at::softplus(z.to(at::kDouble))), 1e-6);
+  EXPECT_LE(relative_error(log_sigmoid(z, 1), at::log_sigmoid(z.to(at::kDouble))), 1e-6);
+  const Tensor small = softplus_bias(at::full({4}, -30.0), at::zeros({4}));
+  EXPECT_NEAR(small[0].item<double>() / std::exp(-30.0), 1, 1e-6);
+}
+
+TEST_F(FusedRows, RotationEqualsItsFormula) {
+  for (int64_t width : {2, 6, 64, 80}) {
+    for (int sense : {1, -1}) {
+      for (int64_t offset : {0, 9}) {
+        expect_fused(
+            "rope", [&](const Tensors& in) { return rope(in[0], 1000, sense, offset); },
+            [&](const Tensors& in) { return plain::rope(in[0], 1000, sense, offset); }, {noise({2, 11, 3, width}, 1)});
+      }
+    }
+  }
+}
+
+TEST_F(FusedRows, SlicesOfWiderTensorsGiveTheSameBytes) {
+  const Tensor wide = noise({2, 9, 100}, 1).to(at::kFloat), w = noise({32, 1, 4}, 2).to(at::kFloat);
+  const Tensor gain = noise({16}, 3).to(at::kFloat), slice = wide.narrow(2, 5, 32), gate = wide.narrow(2, 50, 32);
+  const auto heads = [](const Tensor& x) { return x.unflatten(2, {2, 16}); };
+  const auto copy = [](const Tensor& x) { return x.contiguous(); };
+  EXPECT_TRUE(at::equal(conv4(slice, w, {}, true), conv4(copy(slice), w, {}, true)));
+  EXPECT_TRUE(at::equal(gate_silu(slice, gate), gate_silu(copy(slice), copy(gate))));
+  EXPECT_TRUE(at::equal(rope(heads(slice), 1000, 1), rope(copy(heads(slice)), 1000, 1)));
+  EXPECT_TRUE(at::equal(rms_norm_then_gate(heads(slice), gain, heads(gate), 1e-5),
+                        rms_norm_then_gate(copy(heads(slice)), gain, copy(heads(gate)), 1e-5)));
+  const Tensor turned = noise({2, 32, 9}, 4).to(at::kFloat).transpose(1, 2);
+  EXPECT_TRUE(at::equal(conv4(turned, w, {}, true), conv4(copy(turned), w, {}, true)));
+  EXPECT_TRUE(at::equal(rms_norm(heads(turned), gain, 1e-5), rms_norm(copy(heads(turned)), gain, 1e-5)));
+}
+
+TEST_F(FusedRows, HalfPrecisionRunsThePlainForm) {
+  const Tensor x = noise({2, 9, 16}, 1).to(at::kBFloat16), gain = at::ones({16}, at::kBFloat16);
+  EXPECT_LE(relative_error(rms_norm(x, gain, 1e-5), plain::rms_norm(x.to(at::kDouble), gain.to(at::kDouble), 1e-5)),
+            0.02);
+}
+
+TEST_F(FusedRows, WrongShapesAreNamedInOneLine) {
+  try {
+    rms_norm(at::ones({2, 8}), at::ones({7}), 1e-5);
+    FAIL() << "accepted a gain narrower than the row";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[rms_norm] gain, expected [8], got [7]");
+  }
+  EXPECT_THROW(conv4(at::ones({2, 5, 8}), at::ones({8, 4}), {}, true), Error);
+  EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
+  EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);
+  EXPECT_THROW(rope(at::ones({1, 2, 1, 81}), 1000, 1), Error);
+}
+
+}  // namespace
+}  // namespace sb::test
