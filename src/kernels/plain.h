@@ -5,6 +5,10 @@
 
 namespace sb::plain {
 
+// Radians a position of pair j under rope: 1 / base^{j/half}, each operation rounded to float as peers' tables are, so
+// that their weights meet the angles they were trained with.
+double rope_rate(double base, int64_t j, int64_t half);
+
 at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool silu,
                  const at::Tensor& tail = {});
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);

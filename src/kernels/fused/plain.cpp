@@ -82,7 +82,9 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64
 Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
   const int64_t half = x.size(-1) / 2;
   const auto doubles = x.options().dtype(at::kDouble);
-  const Tensor turn = at::pow(base, at::arange(half, doubles) * (-1.0 / static_cast<double>(half)));
+  Tensor turn = at::empty({half}, at::kDouble);
+  for (int64_t j = 0; j < half; ++j) turn.data_ptr<double>()[j] = rope_rate(base, j, half);
+  turn = turn.to(x.device());
   const Tensor angle = at::arange(offset, offset + x.size(1), doubles).unsqueeze(-1) * turn * sense;
   const Tensor c = angle.cos().unsqueeze(1).to(x.scalar_type()), s = angle.sin().unsqueeze(1).to(x.scalar_type());
   const Tensor x1 = x.narrow(-1, 0, half), x2 = x.narrow(-1, half, half);

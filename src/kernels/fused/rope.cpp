@@ -7,6 +7,12 @@
 #include "kernels/poison.h"
 
 namespace sb {
+
+double plain::rope_rate(double base, int64_t j, int64_t half) {
+  const float exponent = static_cast<float>(j) / static_cast<float>(half);
+  return 1.0F / static_cast<float>(std::pow(base, static_cast<double>(exponent)));
+}
+
 namespace {
 
 using at::Tensor;
@@ -17,8 +23,7 @@ template <class T>
 std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int64_t offset) {
   std::vector<T> table(static_cast<size_t>(time * 2 * half));
   std::vector<double> rate(static_cast<size_t>(half));
-  for (int64_t j = 0; j < half; ++j)
-    rate[static_cast<size_t>(j)] = std::pow(base, -static_cast<double>(j) / static_cast<double>(half));
+  for (int64_t j = 0; j < half; ++j) rate[static_cast<size_t>(j)] = plain::rope_rate(base, j, half);
   cpu::Ranges(time, half * 64).parallel([&](int64_t, int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       T* row = table.data() + t * 2 * half;
