@@ -56,7 +56,7 @@ at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) 
   auto z = mixers_[l]->forward(h, context);
   if (context.state) context.state->position += h.size(1);
   if (const Mlp& mlp = mlps_[l]; mlp.up) {
-    const auto hidden = gated_product(project(h + z, mlp.up->value, mlp.up_bias->value), one_);
+    const auto hidden = gate_swish(project(h + z, mlp.up->value, mlp.up_bias->value), one_);
     z = z + dropout(project(hidden, mlp.down->value, mlp.down_bias->value), config_.dropout, context.dropout);
   }
   return residual_layer_norm(z, h, norms_[l].first->value, norms_[l].second->value, config_.dropout, key(layer));

@@ -26,11 +26,7 @@ at::Tensor flat_heads(const at::Tensor& x);
 // silu(conv4(x)) with the window carried in slot "conv"; without a convolution (weight undefined) silu(x).
 at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context);
 
-// a sigma(beta a) b, [a, b] the halves of the last axis of x; beta [1].
-at::Tensor gated_product(const at::Tensor& x, const at::Tensor& beta);
-
-// -e^{A_log} softplus(a + dt_bias), no smaller than ln a_min (a_min 0: unbounded); a [B,T,h].
-at::Tensor log_decay(const at::Tensor& a, const at::Tensor& dt_bias, const at::Tensor& A_log, double a_min);
+// A log-decay no smaller than ln a_min (a_min 0: as it is).
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
 
 // The recurrences with their state carried in slot "state"; one frame without gradients runs the one-step form.

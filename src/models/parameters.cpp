@@ -11,7 +11,7 @@ using torch::autograd::variable_list;
 
 // A tensor over the parts' common storage; the gradient comes back as slices.
 struct JoinFunction : torch::autograd::Function<JoinFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const std::vector<at::Tensor>& parts) {
+  static at::Tensor forward(AutogradContext* ctx, at::TensorList parts) {
     std::vector<int64_t> rows;
     for (const auto& part : parts) rows.push_back(part.size(0));
     auto shape = parts[0].sizes().vec();
@@ -53,7 +53,7 @@ at::Tensor Joined::value() const {
   if (parts_.size() == 1) return parts_[0]->value;
   std::vector<at::Tensor> values;
   for (const Param part : parts_) values.push_back(part->value);
-  return side_by_side(values) ? JoinFunction::apply(values) : at::cat(values);
+  return side_by_side(values) ? JoinFunction::apply(at::TensorList(values)) : at::cat(values);
 }
 
 Param ParameterList::add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses) {

@@ -36,7 +36,7 @@ void run_length(const Safetensors& file, const VerifyOptions& options, const Mix
   x.set_requires_grad(true);
   const auto compare = [&](WorstError& group, const std::string& name, const at::Tensor& got) {
     if (const auto* stored = file.find(name))
-      group.add(name, got, to_tensor(*stored, at::kDouble), allowed_error(options, 1e-11, 1e-5, stored->dtype));
+      group.add(name, got, to_tensor(*stored, at::kDouble), allowed_error(options, 1e-6, 1e-5, stored->dtype));
   };
   const std::string suffix = length > 0 ? fmt::format("_T{}", length) : "";
   const std::string number = length > 0 ? std::to_string(length) : "";

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
 #include "models/network.h"
 #include "models/recorded.h"
-#include "models/schedule.h"
 #include "models/verify.h"
 
 namespace sb {
@@ -45,6 +45,13 @@ struct Adam {
   at::Tensor values, grads, m, v;
 };
 
+// s / warm up to `warm`, then half a cosine to 0 at `total`.
+double warmup_cosine(int64_t update, int64_t warm, int64_t total) {
+  if (update < warm) return static_cast<double>(update) / static_cast<double>(warm);
+  const double share = static_cast<double>(update - warm) / static_cast<double>(std::max<int64_t>(1, total - warm));
+  return (1 + std::cos(std::numbers::pi * std::min(share, 1.0))) / 2;
+}
+
 double global_norm(const at::Tensor& grads) {
   return std::sqrt(grads.to(at::kDouble).square().sum().item<double>());
 }
@@ -70,6 +77,7 @@ class Replay {
     const int64_t total = recorded_integer(file_, "total_steps");
     const double lr = recorded_number(file_, "lr");
     ParameterList& parameters = network.parameters();
+    const bool first = holds_first_gradient(parameters);
     Adam adam(parameters);
     std::vector<double> losses, norms, rates;
     {
@@ -80,14 +88,15 @@ class Replay {
       parameters.flat_grad().zero_();
       const auto loss = network.loss(x, target);
       loss.backward();
-      if (s == 0)
-        for (const auto& parameter : parameters.all())
-          compare(row_.parameter_gradients, "g0." + parameter.name, parameter.value.grad());
       losses.push_back(loss.item<double>());
       norms.push_back(global_norm(parameters.flat_grad()));
       rates.push_back(lr * warmup_cosine(s, warm, total));
       const at::NoGradGuard no_gradients;
-      parameters.flat_grad().mul_(std::min(1.0, 1 / (norms.back() + 1e-6)));
+      if (!first || s > 0) parameters.flat_grad().mul_(clip(norms.back()));
+      if (s == (first ? 0 : updates - 1))
+        for (const auto& parameter : parameters.all())
+          compare(row_.parameter_gradients, "g0." + parameter.name, parameter.value.grad());
+      if (first && s == 0) parameters.flat_grad().mul_(clip(norms.back()));
       adam.update(rates.back(), s + 1);
     }
     const at::NoGradGuard no_gradients;
@@ -103,6 +112,19 @@ class Replay {
   }
 
  private:
+  static double clip(double norm) { return std::min(1.0, 1 / (norm + 1e-6)); }
+
+  // g0.* is the gradient of the first update, or, where the recorder kept the buffers instead of copies, what the last
+  // update left in them: its gradient, clipped. The norm tells.
+  bool holds_first_gradient(const ParameterList& parameters) const {
+    double squares = 0;
+    for (const auto& parameter : parameters.all())
+      if (const auto* stored = file_.find("g0." + parameter.name))
+        for (const double v : stored->as_doubles()) squares += v * v;
+    const double norm = file_.at("grad_norms").as_doubles().at(0);
+    return std::abs(std::sqrt(squares) - norm) < 1e-5 * norm;
+  }
+
   const Safetensors& file_;
   const VerifyOptions& options_;
   VerifyRow& row_;

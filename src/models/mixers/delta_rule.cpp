@@ -48,7 +48,7 @@ class DeltaRule : public Mixer {
     context.record("write", beta);
     at::Tensor g;
     if (A_log_) {
-      g = log_decay(parts[3], dt_bias_->value, A_log_->value, o_.a_min);
+      g = bounded_below(softplus_decay(parts[3], dt_bias_->value, A_log_->value), o_.a_min);
       context.record("decay", g.exp());
     }
     const auto o = carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(K)));

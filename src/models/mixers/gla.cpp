@@ -40,7 +40,7 @@ class Gla final : public Mixer {
     const auto qkv = split_last(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context),
                                 {keys_, keys_, values_});
     const auto logits = project(parts[2], gate_out_->value, gate_bias_->value);
-    const auto g = bounded_below(heads_of(at::log_sigmoid(logits) / gate_divisor, h), o_.a_min);
+    const auto g = bounded_below(heads_of(log_sigmoid(logits, 1 / gate_divisor), h), o_.a_min);
     auto k = heads_of(qkv[1], h);
     if (o_.complementary) k = k * -at::expm1(g);
     context.record("decay", g.exp());

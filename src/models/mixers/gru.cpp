@@ -19,8 +19,15 @@ class Gru final : public Mixer {
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     auto first = context.carried("state");
     if (!first.defined()) first = at::zeros({x.size(0), width_}, x.options());
-    const auto h =
-        gru_sequence(project(x, weight_ih_->value, bias_ih_->value), weight_hh_->value, bias_hh_->value, first);
+    const auto gates = project(x, weight_ih_->value, bias_ih_->value);
+    const auto h = gru_sequence(gates, weight_hh_->value, bias_hh_->value, first);
+    if (context.gates) {
+      const auto before = at::cat({first.unsqueeze(1), h.narrow(1, 0, x.size(1) - 1)}, 1);
+      const auto hidden = project(before, weight_hh_->value, bias_hh_->value);
+      const auto z = at::sigmoid((gates + hidden).narrow(2, width_, width_));
+      context.record("decay", z);
+      context.record("write", 1 - z);
+    }
     if (context.state) context.carry("state", h.select(1, x.size(1) - 1).contiguous());
     return h;
   }

@@ -12,8 +12,8 @@ namespace {
 struct ProductMap {
   ProductMap(ParameterList& p, const std::string& name, int64_t K, int64_t heads) {
     const auto layer = [&](const std::string& which) {
-      const Param weight = p.add(name + "." + which + ".weight", {K, K}, Init::fan_in(K), heads);
-      return std::pair(weight, p.bias(name + "." + which + ".bias", K, K));
+      const Param matrix = p.add(name + "." + which + ".weight", {K, K}, Init::fan_in(K), heads);
+      return std::pair(matrix, p.bias(name + "." + which + ".bias", K, K));
     };
     const auto first = layer("layer1"), second = layer("layer2");
     weight = p.join({first.first, second.first});

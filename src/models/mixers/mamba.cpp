@@ -35,13 +35,14 @@ class Mamba final : public Mixer {
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
     const auto rBC = split_last(project(x, x_->value), {rank_, N, N});
-    auto delta = at::softplus(project(rBC[0], dt_->value, dt_bias_->value));
+    auto delta = softplus_bias(project(rBC[0], dt_->value), dt_bias_->value);
     at::Tensor write;
     if (!o_.complementary) write = at::softplus(dt_bias_->value).expand_as(delta);
     if (o_.a_min > 0) {
       if (!write.defined()) write = delta;
       delta = at::minimum(delta, -std::log(o_.a_min) * (-std::get<0>(A_log_->value.detach().max(1))).exp());
     }
+    if (context.gates) context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp());
     context.record("step", delta);
     context.record("write", write.defined() ? write : delta);
     const auto y = carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write);

@@ -35,8 +35,8 @@ class Mamba2 final : public Mixer {
         conv_ ? short_conv(parts[1], conv_->value, conv_bias_->value, context) : short_conv(parts[1], {}, {}, context);
     const auto xBC = split_last(mixed, {channels_, N, N});
     const auto x = heads_of(xBC[0], heads_);
-    const auto delta = at::softplus(parts[2] + dt_bias_->value);
-    const auto g = bounded_below(-A_log_->value.exp() * delta, o_.a_min);
+    const auto delta = softplus_bias(parts[2], dt_bias_->value);
+    const auto g = bounded_below(softplus_decay(parts[2], dt_bias_->value, A_log_->value), o_.a_min);
     const auto write = o_.complementary ? delta : at::softplus(dt_bias_->value).expand_as(delta);
     context.record("step", delta);
     context.record("write", write);

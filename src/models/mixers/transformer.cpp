@@ -61,7 +61,7 @@ class Transformer final : public Mixer {
     const auto& kept = o_.double_residual ? x + z : z;
     if (o_.mlp == 0) return kept;
     const auto x1 = o_.double_residual ? kept : x + z;
-    const auto hidden = gated_product(project(x1, up_->value, up_bias_->value), beta_->value);
+    const auto hidden = gate_swish(project(x1, up_->value, up_bias_->value), beta_->value);
     return kept + dropout(project(hidden, down_->value, down_bias_->value), o_.dropout, context.dropout);
   }
 

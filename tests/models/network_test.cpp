@@ -1,0 +1,133 @@
+#include "models/network.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/torch_pch.h"
+
+namespace sb {
+namespace {
+
+ModelConfig small(const std::string& model, double dropout = 0) {
+  return model_config(model, 32, {}, 2, 5, 9, dropout);
+}
+
+TEST(Network, LossIsTheMeanCrossEntropyOfItsLogits) {
+  Network network(small("gated_delta_net"), at::kDouble);
+  network.initialise(1);
+  const auto x = at::randn({3, 20, 5}, at::kDouble);
+  const auto target = at::randint(9, {3, 20}, at::kLong);
+  target.select(0, 1).narrow(0, 10, 10).fill_(-1);
+  const auto real = target.ge(0);
+  const auto logs = at::log_softmax(network.logits(x), -1).gather(2, target.clamp_min(0).unsqueeze(2)).squeeze(2);
+  const double expected = -logs.masked_select(real).mean().item<double>();
+  EXPECT_NEAR(network.loss(x, target).item<double>(), expected, 1e-12);
+  EXPECT_NEAR(network.loss(x, target, {}, 100).item<double>(), expected * real.sum().item<double>() / 100, 1e-12);
+}
+
+TEST(Network, DropoutIsAFunctionOfSeedAndPass) {
+  Network network(small("transformer", 0.3));
+  network.initialise(1);
+  const at::NoGradGuard no_gradients;
+  const auto x = at::randn({2, 12, 5});
+  Pass first{true, 4, 0, nullptr, nullptr}, second{true, 4, 1, nullptr, nullptr};
+  EXPECT_TRUE(at::equal(network.logits(x, first), network.logits(x, first)));
+  EXPECT_FALSE(at::equal(network.logits(x, first), network.logits(x, second)));
+  EXPECT_FALSE(at::equal(network.logits(x, first), network.logits(x)));
+}
+
+TEST(Network, WeightsTravelThroughAFileByName) {
+  Network from(small("mamba2")), to(small("mamba2"));
+  from.initialise(1);
+  to.initialise(2);
+  std::vector<StoredTensor> stored;
+  for (const auto& parameter : from.parameters().all()) {
+    const auto* data = reinterpret_cast<const std::byte*>(parameter.value.data_ptr<float>());
+    stored.push_back({parameter.name, Dtype::f32, parameter.shape, {data, static_cast<size_t>(parameter.count()) * 4}});
+  }
+  to.load(Safetensors::parse(write_safetensors(stored), "weights"));
+  EXPECT_TRUE(at::equal(from.parameters().flat(), to.parameters().flat()));
+  Network other(small("gla"));
+  EXPECT_THROW(other.load(Safetensors::parse(write_safetensors(stored), "weights")), Error);
+}
+
+TEST(Network, FramesOfTheWrongWidthAreRefused) {
+  Network network(small("gru"));
+  EXPECT_THROW(network.logits(at::zeros({2, 3, 6})), Error);
+  EXPECT_THROW(network.logits(at::zeros({2, 3})), Error);
+}
+
+TEST(Network, GatesAreRecordedPerLayerAndFrame) {
+  Network network(small("gated_delta_net"));
+  network.initialise(1);
+  const at::NoGradGuard no_gradients;
+  std::map<std::pair<int64_t, std::string>, at::Tensor> seen;
+  const GateRecorder recorder = [&](int64_t layer, std::string_view name, const at::Tensor& values) {
+    seen[{layer, std::string(name)}] = values;
+  };
+  Pass pass;
+  pass.gates = &recorder;
+  network.hidden(at::randn({2, 6, 5}), pass);
+  ASSERT_TRUE(seen.contains({1, "decay"}));
+  const auto& decay = seen[{1, "decay"}];
+  EXPECT_EQ(decay.size(1), 6);
+  EXPECT_TRUE((decay.gt(0) * decay.le(1)).all().item<bool>());
+}
+
+class EveryModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryModel, GivesTheSameBytesForAnyNumberOfThreads) {
+  const int before = at::get_num_threads();
+  at::Tensor logits, gradient;
+  for (const int threads : {1, 2, 4}) {
+    at::set_num_threads(threads);
+    at::manual_seed(3);
+    Network network(model_config(GetParam(), 64, {}, 2, 11, 33, 0.2));
+    network.initialise(5);
+    const auto x = at::randn({3, 150, 11});
+    const auto target = at::randint(33, {3, 150}, at::kLong);
+    Pass pass;
+    pass.training = true;
+    network.loss(x, target, pass).backward();
+    const auto now = network.logits(x).detach();
+    if (threads == 1) {
+      logits = now;
+      gradient = network.parameters().flat_grad().clone();
+    }
+    EXPECT_TRUE(at::equal(now, logits)) << threads << " threads";
+    for (const auto& parameter : network.parameters().all())
+      EXPECT_TRUE(at::equal(parameter.value.grad().flatten(), gradient.narrow(0, parameter.offset, parameter.count())))
+          << parameter.name << " with " << threads << " threads";
+  }
+  at::set_num_threads(before);
+}
+
+TEST_P(EveryModel, SwitchesRunForwardAndBackwardWithoutNaN) {
+  const std::map<std::string, std::vector<std::string>> values = {{"heads", {"2"}},
+                                                                  {"d_state", {"4"}},
+                                                                  {"expand_k", {"0.5"}},
+                                                                  {"expand_v", {"1"}},
+                                                                  {"householder_factors", {"3"}},
+                                                                  {"complementary", {"on", "off"}},
+                                                                  {"negative_eigenvalues", {"on", "off"}},
+                                                                  {"short_conv", {"off"}},
+                                                                  {"output_gate", {"on", "off"}},
+                                                                  {"a_min", {"0.9"}},
+                                                                  {"mlp", {"0", "1", "2", "4"}},
+                                                                  {"rope_base", {"500"}},
+                                                                  {"double_residual", {"off"}}};
+  for (const auto& name : find_model(GetParam()).switches)
+    for (const auto& value : values.at(name)) {
+      Network network(model_config(GetParam(), 16, {{name, value}}, 1, 5, 9, 0.1));
+      network.initialise(1);
+      const auto loss = network.loss(at::randn({2, 9, 5}), at::randint(9, {2, 9}, at::kLong));
+      loss.backward();
+      EXPECT_TRUE(std::isfinite(loss.item<double>())) << name << " = " << value;
+      EXPECT_TRUE(network.parameters().flat_grad().isfinite().all().item<bool>()) << name << " = " << value;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, testing::ValuesIn(model_names()));
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,85 @@
+#include "models/options.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "models/declare.h"
+#include "models/network.h"
+
+namespace sb {
+namespace {
+
+std::string complaint(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(Options, HeadsFollowThePublishedRule) {
+  const std::pair<int64_t, int64_t> table[] = {{256, 4}, {384, 4},  {512, 4},   {648, 8},  {768, 8},
+                                               {960, 8}, {1024, 8}, {1152, 16}, {1296, 16}};
+  for (const auto& [width, heads] : table) EXPECT_EQ(default_heads(width), heads) << width;
+}
+
+TEST(Options, WhatIsUnknownGetsTheNearestName) {
+  EXPECT_NE(complaint([] { model_config("mambo", 64); }).find("mamba"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("mamba", 64, {{"d_stat", "8"}}); }).find("d_state"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("zzz", 64); }).find("transformer"), std::string::npos);
+}
+
+TEST(Options, ASwitchWithoutMeaningNamesTheModelsThatHaveIt) {
+  const auto line = complaint([] { model_config("delta_net", 64, {{"a_min", "0.5"}}); });
+  EXPECT_NE(line.find("gla"), std::string::npos) << line;
+  EXPECT_NE(line.find("gated_delta_net"), std::string::npos) << line;
+  EXPECT_NE(complaint([] {
+              model_config("gated_delta_net", 64, {{"householder_factors", "2"}});
+            }).find("gated_delta_product"),
+            std::string::npos);
+}
+
+TEST(Options, SizesThatDoNotFitAreRefusedInOneLine) {
+  EXPECT_NE(complaint([] { model_config("gla", 66); }).find("not divisible by 4 heads"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("mamba", 64, {{"d_state", "0"}}); }).find("d_state"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("s4", 64, {{"d_state", "7"}}); }).find("even"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("gla", 64, {{"expand_k", "0.3"}}); }).find("multiple"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("gla", 0); }).find("width"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("gla", 64, {{"mlp", "3"}}); }).find("0, 1, 2 or 4"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("gla", 64, {{"short_conv", "maybe"}}); }).find("on or off"), std::string::npos);
+  EXPECT_NE(complaint([] { model_config("gru", 64, {}, 8, 41, 1601, 1); }).find("dropout"), std::string::npos);
+  EXPECT_NE(complaint([] { Network(model_config("retnet", 36)); }).find("even head width"), std::string::npos);
+}
+
+TEST(Options, EverySwitchReadsBackWhatWasSet) {
+  MixerOptions options;
+  for (const auto& [name, value] : Switches{{"heads", "2"},
+                                            {"d_state", "6"},
+                                            {"expand_k", "0.5"},
+                                            {"a_min", "0.25"},
+                                            {"mlp", "2"},
+                                            {"short_conv", "off"},
+                                            {"complementary", "on"}}) {
+    set_switch(options, name, value);
+    EXPECT_EQ(switch_value(options, name), value);
+  }
+}
+
+TEST(Options, SwitchesRemoveTheParametersTheyTurnOff) {
+  const auto parameters = [](const char* model, const Switches& switches) {
+    return declare(model_config(model, 64, switches, 1)).parameters;
+  };
+  EXPECT_EQ(parameters("gla", {{"output_gate", "off"}}).find("layers.0.g_proj.weight"), nullptr);
+  EXPECT_NE(parameters("delta_net", {{"output_gate", "on"}}).find("layers.0.g_proj.weight"), nullptr);
+  EXPECT_EQ(parameters("mamba", {{"short_conv", "off"}}).find("layers.0.conv1d.weight"), nullptr);
+  EXPECT_EQ(parameters("gated_delta_product", {{"householder_factors", "2"}}).find("layers.0.k_proj.weight")->shape[0],
+            2 * 64);
+  EXPECT_EQ(parameters("gru", {{"mlp", "2"}}).find("layers.0.mlp.linear1.weight")->shape[0], 4 * 64);
+  EXPECT_EQ(parameters("transformer", {{"mlp", "0"}}).find("layers.0.linear1.weight"), nullptr);
+}
+
+}  // namespace
+}  // namespace sb

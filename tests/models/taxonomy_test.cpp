@@ -1,0 +1,53 @@
+#include <gtest/gtest.h>
+
+#include "models/probe.h"
+
+namespace sb {
+
+static void PrintTo(const Taxonomy& row, std::ostream* out) {
+  *out << action_name(row.action) << " data " << row.data_dependent << " complementary " << row.complementary
+       << " zero " << row.reaches_zero << " mixes " << row.channel_mixing << " state " << row.state_elements;
+}
+
+namespace {
+
+void expect_measured(const std::string& model, const Switches& switches = {}) {
+  const Measured measured = probe(model, switches);
+  EXPECT_EQ(measured.row, declared_row(model, switches))
+      << model << ": smallest decay " << measured.smallest_decay << ", write-forget "
+      << measured.write_forget_correlation << ", off-diagonal " << measured.off_diagonal_mass;
+}
+
+TEST(Taxonomy, WhatEveryModelDeclaresIsWhatIsMeasured) {
+  for (const auto& model : model_names())
+    if (declared_row(model).action != Taxonomy::Action::unknown) expect_measured(model);
+}
+
+TEST(Taxonomy, DecouplingTakesComplementaryGatingAway) {
+  EXPECT_FALSE(declared_row("mamba", {{"complementary", "off"}}).complementary);
+  expect_measured("mamba", {{"complementary", "off"}});
+  expect_measured("mamba2", {{"complementary", "off"}});
+}
+
+TEST(Taxonomy, CouplingGivesItToGla) {
+  EXPECT_TRUE(declared_row("gla", {{"complementary", "on"}}).complementary);
+  expect_measured("gla", {{"complementary", "on"}});
+}
+
+TEST(Taxonomy, AClampedDecayCannotReachZero) {
+  for (const char* model : {"mamba", "mamba2", "gated_delta_net", "gated_delta_product"}) {
+    EXPECT_FALSE(declared_row(model, {{"a_min", "0.5"}}).reaches_zero);
+    EXPECT_FALSE(probe(model, {{"a_min", "0.5"}}).row.reaches_zero) << model;
+  }
+}
+
+TEST(Taxonomy, TheTableNamesTheStatesOfThePaper) {
+  EXPECT_EQ(declared_row("delta_net").action, Taxonomy::Action::matrix);
+  EXPECT_FALSE(declared_row("delta_net").reaches_zero);
+  EXPECT_TRUE(declared_row("gated_delta_net").reaches_zero);
+  EXPECT_EQ(declared_row("mamba2").action, Taxonomy::Action::scalar);
+  EXPECT_EQ(declared_row("linear_attn").action, Taxonomy::Action::identity);
+}
+
+}  // namespace
+}  // namespace sb

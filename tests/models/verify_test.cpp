@@ -1,0 +1,74 @@
+#include "models/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/torch_pch.h"
+
+namespace sb {
+namespace {
+
+const std::string folder = std::string(SB_TEST_DATA) + "/layers";
+
+void expect_all_pass(VerifyPrecision precision) {
+  VerifyOptions options;
+  options.precision = precision;
+  const auto rows = verify_directory(folder, options);
+  EXPECT_GE(rows.size(), 20u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.status, VerifyRow::Status::pass) << row.file << " " << row.reason;
+    for (const auto* group : {&row.outputs, &row.input_gradients, &row.parameter_gradients, &row.final_weights})
+      EXPECT_LE(group->error, group->tolerance) << row.file << " " << group->tensor;
+  }
+}
+
+TEST(Verify, RecordedVectorsPassInDouble) {
+  expect_all_pass(VerifyPrecision::fp64);
+}
+TEST(Verify, RecordedVectorsPassInFloat) {
+  expect_all_pass(VerifyPrecision::fp32);
+}
+
+// The file with one tensor's values scaled.
+std::string tampered(const std::string& path, const std::string& tensor) {
+  const Safetensors file = Safetensors::load(path);
+  std::vector<StoredTensor> tensors(file.tensors());
+  std::vector<float> changed;
+  for (auto& stored : tensors)
+    if (stored.name == tensor) {
+      for (const double v : stored.as_doubles()) changed.push_back(static_cast<float>(v * 1.01));
+      stored.bytes = std::as_bytes(std::span(changed));
+    }
+  return write_safetensors(tensors, file.metadata());
+}
+
+TEST(Verify, AWrongTensorFailsAndIsNamed) {
+  const auto file =
+      Safetensors::parse(tampered(folder + "/gla_d64.safetensors", "g.k_proj.weight"), "gla_d64.safetensors");
+  const auto row = verify_file(file, "gla_d64", {});
+  EXPECT_EQ(row.status, VerifyRow::Status::fail);
+  EXPECT_EQ(row.parameter_gradients.tensor, "g.k_proj.weight");
+  EXPECT_NEAR(row.parameter_gradients.error, 0.01, 1e-3);
+}
+
+TEST(Verify, UnknownLayersAreSkippedWithAReason) {
+  const auto file = Safetensors::parse(write_safetensors({}, {{"layer", "mystery"}}), "x");
+  const auto row = verify_file(file, "mystery_d8", {});
+  EXPECT_EQ(row.status, VerifyRow::Status::skip);
+  EXPECT_NE(row.reason.find("mystery"), std::string::npos);
+}
+
+TEST(Verify, CorruptFilesAndMissingFoldersAreBadInput) {
+  const auto place = std::filesystem::temp_directory_path() / "sb_verify_corrupt";
+  std::filesystem::create_directories(place);
+  std::ofstream(place / "core_gla.safetensors") << "not a container";
+  EXPECT_THROW(verify_directory(place.string(), {}), Error);
+  std::filesystem::remove_all(place);
+  EXPECT_THROW(verify_directory(place.string(), {}), Error);
+}
+
+}  // namespace
+}  // namespace sb
