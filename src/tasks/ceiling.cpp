@@ -12,11 +12,29 @@ namespace {
 constexpr size_t kRound = 512;  // samples held in memory at once
 constexpr size_t kGrain = 16;
 
+// Means over the elements of one sample.
 struct SampleFigures {
-  double accuracy = 0;  // sums over elements
-  double realised = 0;
+  double accuracy = 0;
   double filter_accuracy = 0;
-  double last_frame_accuracy = 0;
+  double upper_bound = 0;
+  double realised = 0;
+  double last_frame = 0;
+};
+
+// Mean and its standard error, in one pass in a fixed order.
+class Mean {
+ public:
+  void add(double x) {
+    ++count_;
+    const double step = x - mean_;
+    mean_ += step / count_;
+    squares_ += step * (x - mean_);
+  }
+  double mean() const { return mean_; }
+  double error() const { return count_ > 1 ? std::sqrt(squares_ / (count_ - 1) / count_) : 0; }
+
+ private:
+  double count_ = 0, mean_ = 0, squares_ = 0;
 };
 
 }  // namespace
@@ -30,8 +48,8 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   out.exact = task.noise <= 1;
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
-  double sum = 0;
-  double sum_squares = 0;
+  Mean accuracy, filter_accuracy, upper_bound, realised, last_frame;
+  const double share = 1.0 / static_cast<double>(elements);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
     std::vector<SampleFigures> figures(round);
@@ -44,22 +62,22 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
         const std::vector<ElementBelief> beliefs = follow(filter, batch, 0);
         for (size_t e = 0; e < elements; ++e) {
           const ElementBelief& b = beliefs[e];
-          probability[i * elements + e] = b.given_segment.probability;
+          probability[i * elements + e] = b.summed_probability;
           entropy[i * elements + e] = b.given_segment.entropy;
-          figures[i].accuracy += b.given_segment.probability;
-          figures[i].realised += b.given_segment.best == b.state ? 1 : 0;
-          figures[i].filter_accuracy += b.summed_best == b.state ? 1 : 0;
-          figures[i].last_frame_accuracy += b.causal.best == b.state ? 1 : 0;
+          figures[i].accuracy += share * b.summed_probability;
+          figures[i].upper_bound += share * b.given_segment.probability;
+          figures[i].filter_accuracy += b.summed_best == b.state ? share : 0;
+          figures[i].realised += b.given_segment.best == b.state ? share : 0;
+          figures[i].last_frame += b.causal.best == b.state ? share : 0;
         }
       }
     });
     for (size_t i = 0; i < round; ++i) {
-      const double mean = figures[i].accuracy / static_cast<double>(elements);
-      sum += mean;
-      sum_squares += mean * mean;
-      out.realised += figures[i].realised;
-      out.filter_accuracy += figures[i].filter_accuracy;
-      out.last_frame_accuracy += figures[i].last_frame_accuracy;
+      accuracy.add(figures[i].accuracy);
+      upper_bound.add(figures[i].upper_bound);
+      filter_accuracy.add(figures[i].filter_accuracy);
+      realised.add(figures[i].realised);
+      last_frame.add(figures[i].last_frame);
       for (size_t e = 0; e < elements; ++e) {
         out.by_position[e] += probability[i * elements + e];
         out.entropy_by_position[e] += entropy[i * elements + e];
@@ -70,12 +88,13 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   }
   const auto samples = static_cast<double>(request.samples);
   const double cells = samples * static_cast<double>(elements);
-  out.accuracy = sum / samples;
-  const double variance = std::max(0.0, sum_squares / samples - out.accuracy * out.accuracy);
-  out.stderr_ = request.samples > 1 ? std::sqrt(variance / (samples - 1)) : 0;
-  out.realised /= cells;
-  out.filter_accuracy /= cells;
-  out.last_frame_accuracy /= cells;
+  out.accuracy = accuracy.mean();
+  out.stderr_ = accuracy.error();
+  out.upper_bound = upper_bound.mean();
+  out.realised = realised.mean();
+  out.filter_accuracy = filter_accuracy.mean();
+  out.filter_stderr = filter_accuracy.error();
+  out.last_frame_accuracy = last_frame.mean();
   for (size_t e = 0; e < elements; ++e) {
     out.mean_entropy += out.entropy_by_position[e] / cells;
     out.by_position[e] /= samples;

@@ -40,8 +40,9 @@ class ExactFilter {
   // The states that are possible, ascending by id.
   void posterior(std::vector<StateProbability>& out) const;
   void posterior(double* over_ids, int gap_frames) const;
-  double log_likelihood() const;  // of the frames so far, nats
-  size_t live() const;            // hypotheses
+  double probability(int32_t id, int gap_frames) const;  // one entry of it
+  double log_likelihood() const;                         // of the frames so far, nats
+  size_t live() const;                                   // hypotheses
   int states() const;
 
  private:
@@ -51,30 +52,36 @@ class ExactFilter {
 
 // One element as the filter sees it, for `show` and for breakdowns of a model's accuracy.
 struct ElementBelief {
-  Belief given_segment;       // belief(gap frames) at the element's last frame
-  Belief causal;              // belief() there
-  int32_t state = 0;          // true id
-  int32_t summed_best = 0;    // argmax of the filter's posteriors summed over the element's frames, as the metric does
-  int32_t since_certain = 0;  // elements since the state was last certain (posterior >= 1 - 1e-9); 0: certain now
+  Belief given_segment;           // belief(gap frames) at the element's last frame
+  Belief causal;                  // belief() there
+  int32_t state = 0;              // true id
+  int32_t summed_best = 0;        // argmax of the posteriors summed over the element's frames, as the metric does
+  double summed_probability = 0;  // posterior of that state, given frames and segment
+  int32_t since_certain = 0;      // elements since the state was last certain (posterior >= 1 - 1e-9); 0: certain now
 };
 // Row `row` of a batch of the filter's split; the filter is reset first.
 std::vector<ElementBelief> follow(ExactFilter& filter, const Batch& batch, int row);
 
-// `accuracy` is the expectation of the posterior of the best state given the frames so far and the element's own
-// segment. The metric sums a causal model's outputs over exactly that segment, so its decision is a function of these
-// and no causal model exceeds it. `filter_accuracy` is what the filter itself scores under the metric: the optimum lies
-// between the two. `last_frame_accuracy` decides from the posterior at the element's last frame alone, without the sum.
-// All agree where frames tell data from gaps (no gaps, or blank ones).
+// `accuracy`: what the exact filter scores under the metric when its posterior is a model's output at each frame.
+// Estimated as the posterior, given frames and segment, of the state the filter names: the same mean as counting right
+// answers
+// (`filter_accuracy`), with less spread.
+// `upper_bound`: the posterior of the best state given frames and segment. The metric's decision on a causal model is a
+// function of exactly these, so none exceeds it; the best causal model lies between the two. They are equal where
+// frames tell data from gaps (none, or blank ones); with wrong symbols the metric's knowledge of the segment is worth a
+// little.
 struct Ceiling {
   double accuracy = 0;
-  double stderr_ = 0;   // of `accuracy`, from the spread between samples
-  double realised = 0;  // share of elements where that best state was the true one
-  double filter_accuracy = 0;
-  double last_frame_accuracy = 0;
+  double stderr_ = 0;          // of `accuracy`, from the spread between samples
+  double filter_accuracy = 0;  // `accuracy` by counting
+  double filter_stderr = 0;
+  double upper_bound = 0;
+  double realised = 0;             // `upper_bound` by counting
+  double last_frame_accuracy = 0;  // counted, where the posterior at the element's last frame decides, without the sum
   uint64_t samples = 0;
-  double mean_entropy = 0;                  // nats per element, of the posterior behind `accuracy`
+  double mean_entropy = 0;                  // nats per element, given frames and segment
   bool exact = true;                        // false: noise > 1 hides symbols, and the figures are only upper bounds
-  std::vector<double> by_position;          // [elements]
+  std::vector<double> by_position;          // [elements], of `accuracy`
   std::vector<double> entropy_by_position;  // [elements]
 };
 

@@ -132,6 +132,11 @@ void ExactFilter::posterior(std::vector<StateProbability>& out) const {
   impl_->core.visit(-1, [&](int32_t state, double p) { out.push_back({impl_->core.model().id(state), p}); });
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
 }
+double ExactFilter::probability(int32_t id, int gap_frames) const {
+  double out = 0;
+  impl_->core.visit(gap_frames, [&](int32_t state, double p) { out += impl_->core.model().id(state) == id ? p : 0; });
+  return out;
+}
 double ExactFilter::log_likelihood() const {
   return impl_->core.log_likelihood();
 }
@@ -157,10 +162,12 @@ std::vector<ElementBelief> follow(ExactFilter& filter, const Batch& batch, int r
       for (const StateProbability& s : now) summed.add(s.id, s.probability);
     }
     ElementBelief& element = out[e];
-    element.given_segment = filter.belief(start[e + 1] - start[e] - 1);
+    const int gap_frames = start[e + 1] - start[e] - 1;
+    element.given_segment = filter.belief(gap_frames);
     element.causal = filter.belief();
     element.state = batch.state[static_cast<size_t>(row) * batch.elements + static_cast<size_t>(e)];
     element.summed_best = summed.take_best();
+    element.summed_probability = filter.probability(element.summed_best, gap_frames);
     since_certain = element.given_segment.probability >= kCertain ? 0 : since_certain + 1;
     element.since_certain = since_certain;
   }

@@ -1,0 +1,68 @@
+#include "tasks/baselines.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tasks/automata.h"
+
+namespace sb {
+namespace {
+
+// A string is always 1 2 3 #, so each class names its state but 2 and 3 share one class.
+std::shared_ptr<const Automaton> one_string() {
+  return test::automaton(3, {0, 1, 2, 2}, {1}, {{1, 2, 1}, {2, 3, 1}, {3, 0, 1}});
+}
+
+TEST(Baselines, OnAKnownStringAreWhatTheyMustBe) {
+  const Baselines b = baselines(test::sampler(one_string(), 40), paper_task(0), 5, 5, 1);
+  EXPECT_DOUBLE_EQ(b.chance, 0.25);
+  EXPECT_DOUBLE_EQ(b.majority, 0.25);
+  EXPECT_DOUBLE_EQ(b.n_gram[0], 0.75) << "one symbol cannot tell the second from the third";
+  EXPECT_DOUBLE_EQ(b.n_gram[1], 1);
+  EXPECT_DOUBLE_EQ(b.n_gram[3], 1);
+  EXPECT_DOUBLE_EQ(b.table_learner, 1);
+}
+
+TEST(Baselines, BlankGapsTakeNothingFromThem) {
+  const auto sampler = test::sampler(test::forked(), 50);
+  const Baselines bare = baselines(sampler, paper_task(0), 50, 50, 1);
+  const Baselines gapped = baselines(sampler, paper_task(2), 50, 50, 1);
+  EXPECT_EQ(bare.n_gram, gapped.n_gram);
+  EXPECT_EQ(bare.table_learner, gapped.table_learner);
+}
+
+TEST(TableLearner, ApproachesTheCeilingAsSamplesGrow) {
+  const auto sampler = test::sampler(build_automaton({9, 8, 12, -1, 4, 1}), 100);
+  for (const int number : {1, 3}) {
+    SCOPED_TRACE("task " + std::to_string(number));
+    const std::vector<double> curve = table_learner_curve(sampler, paper_task(number), {1, 30, 3000}, 100, 0);
+    CeilingRequest request;
+    request.samples = 100;
+    const Ceiling best = exact_ceiling(sampler, paper_task(number), request);
+    EXPECT_LT(curve[0], curve[1]);
+    EXPECT_LT(curve[1], curve[2]);
+    EXPECT_GT(curve[2], best.filter_accuracy - 0.01);
+    EXPECT_LT(curve[2], best.filter_accuracy + 0.005);
+  }
+}
+
+TEST(TableLearner, AtPaperScaleBeatsEveryNGram) {
+  const Baselines b = baselines(test::paper_sampler(1), paper_task(1), 1000, 50, 0);
+  EXPECT_LT(b.majority, b.n_gram[0]);
+  EXPECT_LT(b.n_gram[0], b.n_gram[1]);
+  EXPECT_LT(b.n_gram[1], b.n_gram[2]);
+  EXPECT_GT(b.n_gram[0], 0.05);
+  EXPECT_LT(b.n_gram[0], 0.07);
+  EXPECT_GT(b.table_learner, 0.97);
+}
+
+TEST(Baselines, DoNotDependOnThreadsAndNeedSamples) {
+  const auto sampler = test::sampler(test::forked(), 30);
+  EXPECT_EQ(table_learner_curve(sampler, paper_task(3), {20}, 64, 1),
+            table_learner_curve(sampler, paper_task(3), {20}, 64, 3));
+  EXPECT_THROW(baselines(sampler, paper_task(0), 0, 1, 1), Error);
+  EXPECT_THROW(baselines(sampler, paper_task(0), 1, 0, 1), Error);
+}
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,212 @@
+#include "tasks/batch.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "golden_json.h"
+#include "random/mersenne.h"
+#include "random/pcg64.h"
+#include "random/philox.h"
+#include "tasks/automata.h"
+
+namespace sb {
+namespace {
+
+// Gaps as the reference draws them: places from the dataset's own generator, lengths and symbols from the legacy one.
+Gaps reference_gaps(const nlohmann::json& recorded, const std::vector<std::vector<int32_t>>& forbidden, Pcg64& places,
+                    uint32_t item_seed, const std::vector<uint16_t>& states) {
+  NumpyLegacy legacy(item_seed);
+  Gaps gaps;
+  gaps.length.assign(states.size(), 0);
+  const auto& duration = recorded["duration"];
+  for (size_t e = recorded["gap_start"]; e < states.size(); ++e) {
+    if (places.random() > recorded["gap_prob"].get<double>()) continue;
+    double steps = 0;
+    if (duration.is_array()) {
+      const double low = duration[0];
+      const double high = duration[1];
+      steps = std::nearbyint(10 * (low + (high - low) * legacy.random()));
+    } else {
+      steps = std::nearbyint(10 * duration.get<double>());
+    }
+    gaps.length[e] = static_cast<int32_t>(steps);
+    if (!recorded["nongramm"]) continue;
+    const std::vector<int32_t>& classes = forbidden[states[e]];
+    for (int32_t n = 0; n < gaps.length[e]; ++n) {
+      gaps.wrong.push_back(classes[legacy.interval(static_cast<uint32_t>(classes.size() - 1))]);
+    }
+  }
+  return gaps;
+}
+
+TEST(Batch, EqualsTheReferencesFramesLabelsAndSpans) {
+  for (const auto& recorded : test::read_golden("grammar/input_cases.json.gz")) {
+    SCOPED_TRACE(recorded["name"].get<std::string>());
+    const auto& g = recorded["grammar"];
+    const uint64_t seed = g[3];
+    const int length = recorded["L"];
+    const auto automaton = build_automaton({g[0], g[1], g[2], -1, 4, seed});
+    const auto sampler = test::sampler(automaton, length, seed, Stream::reference);
+    const auto forbidden = forbidden_classes(*automaton);
+    const auto indices = recorded["idx"].get<std::vector<uint64_t>>();
+    Pcg64 places{uint128{seed}};
+    std::vector<Gaps> gaps;
+    std::vector<uint16_t> all;
+    for (const uint64_t index : indices) {
+      std::vector<uint16_t> states(static_cast<size_t>(length));
+      sampler->sample(Split::reference, index, states.data());
+      gaps.push_back(reference_gaps(recorded, forbidden, places, static_cast<uint32_t>(seed * index), states));
+      all.insert(all.end(), states.begin(), states.end());
+    }
+    Batch batch;
+    assemble(*automaton, all.data(), length, gaps.data(), static_cast<int>(indices.size()), batch);
+
+    EXPECT_EQ(batch.frames, recorded["batch"]["data_shape"][1]);
+    for (size_t b = 0; b < indices.size(); ++b) {
+      SCOPED_TRACE("sample " + std::to_string(indices[b]));
+      const auto& sample = recorded["samples"][b];
+      const auto frames = static_cast<size_t>(batch.real_frames(static_cast<int>(b)));
+      ASSERT_EQ(frames, sample["tokens"].size());
+      const auto at = static_cast<ptrdiff_t>(b) * batch.frames;
+      const auto slice = [&](const auto& values) {
+        return std::vector<int>(values.begin() + at, values.begin() + at + static_cast<ptrdiff_t>(frames));
+      };
+      EXPECT_EQ(slice(batch.symbol), sample["tokens"].get<std::vector<int>>());
+      EXPECT_EQ(slice(batch.target), sample["labels"].get<std::vector<int>>());
+      for (size_t e = 0; e < static_cast<size_t>(length); ++e) {
+        const size_t cell = b * static_cast<size_t>(length + 1) + e;
+        EXPECT_EQ(batch.start[cell], sample["element_start_len"][e][0]);
+        EXPECT_EQ(batch.start[cell + 1] - batch.start[cell], sample["element_start_len"][e][1]);
+      }
+    }
+  }
+}
+
+void expect_consistent(const Batch& batch) {
+  for (int b = 0; b < batch.batch; ++b) {
+    const size_t row = static_cast<size_t>(b) * batch.frames;
+    const int32_t* start = batch.start.data() + static_cast<size_t>(b) * (batch.elements + 1);
+    const int32_t* state = batch.state.data() + static_cast<size_t>(b) * batch.elements;
+    for (int e = 0; e < batch.elements; ++e) {
+      for (int t = start[e]; t < start[e + 1]; ++t) {
+        ASSERT_EQ(batch.element[row + t], e);
+        ASSERT_EQ(batch.target[row + t], state[e]);
+        ASSERT_EQ(batch.gap[row + t], t > start[e] ? 1 : 0);
+        ASSERT_NE(batch.symbol[row + t], kPaddingFrame);
+      }
+      ASSERT_GE(batch.symbol[row + start[e]], 0);
+    }
+    for (int t = batch.real_frames(b); t < batch.frames; ++t) {
+      ASSERT_EQ(batch.symbol[row + t], kPaddingFrame);
+      ASSERT_EQ(batch.target[row + t], -1);
+      ASSERT_EQ(batch.element[row + t], -1);
+      ASSERT_EQ(batch.gap[row + t], 0);
+    }
+  }
+}
+
+TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
+  const auto sampler = test::sampler(test::twins(), 83);
+  Batch batch;
+  for (int number : {2, 0, 3, 1, 4}) {
+    const BatchMaker maker(sampler, paper_task(number));
+    for (const Split split : {Split::train, Split::test}) {
+      maker.make(split, 10, 9, batch);
+      expect_consistent(batch);
+      EXPECT_LE(batch.frames, maker.longest(split));
+      EXPECT_EQ(batch.first, 10U);
+    }
+  }
+}
+
+TEST(Batch, GapsLongerThanAVectorWriteAreLaidOutToo) {
+  const auto sampler = test::sampler(test::twins(), 20);
+  TaskConfig task = paper_task(1);
+  for (const int gap : {14, 15, 16, 17, 100}) {
+    task.test.min = gap;
+    Batch batch;
+    BatchMaker(sampler, task).make(Split::test, 0, 2, batch);
+    EXPECT_EQ(batch.frames, 20 * (1 + gap));
+    expect_consistent(batch);
+  }
+}
+
+TEST(Batch, ASampleIsTheSameInAnyBatch) {
+  const auto sampler = test::sampler(test::forked(), 60);
+  const BatchMaker maker(sampler, paper_task(2));
+  Batch wide, narrow, from_block;
+  maker.make(Split::train, 100, 8, wide, 800);
+  maker.make(Split::train, 105, 1, narrow, 800);
+  const SampleBlock block = sampler->block(Split::train, 98, 12, 1);
+  maker.make(Split::train, block, 2, 8, from_block, 800);
+  EXPECT_EQ(from_block.symbol, wide.symbol);
+  EXPECT_EQ(from_block.target, wide.target);
+  EXPECT_EQ(from_block.first, 100U);
+  EXPECT_TRUE(std::equal(narrow.symbol.begin(), narrow.symbol.end(), wide.symbol.begin() + 5 * 800));
+}
+
+TEST(Batch, BadRequestsAreRefused) {
+  const auto sampler = test::sampler(test::twins(), 50);
+  const BatchMaker maker(sampler, paper_task(1));
+  Batch batch;
+  EXPECT_THROW(maker.make(Split::train, 0, 2, batch, 99), Error);
+  EXPECT_THROW(maker.make(Split::train, sampler->block(Split::train, 0, 3, 1), 2, 2, batch), Error);
+  TaskConfig huge = paper_task(1);
+  huge.train.min = kMaxGap;
+  EXPECT_THROW(BatchMaker(test::sampler(test::twins(), 30000), huge), Error);
+}
+
+TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
+  const auto sampler = test::sampler(test::twins(), 30, 77);
+  const BatchMaker maker(sampler, paper_task(2));
+  Batch batch;
+  maker.make(Split::valid, 5, 3, batch, 340);
+  const int vocab = 4;
+  std::vector<float> rows(static_cast<size_t>(3) * 340 * vocab, std::numeric_limits<float>::quiet_NaN());
+  expand_frames(batch, vocab, 0.2, 77, rows.data());
+  for (uint64_t b = 0; b < 3; ++b) {
+    const PhiloxStream noise(77, static_cast<uint32_t>(Split::valid), 5 + b, Purpose::noise);
+    for (uint32_t t = 0; t < 340; ++t) {
+      const int16_t symbol = batch.symbol[b * 340 + t];
+      for (uint32_t c = 0; c < vocab; ++c) {
+        const float added = symbol == kPaddingFrame ? 0.0F : 0.2F * unit_float(noise.word(t * vocab + c));
+        const float hot = symbol == static_cast<int16_t>(c) ? 1.0F : 0.0F;
+        ASSERT_EQ(rows[(b * 340 + t) * vocab + c], hot + added);
+      }
+    }
+  }
+  expand_frames(batch, vocab, 0, 77, rows.data());
+  EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0), 3 * 30);
+}
+
+TEST(NextSymbolLaw, IsTheGrammarsOwnAndStartsAnewAfterTheEnd) {
+  const auto automaton = test::forked();
+  std::vector<double> law(3);
+  next_symbol_law(*automaton, 1, law.data());
+  EXPECT_DOUBLE_EQ(law[0], 1.0 / 8);
+  EXPECT_DOUBLE_EQ(law[1], 4.0 / 8);
+  EXPECT_DOUBLE_EQ(law[2], 3.0 / 8);
+  next_symbol_law(*automaton, automaton->end, law.data());
+  EXPECT_EQ(law, (std::vector<double>{0, 0.5, 0.5}));
+  const std::vector<float> table = symbol_law_table(*automaton);
+  const auto row = static_cast<size_t>(automaton->id[1]) * 3;
+  EXPECT_FLOAT_EQ(table[row + 1], 0.5F);
+}
+
+TEST(NextSymbolLaw, WithTheLengthTheLastElementOfAFullStringMustEnd) {
+  const auto sampler = test::sampler(test::forked(), 6);
+  std::vector<double> law(3);
+  next_symbol_law(*sampler, 2, 5, law.data());
+  EXPECT_EQ(law, (std::vector<double>{1, 0, 0}));
+  next_symbol_law(*sampler, 2, 1, law.data());
+  EXPECT_NEAR(law[0] + law[1] + law[2], 1, 1e-15);
+  EXPECT_GT(law[0], 0.2) << "ending early is likelier among strings that fit";
+  EXPECT_THROW(next_symbol_law(*sampler, 2, 6, law.data()), Error);
+}
+
+}  // namespace
+}  // namespace sb
