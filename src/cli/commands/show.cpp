@@ -83,7 +83,7 @@ Exit run(const Options& options) {
     line += (gap.wrong ? palette.bad(padded(gap.shown, 14)) : palette.dim(padded(gap.shown, 14)));
     const std::string best = padded(printable(automaton.names[state_of[belief.best]], 10), 13);
     line += (right ? palette.good("= ") : palette.bad("x ")) + (right ? best : palette.bad(best));
-    line += fixed(belief.probability, 3) + "    " + fixed(std::max(0.0, belief.entropy), 3);
+    line += "  " + fixed(belief.probability, 3) + "    " + fixed(std::max(0.0, belief.entropy), 3);
     print(line.substr(0, line.find_last_not_of(' ') + 1) + "\n");
   }
   if (end < options.sequences.length) {

@@ -1,0 +1,51 @@
+# The two commands of the README are `make bench` and `make test`; each installs what is missing, builds and runs.
+BUILD ?= build/release
+JOBS ?= $(shell nproc)
+CMAKE_FLAGS ?=
+FUZZ_SECONDS ?= 600
+
+.PHONY: all build bench test coverage asan ubsan tsan fuzz format format-check deps clean
+all: build
+
+deps:
+	@scripts/install-deps build
+
+build: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS)
+
+bench: build
+	$(BUILD)/selectivbench bench data
+
+test: build
+	ctest --test-dir $(BUILD) --output-on-failure -j 2
+
+# Line coverage of the rooms without torch, at least 90 %.
+coverage: deps
+	@scripts/install-deps coverage
+	@cmake --preset coverage && ninja -C build/coverage -j $(JOBS)
+	@find build/coverage -name '*.gcda' -delete
+	ctest --test-dir build/coverage --output-on-failure -j 2
+	gcovr --root . --object-directory build/coverage --exclude-throw-branches \
+	  --filter 'src/(base|random|grammar|tasks)/' --fail-under-line 90
+
+# The rooms without torch and their tests under a sanitizer.
+asan ubsan tsan: deps
+	@cmake --preset $@ -DSELECTIVBENCH_TORCH=OFF && ninja -C build/$@ -j $(JOBS)
+	ctest --test-dir build/$@ --output-on-failure -j 2
+
+fuzz: deps
+	@scripts/install-deps fuzz
+	@cmake --preset fuzz && ninja -C build/fuzz -j $(JOBS)
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
+SOURCES = $(shell git ls-files '*.h' '*.cpp')
+format:
+	@scripts/install-deps format
+	clang-format -i $(SOURCES)
+format-check:
+	@scripts/install-deps format
+	clang-format --dry-run --Werror $(SOURCES)
+
+clean:
+	rm -rf build

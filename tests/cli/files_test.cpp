@@ -1,0 +1,120 @@
+// What the program leaves on disk, whatever happens to it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/sha256.h"
+#include "program_run.h"
+
+namespace sb::test {
+namespace {
+
+using nlohmann::json;
+
+TEST(Manifest, NamesWhatMadeTheFileAndItsDigests) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("s.jsonl");
+  const Outcome outcome = run(std::vector<std::string>{"generate", "--task", "2", "--split", "valid", "--start", "5",
+                                                       "--count", "7", "--out", file} +
+                              kSmall);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json manifest = json::parse(whole_file(file + ".manifest.json"));
+  const std::string content = whole_file(file);
+  EXPECT_EQ(manifest["sha256"], sha256_hex(content));
+  EXPECT_EQ(manifest["bytes"], content.size());
+  EXPECT_EQ(manifest["samples"], 7);
+  EXPECT_EQ(manifest["start"], 5);
+  EXPECT_EQ(manifest["grammar"]["vocab"], 6);
+  EXPECT_EQ(manifest["sequences"]["split"], "valid");
+  EXPECT_EQ(manifest["task"]["train_gap"]["law"], "uniform");
+  const std::vector<std::string> digest = {"generate", "--split", "valid", "--start", "5", "--count", "7", "--digest"};
+  EXPECT_EQ(manifest["sha256_canon"].get<std::string>() + "\n", run(digest + kSmall).out);
+  EXPECT_EQ(folder.entries(), 2U);
+}
+
+TEST(Npz, HoldsTheSameSamplesAsJsonlAndOpensInNumpy) {
+  const char* python = nullptr;
+  for (const char* candidate : {"python3", "/usr/bin/python3"}) {
+    if (std::system((std::string(candidate) + " -c 'import numpy' 2>/dev/null").c_str()) == 0) python = candidate;
+  }
+  if (python == nullptr) GTEST_SKIP() << "no numpy on this machine";
+  const TemporaryFolder folder;
+  const std::vector<std::string> what =
+      std::vector<std::string>{"generate", "--task", "3", "--gap-start", "0", "--start", "3", "--count", "9"} + kSmall;
+  ASSERT_EQ(run(what + std::vector<std::string>{"--out", folder.file("a.jsonl")}).code, 0);
+  ASSERT_EQ(run(what + std::vector<std::string>{"--format", "npz", "--out", folder.file("a.npz")}).code, 0);
+  const std::string script =
+      " -c 'import json, numpy, sys\n"
+      "a = numpy.load(sys.argv[1])\n"
+      "rows = [json.loads(line) for line in open(sys.argv[2])]\n"
+      "assert len(rows) == 9\n"
+      "for i, r in enumerate(rows):\n"
+      "    assert a[\"index\"][i] == r[\"index\"]\n"
+      "    for name in (\"classes\", \"states\", \"gaps\"): assert a[name][i].tolist() == r[name]\n"
+      "    o = a[\"wrong_offsets\"]\n"
+      "    assert a[\"wrong\"][o[i]:o[i + 1]].tolist() == r[\"wrong\"]\n' ";
+  EXPECT_EQ(std::system((python + script + folder.file("a.npz") + " " + folder.file("a.jsonl")).c_str()), 0);
+}
+
+// A job of many seconds, ended while it is at work.
+Outcome end_a_long_job(const TemporaryFolder& folder, int signal, const std::string& format) {
+  Started job({"generate", "--count", "3000000", "--format", format, "--out", folder.file("s")});
+  job.wait_until_it_watches_for_signals();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  job.signal(signal);
+  return job.wait();
+}
+
+TEST(Interrupted, LeavesNothingAndSaysSo) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const char* format : {"jsonl", "npz"}) {
+      const TemporaryFolder folder;
+      const Outcome outcome = end_a_long_job(folder, signal, format);
+      EXPECT_EQ(outcome.code, 75) << outcome.err;
+      EXPECT_NE(outcome.err.find("[generate] stopped"), std::string::npos) << outcome.err;
+      EXPECT_EQ(folder.entries(), 0U);
+    }
+  }
+}
+
+TEST(Killed, LeavesNoFileUnderTheNameAsked) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(end_a_long_job(folder, SIGKILL, "jsonl").code, -1);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("s")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("s.manifest.json")));
+}
+
+TEST(Unwritable, EndsWithExitCode74AndTheFilesName) {
+  for (const auto& command :
+       std::vector<std::vector<std::string>>{{"generate", "--count", "3", "--out", "/no/such/folder/x"},
+                                             {"generate", "--count", "3000", "--out", "/dev/full"},
+                                             {"grammar", "--json", "/no/such/folder/x"},
+                                             {"grammar", "--svg", "/no/such/folder/x"},
+                                             {"ceiling", "--samples", "3", "--json", "/no/such/folder/x"}}) {
+    const Outcome outcome = run(command + kSmall);
+    EXPECT_EQ(outcome.code, 74) << outcome.err;
+    EXPECT_NE(outcome.err.find("/"), std::string::npos);
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Pictures, AreWrittenInFullOrAsAdjacency) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run(std::vector<std::string>{"grammar", "--svg", folder.file("a.svg"), "--dot", folder.file("a.dot")} + kSmall)
+          .code,
+      0);
+  EXPECT_NE(whole_file(folder.file("a.svg")).find("<circle"), std::string::npos);
+  EXPECT_EQ(whole_file(folder.file("a.dot")).find("digraph"), 0U);
+  const Outcome big = run({"grammar", "--svg", "-"});
+  EXPECT_EQ(big.out.find("<circle"), std::string::npos);
+  EXPECT_NE(big.out.find("to state"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sb::test

@@ -1,0 +1,101 @@
+// Bad input gets one clear line on standard error, nothing on standard output, and exit code 2.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <fstream>
+
+#include "program_run.h"
+
+namespace sb::test {
+namespace {
+
+void refused(const std::vector<std::string>& arguments, const std::string& says) {
+  const Outcome outcome = run(arguments);
+  std::string shown;
+  for (const auto& argument : arguments) shown += argument + " ";
+  EXPECT_EQ(outcome.code, 2) << shown << outcome.err;
+  EXPECT_EQ(outcome.out, "") << shown;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << shown << outcome.err;
+  EXPECT_EQ(outcome.err.substr(0, 1), "[") << outcome.err;
+  EXPECT_NE(outcome.err.find(says), std::string::npos)
+      << shown << "\nexpected to read: " << says << "\ngot: " << outcome.err;
+}
+
+TEST(BadOptions, AreNamedWithTheNearestValidOne) {
+  refused({"gramar"}, "did you mean grammar?");
+  refused({"grammar", "--vocb", "3"}, "did you mean --vocab?");
+  refused({"generate", "--digst"}, "did you mean --digest?");
+  refused({"bench", "dat"}, "did you mean data?");
+  refused({"generate", "--stream", "refrence", "--digest"}, "did you mean reference?");
+  refused({"generate", "--split", "tset", "--digest"}, "did you mean test?");
+  refused({"ceiling", "--gap-law", "unifrom"}, "did you mean uniform?");
+  refused({}, "expected grammar, generate, show, ceiling");
+  refused({"bench"}, "a command is missing");
+  refused({"--nonsense"}, "unknown option '--nonsense'");
+  refused({"grammar", "stray"}, "unexpected argument 'stray'");
+  refused({"show", "-x"}, "unknown option '-x'");
+}
+
+TEST(BadValues, AreNamedWithTheirRange) {
+  refused({"grammar", "--vocab", "abc"}, "[grammar --vocab] expected a whole number from 2");
+  refused({"grammar", "--vocab", "-3"}, "got '-3'");
+  refused({"grammar", "--vocab", "99999999999"}, "got '99999999999'");
+  refused({"grammar", "--vocab", "4.5"}, "got '4.5'");
+  refused({"grammar", "--vocab", ""}, "got ''");
+  refused({"grammar", "--seed", "99999999999999999999"}, "18446744073709551615");
+  refused({"grammar", "--seed", "-1"}, "got '-1'");
+  refused({"grammar", "--seed", "0x10"}, "got '0x10'");
+  refused({"grammar", "--seed"}, "expected a value, got none");
+  refused({"grammar", "--seed", "1", "--seed", "2"}, "--seed");
+  refused({"grammar", "--density", "nan"}, "[grammar --density]");
+  refused({"grammar", "--density", "2"}, "[grammar --density]");
+  refused({"generate", "--count", "0", "--digest"}, "[generate --count]");
+  refused({"generate", "--length", "0", "--digest"}, "[generate --length]");
+  refused({"generate", "--task", "5", "--digest"}, "0 to 4");
+  refused({"generate", "--gap-probability", "1.5", "--digest"}, "[generate --gap-probability]");
+  refused({"generate", "--threads", "-1", "--digest"}, "[generate --threads]");
+  refused({"generate", "--task", "2", "--gap-min", "12", "--gap-max", "3", "--digest"}, "gap");
+  refused({"generate", "--format", "csv", "--digest"}, "expected jsonl or npz");
+  refused({"generate", "--count", "3"}, "[generate --out]");
+  refused({"generate", "--digest", "--out", "x"}, "--digest writes no file");
+  refused({"generate", "--start", "18446744073709551615", "--digest"}, "2^64");
+  refused({"generate", "--format", "npz", "--count", "1000000000", "--out", "x"}, "4 GiB");
+  refused({"show", "--from", "200"}, "[show --from]");
+  refused({"show", "--color", "red"}, "expected auto, always or never");
+}
+
+TEST(ImpossibleGrammars, AreRefusedWithTheConstraint) {
+  refused({"grammar", "--vocab", "6", "--ambiguities", "6"}, "ambiguities");
+  refused({"grammar", "--depth", "0"}, "--depth");
+  refused({"grammar", "--density", "0"}, "density");
+  refused({"grammar", "--vocab", "3", "--ambiguities", "0", "--depth", "1"}, "start");
+  refused({"generate", "--seed", "0", "--digest"}, "seed 0");
+  refused({"generate", "--length", "1", "--count", "1", "--digest"}, "length");
+}
+
+TEST(Terminals, AreSafeFromWhatIsEchoed) {
+  refused({"grammar", "--vocab", "\x1b[31m"}, "\\x1b[31m");
+  refused({"\x1b]0;title\x07"}, "\\x1b]0;title\\x07");
+}
+
+TEST(Automaton, FilesThatAreNoneAreRefused) {
+  const TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const std::string& content) {
+    std::ofstream(folder.file(name)) << content;
+    return folder.file(name);
+  };
+  refused({"grammar", "--automaton", folder.file("missing")}, "missing: No such file");
+  refused({"grammar", "--automaton", folder.path()}, "cannot read");
+  refused({"grammar", "--automaton", file("empty", "")}, "not JSON");
+  refused({"generate", "--digest", "--automaton",
+           file("nan", R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, NaN]]})")},
+          "not JSON");
+  refused({"ceiling", "--automaton", file("deep", std::string(1000000, '['))}, "expected an object, got an array");
+  refused({"show", "--automaton",
+           file("ok", R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})"), "--vocab", "5"},
+          "without --automaton");
+}
+
+}  // namespace
+}  // namespace sb::test

@@ -1,0 +1,86 @@
+// Runs the program as a user does.
+#pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+
+namespace sb::test {
+
+struct Outcome {
+  int code = 0;  // exit code, -1 if a signal ended it
+  std::string out, err;
+};
+
+inline std::string whole_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// A started program; its output goes to files of a folder of its own.
+class Started {
+ public:
+  explicit Started(const std::vector<std::string>& arguments) {
+    pid_ = ::fork();
+    if (pid_ < 0) throw std::runtime_error("fork failed");
+    if (pid_ == 0) {
+      redirect("out", 1);
+      redirect("err", 2);
+      ::unsetenv("NO_COLOR");
+      std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
+      for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+      argv.push_back(nullptr);
+      ::execv(SB_PROGRAM, argv.data());
+      ::_exit(127);
+    }
+  }
+  // Until the program has its handler for SIGINT in place.
+  void wait_until_it_watches_for_signals() const {
+    for (int tries = 0; tries < 6000; ++tries) {
+      const std::string status = whole_file("/proc/" + std::to_string(pid_) + "/status");
+      const size_t caught = status.find("SigCgt:");
+      if (caught != std::string::npos && (std::stoull(status.substr(caught + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0)
+        return;
+      ::usleep(10'000);
+    }
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  Outcome wait() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, whole_file(folder_.file("out")),
+            whole_file(folder_.file("err"))};
+  }
+
+ private:
+  void redirect(const char* name, int to) const {
+    const int fd = ::open(folder_.file(name).c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    ::dup2(fd, to);
+  }
+  TemporaryFolder folder_;
+  pid_t pid_;
+};
+
+inline Outcome run(const std::vector<std::string>& arguments) {
+  return Started(arguments).wait();
+}
+
+inline std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A grammar of ten states.
+inline const std::vector<std::string> kSmall = {"--vocab", "6", "--ambiguities", "2", "--depth", "3"};
+
+}  // namespace sb::test
