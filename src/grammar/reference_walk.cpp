@@ -84,10 +84,11 @@ uint32_t ReferenceWalk::successor(Lane& lane, uint32_t state) const {
 
 void ReferenceWalk::run(uint64_t first, size_t count, const std::function<Pcg64(uint64_t)>& stream, uint16_t* out,
                         WalkTrace* traces) const {
-  constexpr size_t kLanes = 8;
   const auto length = static_cast<size_t>(length_);
   const size_t room = 2 * length + 1;
-  std::vector<uint16_t> buffers(std::min(kLanes, count) * room);
+  const size_t most = length > 100000 ? 1 : 8;  // buffers of long samples would only evict each other
+  const size_t open_at_once = std::min(most, count);
+  std::vector<uint16_t> buffers(open_at_once * room);
   std::vector<Lane> lanes;
   size_t next = 0;
   const auto open = [&](uint16_t* buffer) {
@@ -96,7 +97,7 @@ void ReferenceWalk::run(uint64_t first, size_t count, const std::function<Pcg64(
     ++next;
     return lane;
   };
-  while (lanes.size() < std::min(kLanes, count)) lanes.push_back(open(buffers.data() + lanes.size() * room));
+  while (lanes.size() < open_at_once) lanes.push_back(open(buffers.data() + lanes.size() * room));
   while (!lanes.empty()) {
     for (size_t l = 0; l < lanes.size(); ++l) {
       Lane& lane = lanes[l];

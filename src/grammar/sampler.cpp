@@ -106,7 +106,7 @@ struct Sampler::Impl {
 };
 
 Sampler::Sampler(std::shared_ptr<const Automaton> automaton, SamplerConfig config) : impl_(std::make_unique<Impl>()) {
-  constexpr int kMaxLength = 1 << 26;
+  constexpr int kMaxLength = 1 << 24;
   check(*automaton);
   if (config.length < 1 || config.length > kMaxLength) {
     throw bad_input("sample.length",

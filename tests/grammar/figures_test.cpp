@@ -54,12 +54,17 @@ TEST(Figures, APeriodicChainNeverMixes) {
   EXPECT_EQ(f.fit_probability, 1);
 }
 
-TEST(Figures, AChainWithoutMemoryMixesAtOnce) {
-  // A and B are followed by A, B or '#' alike, and so is '#' but for itself.
-  const auto a = make_automaton(1, {0}, {{0, 1, 1}});
+TEST(Figures, AChainThatForgetsInTwoStepsHasNoRelaxation) {
+  // Eigenvalues 1, 0 and 0: trace and principal minors of the closed chain leave nothing else.
+  const auto a = make_automaton(2, {0, 1}, {{0, 0, 0.5}, {0, 1, 0.5}, {1, 0, 0.25}, {1, 1, 0.5}, {1, 2, 0.25}});
+  EXPECT_EQ(figures(*a, 9).mixing_rate, 0);
+  EXPECT_EQ(figures(*a, 9).relaxation, 0);
+}
+
+TEST(Figures, StringsOfOneLengthNeverMix) {
+  const auto a = make_automaton(2, {0, 1}, {{0, 2, 1}, {1, 2, 1}});
+  EXPECT_NEAR(figures(*a, 2).mixing_rate, 1, 1e-12);
   EXPECT_NEAR(figures(*a, 2).mean_string_length, 2, 1e-12);
-  const auto b = make_automaton(2, {0, 1}, {{0, 2, 1}, {1, 2, 1}});
-  EXPECT_NEAR(figures(*b, 2).mixing_rate, 1, 1e-12);  // two steps a string, always
 }
 
 TEST(Figures, OfThePapersGrammarsAreTheReferences) {
