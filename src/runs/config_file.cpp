@@ -87,9 +87,9 @@ void move_place(TomlValue& value, const Place& place) {
     for (auto& item : *list) move_place(item, place);
 }
 
-TomlValue parse_override_value(const std::string& text, const Parameter* parameter, const Place& place) {
+TomlValue parse_override_value(const std::string& text, const ConfigKey* parameter, const Place& place) {
   const bool wants_text =
-      parameter && (parameter->kind == Parameter::Kind::text || parameter->kind == Parameter::Kind::choice);
+      parameter && (parameter->kind == ConfigKey::Kind::text || parameter->kind == ConfigKey::Kind::choice);
   const bool quoted = !text.empty() && (text.front() == '"' || text.front() == '\'');
   if (wants_text && !quoted && is_bare_word(text)) return {text, place};
   TomlValue value;

@@ -63,7 +63,7 @@ class Resolver {
 
   void apply(const std::string& name) {
     const auto found = settings_.find(name);
-    const Parameter* p = find_parameter(name);
+    const ConfigKey* p = find_parameter(name);
     if (found == settings_.end() || !p) return;
     p->set(values(), parse_value(*p, found->second.value));
     out_.origins[name] = Origin{Origin::Kind::given, found->second.origin, ""};
@@ -234,7 +234,7 @@ class Resolver {
 };
 
 // A parameter that the values of others silence has no part in the id.
-bool acts(const ResolvedConfig& config, const Parameter& p) {
+bool acts(const ResolvedConfig& config, const ConfigKey& p) {
   if (!p.identifies) return false;
   if (p.section == "grammar" && p.key != "seed") {
     const bool built = config.values.grammar.automaton.empty();

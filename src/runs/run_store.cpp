@@ -180,7 +180,8 @@ std::vector<std::string> verify_run(const std::string& folder) {
     expect("config.toml", nlohmann::json::parse(text).at("config_toml_sha256").get<std::string>());
   });
   attempt([&] {
-    for (const auto& [name, digest] : load_result(folder).at("files").items()) expect(name, digest.get<std::string>());
+    const auto result = load_result(folder);
+    for (const auto& [name, digest] : result.at("files").items()) expect(name, digest.get<std::string>());
   });
   for (const auto& stored : list_checkpoints(folder)) attempt([&] { load_sealed_safetensors(stored.path); });
   return problems;

@@ -14,7 +14,7 @@
 namespace sb {
 namespace {
 
-using Kind = Parameter::Kind;
+using Kind = ConfigKey::Kind;
 constexpr int64_t long_most = std::numeric_limits<int64_t>::max();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr size_t longest_list = 64;
@@ -22,8 +22,8 @@ constexpr size_t longest_list = 64;
 // `Access` names the field: [](RunConfig& c) -> auto& { return c.train.batch; }. It is stateless, so that get and set
 // are plain functions.
 template <class Stored, class Access>
-Parameter parameter(const char* section, const char* key, Kind kind, const char* meaning, Access) {
-  Parameter p;
+ConfigKey parameter(const char* section, const char* key, Kind kind, const char* meaning, Access) {
+  ConfigKey p;
   p.section = section;
   p.key = key;
   p.kind = kind;
@@ -37,8 +37,8 @@ Parameter parameter(const char* section, const char* key, Kind kind, const char*
 }
 
 template <class Access>
-Parameter whole(const char* section, const char* key, int64_t least, int64_t most, const char* meaning, Access access) {
-  Parameter p = parameter<int64_t>(section, key, Kind::whole, meaning, access);
+ConfigKey whole(const char* section, const char* key, int64_t least, int64_t most, const char* meaning, Access access) {
+  ConfigKey p = parameter<int64_t>(section, key, Kind::whole, meaning, access);
   p.least = least;
   p.most = most;
   return p;
@@ -47,9 +47,9 @@ Parameter whole(const char* section, const char* key, int64_t least, int64_t mos
 enum class Ends { closed, above_low, below_high };
 
 template <class Access>
-Parameter real(const char* section, const char* key, double low, double high, Ends ends, const char* meaning,
+ConfigKey real(const char* section, const char* key, double low, double high, Ends ends, const char* meaning,
                Access access) {
-  Parameter p = parameter<double>(section, key, Kind::real, meaning, access);
+  ConfigKey p = parameter<double>(section, key, Kind::real, meaning, access);
   p.low = low;
   p.high = high;
   p.above_low = ends == Ends::above_low;
@@ -58,12 +58,12 @@ Parameter real(const char* section, const char* key, double low, double high, En
 }
 
 template <class Access>
-Parameter truth(const char* section, const char* key, const char* meaning, Access access) {
+ConfigKey truth(const char* section, const char* key, const char* meaning, Access access) {
   return parameter<bool>(section, key, Kind::truth, meaning, access);
 }
 
 template <class Access>
-Parameter text(const char* section, const char* key, const char* meaning, Access access) {
+ConfigKey text(const char* section, const char* key, const char* meaning, Access access) {
   return parameter<std::string>(section, key, Kind::text, meaning, access);
 }
 
@@ -76,9 +76,9 @@ std::vector<std::string> names_of(int count) {
 
 // A choice is kept as its place among the names, which is the enum's value.
 template <int count, class Access>
-Parameter choice(const char* section, const char* key, const char* meaning, Access) {
+ConfigKey choice(const char* section, const char* key, const char* meaning, Access) {
   using Enum = std::remove_reference_t<decltype(Access{}(std::declval<RunConfig&>()))>;
-  Parameter p;
+  ConfigKey p;
   p.section = section;
   p.key = key;
   p.kind = Kind::choice;
@@ -96,8 +96,8 @@ Parameter choice(const char* section, const char* key, const char* meaning, Acce
 }
 
 template <class Gap>
-void add_gap(std::vector<Parameter>& all, const std::string& prefix, const std::string& whose, Gap) {
-  const auto add = [&](const char* key, Parameter p, const char* meaning) {
+void add_gap(std::vector<ConfigKey>& all, const std::string& prefix, const std::string& whose, Gap) {
+  const auto add = [&](const char* key, ConfigKey p, const char* meaning) {
     p.key = prefix + key;
     p.meaning = meaning + whose;
     all.push_back(std::move(p));
@@ -137,7 +137,7 @@ void add_gap(std::vector<Parameter>& all, const std::string& prefix, const std::
       "deviation of the log gap length (lognormal)");
 }
 
-void add_grammar(std::vector<Parameter>& all) {
+void add_grammar(std::vector<ConfigKey>& all) {
   const char* s = "grammar";
   all.push_back(whole(
       s, "vocab", 2, 4096, "symbols, the end symbol counted",
@@ -162,7 +162,7 @@ void add_grammar(std::vector<Parameter>& all) {
       [](RunConfig & c) -> auto& { return c.grammar.automaton; }));
 }
 
-void add_task(std::vector<Parameter>& all) {
+void add_task(std::vector<ConfigKey>& all) {
   const char* s = "task";
   all.push_back(whole(
       s, "number", 0, 4, "task of the paper whose values hold where none is given; 0: bare sequences",
@@ -182,7 +182,7 @@ void add_task(std::vector<Parameter>& all) {
       all, "test_gap_", ", valid and test", [](RunConfig & c) -> auto& { return c.task.task.test; });
 }
 
-void add_model(std::vector<Parameter>& all) {
+void add_model(std::vector<ConfigKey>& all) {
   const char* s = "model";
   all.push_back(text(
       s, "name", "mixer; `selectivbench models` lists them", [](RunConfig & c) -> auto& { return c.model.name; }));
@@ -195,7 +195,7 @@ void add_model(std::vector<Parameter>& all) {
       [](RunConfig & c) -> auto& { return c.model.dropout; }));
 }
 
-void add_train(std::vector<Parameter>& all) {
+void add_train(std::vector<ConfigKey>& all) {
   const char* s = "train";
   all.push_back(whole(
       s, "updates", 1, 1000000000, "optimiser steps", [](RunConfig & c) -> auto& { return c.train.updates; }));
@@ -231,7 +231,7 @@ void add_train(std::vector<Parameter>& all) {
       s, "device", "where it computes", [](RunConfig & c) -> auto& { return c.train.device; }));
 }
 
-void add_eval(std::vector<Parameter>& all) {
+void add_eval(std::vector<ConfigKey>& all) {
   const char* s = "eval";
   all.push_back(whole(
       s, "every", 0, 1000000000, "updates between evaluations; 0: only at the end",
@@ -244,7 +244,7 @@ void add_eval(std::vector<Parameter>& all) {
       [](RunConfig & c) -> auto& { return c.eval.test_samples; }));
   all.push_back(whole(
       s, "batch", 1, 65536, "samples a forward pass", [](RunConfig & c) -> auto& { return c.eval.batch; }));
-  Parameter gaps;
+  ConfigKey gaps;
   gaps.section = s;
   gaps.key = "gaps";
   gaps.kind = Kind::wholes;
@@ -269,7 +269,7 @@ void add_eval(std::vector<Parameter>& all) {
       [](RunConfig & c) -> auto& { return c.eval.ceiling_samples; }));
 }
 
-void add_quirks(std::vector<Parameter>& all) {
+void add_quirks(std::vector<ConfigKey>& all) {
   const char* s = "quirks";
   all.push_back(truth(
       s, "test_in_train", "the test set is the first training samples",
@@ -297,7 +297,7 @@ void add_quirks(std::vector<Parameter>& all) {
       [](RunConfig & c) -> auto& { return c.quirks.select_on_test; }));
 }
 
-void add_run(std::vector<Parameter>& all) {
+void add_run(std::vector<ConfigKey>& all) {
   const char* s = "run";
   all.push_back(whole(
       s, "seed", 1, 0xFFFFFFFF, "default of grammar.seed and train.seed",
@@ -312,8 +312,8 @@ void add_run(std::vector<Parameter>& all) {
     if (p.section == s) p.identifies = false;
 }
 
-std::vector<Parameter> make_parameters() {
-  std::vector<Parameter> all;
+std::vector<ConfigKey> make_parameters() {
+  std::vector<ConfigKey> all;
   add_grammar(all);
   add_task(all);
   add_model(all);
@@ -324,19 +324,19 @@ std::vector<Parameter> make_parameters() {
   return all;
 }
 
-Error wrong(const Parameter& p, const TomlValue& value, const std::string& what, const std::string& expected) {
+Error wrong(const ConfigKey& p, const TomlValue& value, const std::string& what, const std::string& expected) {
   return bad_input(p.name(),
                    fmt::format("{}, expected {}, got {}, {}", what, expected, shown(value), value.place.text()));
 }
 
-int64_t parse_whole(const Parameter& p, const TomlValue& value) {
+int64_t parse_whole(const ConfigKey& p, const TomlValue& value) {
   const auto* number = std::get_if<int64_t>(&value.content);
   if (!number) throw wrong(p, value, "wrong kind of value", "an integer");
   if (*number < p.least || *number > p.most) throw wrong(p, value, "out of range", p.range());
   return *number;
 }
 
-double parse_real(const Parameter& p, const TomlValue& value) {
+double parse_real(const ConfigKey& p, const TomlValue& value) {
   const auto* whole = std::get_if<int64_t>(&value.content);
   const auto* real = std::get_if<double>(&value.content);
   if (!whole && !real) throw wrong(p, value, "wrong kind of value", "a number");
@@ -347,7 +347,7 @@ double parse_real(const Parameter& p, const TomlValue& value) {
   return number == 0 ? 0 : number;  // -0 and 0 are one value
 }
 
-std::string parse_text(const Parameter& p, const TomlValue& value) {
+std::string parse_text(const ConfigKey& p, const TomlValue& value) {
   const auto* text = value.text();
   if (!text) throw wrong(p, value, "wrong kind of value", p.kind == Kind::choice ? p.range() : "text");
   if (p.kind == Kind::choice) {
@@ -361,7 +361,7 @@ std::string parse_text(const Parameter& p, const TomlValue& value) {
   return *text;
 }
 
-std::vector<int64_t> parse_wholes(const Parameter& p, const TomlValue& value) {
+std::vector<int64_t> parse_wholes(const ConfigKey& p, const TomlValue& value) {
   const auto* list = value.list();
   if (!list) throw wrong(p, value, "wrong kind of value", "a list of integers");
   if (list->size() > longest_list)
@@ -374,7 +374,7 @@ std::vector<int64_t> parse_wholes(const Parameter& p, const TomlValue& value) {
 
 }  // namespace
 
-std::string Parameter::range() const {
+std::string ConfigKey::range() const {
   switch (kind) {
     case Kind::truth:
       return "true or false";
@@ -392,14 +392,14 @@ std::string Parameter::range() const {
   return "text";
 }
 
-const std::vector<Parameter>& parameters() {
-  static const std::vector<Parameter> all = make_parameters();
+const std::vector<ConfigKey>& parameters() {
+  static const std::vector<ConfigKey> all = make_parameters();
   return all;
 }
 
-const Parameter* find_parameter(std::string_view name) {
+const ConfigKey* find_parameter(std::string_view name) {
   static const auto index = [] {
-    std::unordered_map<std::string, const Parameter*> map;
+    std::unordered_map<std::string, const ConfigKey*> map;
     for (const auto& p : parameters()) map.emplace(p.name(), &p);
     return map;
   }();
@@ -412,7 +412,7 @@ const std::vector<std::string>& section_names() {
   return names;
 }
 
-ParameterValue parse_value(const Parameter& p, const TomlValue& value) {
+ParameterValue parse_value(const ConfigKey& p, const TomlValue& value) {
   switch (p.kind) {
     case Kind::truth:
       if (const auto* truth = std::get_if<bool>(&value.content)) return *truth;

@@ -14,7 +14,7 @@ namespace sb {
 
 using ParameterValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
-struct Parameter {
+struct ConfigKey {
   enum class Kind { truth, whole, real, text, choice, wholes };
 
   std::string section, key;
@@ -33,12 +33,12 @@ struct Parameter {
   std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
 };
 
-const std::vector<Parameter>& parameters();              // grouped by section, in the order of documentation
-const Parameter* find_parameter(std::string_view name);  // "train.lr"; null where absent
+const std::vector<ConfigKey>& parameters();              // grouped by section, in the order of documentation
+const ConfigKey* find_parameter(std::string_view name);  // "train.lr"; null where absent
 const std::vector<std::string>& section_names();
 
 // The value, checked for kind and range. Throws bad_input "[train.lr] …, file:line:col".
-ParameterValue parse_value(const Parameter& parameter, const TomlValue& value);
+ParameterValue parse_value(const ConfigKey& parameter, const TomlValue& value);
 
 std::string toml_text(const ParameterValue& value);
 std::string json_text(const ParameterValue& value);

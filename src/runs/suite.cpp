@@ -163,9 +163,9 @@ class SuiteReader {
   void conditions(const TomlValue& value, std::vector<Condition>& out) const {
     for (const auto& [name, setting] : settings_of(value, folder_)) {
       Condition condition{name, {setting.value}};
-      const Parameter* parameter = find_parameter(name);
+      const ConfigKey* parameter = find_parameter(name);
       const auto* list = setting.value.list();
-      if (list && !(parameter && parameter->kind == Parameter::Kind::wholes)) condition.any_of = *list;
+      if (list && !(parameter && parameter->kind == ConfigKey::Kind::wholes)) condition.any_of = *list;
       for (const auto& item : condition.any_of)
         if (parameter) parse_value(*parameter, item);
       out.push_back(std::move(condition));
@@ -174,7 +174,7 @@ class SuiteReader {
 
   // Whether the settings so far give `name` one of the values; a value nobody set is its default.
   bool holds(const Condition& condition, const Settings& settings) const {
-    const Parameter* parameter = find_parameter(condition.name);
+    const ConfigKey* parameter = find_parameter(condition.name);
     const auto found = settings.find(condition.name);
     for (const auto& wanted : condition.any_of) {
       if (parameter) {

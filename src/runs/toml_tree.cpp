@@ -1,5 +1,9 @@
 #include "runs/toml_tree.h"
 
+// toml++ 3.3 asserts, and with NDEBUG assumes, that a key follows '[' and ','; the branch behind that reports it
+// properly.
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0

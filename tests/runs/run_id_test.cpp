@@ -36,34 +36,31 @@ TEST(RunId, IgnoresWhatChangesNoNumber) {
   EXPECT_EQ(id(""), id("[task]\ngap_min = 3\n"));
 }
 
-// Two values a parameter can have, wherever one stands alone.
+// A value of the parameter, other than `now`, that fits the others in the test below.
+std::string another_value(const ConfigKey& p, const std::string& now) {
+  switch (p.kind) {
+    case ConfigKey::Kind::truth:
+      return "true";
+    case ConfigKey::Kind::wholes:
+      return "[7]";
+    case ConfigKey::Kind::whole:
+      return p.key == "vocab" ? "44" : p.key == "number" ? "4" : p.key.ends_with("gap_min") ? "7" : "8";
+    case ConfigKey::Kind::real:
+      return "0.25";
+    case ConfigKey::Kind::text:
+      return p.key == "name" ? "gla" : "word";
+    case ConfigKey::Kind::choice:
+      break;
+  }
+  return toml_quoted(p.choices.front()) == now ? p.choices.back() : p.choices.front();
+}
+
 TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
   const std::string base =
       "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n";
   const auto before = resolve_text(base);
   for (const auto& p : parameters()) {
-    std::string value;
-    switch (p.kind) {
-      case Parameter::Kind::truth:
-        value = "true";
-        break;
-      case Parameter::Kind::wholes:
-        value = "[7]";
-        break;
-      case Parameter::Kind::whole:
-        value = std::to_string(p.key == "test_gap_min" ? 7 : p.key == "ambiguities" ? 3 : p.key == "number" ? 4 : 8);
-        break;
-      case Parameter::Kind::real:
-        value = "0.25";
-        break;
-      case Parameter::Kind::text:
-        value = p.key == "name" ? "gla" : "word";
-        break;
-      case Parameter::Kind::choice:
-        value = p.choices.front() == toml_text(p.get(before.values)) ? p.choices.back() : p.choices.front();
-        if (toml_quoted(value) == toml_text(p.get(before.values))) value = p.choices.back();
-        break;
-    }
+    const std::string value = another_value(p, toml_text(p.get(before.values)));
     if (p.name() == "grammar.automaton") continue;
     std::vector<std::string> sets = {p.name() + "=" + value};
     if (p.name() == "train.device") sets.push_back("train.precision=fp32");

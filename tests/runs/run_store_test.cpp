@@ -7,13 +7,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../base/faulty_file_system.h"
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "model_rules.h"
+#include "scripted_file_system.h"
 
 namespace sb::test {
 namespace {
+
+using Accident = ScriptedFileSystem::Accident;
 
 ResolvedConfig config() {
   return resolve_text("[train]\nupdates = 8\n");
@@ -26,7 +28,7 @@ struct ToyRun {
 
   std::vector<NamedBytes> tensors() const { return {{"weight", "F64", {1}, &weight}}; }
 
-  void run(const std::string& root, FileSystem& files) {
+  void run(const std::string& root, FileSystem&& files = ScriptedFileSystem()) {
     RunStore store(root, config(), files);
     if (store.finished()) return;
     std::vector<std::string> warnings;
@@ -59,7 +61,7 @@ std::string bytes_of(const TemporaryFolder& root) {
 std::string clean_bytes() {
   static const std::string bytes = [] {
     TemporaryFolder root;
-    ToyRun().run(root.path(), real_file_system());
+    ToyRun().run(root.path());
     return bytes_of(root);
   }();
   return bytes;
@@ -80,7 +82,7 @@ int in_child(const Act& act) {
 
 TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
   TemporaryFolder root;
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   const auto result = load_result(folder_of(root));
   EXPECT_EQ(result["run_id"], config().run_id);
   EXPECT_EQ(result["status"], "done");
@@ -89,13 +91,13 @@ TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
   EXPECT_EQ(parse_metrics(read_file(folder_of(root) + "/metrics.jsonl", 1 << 20), "m").size(), 8U);
   EXPECT_EQ(resolve_config(folder_of(root) + "/config.toml", {}, rules()).run_id, config().run_id);
   const auto before = bytes_of(root);
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), before);
 }
 
 TEST(RunStore, EveryChangedFileIsNamedByVerify) {
   TemporaryFolder root;
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
                            "checkpoint-00000008.safetensors"}) {
     const std::string path = folder_of(root) + "/" + name;
@@ -111,42 +113,18 @@ TEST(RunStore, EveryChangedFileIsNamedByVerify) {
   EXPECT_TRUE(verify_run(folder_of(root)).empty());
 }
 
-// Ends the process at its Nth call, as SIGKILL would.
-class DeadlyFileSystem : public FaultyFileSystem {
- public:
-  explicit DeadlyFileSystem(int die_at) : FaultyFileSystem(-1), die_at_(die_at) {}
-  ssize_t write(int fd, const void* data, size_t size) override {
-    if (due()) {
-      static_cast<void>(!::write(fd, data, size / 2));
-      ::kill(::getpid(), SIGKILL);
-    }
-    return FileSystem::write(fd, data, size);
-  }
-  int sync(int fd) override { return step(), FileSystem::sync(fd); }
-  int link(int fd, const std::string& path) override { return step(), FileSystem::link(fd, path); }
-  int rename(const std::string& from, const std::string& to) override { return step(), FileSystem::rename(from, to); }
-  int remove(const std::string& path) override { return step(), FileSystem::remove(path); }
-
- private:
-  bool due() { return calls_++ == die_at_; }
-  void step() {
-    if (due()) ::kill(::getpid(), SIGKILL);
-  }
-  int die_at_, calls_ = 0;
-};
-
 TEST(RunStore, KilledAtAnyWriteAndStartedAgainItEndsInTheSameBytes) {
   int killed = 0;
   for (int n = 0;; ++n) {
     TemporaryFolder root;
     const int status = in_child([&] {
-      DeadlyFileSystem files(n);
-      ToyRun().run(root.path(), files);
+      ScriptedFileSystem files(n, Accident::killed);
+      ToyRun().run(root.path(), std::move(files));
     });
     if (status == 0) break;
     ASSERT_EQ(status, 128 + SIGKILL);
     ++killed;
-    ToyRun().run(root.path(), real_file_system());
+    ToyRun().run(root.path());
     ASSERT_EQ(bytes_of(root), clean_bytes()) << "killed at call " << n;
     ASSERT_TRUE(verify_run(folder_of(root)).empty());
     for (const auto& entry : std::filesystem::directory_iterator(folder_of(root)))
@@ -160,8 +138,8 @@ TEST(RunStore, KilledAgainAndAgainItEndsInTheSameBytes) {
   int runs = 0;
   const auto attempt = [&] {
     return in_child([&] {
-      DeadlyFileSystem files(40);
-      ToyRun().run(root.path(), files);
+      ScriptedFileSystem files(40, Accident::killed);
+      ToyRun().run(root.path(), std::move(files));
     });
   };
   while (attempt() != 0) ASSERT_LT(++runs, 100);
@@ -169,30 +147,25 @@ TEST(RunStore, KilledAgainAndAgainItEndsInTheSameBytes) {
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
-struct Kind {
-  int error;
-  FaultyFileSystem::Fault fault;
-};
-
-class FailingWrites : public ::testing::TestWithParam<Kind> {};
+class FailingWrites : public ::testing::TestWithParam<Accident> {};
 
 TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
   int failures = 0;
   for (const bool unnamed : {true, false}) {
     for (int n = 0;; ++n) {
       TemporaryFolder root;
-      FaultyFileSystem files(n, GetParam().error, GetParam().fault);
+      ScriptedFileSystem files(n, GetParam());
       files.unnamed_files = unnamed;
       std::string line;
       try {
-        ToyRun().run(root.path(), files);
+        ToyRun().run(root.path(), std::move(files));
       } catch (const Error& error) {
         line = error.what();
         EXPECT_EQ(error.code(), Exit::cannot_write);
         EXPECT_NE(line.find(folder_of(root)), std::string::npos) << line;
         ++failures;
       }
-      if (!files.failed()) break;
+      if (!files.happened()) break;
       for (const auto& stored : list_checkpoints(folder_of(root)))
         ASSERT_NO_THROW(load_sealed_safetensors(stored.path)) << n << " " << line;
       std::vector<std::string> warnings;
@@ -202,23 +175,21 @@ TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
         ASSERT_EQ(checkpoint.has_value(), !list_checkpoints(folder_of(root)).empty());
         ASSERT_TRUE(warnings.empty()) << warnings.front();
       }
-      ToyRun().run(root.path(), real_file_system());
+      ToyRun().run(root.path());
       ASSERT_EQ(bytes_of(root), clean_bytes()) << "call " << n << " failed: " << line;
     }
   }
-  if (GetParam().fault == FaultyFileSystem::Fault::error) EXPECT_GT(failures, 50);
+  EXPECT_EQ(failures > 50, GetParam() != Accident::short_write);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FailingWrites,
-                         ::testing::Values(Kind{ENOSPC, FaultyFileSystem::Fault::error},
-                                           Kind{EIO, FaultyFileSystem::Fault::error},
-                                           Kind{EIO, FaultyFileSystem::Fault::short_write}));
+INSTANTIATE_TEST_SUITE_P(Accidents, FailingWrites,
+                         ::testing::Values(Accident::no_space, Accident::io_error, Accident::short_write));
 
 TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
   TemporaryFolder root;
   const int status = in_child([&] {
-    DeadlyFileSystem files(60);
-    ToyRun().run(root.path(), files);
+    ScriptedFileSystem files(60, Accident::killed);
+    ToyRun().run(root.path(), std::move(files));
   });
   ASSERT_EQ(status, 128 + SIGKILL);
   const auto stored = list_checkpoints(folder_of(root));
@@ -236,18 +207,18 @@ TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
     ASSERT_EQ(warnings.size(), 1U);
     EXPECT_NE(warnings[0].find(stored[0].path), std::string::npos);
   }
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
 TEST(RunStore, ATornResultMeansTheRunIsNotOver) {
   TemporaryFolder root;
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   const std::string path = folder_of(root) + "/result.json";
   const std::string whole = read_file(path, 1 << 20);
   write_file_atomically(path, whole.substr(0, whole.size() / 2));
   EXPECT_THROW(load_result(folder_of(root)), Error);
-  ToyRun().run(root.path(), real_file_system());
+  ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 

@@ -59,7 +59,7 @@ skip = true
   EXPECT_EQ(suite.runs[1].values.train.lr, 0.005);
   EXPECT_EQ(suite.runs[1].values.model.switches.at("d_state"), "64");
   EXPECT_EQ(suite.runs[3].values.train.lr, 0.001);
-  EXPECT_EQ(suite.runs[0].origins.at("train.lr").text(), "suite.toml:7:37");
+  EXPECT_EQ(suite.runs[0].origins.at("train.lr").text(), "suite.toml:7:39");
 }
 
 TEST(Suite, ConditionsSeeDefaultsAndEarlierOverrides) {
