@@ -48,6 +48,12 @@ void Arguments::text(const std::string& name, std::string& target, const std::st
   });
 }
 
+void Arguments::texts(const std::string& name, std::vector<std::string>& target, const std::string& value,
+                      const std::string& help) {
+  auto* option = app_.add_option(name, target, help);
+  option->type_name(value)->group(heading_)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void Arguments::integer(const std::string& name, int& target, int low, int high, const std::string& help) {
   option(name, "N", std::to_string(target), help, [&target, low, high, where = where(name)](const std::string& text) {
     target = checked_int(where, text, low, high);

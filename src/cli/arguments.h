@@ -20,6 +20,9 @@ class Arguments {
   void heading(const std::string& title) { heading_ = title; }  // of the options that follow, in --help
   void flag(const std::string& name, bool& target, const std::string& help);
   void text(const std::string& name, std::string& target, const std::string& value, const std::string& help);
+  // May be given many times, one value each.
+  void texts(const std::string& name, std::vector<std::string>& target, const std::string& value,
+             const std::string& help);
   void integer(const std::string& name, int& target, int low, int high, const std::string& help);
   void integer(const std::string& name, uint64_t& target, uint64_t low, uint64_t high, const std::string& help);
   void integer(const std::string& name, std::optional<int>& target, int low, int high, const std::string& help);

@@ -10,6 +10,16 @@ void add_show(Program& program);
 void add_ceiling(Program& program);
 void add_bench_data(Program& program);
 
+void add_bench_train(Program& program);
+void add_config(Program& program);
+void add_eval(Program& program);
+void add_models(Program& program);
+void add_suite(Program& program);
+void add_table(Program& program);
+void add_train(Program& program);
+void add_verify(Program& program);
+
+void add_torch_commands(Program& program);  // those of rooms with libtorch; none in a build without it
 void add_all_commands(Program& program);
 
 }  // namespace sb::cli

@@ -23,6 +23,7 @@ void watch_for_stop() {
   action.sa_handler = on_signal;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGUSR2, &action, nullptr);
 }
 
 bool stop_requested() {

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: long work asks here and ends cleanly; a second signal ends the program at once.
+// Ctrl-C, SIGTERM and SIGUSR2: long work asks here and ends cleanly; a second signal ends the program at once.
 #pragma once
 #include <string>
 

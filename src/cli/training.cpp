@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "models/options.h"
+#include "runs/run_store.h"
 
 namespace sb::cli {
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/arguments.h"
 #include "runs/config_file.h"
 #include "train/trainer.h"

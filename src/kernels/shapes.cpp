@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "kernels/check.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/plain_mode.h"
 #include "kernels/poison.h"
 
 namespace sb::kernels {
@@ -50,7 +51,7 @@ void check_gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, c
 }
 
 bool has_cpu_kernel(const Tensor& t) {
-  return t.device().is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble);
+  return t.device().is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) && !plain_mode();
 }
 
 template <class T>
@@ -63,8 +64,10 @@ Tensor start_states(const Tensor& state, int64_t B, int64_t H, int64_t K, int64_
   if (state.defined()) first.narrow(1, 0, K).narrow(2, 0, V).copy_(state.reshape({B * H, K, V}));
   return states;
 }
-template Tensor start_states<float>(const Tensor&, int64_t, int64_t, int64_t, int64_t, int64_t, const at::TensorOptions&);
-template Tensor start_states<double>(const Tensor&, int64_t, int64_t, int64_t, int64_t, int64_t, const at::TensorOptions&);
+template Tensor start_states<float>(const Tensor&, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                    const at::TensorOptions&);
+template Tensor start_states<double>(const Tensor&, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                     const at::TensorOptions&);
 
 Tensor unpadded_state(const Tensor& states, int64_t slot, int64_t B, int64_t H, int64_t K, int64_t V) {
   Tensor state = fresh({B, H, K, V}, states.options());

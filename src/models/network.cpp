@@ -68,12 +68,18 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
                                            fmt::join(x.sizes().vec(), ",")));
   if (pass.state) pass.state->layers.resize(static_cast<size_t>(config_.layers));
   auto h = project(x, encoder_->value, encoder_bias_->value);
-  for (int64_t l = 0; l < config_.layers; ++l) h = block(l, h, pass);
+  if (pass.observe) (*pass.observe)(-1, "encoder", h);
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    h = block(l, h, pass);
+    if (pass.observe) (*pass.observe)(l, "layer output", h);
+  }
   return h;
 }
 
 at::Tensor Network::logits(const at::Tensor& x, const Pass& pass) const {
-  return project(hidden(x, pass), decoder_->value, decoder_bias_->value);
+  auto out = project(hidden(x, pass), decoder_->value, decoder_bias_->value);
+  if (pass.observe) (*pass.observe)(-1, "logits", out);
+  return out;
 }
 
 at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass, double normaliser) const {

@@ -17,6 +17,9 @@ struct NetworkState {
   int64_t elements() const;  // a sequence, all slots
 };
 
+// Sees (layer, name, values) of what flows between layers; layer -1: the encoder's output or the logits.
+using LayerObserver = std::function<void(int64_t layer, std::string_view name, const at::Tensor& values)>;
+
 // One pass through the network.
 struct Pass {
   bool training = false;  // dropout acts
@@ -24,6 +27,7 @@ struct Pass {
   uint64_t index = 0;     // of the pass in the run: no two passes of a run share dropout masks
   NetworkState* state = nullptr;
   const GateRecorder* gates = nullptr;
+  const LayerObserver* observe = nullptr;
 };
 
 class Network {

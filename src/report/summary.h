@@ -1,6 +1,7 @@
 // The table of a set of finished runs: model x task, mean and spread over seeds, with ceiling, chance and the paper's
 // figure.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 

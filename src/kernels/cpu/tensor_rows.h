@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/shapes.h"
 
 namespace sb::cpu {
 
 inline bool has_kernel(const at::Tensor& x) {
-  return x.device().is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  return kernels::has_cpu_kernel(x);
 }
 
 // An autograd Function takes no undefined tensors: an absent one travels as an empty one.

@@ -1,0 +1,103 @@
+#include <memory>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+#include "cli/stop.h"
+#include "cli/training.h"
+#include "models/registry.h"
+#include "train/bench.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> models;
+  TrainBenchRequest request;
+  bool no_plain = false;
+  std::string json;
+  int threads = 0;
+};
+
+std::string percent(double share) {
+  return fixed(100 * share, 1) + " %";
+}
+
+std::string as_text(const TrainBench& bench) {
+  TextTable table({"model", "params", "ms", "tokens/s", "of GEMM", "vs plain", "data", "forward", "backward", "Adam",
+                   "peak", "peak at 2T", "loss differs"});
+  for (const auto& r : bench.rows) {
+    table.row({r.model, grouped(static_cast<uint64_t>(r.params)), fixed(r.step_seconds * 1e3, 0),
+               grouped(static_cast<uint64_t>(r.tokens_per_second)), percent(r.share_of_gemm),
+               r.plain_ratio > 0 ? fixed(r.plain_ratio, 2) + " x" : "", percent(r.data_share), percent(r.forward_share),
+               percent(r.backward_share), percent(r.optimiser_share), bytes_text(r.peak_bytes),
+               bytes_text(r.peak_bytes_twice), r.plain_ratio > 0 ? shortest(r.loss_difference).substr(0, 8) : ""});
+  }
+  return "matrix products: " + fixed(bench.gemm_flops / 1e9, 1) + " GFLOP/s\n" + table.text();
+}
+
+std::string as_json(const TrainBench& bench) {
+  Json out = {{"gemm_gflops", bench.gemm_flops / 1e9}, {"rows", Json::array()}};
+  for (const auto& r : bench.rows) {
+    out["rows"].push_back({{"model", r.model},
+                           {"params", r.params},
+                           {"frames", r.frames},
+                           {"step_ms", r.step_seconds * 1e3},
+                           {"tokens_per_second", r.tokens_per_second},
+                           {"share_of_gemm", r.share_of_gemm},
+                           {"plain_ratio", r.plain_ratio},
+                           {"data_share", r.data_share},
+                           {"forward_share", r.forward_share},
+                           {"backward_share", r.backward_share},
+                           {"optimiser_share", r.optimiser_share},
+                           {"peak_bytes", r.peak_bytes},
+                           {"peak_bytes_twice", r.peak_bytes_twice},
+                           {"loss_difference", r.loss_difference}});
+  }
+  return out.dump(2) + "\n";
+}
+
+Exit run(const Options& options) {
+  use_threads(options.threads);
+  warn_about_slow_blas();
+  TrainBenchRequest request = options.request;
+  request.plain = !options.no_plain;
+  request.models = options.models;
+  if (request.models.empty()) {
+    request.models = {"delta_net", "gla", "mamba", "mamba2", "gated_delta_net", "gated_delta_product", "transformer"};
+  }
+  for (const auto& name : request.models) find_model(name);
+  request.progress = [](const std::string& model) {
+    end_if_stopped("bench train");
+    complain("measuring " + model);
+  };
+  const TrainBench bench = bench_train(request);
+  if (!options.json.empty()) deliver(options.json, as_json(bench));
+  if (options.json != "-") print(as_text(bench));
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_bench_train(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "bench train",
+      "A whole train step of each model: tokens/s, share of the matrix-product rate, where the time goes",
+      {"selectivbench bench train", "selectivbench bench train --model mamba2 --width 64 --json -"},
+      [options] { return run(*options); });
+  arguments.texts("--model", options->models, "NAME",
+                  "A model to measure, may be given many times; none: the paper's seven");
+  arguments.integer("--width", options->request.width, 8, 4096, "Channels");
+  arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
+  arguments.integer("--batch", options->request.batch, 1, 1024, "Sequences a step");
+  arguments.integer("--elements", options->request.elements, 1, 100000, "Elements a sequence, two frames each");
+  arguments.integer("--repeats", options->request.repeats, 1, 1000, "Steps timed; the fastest counts");
+  arguments.flag("--no-plain", options->no_plain, "Leave out the comparison with plain torch operations");
+  arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
+  add_threads(arguments, options->threads);
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,7 @@
+#include "cli/commands.h"
+
+namespace sb::cli {
+
+void add_torch_commands(Program&) {}
+
+}  // namespace sb::cli

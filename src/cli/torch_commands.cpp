@@ -1,0 +1,16 @@
+#include "cli/commands.h"
+
+namespace sb::cli {
+
+void add_torch_commands(Program& program) {
+  add_models(program);
+  add_verify(program);
+  add_config(program);
+  add_train(program);
+  add_eval(program);
+  add_suite(program);
+  add_table(program);
+  add_bench_train(program);
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,143 @@
+#include "train/bench.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+
+#include "kernels/plain_mode.h"
+#include "models/declare.h"
+#include "train/trainer.h"
+
+namespace sb {
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+RunConfig config_of(const TrainBenchRequest& request, const std::string& model, int elements) {
+  RunConfig config;
+  config.task.task = paper_task(1);
+  config.task.length = elements;
+  config.task.stream = Stream::direct;
+  config.model.name = model;
+  config.model.width = request.width;
+  config.model.layers = request.layers;
+  config.train.batch = request.batch;
+  config.train.warmup = 1;
+  return config;
+}
+
+// Bytes of resident memory: now, and the most since reset_peak().
+double status_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(key.size())) * 1024;
+  }
+  return 0;
+}
+void reset_peak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
+  trainer.step(batch, 1);
+  reset_peak();
+  const double before = status_bytes("VmRSS:");
+  trainer.step(batch, 1);
+  return std::max(0.0, status_bytes("VmHWM:") - before);
+}
+
+TensorBatch first_batch(const RunData& data, int count) {
+  Batch frames;
+  data.maker->make(Split::train, 0, count, frames);
+  return to_tensors(std::move(frames), *data.maker, at::kFloat);
+}
+
+TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model, double gemm) {
+  const RunConfig config = config_of(request, model, request.elements);
+  const RunData data = make_data(config);
+  Trainer trainer(config, data);
+  TrainBenchRow row;
+  row.model = model;
+  row.params = trainer.network().parameters().count();
+  TensorBatch batch;
+  double data_seconds = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    data_seconds = std::min(data_seconds, seconds_of([&] { batch = first_batch(data, request.batch); }));
+  }
+  row.frames = batch.input.size(0) * batch.input.size(1);
+  row.flops = cost(trainer.network().config(), batch.input.size(1)).training_flops() * static_cast<double>(row.frames);
+
+  const double ours = trainer.step(batch, 0).loss;
+  if (request.plain) {
+    Trainer twin(config, data);
+    const kernels::PlainMode plain;
+    const double theirs = twin.step(batch, 0).loss;
+    row.loss_difference = std::abs(ours - theirs) / theirs;
+  }
+  // Side by side, so that a busy moment of the machine hits both.
+  double best = 1e9, best_plain = 1e9;
+  for (int i = 0; i < request.repeats; ++i) {
+    best = std::min(best, seconds_of([&] { trainer.step(batch, 1); }));
+    if (request.plain && i < 2) {
+      const kernels::PlainMode plain;
+      best_plain = std::min(best_plain, seconds_of([&] { trainer.step(batch, 1); }));
+    }
+  }
+  row.step_seconds = best;
+  row.tokens_per_second = static_cast<double>(row.frames) / best;
+  row.share_of_gemm = row.flops / best / gemm;
+  if (request.plain) row.plain_ratio = best_plain / best;
+  row.data_share = data_seconds / best;
+
+  Pass pass;
+  pass.training = true;
+  at::Tensor loss;
+  const at::Tensor target = batch.target.view({batch.input.size(0), batch.input.size(1)});
+  double forward = 1e9, backward = 1e9, optimiser = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    forward = std::min(forward, seconds_of([&] { loss = trainer.network().loss(batch.input, target, pass); }));
+    backward = std::min(backward, seconds_of([&] { loss.backward(); }));
+    const at::Tensor gradient = trainer.network().parameters().flat_grad();
+    optimiser =
+        std::min(optimiser, seconds_of([&] { trainer.adam().update(gradient, flat_norm(gradient) * 1e-9, 1e-9); }));
+  }
+  const double sum = forward + backward + optimiser;
+  row.forward_share = forward / sum;
+  row.backward_share = backward / sum;
+  row.optimiser_share = optimiser / sum;
+
+  row.peak_bytes = peak_of_step(trainer, batch);
+  const RunConfig longer = config_of(request, model, 2 * request.elements);
+  const RunData twice = make_data(longer);
+  row.peak_bytes_twice = peak_of_step(trainer, first_batch(twice, request.batch));
+  return row;
+}
+
+}  // namespace
+
+double measured_gemm_rate() {
+  constexpr int64_t n = 1024;
+  const at::Tensor a = at::rand({n, n}), b = at::rand({n, n});
+  double best = 1e9;
+  for (int i = 0; i < 12; ++i) best = std::min(best, seconds_of([&] { at::mm(a, b); }));
+  return 2.0 * n * n * n / best;
+}
+
+TrainBench bench_train(const TrainBenchRequest& request) {
+  TrainBench out;
+  out.gemm_flops = measured_gemm_rate();
+  for (const auto& model : request.models) {
+    if (request.progress) request.progress(model);
+    out.rows.push_back(measure(request, model, out.gemm_flops));
+  }
+  return out;
+}
+
+}  // namespace sb

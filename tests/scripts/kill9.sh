@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# kill9.sh PROGRAM COUNT [SEED]: kills training runs with SIGKILL at random moments, runs the same command again until it
+# ends, and compares metrics, weights and result with those of a run nobody touched. Exit code 1 on any difference.
+set -euo pipefail
+program=$1
+count=$2
+RANDOM=${3:-1}
+models=(delta_net gla mamba mamba2 gated_delta_net gated_delta_product transformer)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat > "$work/run.toml" <<'T'
+[grammar]
+vocab = 6
+ambiguities = 2
+depth = 3
+[task]
+number = 2
+length = 20
+[model]
+width = 16
+layers = 2
+[train]
+updates = 60
+batch = 4
+warmup = 3
+[eval]
+every = 7
+valid_samples = 8
+test_samples = 8
+grid_samples = 4
+ceiling_samples = 8
+gaps = [4]
+batch = 4
+[run]
+checkpoint_every = 3
+T
+
+train() { "$program" train "$work/run.toml" --set "model.name=$1" --out "$2" --threads 1; }
+digest() { (cd "$1"/* && sha256sum metrics.jsonl final.safetensors result.json); }
+
+declare -A clean seconds
+passed=0
+for ((i = 0; i < count; i++)); do
+  model=${models[i % ${#models[@]}]}
+  if [[ -z ${clean[$model]:-} ]]; then
+    began=$(date +%s%N)
+    train "$model" "$work/clean-$model" > /dev/null 2>&1
+    seconds[$model]=$(($(date +%s%N) - began))
+    clean[$model]=$(digest "$work/clean-$model")
+  fi
+  out="$work/killed-$i"
+  kills=0
+  while :; do
+    train "$model" "$out" > /dev/null 2>&1 &
+    pid=$!
+    # Anywhere in the run the first time; later attempts get longer, so that the run ends at last.
+    wait_ns=$(((RANDOM * 32768 + RANDOM) % seconds[$model] * (1 + kills / 2)))
+    sleep "$(printf '%d.%09d' $((wait_ns / 1000000000)) $((wait_ns % 1000000000)))"
+    if kill -KILL "$pid" 2> /dev/null; then
+      wait "$pid" 2> /dev/null && break
+      kills=$((kills + 1))
+    else
+      wait "$pid" && break
+    fi
+  done
+  if [[ $(digest "$out") == "${clean[$model]}" ]]; then
+    passed=$((passed + 1))
+    echo "$model: killed $kills time(s), same bytes"
+  else
+    echo "$model: killed $kills time(s), DIFFERENT bytes"
+  fi
+  rm -rf "$out"
+done
+echo "$passed of $count identical"
+[[ $passed -eq $count ]]

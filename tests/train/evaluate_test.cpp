@@ -1,0 +1,138 @@
+#include "train/evaluate.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "small_run.h"
+#include "tasks/metric.h"
+#include "train/network_predictor.h"
+
+namespace sb {
+namespace {
+
+RunData data_of(const std::vector<std::string>& overrides) {
+  return make_data(test::small_config(overrides).values);
+}
+
+class ByTask : public testing::TestWithParam<int> {};
+
+TEST_P(ByTask, ExactFilterScoresTheCeilingThroughTheSamePathAsModels) {
+  const RunData data = data_of({"task.number=" + std::to_string(GetParam()), "task.length=70", "grammar.vocab=9",
+                                "grammar.ambiguities=8", "grammar.depth=5"});
+  FilterPredictor filter(data.sampler, data.task, Split::test);
+  EvaluationRequest request;
+  request.split = Split::test;
+  request.samples = 60;
+  request.batch = 16;
+  const Evaluation result = evaluate(filter, data.sampler, data.task, request);
+  CeilingRequest ask;
+  ask.samples = 60;
+  const Ceiling ceiling = exact_ceiling(data.sampler, data.task, ask);
+  EXPECT_NEAR(result.elements.value(), ceiling.filter_accuracy, 1e-12);
+  EXPECT_LE(result.elements.value(), ceiling.realised + 1e-12);
+  EXPECT_GT(result.elements.value(), 0.9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, ByTask, testing::Values(1, 2, 3));
+
+// Logits kept whole, scored by the plain double implementation.
+TEST(Evaluate, AgreesWithThePlainMetric) {
+  const ResolvedConfig config = test::small_config({"task.number=2"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  Batch frames;
+  data.maker->make(Split::test, 0, 6, frames);
+  const TensorBatch batch = to_tensors(frames, *data.maker, at::kFloat);
+  const at::NoGradGuard no_grad;
+  const at::Tensor logits = trainer.network().logits(batch.input).contiguous();
+  const Score score = segment_score(frames, logits.data_ptr<float>(), static_cast<int>(logits.size(2)));
+  NetworkPredictor predictor(trainer.network());
+  EvaluationRequest request;
+  request.split = Split::test;
+  request.samples = 6;
+  const Evaluation result = evaluate(predictor, data.sampler, data.task, request);
+  EXPECT_DOUBLE_EQ(result.elements.value(), score.accuracy);
+  EXPECT_NEAR(result.loss, score.loss, 1e-5);
+  EXPECT_EQ(result.frames, score.frames);
+}
+
+TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
+  for (const auto& model : test::paper_models()) {
+    const ResolvedConfig config = test::small_config({"task.number=2", "model.name=" + model, "train.precision=fp64"});
+    const RunData data = make_data(config.values);
+    Trainer trainer(config.values, data);
+    NetworkPredictor predictor(trainer.network());
+    EvaluationRequest request;
+    request.split = Split::test;
+    request.samples = 6;
+    request.type = at::kDouble;
+    const Evaluation whole = evaluate(predictor, data.sampler, data.task, request);
+    request.chunk = 7;
+    const Evaluation pieces = evaluate(predictor, data.sampler, data.task, request);
+    EXPECT_EQ(whole.elements.right, pieces.elements.right) << model;
+    EXPECT_NEAR(whole.loss, pieces.loss, 1e-6) << model;
+  }
+}
+
+TEST(Evaluate, BreakdownsCountEveryElementOnce) {
+  const RunData data = data_of({"task.number=3", "task.length=80"});
+  FilterPredictor filter(data.sampler, data.task, Split::test);
+  EvaluationRequest request;
+  request.split = Split::test;
+  request.samples = 20;
+  request.breakdowns = true;
+  const Evaluation result = evaluate(filter, data.sampler, data.task, request);
+  for (const auto* bins : {&result.by_position, &result.by_since_certain, &result.by_entropy}) {
+    int64_t total = 0, right = 0;
+    for (const Share& s : *bins) {
+      total += s.total;
+      right += s.right;
+    }
+    EXPECT_EQ(total, 20 * 80);
+    EXPECT_EQ(right, result.elements.right);
+  }
+  int64_t frames = 0;
+  for (const Share& s : result.by_gap_frame) frames += s.total;
+  EXPECT_EQ(frames, result.frames);
+}
+
+TEST(Evaluate, SameBytesForAnyThreadCount) {
+  const ResolvedConfig config = test::small_config({"task.number=2"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  NetworkPredictor predictor(trainer.network());
+  EvaluationRequest request;
+  request.samples = 9;
+  request.batch = 4;
+  std::vector<std::string> texts;
+  for (const int threads : {1, 2, 4}) {
+    at::set_num_threads(threads);
+    texts.push_back(
+        evaluation_json(evaluate(predictor, data.sampler, data.task, request), Objective::state, true).dump());
+  }
+  at::set_num_threads(2);
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+}
+
+TEST(Evaluate, PredictObjectiveReportsTheDivergenceFromTheTrueLaw) {
+  const ResolvedConfig config = test::small_config({"task.objective=predict", "train.updates=60", "train.lr=1e-2"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  EXPECT_EQ(trainer.network().config().outputs, 6);
+  NetworkPredictor predictor(trainer.network());
+  EvaluationRequest request;
+  request.samples = 20;
+  const double before = evaluate(predictor, data.sampler, data.task, request).kl;
+  Loader loader(data.maker, Split::train, 4, 0, 60, at::kFloat);
+  for (int64_t u = 0; u < 60; ++u) trainer.step(loader.next(), u);
+  const double after = evaluate(predictor, data.sampler, data.task, request).kl;
+  EXPECT_GT(before, 0.3);
+  EXPECT_GT(after, 0);
+  EXPECT_LT(after, 0.8 * before);
+}
+
+}  // namespace
+}  // namespace sb

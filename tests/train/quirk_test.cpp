@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "small_run.h"
+#include "train/schedule.h"
+
+namespace sb {
+namespace {
+
+using test::small_config;
+using test::TemporaryFolder;
+
+std::vector<Trainer::Step> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  Loader loader(data.maker, Split::train, config.values.train.batch, 0, count, at::kFloat);
+  std::vector<Trainer::Step> out;
+  for (int64_t u = 0; u < count; ++u) out.push_back(trainer.step(loader.next(), u));
+  if (weights) *weights = trainer.network().parameters().flat().clone();
+  return out;
+}
+
+TEST(Quirks, TestInTrainTestsOnTrainingSamples) {
+  const RunData sound = make_data(small_config().values);
+  const RunData quirky = make_data(small_config({"quirks.test_in_train=true"}).values);
+  Batch train, test;
+  sound.maker->make(Split::train, 0, 5, train);
+  sound.maker->make(sound.test, 0, 5, test);
+  EXPECT_NE(train.state, test.state);
+  quirky.maker->make(quirky.test, 0, 5, test);
+  EXPECT_EQ(train.state, test.state);
+}
+
+TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
+  for (const auto& [model, frozen] : {std::pair{"gated_delta_net", true}, {"mamba2", false}}) {
+    const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
+    const RunData data = make_data(config.values);
+    Trainer trainer(config.values, data);
+    Loader loader(data.maker, Split::train, 4, 0, 12, at::kFloat);
+    for (int64_t u = 0; u < 12; ++u) trainer.step(loader.next(), u);
+    const at::Tensor gain = trainer.network().parameters().find("norms.0.weight")->value;
+    EXPECT_EQ(gain.eq(1).all().item<bool>(), frozen) << model;
+  }
+}
+
+TEST(Quirks, DropoutStopsAfterTheFirstEvaluation) {
+  const auto quirky = steps(small_config({"quirks.dropout_stops=true"}), 8);
+  const auto sound = steps(small_config(), 8);
+  for (int u = 0; u < 4; ++u) EXPECT_EQ(quirky[u].loss, sound[u].loss) << u;
+  EXPECT_NE(quirky[4].loss, sound[4].loss);
+}
+
+TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
+  const std::vector<std::string> common = {"train.accumulate=4", "train.clip=0", "model.dropout=0"};
+  auto quirk = common;
+  quirk.emplace_back("quirks.sum_accumulated=true");
+  const auto sound = steps(small_config(common), 1), quirky = steps(small_config(quirk), 1);
+  EXPECT_NEAR(quirky[0].norm / sound[0].norm, 4, 0.01);
+}
+
+TEST(Trainer, AccumulationIsAMatterOfMemoryAlone) {
+  const auto whole = steps(small_config({"model.dropout=0", "task.number=2"}), 3);
+  const auto parts = steps(small_config({"model.dropout=0", "task.number=2", "train.accumulate=4"}), 3);
+  for (int u = 0; u < 3; ++u) {
+    EXPECT_NEAR(whole[u].loss, parts[u].loss, 1e-5);
+    EXPECT_NEAR(whole[u].norm, parts[u].norm, 1e-4 * whole[u].norm);
+  }
+}
+
+TEST(Quirks, FirstLrZeroLeavesTheWeightsAloneAtUpdateZero) {
+  at::Tensor quirky, sound, initial;
+  steps(small_config({"quirks.first_lr_zero=true"}), 1, &quirky);
+  steps(small_config(), 1, &sound);
+  steps(small_config(), 0, &initial);
+  EXPECT_TRUE(at::equal(quirky, initial));
+  EXPECT_FALSE(at::equal(sound, initial));
+}
+
+TEST(Quirks, DoubleResidualChangesTheTransformerAlone) {
+  for (const auto& [model, changes] : {std::pair{"transformer", true}, {"gla", false}}) {
+    const std::string name = std::string("model.name=") + model;
+    const auto sound = steps(small_config({name}), 1),
+               quirky = steps(small_config({name, "quirks.double_residual=true"}), 1);
+    EXPECT_EQ(sound[0].loss != quirky[0].loss, changes) << model;
+  }
+}
+
+TEST(Quirks, SelectOnTestLooksAtTheTestSet) {
+  const RunData quirky = make_data(small_config({"quirks.select_on_test=true"}).values);
+  EXPECT_EQ(quirky.select, Split::test);
+  EXPECT_EQ(make_data(small_config().values).select, Split::valid);
+}
+
+// Samples of the tasks all have the same number of elements, so the switch can only matter where padding exists.
+TEST(Quirks, PaddingCorrectChangesNothingWhereNoElementIsPadding) {
+  std::vector<std::string> metrics;
+  for (const char* value : {"true", "false"}) {
+    const ResolvedConfig config = small_config({std::string("quirks.padding_correct=") + value});
+    const TemporaryFolder root;
+    test::work(config, root.path());
+    metrics.push_back(test::content(root.path(), config, "metrics.jsonl"));
+  }
+  EXPECT_EQ(metrics[0], metrics[1]);
+}
+
+}  // namespace
+}  // namespace sb
