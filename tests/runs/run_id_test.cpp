@@ -44,7 +44,11 @@ std::string another_value(const ConfigKey& p, const std::string& now) {
     case ConfigKey::Kind::wholes:
       return "[7]";
     case ConfigKey::Kind::whole:
-      return p.key == "vocab" ? "44" : p.key == "number" ? "4" : p.key.ends_with("gap_min") ? "7" : "8";
+      return p.key == "vocab"             ? "44"
+             : p.key == "number"          ? "4"
+             : p.key.ends_with("gap_min") ? "7"
+             : p.key.ends_with("gap_max") ? "20"
+                                          : "16";
     case ConfigKey::Kind::real:
       return "0.25";
     case ConfigKey::Kind::text:

@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Accidents, FailingWrites,
 TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
   TemporaryFolder root;
   const int status = in_child([&] {
-    ScriptedFileSystem files(60, Accident::killed);
+    ScriptedFileSystem files(110, Accident::killed);
     ToyRun().run(root.path(), std::move(files));
   });
   ASSERT_EQ(status, 128 + SIGKILL);
