@@ -1,26 +1,63 @@
 #include "base/torch_pch.h"
+#include "kernels/compat.h"
+#include "kernels/step.h"
+#include "kernels/step_scan.h"
 #include "models/ops.h"
 
 namespace sb {
+namespace {
+
+// A copy of the carried state to be changed in place, so that whoever kept the old one still has it.
+at::Tensor state_to_update(const Context& context, at::IntArrayRef shape, const at::Tensor& like) {
+  const auto state = context.carried("state");
+  return state.defined() ? state.contiguous().clone() : at::zeros(shape, like.options());
+}
+
+at::Tensor frame(const at::Tensor& x) {
+  return x.defined() ? x.select(1, 0) : x;
+}
+
+}  // namespace
 
 at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, const at::Tensor& delta,
                                   const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
                                   const at::Tensor& skip, const at::Tensor& write) {
-  auto scan = selective_scan(x, delta, A_log, B, C, skip, context.carried("state"), write);
+  const auto state = context.carried("state");
+  if (context.state && x.size(1) == 1 && !compat::records_gradient(x, delta, A_log, B, C, skip, write, state)) {
+    const auto scan = selective_scan_step(frame(x), frame(delta), A_log, frame(B), frame(C), skip, state, frame(write));
+    context.carry("state", scan.state);
+    return scan.out.unsqueeze(1);
+  }
+  const auto scan = selective_scan(x, delta, A_log, B, C, skip, state, write);
   context.carry("state", scan.state);
   return scan.out;
 }
 
 at::Tensor carried_attention(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const at::Tensor& g, double scale) {
-  auto scan = decayed_attention(q, k, v, g, scale, context.carried("state"));
+  const auto state = context.carried("state");
+  if (context.state && q.size(1) == 1 && !compat::records_gradient(q, k, v, g, state)) {
+    auto next = state_to_update(context, {v.size(0), v.size(2), q.size(3), v.size(3)}, v);
+    const auto out =
+        decayed_attention_step(frame(q), frame(k), frame(v), g.defined() && g.dim() > 1 ? frame(g) : g, scale, next);
+    context.carry("state", next);
+    return out.unsqueeze(1);
+  }
+  const auto scan = decayed_attention(q, k, v, g, scale, state);
   context.carry("state", scan.state);
   return scan.out;
 }
 
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale) {
-  auto scan = gated_delta_rule(q, k, v, beta, g, scale, context.carried("state"));
+  const auto state = context.carried("state");
+  if (context.state && q.size(1) == 1 && !compat::records_gradient(q, k, v, beta, g, state)) {
+    auto next = state_to_update(context, {q.size(0), q.size(2), q.size(3), v.size(4)}, v);
+    const auto out = gated_delta_rule_step(frame(q), frame(k), frame(v), frame(beta), frame(g), scale, next);
+    context.carry("state", next);
+    return out.unsqueeze(1);
+  }
+  const auto scan = gated_delta_rule(q, k, v, beta, g, scale, state);
   context.carry("state", scan.state);
   return scan.out;
 }

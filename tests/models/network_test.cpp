@@ -30,7 +30,9 @@ TEST(Network, DropoutIsAFunctionOfSeedAndPass) {
   network.initialise(1);
   const at::NoGradGuard no_gradients;
   const auto x = at::randn({2, 12, 5});
-  Pass first{true, 4, 0, nullptr, nullptr}, second{true, 4, 1, nullptr, nullptr};
+  Pass first, second;
+  first.training = second.training = true;
+  second.index = 1;
   EXPECT_TRUE(at::equal(network.logits(x, first), network.logits(x, first)));
   EXPECT_FALSE(at::equal(network.logits(x, first), network.logits(x, second)));
   EXPECT_FALSE(at::equal(network.logits(x, first), network.logits(x)));
