@@ -28,7 +28,7 @@ std::string as_json(const Options& options, const TaskConfig& task, const Ceilin
                     const std::optional<Baselines>& b) {
   JsonWriter json;
   json.begin_object().member("ceiling", c.accuracy).member("samples", c.samples).member("stderr", c.stderr_);
-  json.member("realised", c.realised).member("filter_accuracy", c.filter_accuracy).member("exact", c.exact);
+  json.member("upper_bound", c.upper_bound).member("counted", c.filter_accuracy).member("exact", c.exact);
   json.member("mean_entropy", c.mean_entropy).key("grammar");
   options.grammar.describe(json);
   json.key("sequences");
@@ -65,8 +65,9 @@ std::string by_position(const Ceiling& c) {
 
 std::string as_text(const Ceiling& c, const std::optional<Baselines>& b) {
   TextTable table({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
-  table.row({"ceiling", fixed(c.accuracy, 5), "± " + fixed(c.stderr_, 5) + ", best accuracy of any causal model"});
-  table.row({"filter", fixed(c.filter_accuracy, 5), "accuracy of the exact filter under the metric"});
+  table.row(
+      {"ceiling", fixed(c.accuracy, 5), "± " + fixed(c.stderr_, 5) + ", score of the exact filter under the metric"});
+  table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
   table.row({"entropy", fixed(c.mean_entropy, 5), "nats an element, of the filter's belief"});
   table.row({"samples", grouped(c.samples), c.exact ? "" : "noise above 1 hides symbols: upper bounds only"});
   if (b) {
