@@ -32,8 +32,8 @@ void check_shape(const char* where, const char* name, const at::Tensor& t, std::
 void check_alike(const char* where, const at::Tensor& t, std::initializer_list<at::Tensor> others) {
   for (const at::Tensor& other : others) {
     if (other.defined() && (other.scalar_type() != t.scalar_type() || other.device() != t.device())) {
-      throw bad_input(where, std::string("tensors of one type and device, expected ") + t.toString() + ", got " +
-                                 other.toString());
+      throw bad_input(
+          where, std::string("tensors of one type and device, expected ") + t.toString() + ", got " + other.toString());
     }
   }
 }

@@ -1,6 +1,6 @@
+#include "kernels/cpu/decayed_attention.h"
 #include "kernels/check.h"
 #include "kernels/compat.h"
-#include "kernels/cpu/decayed_attention.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/poison.h"
 #include "kernels/recurrence.h"
@@ -23,10 +23,10 @@ struct Sizes {
         G(q.size(2)),
         K(q.size(3)),
         V(v.size(3)),
-        decay(!g.defined()     ? cpu::Decay::unit
-              : g.dim() == 1   ? cpu::Decay::fixed
-              : g.dim() == 3   ? cpu::Decay::scalar
-                               : cpu::Decay::vector) {}
+        decay(!g.defined()   ? cpu::Decay::unit
+              : g.dim() == 1 ? cpu::Decay::fixed
+              : g.dim() == 3 ? cpu::Decay::scalar
+                             : cpu::Decay::vector) {}
   int64_t chunks() const { return (T + cpu::kChunk - 1) / cpu::kChunk; }
   template <class T_>
   int64_t scratch() const {
@@ -191,8 +191,8 @@ Scan decayed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const Tensor q_rows = cpu::rows_of(q), k_rows = cpu::rows_of(k), v_rows = cpu::rows_of(v);
   const Tensor g_rows = g.defined() && g.dim() == 4 ? cpu::rows_of(g) : g;
   if (compat::records_gradient(q, k, v, g, state)) {
-    const variable_list result = Function::apply(q_rows, k_rows, v_rows, compat::present(g_rows, v),
-                                                 compat::present(state, v), scale);
+    const variable_list result =
+        Function::apply(q_rows, k_rows, v_rows, compat::present(g_rows, v), compat::present(state, v), scale);
     return {result[0], result[1]};
   }
   const Sizes z(q, v, g);

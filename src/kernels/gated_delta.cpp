@@ -1,5 +1,5 @@
-#include "kernels/compat.h"
 #include "kernels/cpu/gated_delta.h"
+#include "kernels/compat.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/poison.h"
 #include "kernels/recurrence.h"
@@ -58,8 +58,7 @@ cpu::DeltaHead<T> head_of(const Inputs& x, int64_t task, const Tensor& states) {
 template <class T>
 std::pair<Tensor, Tensor> forward(const Inputs& x, const Tensor& state, bool keep) {
   Tensor out = kernels::fresh({x.B(), x.T(), x.H(), x.V()}, x.v.options());
-  Tensor states =
-      kernels::start_states<T>(state, x.B(), x.H(), x.K(), x.V(), keep ? x.chunks() + 1 : 1, x.v.options());
+  Tensor states = kernels::start_states<T>(state, x.B(), x.H(), x.K(), x.V(), keep ? x.chunks() + 1 : 1, x.v.options());
   T* o = out.data_ptr<T>();
   const int64_t scratch = cpu::delta_scratch<T>(x.n(), x.K(), x.V());
   cpu::for_each_task<T>(x.B() * x.H(), scratch, [&](int64_t task, cpu::Arena<T>& arena) {
@@ -115,8 +114,8 @@ class Function : public torch::autograd::Function<Function> {
     const auto saved = ctx->get_saved_variables();
     const Inputs x{saved[0], saved[1], saved[2], saved[3], saved[4], ctx->saved_data["scale"].toDouble()};
     const Tensor d_out = d[0].defined() ? cpu::rows_of(d[0]) : at::zeros({x.B(), x.T(), x.H(), x.V()}, x.v.options());
-    variable_list grads = AT_DISPATCH_FLOATING_TYPES(
-        x.v.scalar_type(), "gated_delta_rule", [&] { return sb::backward<scalar_t>(x, saved[5], d_out, d[1]); });
+    variable_list grads = AT_DISPATCH_FLOATING_TYPES(x.v.scalar_type(), "gated_delta_rule",
+                                                     [&] { return sb::backward<scalar_t>(x, saved[5], d_out, d[1]); });
     if (!ctx->saved_data["from_state"].toBool()) grads[5] = Tensor();
     grads.emplace_back();
     return grads;
@@ -131,8 +130,8 @@ Scan gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const T
   if (!kernels::has_cpu_kernel(v)) return chunked::gated_delta_rule(q, k, v, beta, g, scale, state);
   const Inputs x{cpu::rows_of(q), cpu::rows_of(k), cpu::rows_of(v), beta, g, scale};
   if (compat::records_gradient(q, k, v, beta, g, state)) {
-    const variable_list result = Function::apply(x.q, x.k, x.v, x.beta, compat::present(x.g, v),
-                                                 compat::present(state, v), scale);
+    const variable_list result =
+        Function::apply(x.q, x.k, x.v, x.beta, compat::present(x.g, v), compat::present(state, v), scale);
     return {result[0], result[1]};
   }
   return AT_DISPATCH_FLOATING_TYPES(v.scalar_type(), "gated_delta_rule", [&]() -> Scan {

@@ -8,8 +8,12 @@ namespace {
 std::atomic<bool> poisoned{false};
 }
 
-void poison_buffers(bool on) { poisoned = on; }
-bool buffers_are_poisoned() { return poisoned; }
+void poison_buffers(bool on) {
+  poisoned = on;
+}
+bool buffers_are_poisoned() {
+  return poisoned;
+}
 
 at::Tensor fresh(at::IntArrayRef sizes, const at::TensorOptions& options) {
   at::Tensor t = at::empty(sizes, options);

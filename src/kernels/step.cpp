@@ -12,7 +12,9 @@ namespace sb {
 namespace {
 using at::Tensor;
 
-Tensor as_sequence(const Tensor& x) { return x.defined() ? x.unsqueeze(1) : x; }
+Tensor as_sequence(const Tensor& x) {
+  return x.defined() ? x.unsqueeze(1) : x;
+}
 
 template <class T>
 Tensor attention_step(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g, double scale, Tensor& state) {
@@ -75,7 +77,9 @@ Tensor delta_step(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
   return out;
 }
 
-bool steps_on_cpu(const Tensor& v, const Tensor& state) { return kernels::has_cpu_kernel(v) && state.is_contiguous(); }
+bool steps_on_cpu(const Tensor& v, const Tensor& state) {
+  return kernels::has_cpu_kernel(v) && state.is_contiguous();
+}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// One step of the recurrences with an explicit state, updated in place: constant memory for streaming. Without gradients.
-// Shapes are those of recurrence.h without the time axis; the result is the output of the step, [B,H,V].
+// One step of the recurrences with an explicit state, updated in place: constant memory for streaming. Without
+// gradients. Shapes are those of recurrence.h without the time axis; the result is the output of the step, [B,H,V].
 #pragma once
 #include <ATen/core/Tensor.h>
 

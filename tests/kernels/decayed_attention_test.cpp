@@ -16,9 +16,9 @@ struct Case {
 };
 
 std::string text(const Case& c) {
-  return "form " + std::to_string(static_cast<int>(c.form)) + " B " + std::to_string(c.B) + " T " + std::to_string(c.T) +
-         " H " + std::to_string(c.H) + " G " + std::to_string(c.G) + " K " + std::to_string(c.K) + " V " +
-         std::to_string(c.V) + " level " + std::to_string(c.level);
+  return "form " + std::to_string(static_cast<int>(c.form)) + " B " + std::to_string(c.B) + " T " +
+         std::to_string(c.T) + " H " + std::to_string(c.H) + " G " + std::to_string(c.G) + " K " + std::to_string(c.K) +
+         " V " + std::to_string(c.V) + " level " + std::to_string(c.level);
 }
 
 Tensor log_decays(at::IntArrayRef sizes, double level, uint64_t seed) {
@@ -26,8 +26,9 @@ Tensor log_decays(at::IntArrayRef sizes, double level, uint64_t seed) {
   const Tensor mild = -0.1 * noise(sizes, seed).abs();
   if (level == 1) return mild;
   const Tensor choice = noise(sizes, seed + 1);
-  return at::where(choice > 1.6, at::full_like(mild, -1e4),
-                   at::where(choice > 1.0, at::full_like(mild, -30.0), at::where(choice < -1, at::zeros_like(mild), mild)));
+  return at::where(
+      choice > 1.6, at::full_like(mild, -1e4),
+      at::where(choice > 1.0, at::full_like(mild, -30.0), at::where(choice < -1, at::zeros_like(mild), mild)));
 }
 
 Tensors inputs(const Case& c) {
@@ -37,14 +38,21 @@ Tensors inputs(const Case& c) {
   if (c.form == Form::scalar) g = log_decays({c.B, c.T, c.H}, c.level, seed + 4);
   if (c.form == Form::vector) g = log_decays({c.B, c.T, c.H, c.K}, c.level, seed + 4);
   return {noise({c.B, c.T, c.G, c.K}, seed + 1), noise({c.B, c.T, c.G, c.K}, seed + 2),
-          noise({c.B, c.T, c.H, c.V}, seed + 3), g,
-          c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6)};
+          noise({c.B, c.T, c.H, c.V}, seed + 3), g, c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6)};
 }
 
-double scale(const Tensors& x) { return 1 / std::sqrt(static_cast<double>(x[0].size(3))); }
-Scan truth(const Tensors& x) { return loop::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); }
-Scan kernel(const Tensors& x) { return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); }
-Scan in_aten(const Tensors& x) { return chunked::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); }
+double scale(const Tensors& x) {
+  return 1 / std::sqrt(static_cast<double>(x[0].size(3)));
+}
+Scan truth(const Tensors& x) {
+  return loop::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
+}
+Scan kernel(const Tensors& x) {
+  return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
+}
+Scan in_aten(const Tensors& x) {
+  return chunked::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
+}
 
 // Steps begin..end-1 of the sequence, entered with `state`.
 Tensors part(const Tensors& x, int64_t begin, int64_t end, const Tensor& state) {
@@ -162,11 +170,14 @@ TEST_F(DecayedAttention, SlicesOfWiderTensorsAndTurnedAxesGiveTheSameBytes) {
   const Tensors x = inputs({Form::vector, 2, 70, 2, 2, 16, 24, 1});
   const Scan plain = kernel(x);
   const Tensor wide = at::cat({x[0].flatten(2), x[1].flatten(2), x[2].flatten(2), x[3].flatten(2)}, 2);
-  const auto slice = [&](int64_t from, int64_t width) { return wide.narrow(2, from, 2 * width).unflatten(2, {2, width}); };
+  const auto slice = [&](int64_t from, int64_t width) {
+    return wide.narrow(2, from, 2 * width).unflatten(2, {2, width});
+  };
   const Tensor v_turned = x[2].transpose(2, 3).contiguous().transpose(2, 3);
   for (const Tensor& v : {slice(64, 24), v_turned}) {
     const Scan strided = kernel({slice(0, 16), slice(32, 16), v, slice(112, 16), x[4]});
-    expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}}, "");
+    expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}},
+                      "");
   }
 }
 

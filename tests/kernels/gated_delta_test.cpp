@@ -37,10 +37,18 @@ Tensors inputs(const Case& c) {
           c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6)};
 }
 
-double scale(const Tensors& x) { return 1 / std::sqrt(static_cast<double>(x[0].size(3))); }
-Scan truth(const Tensors& x) { return loop::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]); }
-Scan kernel(const Tensors& x) { return gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]); }
-Scan in_aten(const Tensors& x) { return chunked::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]); }
+double scale(const Tensors& x) {
+  return 1 / std::sqrt(static_cast<double>(x[0].size(3)));
+}
+Scan truth(const Tensors& x) {
+  return loop::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
+}
+Scan kernel(const Tensors& x) {
+  return gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
+}
+Scan in_aten(const Tensors& x) {
+  return chunked::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
+}
 
 Tensors part(const Tensors& x, int64_t begin, int64_t end, const Tensor& state) {
   Tensors y;
@@ -157,7 +165,9 @@ TEST_F(GatedDelta, SlicesOfWiderTensorsGiveTheSameBytes) {
   const Tensors x = inputs({2, 70, 4, 2, 16, 24, 1});
   const Scan plain = kernel(x);
   const Tensor wide = at::cat({x[1].flatten(2), x[2].flatten(2), x[3].flatten(2)}, 2);
-  const auto slice = [&](int64_t from, int64_t width) { return wide.narrow(2, from, 8 * width).unflatten(2, {4, 2, width}); };
+  const auto slice = [&](int64_t from, int64_t width) {
+    return wide.narrow(2, from, 8 * width).unflatten(2, {4, 2, width});
+  };
   const Scan strided = kernel({x[0], slice(0, 16), slice(128, 24), slice(320, 1).squeeze(-1), x[4], x[5]});
   expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}}, "");
 }

@@ -1,4 +1,5 @@
-// The bare recurrences against recorded vectors: outputs in float64, gradients computed in float64 and stored in float32.
+// The bare recurrences against recorded vectors: outputs in float64, gradients computed in float64 and stored in
+// float32.
 #include "base/safetensors.h"
 #include "recurrence_run.h"
 
@@ -37,14 +38,15 @@ void expect_reproduced(const std::string& recurrence, const std::vector<std::str
   }
 }
 
-double scale_of(const Tensor& q) { return 1 / std::sqrt(static_cast<double>(q.size(-1))); }
+double scale_of(const Tensor& q) {
+  return 1 / std::sqrt(static_cast<double>(q.size(-1)));
+}
 
 using GoldenCore = RecurrenceTest;
 
 TEST_F(GoldenCore, LinearAttention) {
-  expect_reproduced("linear_attn", {"q", "k", "v"}, [](const Tensors& x) {
-    return decayed_attention(x[0], x[1], x[2], {}, scale_of(x[0])).out;
-  });
+  expect_reproduced("linear_attn", {"q", "k", "v"},
+                    [](const Tensors& x) { return decayed_attention(x[0], x[1], x[2], {}, scale_of(x[0])).out; });
 }
 
 TEST_F(GoldenCore, Retention) {
@@ -57,9 +59,8 @@ TEST_F(GoldenCore, Retention) {
 
 TEST_F(GoldenCore, ScalarAndVectorDecay) {
   for (const char* name : {"simple_gla", "gla"}) {
-    expect_reproduced(name, {"q", "k", "v", "g"}, [](const Tensors& x) {
-      return decayed_attention(x[0], x[1], x[2], x[3], scale_of(x[0])).out;
-    });
+    expect_reproduced(name, {"q", "k", "v", "g"},
+                      [](const Tensors& x) { return decayed_attention(x[0], x[1], x[2], x[3], scale_of(x[0])).out; });
   }
 }
 
@@ -86,9 +87,8 @@ TEST_F(GoldenCore, GatedDeltaRule) {
 TEST_F(GoldenCore, GatedDeltaProduct) {
   expect_reproduced("gated_delta_product", {"q", "k", "v", "beta", "g"}, [](const Tensors& x) {
     const auto factors = [&](const Tensor& y) {
-      std::vector<int64_t> sizes = y.sizes().vec();
-      sizes[1] = x[0].size(1);
-      sizes.insert(sizes.begin() + 2, y.size(1) / x[0].size(1));
+      std::vector<int64_t> sizes = {y.size(0), x[0].size(1), y.size(1) / x[0].size(1)};
+      for (int64_t axis = 2; axis < y.dim(); ++axis) sizes.push_back(y.size(axis));
       return y.reshape(sizes);
     };
     return gated_delta_rule(x[0], factors(x[1]), factors(x[2]), factors(x[3]), x[4], scale_of(x[0])).out;

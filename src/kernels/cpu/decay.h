@@ -1,5 +1,5 @@
-// Decay inside a chunk, as products of factors e^{g} <= 1. Products, not differences of cumulative sums: no overflow, no
-// cancellation after a strong decay, and a factor of exactly 0 stays exactly 0.
+// Decay inside a chunk, as products of factors e^{g} <= 1. Products, not differences of cumulative sums: no overflow,
+// no cancellation after a strong decay, and a factor of exactly 0 stays exactly 0.
 #pragma once
 #include <algorithm>
 
@@ -7,7 +7,8 @@
 
 namespace sb::cpu {
 
-// Of n steps with factors a[i]: since_start[i] = a_0 ... a_i, until_end[i] = a_{i+1} ... a_{n-1}. Returns a_0 ... a_{n-1}.
+// Of n steps with factors a[i]: since_start[i] = a_0 ... a_i, until_end[i] = a_{i+1} ... a_{n-1}. Returns a_0 ...
+// a_{n-1}.
 template <class T>
 inline T decay_products(int64_t n, const T* a, T* since_start, T* until_end) {
   T product = 1;
@@ -20,8 +21,9 @@ inline T decay_products(int64_t n, const T* a, T* since_start, T* until_end) {
   return product;
 }
 
-// Gradients of log-decays from pair terms: x[i, j], j < i, is (term of pair) * d(term), and counts for every step t with
-// j < t <= i. Rows are added from the last to the first; `below` returns the sum over the columns j < t of what was added.
+// Gradients of log-decays from pair terms: x[i, j], j < i, is (term of pair) * d(term), and counts for every step t
+// with j < t <= i. Rows are added from the last to the first; `below` returns the sum over the columns j < t of what
+// was added.
 template <class T>
 class PairSums {
  public:

@@ -20,20 +20,21 @@ struct AttentionHead {
   double scale;
   const T *q, *k, *v, *g;  // g: the fixed value, or the first of the steps' values or rows
   int64_t q_stride, k_stride, v_stride, g_stride;
-  T* states;  // [chunks + 1, padded K, padded V] or, without gradients, [1, padded K, padded V]; the first holds the start
+  T* states;  // [chunks + 1, padded K, padded V] or, without gradients, [1, padded K, padded V]; the first holds the
+              // start
   bool keep_states;
 };
 template <class T>
 struct AttentionHeadGradients {
   const T* d_out;
   int64_t d_out_stride;
-  T* d_state;              // [padded K, padded V]: in, of the final state; out, of the initial one
-  T *dq, *dk, *dv, *dg;    // dg: [steps] or [steps, K]
+  T* d_state;            // [padded K, padded V]: in, of the final state; out, of the initial one
+  T *dq, *dk, *dv, *dg;  // dg: [steps] or [steps, K]
   int64_t dq_stride, dk_stride, dv_stride, dg_stride;
 };
 
-// Elements of scratch that one head needs, forward or backward. The forwards write out; the final state ends in the last
-// of `states`. scalar: unit, fixed or scalar decay; vector: one decay a key channel.
+// Elements of scratch that one head needs, forward or backward. The forwards write out; the final state ends in the
+// last of `states`. scalar: unit, fixed or scalar decay; vector: one decay a key channel.
 template <class T>
 int64_t scalar_attention_scratch(int64_t K, int64_t V);
 template <class T>

@@ -36,7 +36,8 @@ T read_chunk(Decay decay, const AttentionHead<T>& head, int64_t begin, int64_t n
   take_rows(n, rows, head.K, s.Kp, head.k + begin * head.k_stride, head.k_stride, s.k);
   take_rows(n, rows, head.V, s.Vp, head.v + begin * head.v_stride, head.v_stride, s.v);
   if (decay == Decay::unit) return 1;
-  for (int64_t i = 0; i < n; ++i) s.a[i] = std::exp(decay == Decay::fixed ? *head.g : head.g[(begin + i) * head.g_stride]);
+  for (int64_t i = 0; i < n; ++i)
+    s.a[i] = std::exp(decay == Decay::fixed ? *head.g : head.g[(begin + i) * head.g_stride]);
   std::fill(s.a + n, s.a + rows, T(1));
   return decay_products(rows, s.a, s.since_start, s.until_end);
 }
@@ -163,10 +164,11 @@ void scalar_attention_backward(Decay decay, const AttentionHead<T>& head, const 
   }
 }
 
-#define SB_INSTANTIATE(T)                                                                                           \
-  template int64_t scalar_attention_scratch<T>(int64_t, int64_t);                                                   \
-  template void scalar_attention_forward<T>(Decay, const AttentionHead<T>&, T*, int64_t, Arena<T>&);                \
-  template void scalar_attention_backward<T>(Decay, const AttentionHead<T>&, const AttentionHeadGradients<T>&, Arena<T>&);
+#define SB_INSTANTIATE(T)                                                                                      \
+  template int64_t scalar_attention_scratch<T>(int64_t, int64_t);                                              \
+  template void scalar_attention_forward<T>(Decay, const AttentionHead<T>&, T*, int64_t, Arena<T>&);           \
+  template void scalar_attention_backward<T>(Decay, const AttentionHead<T>&, const AttentionHeadGradients<T>&, \
+                                             Arena<T>&);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)
 #undef SB_INSTANTIATE

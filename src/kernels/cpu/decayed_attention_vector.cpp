@@ -1,5 +1,6 @@
 // Every key channel decays on its own, so pairs inside a sub-chunk of 16 steps are summed directly, channel by channel,
-// with the key carried along: w_ij = k_j times the decays of steps j+1..i. Everything across sub-chunks is matrix products.
+// with the key carried along: w_ij = k_j times the decays of steps j+1..i. Everything across sub-chunks is matrix
+// products.
 #include <cmath>
 
 #include "kernels/cpu/decay.h"
@@ -12,7 +13,9 @@ namespace {
 
 constexpr int64_t C = kSubChunk;
 constexpr int64_t kPairs = C * (C + 1) / 2;
-constexpr int64_t pair_index(int64_t i, int64_t j) { return i * (i + 1) / 2 + j; }
+constexpr int64_t pair_index(int64_t i, int64_t j) {
+  return i * (i + 1) / 2 + j;
+}
 
 template <class T>
 struct Buffers {
@@ -35,15 +38,34 @@ struct Buffers {
   const T* total() const { return since_start + (C - 1) * Kp; }
 };
 
+// What the state needs of a sub-chunk: keys, values, decays.
 template <class T>
-void read_chunk(const AttentionHead<T>& head, int64_t begin, int64_t n, Buffers<T>& s) {
-  take_rows(n, C, head.K, s.Kp, head.q + begin * head.q_stride, head.q_stride, s.q, static_cast<T>(head.scale));
+void read_writes(const AttentionHead<T>& head, int64_t begin, int64_t n, Buffers<T>& s) {
   take_rows(n, C, head.K, s.Kp, head.k + begin * head.k_stride, head.k_stride, s.k);
   take_rows(n, C, head.V, s.Vp, head.v + begin * head.v_stride, head.v_stride, s.v);
   take_rows(n, C, head.K, s.Kp, head.g + begin * head.g_stride, head.g_stride, s.a);
   exp_row(C * s.Kp, s.a, s.a);
   std::copy_n(s.a, s.Kp, s.since_start);
   for (int64_t i = s.Kp; i < C * s.Kp; ++i) s.since_start[i] = s.since_start[i - s.Kp] * s.a[i];
+}
+
+template <class T>
+void read_chunk(const AttentionHead<T>& head, int64_t begin, int64_t n, Buffers<T>& s) {
+  take_rows(n, C, head.K, s.Kp, head.q + begin * head.q_stride, head.q_stride, s.q, static_cast<T>(head.scale));
+  read_writes(head, begin, n, s);
+}
+
+// until_end alone
+template <class T>
+void carry_keys(Buffers<T>& s) {
+  using Vec = typename Simd<T>::Vec;
+  for (int64_t c = 0; c < s.Kp; c += kLanes<T>) {
+    Vec rest = Vec{} + T(1);
+    for (int64_t i = C - 1; i >= 0; --i) {
+      store(s.until_end + i * s.Kp + c, rest * load(s.k + i * s.Kp + c));
+      rest *= load(s.a + i * s.Kp + c);
+    }
+  }
 }
 
 // P_ij = q_i . w_ij and until_end_j = w_{C-1,j}
@@ -163,8 +185,8 @@ void vector_attention_backward(const AttentionHead<T>& head, const AttentionHead
     for (int64_t part = parts - 1; part >= 0; --part) {
       if (part == parts - 1) {
         for (int64_t p = 0; p + 1 < parts; ++p) {
-          read_chunk(head, chunk + p * C, C, s);
-          sum_pairs(s);
+          read_writes(head, chunk + p * C, C, s);
+          carry_keys(s);
           advance_state(s, inner[p], inner[p + 1]);
         }
       }
@@ -219,9 +241,9 @@ void vector_attention_backward(const AttentionHead<T>& head, const AttentionHead
   }
 }
 
-#define SB_INSTANTIATE(T)                                                                                \
-  template int64_t vector_attention_scratch<T>(int64_t, int64_t);                                        \
-  template void vector_attention_forward<T>(const AttentionHead<T>&, T*, int64_t, Arena<T>&);            \
+#define SB_INSTANTIATE(T)                                                                     \
+  template int64_t vector_attention_scratch<T>(int64_t, int64_t);                             \
+  template void vector_attention_forward<T>(const AttentionHead<T>&, T*, int64_t, Arena<T>&); \
   template void vector_attention_backward<T>(const AttentionHead<T>&, const AttentionHeadGradients<T>&, Arena<T>&);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)

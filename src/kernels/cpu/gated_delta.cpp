@@ -9,7 +9,10 @@
 namespace sb::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 64;
+// Measured: short chunks win with one factor; with several they would keep a state every few tokens.
+constexpr int64_t chunk_rows(int64_t factors) {
+  return factors == 1 ? 32 : 64;
+}
 
 template <class T>
 struct Sizes {
@@ -21,13 +24,14 @@ struct Sizes {
         Vp(padded<T>(V)) {}
 };
 
-// What forward and backward both build. q and k lie one after the other, as do the two matrices they are multiplied with.
+// What forward and backward both build. q and k lie one after the other, as do the two matrices they are multiplied
+// with.
 template <class T>
 struct Buffers : Sizes<T> {
   using Sizes<T>::tokens, Sizes<T>::rows, Sizes<T>::Kp, Sizes<T>::Vp;
   int64_t n;  // factors
   T *qk, *v, *corrected, *out;
-  T *G, *A, *P;                                // [rows, rows] twice, [tokens, rows]; G = (K K^T) o D, A = -beta G
+  T *G, *A, *P;                                   // [rows, rows] twice, [tokens, rows]; G = (K K^T) o D, A = -beta G
   T *beta, *a, *since_start, *until_end, *decay;  // [rows]; decays repeat for every factor of a token
 
   Buffers(const DeltaHead<T>& head, Arena<T>& arena) : Sizes<T>(head.factors, head.K, head.V), n(head.factors) {
@@ -130,7 +134,9 @@ void correct_values(const Chunk& c, const T* state, Buffers<T>& s) {
 
 }  // namespace
 
-int64_t delta_chunk_tokens(int64_t factors) { return std::max<int64_t>(1, kChunkRows / factors); }
+int64_t delta_chunk_tokens(int64_t factors) {
+  return std::max<int64_t>(1, chunk_rows(factors) / factors);
+}
 
 template <class T>
 int64_t delta_scratch(int64_t factors, int64_t K, int64_t V) {
@@ -273,7 +279,8 @@ void delta_backward(const DeltaHead<T>& head, const DeltaHeadGradients<T>& grad,
     // q now carries its decay from the start of the chunk, k in the stack too; the pairs need them without.
     scale_row(Kp * Vp, total, d_state);
     gemm_tn(Kp, Vp, m + rows, s.qk, Kp, d_stack, Vp, d_state, Vp, true);
-    take_rows(c.tokens, m, head.K, Kp, head.q + begin * head.q_stride, head.q_stride, s.q(), static_cast<T>(head.scale));
+    take_rows(c.tokens, m, head.K, Kp, head.q + begin * head.q_stride, head.q_stride, s.q(),
+              static_cast<T>(head.scale));
     gemm_nn(m, Kp, rows, M, ld, k, Kp, dq, Kp, true, Shape{s.n});
     gemm_tn(rows, Kp, m, M, ld, s.q(), Kp, dk, Kp, true, Shape{s.n});
     gemm_nn(rows, Kp, rows, X, ld, k, Kp, dk, Kp, true, lower);
@@ -287,9 +294,9 @@ void delta_backward(const DeltaHead<T>& head, const DeltaHeadGradients<T>& grad,
   }
 }
 
-#define SB_INSTANTIATE(T)                                                          \
-  template int64_t delta_scratch<T>(int64_t, int64_t, int64_t);                    \
-  template void delta_forward<T>(const DeltaHead<T>&, T*, int64_t, Arena<T>&);     \
+#define SB_INSTANTIATE(T)                                                      \
+  template int64_t delta_scratch<T>(int64_t, int64_t, int64_t);                \
+  template void delta_forward<T>(const DeltaHead<T>&, T*, int64_t, Arena<T>&); \
   template void delta_backward<T>(const DeltaHead<T>&, const DeltaHeadGradients<T>&, Arena<T>&);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)

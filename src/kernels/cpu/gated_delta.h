@@ -1,6 +1,6 @@
-// Chunk algorithm of the gated delta rule for one head of one sequence. A chunk holds m tokens, each of n factors: m n rows.
-// With c_r = product of the decays of the chunk's tokens up to that of row r, and D_rs = the decay between rows s and r,
-// a chunk entered with state S does
+// Chunk algorithm of the gated delta rule for one head of one sequence. A chunk holds m tokens, each of n factors: m n
+// rows. With c_r = product of the decays of the chunk's tokens up to that of row r, and D_rs = the decay between rows s
+// and r, a chunk entered with state S does
 //   A_rs = beta_r (k_r . k_s) D_rs, s < r;   (I + A) V' = beta (V - (c K) S)          V': the corrected values
 //   P_ts = (q_t . k_s) D_ts, s up to the last row of token t;   O = P V' + (c Q) S
 //   S+ = c_end S + (c_end/c K)^T V'

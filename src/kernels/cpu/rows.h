@@ -1,4 +1,5 @@
-// Moving rows between tensors (any stride from row to row) and padded scratch, and the small row-wise work of the chunks.
+// Moving rows between tensors (any stride from row to row) and padded scratch, and the small row-wise work of the
+// chunks.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -84,7 +84,8 @@ template <int n, class Body>
 [[gnu::always_inline]] inline void unrolled(const Body& body) {
   [&]<int... i>(std::integer_sequence<int, i...>) {
     (body(std::integral_constant<int, i>{}), ...);
-  }(std::make_integer_sequence<int, n>{});
+  }
+  (std::make_integer_sequence<int, n>{});
 }
 
 // sum_i a[i] b[i]; n a multiple of kPad. Two chains of partial sums, always joined in the same order.

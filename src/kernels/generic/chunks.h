@@ -22,9 +22,8 @@ inline at::Tensor split_time(const at::Tensor& x, int64_t length, at::ScalarType
     rest[2] = chunks * length - T;
     y = at::cat({y, at::zeros(rest, y.options())}, 2);
   }
-  std::vector<int64_t> sizes = y.sizes().vec();
-  sizes[2] = chunks;
-  sizes.insert(sizes.begin() + 3, length);
+  std::vector<int64_t> sizes = {y.size(0), y.size(1), chunks, length};
+  for (int64_t axis = 3; axis < y.dim(); ++axis) sizes.push_back(y.size(axis));
   return y.reshape(sizes);
 }
 
@@ -45,6 +44,8 @@ inline at::Tensor decay_between(const at::Tensor& x, at::ScalarType type) {
 
 // Cumulative log-decay inside a chunk, along dim, in double: differences of large sums must keep their small digits.
 // Below e^-800 a factor is 0 in every type; the bound keeps the sums finite.
-inline at::Tensor cumulative(const at::Tensor& g, int64_t dim) { return g.to(at::kDouble).clamp_min(-800).cumsum(dim); }
+inline at::Tensor cumulative(const at::Tensor& g, int64_t dim) {
+  return g.to(at::kDouble).clamp_min(-800).cumsum(dim);
+}
 
 }  // namespace sb::generic

@@ -8,8 +8,9 @@ using at::Tensor;
 
 constexpr int64_t kSubChunk = 16;
 
-// Pairs inside chunks when every key channel has its own cumulative log-decay b [B,H,chunks,64,K], in blocks of 16 rows.
-// Block row I against all earlier rows: both exponents, relative to the row before I, are <= 0. Diagonal blocks: direct.
+// Pairs inside chunks when every key channel has its own cumulative log-decay b [B,H,chunks,64,K], in blocks of 16
+// rows. Block row I against all earlier rows: both exponents, relative to the row before I, are <= 0. Diagonal blocks:
+// direct.
 Tensor vector_pairs(const Tensor& q, const Tensor& k, const Tensor& b, at::ScalarType type) {
   const int64_t C = q.size(3);
   std::vector<Tensor> rows;
@@ -23,7 +24,8 @@ Tensor vector_pairs(const Tensor& q, const Tensor& k, const Tensor& b, at::Scala
       blocks.push_back(at::matmul(left, right.transpose(-1, -2)));
     }
     const Tensor decay = generic::decay_between(bi.transpose(-1, -2), type);  // [..., K, 16, 16]
-    const Tensor products = qi.transpose(-1, -2).unsqueeze(-1) * k.narrow(3, i, kSubChunk).transpose(-1, -2).unsqueeze(-2);
+    const Tensor products =
+        qi.transpose(-1, -2).unsqueeze(-1) * k.narrow(3, i, kSubChunk).transpose(-1, -2).unsqueeze(-2);
     blocks.push_back((products * decay).sum(-3));
     if (i + kSubChunk < C) {
       std::vector<int64_t> rest = blocks.back().sizes().vec();
