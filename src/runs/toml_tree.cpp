@@ -28,28 +28,69 @@ Place place_of(const toml::source_region& region, const std::string& file) {
   return {file, region.begin.line, region.begin.column};
 }
 
-// The library nests one table per dot of a key and destroys them recursively: long chains are refused before it sees
-// them.
-void refuse_deep_keys(std::string_view text, const std::string& file) {
-  size_t dots = 0;
-  unsigned line = 1, column = 0;
-  bool comment = false;
-  for (const char c : text) {
-    ++column;
-    if (c == '\n') {
-      ++line;
-      column = 0;
-      dots = 0;
-      comment = false;
-    } else if (c == '#' || c == ',' || c == '=' || c == '[') {
-      comment = comment || c == '#';
-      dots = 0;
-    } else if (c == '.' && !comment && ++dots > most_dots) {
-      throw bad_input("config",
-                      "name of more than " + std::to_string(most_dots) + " parts, " + Place{file, line, column}.text());
+// Refuses what toml++ 3.3 cannot take from a hostile file: it nests one table per dot of a key and destroys them
+// recursively, and its test for white space is undefined for letters beyond ASCII, which have a place only in strings
+// and comments.
+class Screen {
+ public:
+  Screen(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  void check() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#') {
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      } else if (c == '"' || c == '\'') {
+        skip_string(c);
+      } else {
+        check_plain(c);
+        ++at_;
+      }
     }
   }
-}
+
+ private:
+  void check_plain(char c) {
+    if (static_cast<unsigned char>(c) >= 0x80) refuse("letter beyond ASCII outside of a string");
+    if (c == '\n' || c == ',' || c == '=' || c == '[') dots_ = 0;
+    if (c == '.' && ++dots_ > most_dots) refuse("name of more than " + std::to_string(most_dots) + " parts");
+  }
+
+  // A string of one line ends with it, whether or not it was closed.
+  void skip_string(char quote) {
+    const bool lines = starts_with(std::string(3, quote));
+    const std::string end(lines ? 3 : 1, quote);
+    at_ += end.size();
+    while (at_ < text_.size() && !starts_with(end)) {
+      if (!lines && text_[at_] == '\n') return;
+      if (quote == '"' && text_[at_] == '\\') skip_escape();
+      ++at_;
+    }
+    at_ += end.size();
+    for (int extra = 0; lines && extra < 2 && at_ < text_.size() && text_[at_] == quote; ++extra) ++at_;
+  }
+
+  void skip_escape() {
+    ++at_;
+    if (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      refuse("'\\' at the end of a line");
+  }
+
+  bool starts_with(std::string_view what) const { return text_.substr(at_).starts_with(what); }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    const size_t at = std::min(at_, text_.size() - 1);
+    const std::string_view before = text_.substr(0, at);
+    const auto line = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n')) + 1;
+    const size_t start = before.rfind('\n') + 1;
+    throw bad_input("config", what + ", " + Place{file_, line, static_cast<unsigned>(at - start) + 1}.text());
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  size_t at_ = 0;
+  size_t dots_ = 0;
+};
 
 TomlValue convert(const toml::node& node, const std::string& file) {
   TomlValue out;
@@ -128,7 +169,8 @@ std::string read_text(const std::string& path, size_t limit, const std::string& 
 }
 
 TomlValue parse_toml(std::string_view text, const std::string& file) {
-  refuse_deep_keys(text, file);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  Screen(text, file).check();
   try {
     return convert(toml::parse(text), file);
   } catch (const toml::parse_error& error) {

@@ -112,6 +112,16 @@ TEST(Config, EndlessNamesAndNestingAreRefusedWithoutRecursion) {
   EXPECT_NE(fault_of("a = " + std::string(100000, '[')).find("run.toml:1:"), std::string::npos);
 }
 
+TEST(Config, LettersBeyondAsciiBelongInStringsAndComments) {
+  EXPECT_EQ(fault_of("[run]\nlabel = 'x' \xD0\x93\n"),
+            "[config] letter beyond ASCII outside of a string, run.toml:2:13");
+  EXPECT_EQ(fault_of("[run]\nlabel = \"\"\"a\\\n  b\"\"\"\n"), "[config] '\\' at the end of a line, run.toml:2:14");
+  EXPECT_EQ(resolve_text("\xEF\xBB\xBF[run] # \xD0\x93\nlabel = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");
+  EXPECT_EQ(resolve_text("[run]\nlabel = \"\"\"\xD0\x93 \"x\" \\\" \"\"\"\"\n").values.run.label,
+            "\xD0\x93 \"x\" \" \"");
+  EXPECT_EQ(resolve_text("[run]\nlabel = \'\'\'a.b\\\'\'\'\n").values.run.label, "a.b\\");
+}
+
 TEST(Config, PaperTasksGiveWayToWhatTheFileSays) {
   const auto task3 = resolve_text("[task]\nnumber = 3\n").values.task.task;
   EXPECT_EQ(task3.train.probability, 0.1);
