@@ -10,6 +10,7 @@ void add_show(Program& program);
 void add_ceiling(Program& program);
 void add_bench_data(Program& program);
 
+void add_bench_kernels(Program& program);
 void add_bench_train(Program& program);
 void add_config(Program& program);
 void add_eval(Program& program);

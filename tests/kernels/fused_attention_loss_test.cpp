@@ -12,6 +12,7 @@ TEST_F(FusedBlocks, AttentionEqualsPlainSoftmax) {
   for (int64_t time : {1, 2, 63, 64, 65, 130}) {
     for (int64_t width : {4, 16, 81}) {
       for (int64_t offset : {0, 1, 70}) {
+        if (time + offset == 1) continue;  // one key: every gradient of its score is zero
         const Tensors x{noise({2, time, 3, width}, 1), noise({2, time + offset, 3, width}, 2),
                         noise({2, time + offset, 3, width}, 3)};
         expect_fused(

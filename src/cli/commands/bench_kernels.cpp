@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+#include "cli/stop.h"
+#include "cli/training.h"
+#include "kernels/bench.h"
+#include "train/results.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  KernelBenchOptions bench;
+  std::string json;
+  int threads = 0;
+};
+
+std::string milliseconds(const std::optional<double>& seconds) {
+  return seconds ? fixed(*seconds * 1e3, *seconds < 0.01 ? 3 : 1) : "";
+}
+
+std::string ratio(const std::optional<double>& theirs, const std::optional<double>& ours) {
+  return theirs && ours ? fixed(*theirs / *ours, 1) + " x" : "";
+}
+
+std::string percent(double share) {
+  return fixed(100 * share, 0) + " %";
+}
+
+std::string as_text(const KernelBench& bench) {
+  using Align = TextTable::Align;
+  TextTable table({"kernel", "d", "T", "batch", "forward ms", "both ms", "vs plain", "both", "vs chunked", "both",
+                   "bound by", "forward", "both", "error"},
+                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
+                   Align::right, Align::right, Align::right, Align::left, Align::right, Align::right, Align::right});
+  for (const KernelRow& r : bench.rows) {
+    table.row({r.kernel, std::to_string(r.width), std::to_string(r.time), std::to_string(r.batch),
+               milliseconds(r.ours.forward), milliseconds(r.ours.both), ratio(r.loop.forward, r.ours.forward),
+               ratio(r.loop.both, r.ours.both), ratio(r.chunked.forward, r.ours.forward),
+               ratio(r.chunked.both, r.ours.both), r.bound, percent(r.share_forward), percent(r.share_both),
+               fmt::format("{:.0e}", r.error)});
+  }
+  return "threads " + std::to_string(bench.threads) + ", matrix products " + fixed(bench.gemm_rate / 1e9, 1) +
+         " GFLOP/s, copy " + fixed(bench.copy_rate / 1e9, 1) + " GB/s\n" + table.text() +
+         "vs plain: the same in ATen operations (recurrences: a loop over time). bound by: the machine's rate that the "
+         "shares are of.\nerror: against the plain form in double, largest relative difference.\n";
+}
+
+Json times_json(const KernelTimes& times) {
+  Json out = Json::object();
+  if (times.forward) out["forward_ms"] = *times.forward * 1e3;
+  if (times.both) out["both_ms"] = *times.both * 1e3;
+  return out;
+}
+
+std::string as_json(const KernelBench& bench) {
+  Json out = {{"threads", bench.threads},
+              {"gemm_gflops", bench.gemm_rate / 1e9},
+              {"copy_gbytes", bench.copy_rate / 1e9},
+              {"rows", Json::array()}};
+  for (const KernelRow& r : bench.rows) {
+    Json row = {{"kernel", r.kernel},
+                {"width", r.width},
+                {"time", r.time},
+                {"batch", r.batch},
+                {"error", r.error},
+                {"gradients_compared", r.gradients_compared},
+                {"ours", times_json(r.ours)},
+                {"plain", times_json(r.loop)},
+                {"chunked", times_json(r.chunked)},
+                {"bound", r.bound},
+                {"share_forward", r.share_forward},
+                {"share_both", r.share_both}};
+    out["rows"].push_back(std::move(row));
+  }
+  return out.dump(2) + "\n";
+}
+
+Exit run(const Options& options) {
+  use_threads(options.threads);
+  warn_about_slow_blas();
+  KernelBenchOptions request = options.bench;
+  request.between = [] { end_if_stopped("bench kernels"); };
+  const KernelBench bench = bench_kernels(request, [](const KernelRow& row) {
+    complain(row.kernel + " d " + std::to_string(row.width) + " T " + std::to_string(row.time) + ": " +
+             milliseconds(row.ours.both) + " ms");
+  });
+  if (!options.json.empty()) deliver(options.json, as_json(bench));
+  if (options.json != "-") print(as_text(bench));
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_bench_kernels(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "bench kernels", "Speed of every kernel against plain tensor operations and the machine's own rates",
+      {"selectivbench bench kernels --quick", "selectivbench bench kernels --only conv4 --json -"},
+      [options] { return run(*options); });
+  arguments.heading("Measurement");
+  arguments.flag("--quick", options->bench.quick, "Two widths, two lengths, few tokens");
+  arguments.text("--only", options->bench.only, "NAME", "Only kernels whose name contains this");
+  arguments.real("--seconds", options->bench.seconds, 0.001, 60, "Least time spent on each measurement");
+  arguments.heading("Output");
+  arguments.text("--json", options->json, "FILE", "Write the table as JSON, - for standard output");
+  add_threads(arguments, options->threads);
+}
+
+}  // namespace sb::cli
