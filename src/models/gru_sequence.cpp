@@ -1,6 +1,7 @@
 #include "base/torch_pch.h"
 #include "kernels/cpu/tensor_rows.h"
 #include "kernels/cpu/vec_math.h"
+#include "models/matmul.h"
 #include "models/ops.h"
 
 namespace sb {
@@ -72,7 +73,8 @@ struct GruFunction : torch::autograd::Function<GruFunction> {
     cpu::with_type_of(gi, [&](auto type) {
       using T = decltype(type);
       for (int64_t t = 0; t < length; ++t) {
-        at::addmm_out(gh, bias, hidden[t], weight.t());
+        product_into(gh, hidden[t], weight.t());
+        gh.add_(bias);
         const T* h = hidden.template data_ptr<T>() + t * batch * d;
         each_sequence(batch, d, [&](int64_t b) {
           step_forward<T>(d, gi.template data_ptr<T>() + (t * batch + b) * 3 * d, gh.template data_ptr<T>() + b * 3 * d,
@@ -103,11 +105,11 @@ struct GruFunction : torch::autograd::Function<GruFunction> {
                            grad.template data_ptr<T>() + b * d, d_gi.template data_ptr<T>() + row * 3 * d,
                            d_gh.template data_ptr<T>() + row * 3 * d);
         });
-        grad.addmm_(d_gh[t], weight);
+        add_product_into(grad, d_gh[t], weight);
       }
     });
     const auto rows = d_gh.view({length * batch, 3 * d});
-    const auto d_weight = at::mm(rows.t(), hidden.narrow(0, 0, length).reshape({length * batch, d}));
+    const auto d_weight = product(rows.t(), hidden.narrow(0, 0, length).reshape({length * batch, d}));
     return {d_gi.transpose(0, 1).contiguous(), d_weight, column_sums(rows), grad};
   }
 };

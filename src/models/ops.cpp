@@ -2,6 +2,7 @@
 
 #include "base/torch_pch.h"
 #include "kernels/cpu/tensor_rows.h"
+#include "models/matmul.h"
 
 namespace sb {
 namespace {
@@ -49,15 +50,17 @@ at::Tensor rows_of(const at::Tensor& x) {
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   auto shape = x.sizes().vec();
   shape.back() = weight.size(0);
-  return (bias.defined() ? at::addmm(bias, rows_of(x), weight.t()) : at::mm(rows_of(x), weight.t())).view(shape);
+  auto out = product(rows_of(x), weight.t());
+  if (bias.defined()) out.add_(bias);
+  return out.view(shape);
 }
 
 // Gradients of x (undefined where it needs none) and weight.
 variable_list projection_gradients(AutogradContext* ctx, const at::Tensor& grad) {
   const auto saved = ctx->get_saved_variables();
   at::Tensor d_x;
-  if (ctx->saved_data["input"].toBool()) d_x = at::mm(grad, saved[1]).view(saved[0].sizes());
-  return {d_x, at::mm(grad.t(), rows_of(saved[0]))};
+  if (ctx->saved_data["input"].toBool()) d_x = product(grad, saved[1]).view(saved[0].sizes());
+  return {d_x, product(grad.t(), rows_of(saved[0]))};
 }
 
 struct ProjectFunction : torch::autograd::Function<ProjectFunction> {

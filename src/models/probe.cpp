@@ -16,7 +16,7 @@ namespace {
 constexpr double largest_input = 16;
 constexpr double same = 1e-7;  // of two Jacobian entries
 constexpr double step = 1e-4;  // of central differences; exact for recurrences linear in the state
-constexpr double complementary_above = 0.2;
+constexpr double complementary_above = 0.12;
 
 // Draws for the probe's inputs; any distribution will do that reaches far and repeats.
 class Draws {
@@ -219,9 +219,8 @@ double rank_correlation(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Of how much a frame writes into a unit, and how much of the state along that write it forgets.
-double correlation(const Layer& layer, Draws& draws) {
+double correlation(const Layer& layer, Draws& draws, double size) {
   constexpr int64_t inputs = 256;
-  constexpr double size = 4;  // a LayerNorm leaves rows of one norm; four times that reaches the gates' ends
   auto x = draws.normals(inputs, layer.width());
   x = x / x.norm(2, {1}, true) * (size * std::sqrt(static_cast<double>(layer.width())));
   const auto zero = at::zeros({inputs, layer.elements()}, at::kDouble);
@@ -248,7 +247,7 @@ ModelConfig probe_config(const std::string& model, const Switches& switches) {
     if (std::find(known.begin(), known.end(), name) != known.end()) asked.emplace(name, value);
   };
   prefer("heads", "2");
-  prefer("d_state", "4");
+  prefer("d_state", "16");
   prefer("expand_v", "1");
   return model_config(model, 16, asked, 1, 1, 1, 0);
 }
@@ -273,9 +272,14 @@ Measured probe(const std::string& model, const Switches& switches, uint64_t seed
   classify(layer, draws, out);
   out.smallest_decay = search_smallest(layer, draws, out.row);
   out.row.reaches_zero = out.smallest_decay < reach_threshold;
+  // A LayerNorm leaves rows of norm sqrt(d); weak gates (Mamba's at initialisation) need larger ones to move.
   constexpr int layers = 6;
-  for (int i = 0; i < layers; ++i)
-    out.write_forget_correlation += correlation(Layer(config, seed + static_cast<uint64_t>(i)), draws) / layers;
+  for (const double size : {4.0, 16.0}) {
+    double mean = 0;
+    for (int i = 0; i < layers; ++i)
+      mean += correlation(Layer(config, seed + static_cast<uint64_t>(i)), draws, size) / layers;
+    if (std::abs(mean) > std::abs(out.write_forget_correlation)) out.write_forget_correlation = mean;
+  }
   out.row.complementary = out.write_forget_correlation > complementary_above;
   return out;
 }

@@ -20,7 +20,7 @@ void expect_gradient(const std::vector<at::Tensor>& leaves, const std::function<
   for (size_t i = 0; i < leaves.size(); ++i) {
     const auto direction = at::randn_like(leaves[i]);
     const double expected = (leaves[i].grad() * direction).sum().item<double>();
-    constexpr double step = 1e-5;
+    constexpr double step = 1e-6;
     auto value = leaves[i].detach();
     value.add_(direction, step);
     const double up = (f() * weights).sum().item<double>();

@@ -132,7 +132,7 @@ std::string as_text(const std::vector<Probed>& rows) {
                fact(m.row.complementary), fact(m.row.reaches_zero), fact(m.row.channel_mixing),
                yes_no(declared == m.row)});
   }
-  return table.text() + "Measured on layers of width 16 with 2 heads and 4 states, from dS_t/dS_{t-1}.\n";
+  return table.text() + "Measured on layers of width 16 with 2 heads and 16 states, from dS_t/dS_{t-1}.\n";
 }
 
 std::string as_json(const std::vector<Probed>& rows) {

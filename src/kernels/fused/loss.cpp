@@ -53,12 +53,14 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
   const Tensor turned = weight.t();
   std::vector<double> losses(static_cast<size_t>(rows), 0.0);
   const T share = gradients ? static_cast<T>(1 / normaliser) : T(0);
-  const int64_t class_blocks = std::clamp<int64_t>(C / 96, 1, 16);
+  // Never a single task: outside a parallel region the BLAS would split its sums by thread count.
+  const int64_t class_blocks = std::clamp<int64_t>(C / 96, std::min<int64_t>(2, C), 16);
   for (int64_t r0 = 0; r0 < rows; r0 += kGroup) {
     const int64_t group = std::min(kGroup, rows - r0);
-    cpu::for_each_task((group + kRows - 1) / kRows, [&](int64_t task) {
+    const int64_t block_rows = std::min(kRows, (group + 1) / 2);
+    cpu::for_each_task((group + block_rows - 1) / block_rows, [&](int64_t task) {
       const at::NoGradGuard no_gradients;
-      const int64_t from = task * kRows, n = std::min(kRows, group - from);
+      const int64_t from = task * block_rows, n = std::min(block_rows, group - from);
       Tensor block = logits.narrow(0, from, n);
       at::addmm_out(block, bias, h.narrow(0, r0 + from, n), turned);
       for (int64_t r = 0; r < n; ++r)

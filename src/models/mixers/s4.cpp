@@ -4,6 +4,7 @@
 // In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves.
 // Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
 #include "base/torch_pch.h"
+#include "models/matmul.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -109,7 +110,7 @@ class S4d final : public Mixer {
     if (chunks * chunk > length) frames = at::constant_pad_nd(frames, {0, chunks * chunk - length});
     const auto rows = frames.reshape({d, batch * chunks, chunk});
     const auto entering = enter(rows, pw, batch, chunks, context, type);  // [d,B chunks,2M]
-    const auto y = at::baddbmm(at::bmm(rows, toeplitz(kernel)), entering, read);
+    const auto y = batched_product(rows, toeplitz(kernel)) + batched_product(entering, read);
     if (context.state) leave(rows, entering, pw, batch, chunks, length - (chunks - 1) * chunk, context, type);
     return y.view({d, batch, chunks * chunk}).narrow(2, 0, length).permute({1, 2, 0});
   }
@@ -139,7 +140,7 @@ class S4d final : public Mixer {
   static at::Tensor bring(const at::Tensor& rows, const Complex& pw, int64_t used, at::ScalarType type) {
     const auto last_first = pw.slice(0, used);
     const auto weights = at::cat({last_first.re, last_first.im}, 1).flip(-1).transpose(1, 2).to(type);
-    return at::bmm(rows.narrow(-1, 0, used), weights);
+    return batched_product(rows.narrow(-1, 0, used), weights);
   }
 
   void leave(const at::Tensor& rows, const at::Tensor& entering, const Complex& pw, int64_t batch, int64_t chunks,
