@@ -89,7 +89,7 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
   json.member("outputs", options.outputs).member("length", options.length);
   json.key("models").begin_array();
   for (const auto& line : lines) {
-    json.begin_object().member("model", line.model);
+    json.begin_object().member("name", line.model);
     json.member("runs", line.counted && line.refused.empty());
     if (!line.refused.empty()) json.member("reason", line.refused);
     if (line.counted) {
@@ -139,7 +139,7 @@ std::string as_json(const std::vector<Probed>& rows) {
   JsonWriter json;
   json.begin_object().key("models").begin_array();
   for (const auto& [model, declared, m] : rows) {
-    json.begin_object().member("model", model).member("as_declared", declared == m.row);
+    json.begin_object().member("name", model).member("as_declared", declared == m.row);
     json.member("smallest_decay", m.smallest_decay).member("write_forget_correlation", m.write_forget_correlation);
     json.member("off_diagonal_mass", m.off_diagonal_mass);
     json.key("declared").begin_object();
