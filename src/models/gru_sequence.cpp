@@ -11,8 +11,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 template <class T>
+simd::Vec<T> sigmoid_of(const simd::Vec<T>& x) {
+  return simd::Vec<T>(T(1)) / (simd::Vec<T>(T(1)) + xsimd::exp(-x));
+}
+template <class T>
 simd::Vec<T> tanh_of(const simd::Vec<T>& x) {
-  return simd::Vec<T>(T(2)) * simd::sigmoid<T>(x + x) - simd::Vec<T>(T(1));
+  return simd::Vec<T>(T(2)) * sigmoid_of<T>(x + x) - simd::Vec<T>(T(1));
 }
 
 // One frame of one sequence. gates: x part then h part, each (r, z, n); saved: r, z, n, h part of n.
@@ -20,8 +24,8 @@ template <class T>
 void step_forward(int64_t d, const T* gi, const T* gh, const T* h, T* out, T* saved) {
   using Vec = simd::Vec<T>;
   simd::for_vectors<T>(d, [&](int64_t i, const auto& io) {
-    const Vec r = simd::sigmoid<T>(io.load(gi + i) + io.load(gh + i));
-    const Vec z = simd::sigmoid<T>(io.load(gi + d + i) + io.load(gh + d + i));
+    const Vec r = sigmoid_of<T>(io.load(gi + i) + io.load(gh + i));
+    const Vec z = sigmoid_of<T>(io.load(gi + d + i) + io.load(gh + d + i));
     const Vec hn = io.load(gh + 2 * d + i);
     const Vec n = tanh_of<T>(io.load(gi + 2 * d + i) + r * hn);
     io.store(out + i, n + z * (io.load(h + i) - n));
