@@ -8,8 +8,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t most_tiles = 8;
-constexpr int64_t smallest_tile = 32;
+constexpr int64_t most_tiles = 16;
+constexpr int64_t smallest_tile = 128;       // below, packing the other operand again for every tile shows
 constexpr int64_t never_threaded = 1 << 15;  // multiplications that no BLAS spreads over threads
 
 // At least two tiles: a loop over one would run outside a parallel region, where the BLAS uses threads of its own.

@@ -75,9 +75,12 @@ VerifyRow verify_file(const Safetensors& file, const std::string& name, const Ve
       verify_core(file, options, row);
     else
       row.reason = "not a recorded vector (no layer, network or recurrence in it)";
-  } catch (const c10::Error& error) {
-    // An operation the library has not got for this device or type.
-    const std::string text = error.what_without_backtrace();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    // An operation that libtorch has not got for this device or type.
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+    const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
     row.status = options.precision == VerifyPrecision::bf16 ? VerifyRow::Status::skip : VerifyRow::Status::fail;
     row.reason = printable(text.substr(0, text.find('\n')), 160);
   }
@@ -92,6 +95,9 @@ std::vector<VerifyRow> verify_directory(const std::string& directory, const Veri
     if (!options.device.is_cuda()) throw bad_input("verify.precision", "tf32 needs --device cuda");
     at::globalContext().setAllowTF32CuBLAS(true);
   }
+  // oneDNN refuses bfloat16 on processors without it; the plain loops do not.
+  if (options.precision == VerifyPrecision::bf16 && options.device.is_cpu())
+    at::globalContext().setUserEnabledMkldnn(false);
   std::error_code failure;
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(directory, failure))
