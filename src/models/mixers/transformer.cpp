@@ -2,6 +2,7 @@
 //   q, k = rope(nrm(.)), att = softmax(q k^T / sqrt(d/h), causal) v, x1 = x + nrm(out(att))
 //   [a, b] = linear1(x1), out = x1 + Dropout(linear2(a sigma(beta a) b))
 // double_residual off: the x inside x1 is left out of the result, since the network adds it.
+// No recurrence: a carried state is the cache of all keys and values, which grows by 2d elements a frame.
 #include <fmt/format.h>
 
 #include "base/error.h"
