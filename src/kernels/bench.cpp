@@ -70,7 +70,7 @@ Inputs leaves(const Inputs& inputs, at::ScalarType type) {
   return out;
 }
 
-// The result and, where wanted, the gradients of its sum with a fixed weight a position
+// The result and, where wanted, the gradients of its sum with a fixed weights
 Inputs results(const BenchForm& form, const Inputs& inputs, at::ScalarType type, bool gradients) {
   if (!gradients) {
     const at::NoGradGuard no_gradients;
@@ -78,8 +78,9 @@ Inputs results(const BenchForm& form, const Inputs& inputs, at::ScalarType type,
   }
   const Inputs in = leaves(inputs, type);
   const Tensor out = form(in);
-  const Tensor weight = at::linspace(-1, 1, out.numel(), at::kDouble).reshape(out.sizes()).to(type);
-  Inputs all = torch::autograd::grad({out}, in, {out.dim() == 0 ? at::ones({}, out.options()) : weight});
+  at::manual_seed(2);
+  const Tensor weight = at::randn(out.sizes(), at::kDouble).to(type);
+  Inputs all = torch::autograd::grad({out}, in, {weight});
   all.insert(all.begin(), out.detach());
   return all;
 }
@@ -121,7 +122,6 @@ KernelRow measure(const Clock& clock, const BenchCase& kernel, int64_t batch, in
   row.width = width;
   row.time = time;
   row.batch = batch;
-  row.bound = kernel.bound;
   at::manual_seed(1);
   const Inputs inputs = kernel.inputs(batch, time, width);
   const bool fits = kernel.graph_elements_a_step(batch, width) * static_cast<double>(time) < kGraphLimit;
@@ -136,9 +136,13 @@ KernelRow measure(const Clock& clock, const BenchCase& kernel, int64_t batch, in
   row.loop = time_form(clock, kernel.plain, inputs, true, fits);
   if (kernel.chunked) row.chunked = time_form(clock, kernel.chunked, inputs, true, true);
   const BenchWork work = kernel.work(batch, time, width);
-  const double rate = kernel.bound == "gemm" ? gemm_rate : copy_rate;
-  row.share_forward = work.forward / *row.ours.forward / rate;
-  row.share_both = (work.forward + work.backward) / *row.ours.both / rate;
+  const Pass both{work.forward.operations + work.backward.operations, work.forward.bytes + work.backward.bytes};
+  const auto least_seconds = [&](const Pass& pass) {
+    return std::max(pass.operations / gemm_rate, pass.bytes / copy_rate);
+  };
+  row.bound = both.operations / gemm_rate > both.bytes / copy_rate ? "gemm" : "copy";
+  row.share_forward = least_seconds(work.forward) / *row.ours.forward;
+  row.share_both = least_seconds(both) / *row.ours.both;
   return row;
 }
 

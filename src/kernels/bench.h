@@ -24,10 +24,10 @@ struct KernelTimes {
 struct KernelRow {
   std::string kernel;
   int64_t width, time, batch;
-  double error;                      // largest relative difference from the plain form in double
-  bool gradients_compared;           // false where the plain form's graph would not fit in memory
-  KernelTimes ours, loop, chunked;   // loop: plain ATen (over time, for a recurrence); chunked: recurrences only
-  std::string bound;                 // "copy" or "gemm": the machine's rate that bounds this kernel
+  double error;                     // largest relative difference from the plain form in double
+  bool gradients_compared;          // false where the plain form's graph would not fit in memory
+  KernelTimes ours, loop, chunked;  // loop: plain ATen (over time, for a recurrence); chunked: recurrences only
+  std::string bound;  // "gemm" (arithmetic) or "copy" (memory): the machine's rate that this kernel meets first
   double share_forward, share_both;  // of that rate
 };
 

@@ -10,13 +10,16 @@ namespace sb {
 
 using BenchForm = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
+// What a pass cannot do without: arithmetic (a multiply-add is two operations) and memory read or written.
+struct Pass {
+  double operations = 0, bytes = 0;
+};
 struct BenchWork {
-  double forward, backward;  // floating-point operations or bytes
+  Pass forward, backward;
 };
 
 struct BenchCase {
   std::string name;
-  std::string bound;                                                                          // "gemm" or "copy"
   std::function<std::vector<at::Tensor>(int64_t batch, int64_t time, int64_t width)> inputs;  // in double
   BenchForm ours, plain, chunked;                                                             // chunked may be empty
   std::function<BenchWork(int64_t batch, int64_t time, int64_t width)> work;

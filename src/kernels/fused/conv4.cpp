@@ -53,23 +53,24 @@ struct Past {
 
 template <class T, int R, bool silu>
 void forward_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], const T* w, T* y) {
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    Vec<T> x[R + 3], z[R];
-    for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
-    const Vec<T> bias = io.load(w + 4 * channels + i);
-    for (int r = 0; r < R; ++r) z[r] = bias;
-    for (int k = 0; k < 4; ++k) {
-      const Vec<T> wk = io.load(w + k * channels + i);
-      for (int r = 0; r < R; ++r) z[r] = xsimd::fma(wk, x[r + k], z[r]);
-    }
-    if constexpr (silu) {
-      Vec<T> e[R];
-      for (int r = 0; r < R; ++r) e[r] = -z[r];
-      simd::exp<T>(e);
-      for (int r = 0; r < R; ++r) z[r] /= Vec<T>(T(1)) + e[r];
-    }
-    for (int r = 0; r < R; ++r) io.store(y + r * channels + i, z[r]);
-  });
+  simd::for_vectors<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        Vec<T> x[R + 3], z[R];
+        for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
+        const Vec<T> bias = io.load(w + 4 * channels + i);
+        for (int r = 0; r < R; ++r) z[r] = bias;
+        for (int k = 0; k < 4; ++k) {
+          const Vec<T> wk = io.load(w + k * channels + i);
+          for (int r = 0; r < R; ++r) z[r] = xsimd::fma(wk, x[r + k], z[r]);
+        }
+        if constexpr (silu) {
+          Vec<T> e[R];
+          for (int r = 0; r < R; ++r) e[r] = -z[r];
+          simd::exp<T>(e);
+          for (int r = 0; r < R; ++r) z[r] *= simd::reciprocal<T>(Vec<T>(T(1)) + e[r]);
+        }
+        for (int r = 0; r < R; ++r) io.store(y + r * channels + i, z[r]);
+      });
 }
 
 // R steps from t: gz of those steps, dw and db [5][width], and the dx of steps t-3 .. t-4+R, which are then complete.
@@ -77,39 +78,40 @@ void forward_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], cons
 template <class T, int R, bool silu>
 void backward_rows(int64_t n, int64_t channels, int64_t width, const T* const (&in)[R + 3], const T* const (&gy)[R],
                    const T* w, T* ahead, T* dw, T* const (&dx)[R]) {
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    Vec<T> x[R + 3], wk[4], g[R + 3];  // g[r]: gz of step t - 3 + r
-    for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
-    for (int k = 0; k < 4; ++k) wk[k] = io.load(w + k * channels + i);
-    for (int r = 0; r < 3; ++r) g[r] = io.load(ahead + r * width + i);
-    for (int r = 0; r < R; ++r) g[r + 3] = io.load(gy[r] + i);
-    if constexpr (silu) {
-      Vec<T> z[R], e[R];
-      const Vec<T> bias = io.load(w + 4 * channels + i);
-      for (int r = 0; r < R; ++r) {
-        z[r] = bias;
-        for (int k = 0; k < 4; ++k) z[r] = xsimd::fma(wk[k], x[r + k], z[r]);
-        e[r] = -z[r];
-      }
-      simd::exp<T>(e);
-      for (int r = 0; r < R; ++r) g[r + 3] *= simd::silu_slope<T>(z[r], Vec<T>(T(1)) / (Vec<T>(T(1)) + e[r]));
-    }
-    for (int k = 0; k < 4; ++k) {
-      Vec<T> sum = io.load(dw + k * width + i);
-      for (int r = 0; r < R; ++r) sum = xsimd::fma(g[r + 3], x[r + k], sum);
-      io.store(dw + k * width + i, sum);
-    }
-    Vec<T> sum = io.load(dw + 4 * width + i);
-    for (int r = 0; r < R; ++r) sum += g[r + 3];
-    io.store(dw + 4 * width + i, sum);
-    for (int r = 0; r < R; ++r) {
-      if (!dx[r]) continue;
-      Vec<T> d = wk[3] * g[r];
-      for (int k = 2; k >= 0; --k) d = xsimd::fma(wk[k], g[r + 3 - k], d);
-      io.store(dx[r] + i, d);
-    }
-    for (int r = 0; r < 3; ++r) io.store(ahead + r * width + i, g[R + r]);
-  });
+  simd::for_vectors<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        Vec<T> x[R + 3], wk[4], g[R + 3];  // g[r]: gz of step t - 3 + r
+        for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
+        for (int k = 0; k < 4; ++k) wk[k] = io.load(w + k * channels + i);
+        for (int r = 0; r < 3; ++r) g[r] = io.load(ahead + r * width + i);
+        for (int r = 0; r < R; ++r) g[r + 3] = io.load(gy[r] + i);
+        if constexpr (silu) {
+          Vec<T> z[R], e[R];
+          const Vec<T> bias = io.load(w + 4 * channels + i);
+          for (int r = 0; r < R; ++r) {
+            z[r] = bias;
+            for (int k = 0; k < 4; ++k) z[r] = xsimd::fma(wk[k], x[r + k], z[r]);
+            e[r] = -z[r];
+          }
+          simd::exp<T>(e);
+          for (int r = 0; r < R; ++r) g[r + 3] *= simd::silu_slope(z[r], simd::reciprocal<T>(Vec<T>(T(1)) + e[r]));
+        }
+        for (int k = 0; k < 4; ++k) {
+          Vec<T> sum = io.load(dw + k * width + i);
+          for (int r = 0; r < R; ++r) sum = xsimd::fma(g[r + 3], x[r + k], sum);
+          io.store(dw + k * width + i, sum);
+        }
+        Vec<T> sum = io.load(dw + 4 * width + i);
+        for (int r = 0; r < R; ++r) sum += g[r + 3];
+        io.store(dw + 4 * width + i, sum);
+        for (int r = 0; r < R; ++r) {
+          if (!dx[r]) continue;
+          Vec<T> d = wk[3] * g[r];
+          for (int k = 2; k >= 0; --k) d = xsimd::fma(wk[k], g[r + 3 - k], d);
+          io.store(dx[r] + i, d);
+        }
+        for (int r = 0; r < 3; ++r) io.store(ahead + r * width + i, g[R + r]);
+      });
 }
 
 template <class T, bool silu>

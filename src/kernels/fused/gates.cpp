@@ -35,10 +35,11 @@ class GateSilu : public torch::autograd::Function<GateSilu> {
       T* to = out.data_ptr<T>();
       for_rows(ys.count(), n, [&](int64_t r) {
         const T *a = ys[r], *b = zs[r];
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          const Vec<T> g = io.load(b + i);
-          io.store(to + r * n + i, io.load(a + i) * g * simd::sigmoid(g));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              const auto g = io.load(b + i);
+              io.store(to + r * n + i, io.load(a + i) * g * simd::sigmoid(g));
+            });
       });
     });
     ctx->save_for_backward({y, z});
@@ -55,11 +56,12 @@ class GateSilu : public torch::autograd::Function<GateSilu> {
       T *to_y = dy.data_ptr<T>(), *to_z = dz.data_ptr<T>();
       for_rows(ys.count(), n, [&](int64_t r) {
         const T *g = gs[r], *a = ys[r], *b = zs[r];
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          const Vec<T> go = io.load(g + i), gate = io.load(b + i), sig = simd::sigmoid(gate);
-          io.store(to_y + r * n + i, go * gate * sig);
-          io.store(to_z + r * n + i, go * io.load(a + i) * simd::silu_slope(gate, sig));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              const auto go = io.load(g + i), gate = io.load(b + i), sig = simd::sigmoid(gate);
+              io.store(to_y + r * n + i, go * gate * sig);
+              io.store(to_z + r * n + i, go * io.load(a + i) * simd::silu_slope(gate, sig));
+            });
       });
     });
     return {dy, dz};
@@ -80,10 +82,11 @@ class GateSwish : public torch::autograd::Function<GateSwish> {
       T* to = out.data_ptr<T>();
       for_rows(rows.count(), n, [&](int64_t r) {
         const T *a = rows[r], *b = a + n;
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          const Vec<T> v = io.load(a + i);
-          io.store(to + r * n + i, v * simd::sigmoid<T>(slope * v) * io.load(b + i));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              const auto v = io.load(a + i);
+              io.store(to + r * n + i, v * simd::sigmoid(slope * v) * io.load(b + i));
+            });
       });
     });
     ctx->save_for_backward({ab, beta});
@@ -107,13 +110,14 @@ class GateSwish : public torch::autograd::Function<GateSwish> {
         for (int64_t r = begin; r < end; ++r) {
           const T *g = gs[r], *a = rows[r], *b = a + n;
           T *da = to + 2 * r * n, *db = da + n;
-          part_sum[part] += simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-            const Vec<T> go = io.load(g + i), v = io.load(a + i), z = slope * v, sig = simd::sigmoid<T>(z);
-            const Vec<T> into = go * io.load(b + i);
-            io.store(db + i, go * v * sig);
-            io.store(da + i, into * simd::silu_slope<T>(z, sig));
-            return into * v * v * sig * (Vec<T>(T(1)) - sig);
-          });
+          part_sum[part] += simd::sum_packs<T>(
+              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+                const auto go = io.load(g + i), v = io.load(a + i), z = slope * v, sig = simd::sigmoid(z);
+                const auto into = go * io.load(b + i);
+                io.store(db + i, go * v * sig);
+                io.store(da + i, into * simd::silu_slope(z, sig));
+                return into * v * v * sig * (Vec<T>(T(1)) - sig);
+              });
         }
       });
       d_beta = cpu::sum_in_order(parts).to(beta.options()).reshape(beta.sizes());
@@ -134,9 +138,10 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
       T* to = out.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T* a = xs[r];
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          io.store(to + r * n + i, simd::softplus<T>(io.load(a + i) + io.load(c + i)));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              io.store(to + r * n + i, simd::softplus(io.load(a + i) + io.load(c + i)));
+            });
       });
     });
     ctx->save_for_backward({x, bias});
@@ -159,12 +164,15 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
         for (int64_t r = begin; r < end; ++r) {
           const T *g = gs[r], *a = xs[r];
           T* sum = sums + part * n;
-          simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-            const Vec<T> v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
-            const Vec<T> d = xsimd::select(v > Vec<T>(T(20)), go, go * simd::sigmoid(v));
-            io.store(to + r * n + i, d);
-            io.store(sum + i, io.load(sum + i) + d);
-          });
+          simd::for_packs<T>(
+              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+                const auto v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
+                auto d = go * simd::sigmoid(v);
+                for (size_t j = 0; j < std::size(d.v); ++j)
+                  d.v[j] = xsimd::select(v.v[j] > Vec<T>(T(20)), go.v[j], d.v[j]);
+                io.store(to + r * n + i, d);
+                io.store(sum + i, io.load(sum + i) + d);
+              });
         }
       });
       d_bias = cpu::sum_in_order(parts);
@@ -185,11 +193,13 @@ class LogSigmoid : public torch::autograd::Function<LogSigmoid> {
       T* to = out.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T* a = xs[r];
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          const Vec<T> v = io.load(a + i);
-          const Vec<T> low = xsimd::min(v, Vec<T>(T(0)));
-          io.store(to + r * n + i, factor * (low - simd::log1p_exp_of_minus_abs(v)));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              const auto v = io.load(a + i);
+              auto low = v;
+              for (auto& part : low.v) part = xsimd::min(part, Vec<T>(T(0)));
+              io.store(to + r * n + i, factor * (low - simd::log1p_exp_of_minus_abs(v)));
+            });
       });
     });
     ctx->save_for_backward({x});
@@ -207,9 +217,10 @@ class LogSigmoid : public torch::autograd::Function<LogSigmoid> {
       T* to = dx.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T *g = gs[r], *a = xs[r];
-        simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-          io.store(to + r * n + i, factor * io.load(g + i) * simd::sigmoid<T>(-io.load(a + i)));
-        });
+        simd::for_packs<T>(
+            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              io.store(to + r * n + i, factor * io.load(g + i) * simd::sigmoid(-io.load(a + i)));
+            });
       });
     });
     return {dx, Tensor()};

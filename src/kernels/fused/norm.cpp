@@ -19,27 +19,28 @@ enum class Norm : int64_t { rms, outer_eps, l2 };
 enum class Gate : int64_t { none, after, before };
 
 // y = s u gain with u the row: s of a row from the sum of its squares, and c in du = s t - u c, c = slope * (t . u).
+template <class T>
 struct RowScale {
   Norm norm;
-  double eps, n;
-  double scale(double squares) const {
+  T eps, n;
+  T scale(T squares) const {
     switch (norm) {
       case Norm::rms:
-        return 1 / std::sqrt(squares / n + eps);
+        return T(1) / std::sqrt(squares / n + eps);
       case Norm::outer_eps:
-        return 1 / (std::sqrt(squares / n) + eps);
+        return T(1) / (std::sqrt(squares / n) + eps);
       case Norm::l2:
-        return 1 / std::sqrt(squares + eps);
+        return T(1) / std::sqrt(squares + eps);
     }
     return 0;
   }
-  double slope(double s) const {
+  T slope(T s) const {
     switch (norm) {
       case Norm::rms:
         return s * s * s / n;
       case Norm::outer_eps: {
-        const double root = 1 / s - eps;
-        return root > 0 ? s * s / (n * root) : 0;
+        const T root = T(1) / s - eps;
+        return root > 0 ? s * s / (n * root) : T(0);
       }
       case Norm::l2:
         return s * s * s;
@@ -49,64 +50,68 @@ struct RowScale {
 };
 
 template <class T, Gate G>
-T norm_row(const RowScale& row, int64_t n, const T* x, const T* gate, const T* gain, T* y) {
-  const T squares = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    Vec<T> u = io.load(x + i);
-    if constexpr (G == Gate::before) {
-      const Vec<T> g = io.load(gate + i);
-      u *= g * simd::sigmoid(g);
-      io.store(y + i, u);
-    }
-    return u * u;
-  });
-  const T s = static_cast<T>(row.scale(squares));
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    Vec<T> v = io.load((G == Gate::before ? y : x) + i) * io.load(gain + i) * s;
-    if constexpr (G == Gate::after) {
-      const Vec<T> g = io.load(gate + i);
-      v *= g * simd::sigmoid(g);
-    }
-    io.store(y + i, v);
-  });
+T norm_row(const RowScale<T>& row, int64_t n, const T* x, const T* gate, const T* gain, T* y) {
+  const T squares = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        auto u = io.load(x + i);
+        if constexpr (G == Gate::before) {
+          const auto g = io.load(gate + i);
+          u = u * g * simd::sigmoid(g);
+          io.store(y + i, u);
+        }
+        return u * u;
+      });
+  const T s = row.scale(squares);
+  simd::for_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        auto v = io.load((G == Gate::before ? y : x) + i) * io.load(gain + i) * Vec<T>(s);
+        if constexpr (G == Gate::after) {
+          const auto g = io.load(gate + i);
+          v = v * g * simd::sigmoid(g);
+        }
+        io.store(y + i, v);
+      });
   return s;
 }
 
 // d_gain is added to; d_gate is written unless G is none.
 template <class T, Gate G>
-void norm_row_back(const RowScale& row, int64_t n, T s, const T* gy, const T* x, const T* gate, const T* gain, T* dx,
+void norm_row_back(const RowScale<T>& row, int64_t n, T s, const T* gy, const T* x, const T* gate, const T* gain, T* dx,
                    T* d_gate, T* d_gain) {
   const Vec<T> scale(s);
-  const T dot = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> g_out = io.load(gy + i);
-    Vec<T> u = io.load(x + i), w = io.load(gain + i);
-    Vec<T> into_gain = g_out;
-    if constexpr (G != Gate::none) {
-      const Vec<T> z = io.load(gate + i), sig = simd::sigmoid(z);
-      if constexpr (G == Gate::after) {
-        io.store(d_gate + i, g_out * w * u * scale * simd::silu_slope(z, sig));
-        into_gain *= z * sig;
-      } else {
-        u *= z * sig;
-        io.store(d_gate + i, sig);
-      }
-    }
-    const Vec<T> t = into_gain * w;
-    io.store(d_gain + i, xsimd::fma(into_gain * u, scale, io.load(d_gain + i)));
-    io.store(dx + i, t);
-    return t * u;
-  });
-  const Vec<T> c(static_cast<T>(row.slope(s) * dot));
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> t = io.load(dx + i), raw = io.load(x + i);
-    if constexpr (G == Gate::before) {
-      const Vec<T> z = io.load(gate + i), sig = io.load(d_gate + i), silu = z * sig;
-      const Vec<T> du = scale * t - raw * silu * c;
-      io.store(dx + i, du * silu);
-      io.store(d_gate + i, du * raw * simd::silu_slope(z, sig));
-    } else {
-      io.store(dx + i, scale * t - raw * c);
-    }
-  });
+  const T dot = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto g_out = io.load(gy + i);
+        auto u = io.load(x + i), w = io.load(gain + i);
+        auto into_gain = g_out;
+        if constexpr (G != Gate::none) {
+          const auto z = io.load(gate + i), sig = simd::sigmoid(z);
+          if constexpr (G == Gate::after) {
+            io.store(d_gate + i, g_out * w * u * scale * simd::silu_slope(z, sig));
+            into_gain = into_gain * z * sig;
+          } else {
+            u = u * z * sig;
+            io.store(d_gate + i, sig);
+          }
+        }
+        const auto t = into_gain * w;
+        io.store(d_gain + i, into_gain * u * scale + io.load(d_gain + i));
+        io.store(dx + i, t);
+        return t * u;
+      });
+  const Vec<T> c(row.slope(s) * dot);
+  simd::for_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto t = io.load(dx + i), raw = io.load(x + i);
+        if constexpr (G == Gate::before) {
+          const auto z = io.load(gate + i), sig = io.load(d_gate + i), silu = z * sig;
+          const auto du = scale * t - raw * silu * c;
+          io.store(dx + i, du * silu);
+          io.store(d_gate + i, du * raw * simd::silu_slope(z, sig));
+        } else {
+          io.store(dx + i, scale * t - raw * c);
+        }
+      });
 }
 
 template <class Body>
@@ -124,9 +129,9 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
     const Tensor gain = cpu::is_absent(gain_in) ? at::ones({n}, x.options()) : gain_in.contiguous();
     const Tensor y = kernels::fresh(x.sizes(), x.options());
     const Tensor scales = kernels::fresh({n == 0 ? 0 : x.numel() / n}, x.options());
-    const RowScale row{static_cast<Norm>(norm), eps, static_cast<double>(n)};
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
+      const RowScale<T> row{static_cast<Norm>(norm), static_cast<T>(eps), static_cast<T>(n)};
       const Rows<T> xs(x), gates(gate_kind == 0 ? x : gate);
       const T* w = gain.data_ptr<T>();
       T *out = y.data_ptr<T>(), *s = scales.data_ptr<T>();
@@ -151,13 +156,14 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
     const int64_t n = x.size(-1);
     const bool has_gain = !cpu::is_absent(saved[1]);
     const Tensor gain = has_gain ? saved[1].contiguous() : at::ones({n}, x.options());
-    const RowScale row{static_cast<Norm>(ctx->saved_data["norm"].toInt()), ctx->saved_data["eps"].toDouble(),
-                       static_cast<double>(n)};
+    const Norm norm = static_cast<Norm>(ctx->saved_data["norm"].toInt());
+    const double eps = ctx->saved_data["eps"].toDouble();
     const Tensor dx = kernels::fresh(x.sizes(), x.options());
     const Tensor d_gate = gate_kind == Gate::none ? Tensor() : kernels::fresh(x.sizes(), x.options());
     Tensor d_gain;
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
+      const RowScale<T> row{norm, static_cast<T>(eps), static_cast<T>(n)};
       const Rows<T> gys(grads[0]), xs(x), gates(gate_kind == Gate::none ? x : gate);
       const cpu::Ranges ranges(xs.count(), n);
       d_gain = at::zeros({ranges.count, n}, x.options());

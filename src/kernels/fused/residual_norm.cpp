@@ -53,49 +53,55 @@ void for_masked_rows(const Drop& drop, int64_t begin, int64_t end, int64_t n, co
   }
 }
 
-template <class T>
+template <class T, bool drops>
 void norm_row(int64_t n, const T* z, const T* scale, const T* residual, const T* gain, const T* bias, T* y, T* saved) {
-  const T sum = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> kept = scale ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
-    const Vec<T> u = kept + io.load(residual + i);
-    io.store(y + i, u);
-    return u;
-  });
+  const T sum = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto kept = drops ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
+        const auto u = kept + io.load(residual + i);
+        io.store(y + i, u);
+        return u;
+      });
   const T mean = sum / static_cast<T>(n);
-  const T squares = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> centred = io.only(io.load(y + i) - Vec<T>(mean));
-    return centred * centred;
-  });
+  const T squares = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto centred = io.only(io.load(y + i) - Vec<T>(mean));
+        return centred * centred;
+      });
   const T s = T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(kEps));
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    io.store(y + i, xsimd::fma((io.load(y + i) - Vec<T>(mean)) * Vec<T>(s), io.load(gain + i), io.load(bias + i)));
-  });
+  simd::for_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        io.store(y + i, (io.load(y + i) - Vec<T>(mean)) * Vec<T>(s) * io.load(gain + i) + io.load(bias + i));
+      });
   saved[0] = mean;
   saved[1] = s;
 }
 
-template <class T>
+template <class T, bool drops>
 void norm_row_back(int64_t n, const T* gy, const T* z, const T* scale, const T* residual, const T* gain, const T* saved,
                    T* dz, T* d_residual, T* d_gain, T* d_bias) {
   const Vec<T> mean(saved[0]), s(saved[1]);
-  const T sum = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> g = io.load(gy + i);
-    io.store(d_bias + i, io.load(d_bias + i) + g);
-    return g * io.load(gain + i);
-  });
-  const T dot = simd::sum_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> kept = scale ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
-    const Vec<T> unit = (kept + io.load(residual + i) - mean) * s, g = io.load(gy + i);
-    io.store(d_residual + i, unit);
-    io.store(d_gain + i, xsimd::fma(g, unit, io.load(d_gain + i)));
-    return g * io.load(gain + i) * unit;
-  });
+  const T sum = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto g = io.load(gy + i);
+        io.store(d_bias + i, io.load(d_bias + i) + g);
+        return g * io.load(gain + i);
+      });
+  const T dot = simd::sum_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto kept = drops ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
+        const auto unit = (kept + io.load(residual + i) - mean) * s, g = io.load(gy + i);
+        io.store(d_residual + i, unit);
+        io.store(d_gain + i, g * unit + io.load(d_gain + i));
+        return g * io.load(gain + i) * unit;
+      });
   const Vec<T> a(sum / static_cast<T>(n)), c(dot / static_cast<T>(n));
-  simd::for_vectors<T>(n, [&](int64_t i, auto io) {
-    const Vec<T> d = s * (io.load(gy + i) * io.load(gain + i) - a - io.load(d_residual + i) * c);
-    io.store(d_residual + i, d);
-    io.store(dz + i, scale ? d * io.load(scale + i) : d);
-  });
+  simd::for_packs<T>(
+      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto d = s * (io.load(gy + i) * io.load(gain + i) - a - io.load(d_residual + i) * c);
+        io.store(d_residual + i, d);
+        io.store(dz + i, drops ? d * io.load(scale + i) : d);
+      });
 }
 
 class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
@@ -114,7 +120,7 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
       T *out = y.data_ptr<T>(), *moments = saved.data_ptr<T>();
       cpu::Ranges(zs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
         for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
-          norm_row<T>(n, zs[r], scale, rs[r], w, c, out + r * n, moments + 2 * r);
+          (scale ? norm_row<T, true> : norm_row<T, false>)(n, zs[r], scale, rs[r], w, c, out + r * n, moments + 2 * r);
         });
       });
     });
@@ -139,7 +145,8 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
       ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
         T* d_gain = sums + 2 * part * n;
         for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
-          norm_row_back<T>(n, gs[r], zs[r], scale, rs[r], w, m + 2 * r, to_z + r * n, to_r + r * n, d_gain, d_gain + n);
+          (scale ? norm_row_back<T, true> : norm_row_back<T, false>)(n, gs[r], zs[r], scale, rs[r], w, m + 2 * r,
+                                                                     to_z + r * n, to_r + r * n, d_gain, d_gain + n);
         });
       });
     });
@@ -160,8 +167,10 @@ class Dropout : public torch::autograd::Function<Dropout> {
       cpu::Ranges(xs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
         for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
           const T* from = xs[r];
-          simd::for_vectors<T>(
-              n, [&](int64_t i, auto io) { io.store(out + r * n + i, io.load(from + i) * io.load(scale + i)); });
+          simd::for_packs<T>(
+              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+                io.store(out + r * n + i, io.load(from + i) * io.load(scale + i));
+              });
         });
       });
     });

@@ -24,13 +24,23 @@ std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int
   std::vector<T> table(static_cast<size_t>(time * 2 * half));
   std::vector<double> rate(static_cast<size_t>(half));
   for (int64_t j = 0; j < half; ++j) rate[static_cast<size_t>(j)] = plain::rope_rate(base, j, half);
-  cpu::Ranges(time, half * 64).parallel([&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      T* row = table.data() + t * 2 * half;
-      for (int64_t j = 0; j < half; ++j) {
-        const double angle = static_cast<double>(offset + t) * rate[static_cast<size_t>(j)];
-        row[j] = static_cast<T>(std::cos(angle));
-        row[half + j] = static_cast<T>(static_cast<double>(sense) * std::sin(angle));
+  // Exact angles every kTurns steps; between them one rotation more a step, in double.
+  constexpr int64_t kTurns = 16;
+  const int64_t blocks = (time + kTurns - 1) / kTurns;
+  cpu::Ranges(blocks, half * 256).parallel([&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t j = 0; j < half; ++j) {
+      const double step = rate[static_cast<size_t>(j)], c1 = std::cos(step), s1 = std::sin(step);
+      for (int64_t block = begin; block < end; ++block) {
+        const double angle = static_cast<double>(offset + block * kTurns) * step;
+        double c = std::cos(angle), s = std::sin(angle);
+        for (int64_t t = block * kTurns; t < std::min(time, (block + 1) * kTurns); ++t) {
+          T* row = table.data() + t * 2 * half;
+          row[j] = static_cast<T>(c);
+          row[half + j] = static_cast<T>(static_cast<double>(sense) * s);
+          const double next = c * c1 - s * s1;
+          s = s * c1 + c * s1;
+          c = next;
+        }
       }
     }
   });
@@ -50,11 +60,12 @@ Tensor rotated(const Tensor& x, double base, int64_t sense, int64_t offset) {
         const T *x1 = xs[r], *x2 = x1 + half;
         T *y1 = out + r * 2 * half, *y2 = y1 + half;
         const T *cosine = table.data() + (r / heads % time) * 2 * half, *sine = cosine + half;
-        simd::for_vectors<T>(half, [&](int64_t i, auto io) {
-          const Vec<T> a = io.load(x1 + i), b = io.load(x2 + i), c = io.load(cosine + i), s = io.load(sine + i);
-          io.store(y1 + i, a * c + b * s);
-          io.store(y2 + i, b * c - a * s);
-        });
+        simd::for_packs<T>(
+            half, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              const auto a = io.load(x1 + i), b = io.load(x2 + i), c = io.load(cosine + i), s = io.load(sine + i);
+              io.store(y1 + i, a * c + b * s);
+              io.store(y2 + i, b * c - a * s);
+            });
       }
     });
   });
