@@ -20,6 +20,8 @@ inline std::string read_golden_text(const std::string& name) {
   return text;
 }
 
-inline nlohmann::json read_golden(const std::string& name) { return nlohmann::json::parse(read_golden_text(name)); }
+inline nlohmann::json read_golden(const std::string& name) {
+  return nlohmann::json::parse(read_golden_text(name));
+}
 
 }  // namespace sb::test
