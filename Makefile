@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 
-.PHONY: all build bench test coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build bench bench-data bench-kernels bench-train test coverage asan ubsan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -15,7 +15,16 @@ build: deps
 	@ninja -C $(BUILD) -j $(JOBS)
 
 bench: build
+	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
+
+bench-data: build
 	$(BUILD)/selectivbench bench data
+
+bench-kernels: build
+	$(BUILD)/selectivbench bench kernels --quick
+
+bench-train: build
+	$(BUILD)/selectivbench bench train
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j 2

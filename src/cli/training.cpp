@@ -69,6 +69,17 @@ ModelRules model_rules() {
   rules.check = [](const ModelSection& model) {
     model_config(model.name, model.width, model.switches, model.layers, 41, 1601, model.dropout);
   };
+  // A switch written out with the value it has anyway is the same run.
+  rules.essential = [](const ModelSection& model) {
+    const ModelConfig plain = model_config(model.name, model.width, {}, model.layers);
+    std::map<std::string, std::string> out;
+    for (const auto& [name, value] : model.switches) {
+      MixerOptions given = plain.mixer;
+      set_switch(given, name, value);
+      if (switch_value(given, name) != switch_value(plain.mixer, name)) out[name] = switch_value(given, name);
+    }
+    return out;
+  };
   return rules;
 }
 

@@ -56,9 +56,8 @@ int gap_of(const std::string& task) {
 
 struct Group {
   std::map<uint64_t, const RunResult*> best;  // by seed
-  std::map<uint64_t, double> value;
+  std::map<uint64_t, double> value, ceiling;
   int runs = 0, diverged = 0;
-  double ceiling = 0;
 };
 
 // Selection never looks at the test set unless the run itself was told to.
@@ -76,7 +75,7 @@ void add(Group& group, const RunResult& r, double accuracy, double ceiling) {
   if (it != group.best.end() && selection_score(*it->second) >= selection_score(r)) return;
   group.best[r.seed] = &r;
   group.value[r.seed] = accuracy;
-  group.ceiling = ceiling;
+  group.ceiling[r.seed] = ceiling;
 }
 
 Cell cell_of(const Key& key, const Group& group) {
@@ -85,7 +84,7 @@ Cell cell_of(const Key& key, const Group& group) {
   c.runs = group.runs;
   c.diverged = group.diverged;
   c.seeds = static_cast<int>(group.value.size());
-  double sum = 0, squares = 0, ceiling = 0;
+  double sum = 0, squares = 0;
   for (const auto& [seed, value] : group.value) sum += value;
   if (c.seeds > 0) c.mean = sum / c.seeds;
   for (const auto& [seed, value] : group.value) squares += (value - c.mean) * (value - c.mean);
@@ -95,9 +94,8 @@ Cell cell_of(const Key& key, const Group& group) {
     c.params = run->params;
     c.chance = run->chance;
     precisions.insert(run->precision);
-    ceiling += run->ceiling;
+    c.ceiling += group.ceiling.at(seed) / c.seeds;
   }
-  c.ceiling = group.ceiling > 0 ? group.ceiling : (c.seeds > 0 ? ceiling / c.seeds : 0);
   for (const auto& p : precisions) c.precision += (c.precision.empty() ? "" : "+") + p;
   if (c.variant.empty()) {
     const PaperFigure paper = paper_figure(c.model, c.task);
@@ -163,10 +161,21 @@ RunResult read_result(const std::string& folder) {
   return r;
 }
 
-Summary summarise(const std::vector<RunResult>& results) {
+// Switches tell rows of one model apart; where a model stands in one row only, they say nothing.
+std::vector<RunResult> without_needless_variants(std::vector<RunResult> results) {
+  std::map<std::string, std::set<std::string>> variants;
+  for (const auto& r : results) variants[r.model].insert(r.variant);
+  for (auto& r : results) {
+    if (variants[r.model].size() == 1) r.variant.clear();
+  }
+  return results;
+}
+
+Summary summarise(const std::vector<RunResult>& all) {
+  const std::vector<RunResult> results = without_needless_variants(all);
   std::map<Key, Group> groups;
   for (const auto& r : results) {
-    add(groups[{r.model, r.variant, r.width, r.task}], r, r.test, 0);
+    add(groups[{r.model, r.variant, r.width, r.task}], r, r.test, r.ceiling);
     for (size_t i = 0; i < r.grid.size(); ++i) {
       add(groups[{r.model, r.variant, r.width, "4 n=" + std::to_string(r.grid[i].first)}], r, r.grid[i].second,
           r.grid_ceiling[i].second);
