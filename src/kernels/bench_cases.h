@@ -10,7 +10,8 @@ namespace sb {
 
 using BenchForm = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-// What a pass cannot do without: arithmetic (a multiply-add is two operations) and memory read or written.
+// What a pass cannot do without: arithmetic (a multiply-add is two operations, as in the GEMM rate) and memory read or
+// written.
 struct Pass {
   double operations = 0, bytes = 0;
 };

@@ -146,6 +146,17 @@ inline __attribute__((always_inline)) Vec<T> addend(const T (&c)[static_cast<siz
 #endif
 }
 
+// One constant in all lanes, in memory.
+template <class T>
+struct Everywhere {
+  alignas(64) T lane[static_cast<size_t>(lanes<T>)];
+  constexpr explicit Everywhere(T value) : lane() {
+    for (T& x : lane) x = value;
+  }
+};
+template <class T>
+inline constexpr Everywhere<T> exponent_shift(ExpTable<T>::round + ExpTable<T>::bias);
+
 // Every constant in all lanes, highest power first, then the 1 that the series starts with.
 template <class T, size_t n>
 struct Series {
@@ -217,7 +228,7 @@ inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   const Vec<T> shift(Table::round + Table::bias), least(-Table::bias * ln2), most((Table::bias - 1) * ln2);
   Vec<T> shifted[V], r[V];
   for (int v = 0; v < V; ++v) x[v] = xsimd::min(xsimd::max(x[v], least), most);
-  for (int v = 0; v < V; ++v) shifted[v] = xsimd::fma(x[v], Vec<T>(T(1) / ln2), shift);
+  for (int v = 0; v < V; ++v) shifted[v] = xsimd::fma(x[v], Vec<T>(T(1) / ln2), addend<T>(exponent_shift<T>.lane));
   for (int v = 0; v < V; ++v) {
     const Vec<T> n = shifted[v] - shift;
     r[v] = xsimd::fnma(n, Vec<T>(Table::ln2_low), xsimd::fnma(n, Vec<T>(Table::ln2_high), x[v]));
