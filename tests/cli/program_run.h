@@ -37,6 +37,7 @@ class Started {
       redirect("out", 1);
       redirect("err", 2);
       ::unsetenv("NO_COLOR");
+      ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);  // the search at exit takes seconds a run; in-process tests do it
       std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
       for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
       argv.push_back(nullptr);
