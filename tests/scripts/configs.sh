@@ -45,7 +45,6 @@ train.device=tpu
 train.device=cuda
 task.number=9
 task.length=0
-task.gap_min=7
 task.gap_law=sometimes
 grammar.depth=0
 grammar.ambiguities=13

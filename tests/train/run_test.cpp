@@ -137,7 +137,9 @@ TEST(Run, EveryFailingWriteLeavesAStateThatLoadsAndNamesTheFile) {
         EXPECT_NE(std::string(error.what()).find(root.path()), std::string::npos) << error.what();
       }
       if (!files.failed()) break;
-      if (failed) EXPECT_EQ(work(config, root.path()), RunStatus::done);
+      if (failed) {
+        EXPECT_EQ(work(config, root.path()), RunStatus::done);
+      }
       EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(root.path(), config)) << "operation " << n;
     }
   }
