@@ -88,7 +88,8 @@ TEST(Run, NoTrainedModelBeatsTheCeiling) {
 }
 
 TEST(Run, DivergenceIsAnOutcomeThatNamesUpdateLayerAndTensor) {
-  const ResolvedConfig config = small_config({"train.lr=1e30", "train.clip=0", "train.warmup=0"});
+  ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0"});
+  config.values.train.lr = 1e30;
   const TemporaryFolder root;
   EXPECT_EQ(work(config, root.path()), RunStatus::diverged);
   const Json result = load_result(root.path() + "/" + config.run_id);
