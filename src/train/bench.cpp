@@ -1,6 +1,7 @@
 #include "train/bench.h"
 
 #include <ATen/ATen.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,8 +48,9 @@ void reset_peak() {
 
 double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
   trainer.step(batch, 1);
-  reset_peak();
+  malloc_trim(0);  // what the allocator kept of earlier steps would hide this one
   const double before = status_bytes("VmRSS:");
+  reset_peak();
   trainer.step(batch, 1);
   return std::max(0.0, status_bytes("VmHWM:") - before);
 }
