@@ -9,13 +9,13 @@ namespace sb {
 // States are numbered in the order of the reference ("states" of its files); `id` is the number a model is asked for.
 // Edges of state s are [row[s], row[s+1]), ascending by destination; probabilities of a row sum to 1.
 struct Automaton {
-  int vocab = 0;                      // symbols, the end symbol '#' (class 0) counted
-  std::vector<std::string> names;     // state names, e.g. "A", "C2", "#"
-  std::vector<int32_t> symbol;        // class of each state, 0..vocab-1
-  std::vector<int32_t> id;            // target id of each state, a permutation of 0..states-1, '#' is 0
-  int32_t end = 0;                    // index of '#'; it has no outgoing edges
-  std::vector<int32_t> start;         // start states, drawn uniformly
-  std::vector<int32_t> row;           // states + 1 offsets
+  int vocab = 0;                   // symbols, the end symbol '#' (class 0) counted
+  std::vector<std::string> names;  // state names, e.g. "A", "C2", "#"
+  std::vector<int32_t> symbol;     // class of each state, 0..vocab-1
+  std::vector<int32_t> id;         // target id of each state, a permutation of 0..states-1, '#' is 0
+  int32_t end = 0;                 // index of '#'; it has no outgoing edges
+  std::vector<int32_t> start;      // start states, drawn uniformly
+  std::vector<int32_t> row;        // states + 1 offsets
   std::vector<int32_t> dst;
   std::vector<double> prob;
 

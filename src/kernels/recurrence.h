@@ -1,7 +1,7 @@
-// The three recurrences that carry the zoo, each with its own backward. Shapes: B batch, T time, H heads, K/V key/value width.
-// Every function is differentiable in all tensor arguments (initial state included), takes float or double, and returns the
-// final state, so that a sequence can be cut anywhere. CPU tensors run the chunk-parallel kernels of cpu/; tensors of
-// another device or type run the same chunk algorithm written in ATen operations (generic/).
+// The three recurrences that carry the zoo, each with its own backward. Shapes: B batch, T time, H heads, K/V key/value
+// width. Every function is differentiable in all tensor arguments (initial state included), takes float or double, and
+// returns the final state, so that a sequence can be cut anywhere. CPU tensors run the chunk-parallel kernels of cpu/;
+// tensors of another device or type run the same chunk algorithm written in ATen operations (generic/).
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -12,11 +12,12 @@ struct Scan {
   at::Tensor state;  // after the last step
 };
 
-// (a) h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c];  y_t[c] = sum_n C_t[n] h_t[c,n] + skip[c] x_t[c]
-// x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros).
-// w = delta (complementary gating), or `write` [B,T,D] where given (decoupled).
+// (a) h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c];  y_t[c] = sum_n C_t[n] h_t[c,n] +
+// skip[c] x_t[c] x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros). w = delta
+// (complementary gating), or `write` [B,T,D] where given (decoupled).
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {}, const at::Tensor& write = {});
+                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
+                    const at::Tensor& write = {});
 
 // (b) S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = scale q_t^T S_t
 // q, k [B,T,G,K] with H % G == 0 (groups shared by H/G heads); v [B,T,H,V]; state [B,H,K,V] (undefined: zeros).
@@ -32,17 +33,20 @@ Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 // The truth: the recurrences above as plain loops over time in ATen operations, differentiable by autograd.
 namespace loop {
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {}, const at::Tensor& write = {});
+                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
+                    const at::Tensor& write = {});
 Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
                        const at::Tensor& state = {});
 Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                       const at::Tensor& g, double scale, const at::Tensor& state = {});
 }  // namespace loop
 
-// The same chunk algorithms in ATen operations: any device, differentiable by autograd; the baseline of `bench kernels`.
+// The same chunk algorithms in ATen operations: any device, differentiable by autograd; the baseline of `bench
+// kernels`.
 namespace chunked {
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {}, const at::Tensor& write = {});
+                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
+                    const at::Tensor& write = {});
 Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
                        const at::Tensor& state = {});
 Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
