@@ -1,7 +1,7 @@
 #include "base/torch_pch.h"
 #include "kernels/cpu/tensor_rows.h"
 #include "kernels/cpu/vec_math.h"
-#include "models/matmul.h"
+#include "kernels/matmul.h"
 #include "models/ops.h"
 
 namespace sb {
@@ -122,7 +122,7 @@ struct GruFunction : torch::autograd::Function<GruFunction> {
 
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
                         const at::Tensor& first) {
-  if (cpu::has_kernel(input_gates)) return GruFunction::apply(input_gates, weight_hh, bias_hh, first);
+  if (kernels::has_cpu_kernel(input_gates)) return GruFunction::apply(input_gates, weight_hh, bias_hh, first);
   const int64_t d = weight_hh.size(1);
   auto h = first;
   std::vector<at::Tensor> out;

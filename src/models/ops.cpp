@@ -2,7 +2,8 @@
 
 #include "base/torch_pch.h"
 #include "kernels/cpu/tensor_rows.h"
-#include "models/matmul.h"
+#include "kernels/matmul.h"
+#include "kernels/plain_mode.h"
 
 namespace sb {
 namespace {
@@ -31,7 +32,7 @@ void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
 }  // namespace
 
 at::Tensor column_sums(const at::Tensor& x) {
-  if (!cpu::has_kernel(x)) return x.sum(0);
+  if (!kernels::has_cpu_kernel(x)) return x.sum(0);
   const auto rows = x.contiguous();
   auto out = at::empty({x.size(1)}, x.options());
   cpu::with_type_of(x, [&](auto type) {
@@ -50,9 +51,7 @@ at::Tensor rows_of(const at::Tensor& x) {
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   auto shape = x.sizes().vec();
   shape.back() = weight.size(0);
-  auto out = product(rows_of(x), weight.t());
-  if (bias.defined()) out.add_(bias);
-  return out.view(shape);
+  return product(rows_of(x), weight.t(), bias).view(shape);
 }
 
 // Gradients of x (undefined where it needs none) and weight.
@@ -92,6 +91,7 @@ struct BiasedProjectFunction : torch::autograd::Function<BiasedProjectFunction> 
 }  // namespace
 
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (kernels::plain_mode()) return at::linear(x, weight, bias);
   return bias.defined() ? BiasedProjectFunction::apply(x, weight, bias) : ProjectFunction::apply(x, weight);
 }
 

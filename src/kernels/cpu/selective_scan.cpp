@@ -118,7 +118,7 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
 Scan selective_scan(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
                     const Tensor& skip, const Tensor& state, const Tensor& write) {
   check(x, delta, A_log, B, C, skip, state, write);
-  if (!cpu::has_kernel(x)) return chunked::selective_scan(x, delta, A_log, B, C, skip, state, write);
+  if (!kernels::has_cpu_kernel(x)) return chunked::selective_scan(x, delta, A_log, B, C, skip, state, write);
   const bool keep = compat::records_gradient(x, delta, A_log, B, C, skip, state, write);
   const variable_list out =
       SelectiveScan::apply(x, delta, A_log, B, C, skip, cpu::or_empty(state, x), cpu::or_empty(write, x), keep);

@@ -11,10 +11,6 @@
 
 namespace sb::cpu {
 
-inline bool has_kernel(const at::Tensor& x) {
-  return kernels::has_cpu_kernel(x);
-}
-
 // An autograd Function takes no undefined tensors: an absent one travels as an empty one.
 inline at::Tensor or_empty(const at::Tensor& x, const at::Tensor& like) {
   return x.defined() ? x : at::empty({0}, like.options());
@@ -23,7 +19,7 @@ inline bool is_absent(const at::Tensor& x) {
   return x.dim() == 1 && x.size(0) == 0;
 }
 
-// Calls body(T{}) with T the element type of a tensor that has_kernel.
+// Calls body(T{}) with T the element type of a tensor that has_cpu_kernel.
 template <class Body>
 auto with_type_of(const at::Tensor& x, const Body& body) {
   return x.scalar_type() == at::kFloat ? body(float{}) : body(double{});

@@ -35,17 +35,22 @@ template <class T>
 void pack_rows(const Tensor& x, int64_t b, int64_t head, int64_t pw, T factor, T* to) {
   const int64_t time = x.size(1), width = x.size(3), step = x.stride(3);
   const T* from = x.data_ptr<T>() + b * x.stride(0) + head * x.stride(2);
-  for (int64_t t = 0; t < whole_blocks(time); ++t)
-    for (int64_t c = 0; c < pw; ++c)
-      to[t * pw + c] = t < time && c < width ? factor * from[t * x.stride(1) + c * step] : T(0);
+  for (int64_t t = 0; t < whole_blocks(time); ++t, to += pw) {
+    std::fill(to + (t < time ? width : 0), to + pw, T(0));
+    if (t >= time) continue;
+    const T* row = from + t * x.stride(1);
+    if (step == 1) {
+      simd::for_vectors<T>(width, [&](int64_t c, auto io) { io.store(to + c, io.load(row + c) * Vec<T>(factor)); });
+    } else {
+      for (int64_t c = 0; c < width; ++c) to[c] = factor * row[c * step];
+    }
+  }
 }
 
 // Blocks of rows [kBlock][pw] turned to [pw][kBlock]
 template <class T>
 void pack_turned(int64_t rows, int64_t pw, const T* from, T* to) {
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock)
-    for (int64_t r = 0; r < kBlock; ++r)
-      for (int64_t c = 0; c < pw; ++c) to[r0 * pw + c * kBlock + r] = from[(r0 + r) * pw + c];
+  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) cpu::transpose(kBlock, pw, from + r0 * pw, pw, to + r0 * pw, kBlock);
 }
 
 template <class T>
@@ -56,27 +61,47 @@ void unpack_rows(const Tensor& x, int64_t b, int64_t head, int64_t pw, T factor,
     for (int64_t c = 0; c < width; ++c) to[t * heads * width + c] = factor * from[t * pw + c];
 }
 
-// Scores of query block i0 against key block j0; keys after a query are hidden.
-template <class T>
-void block_scores(const Sizes& s, int64_t i0, int64_t j0, int64_t pw, const T* q, const T* k_turned, T* score) {
-  cpu::gemm_nn<T>(kBlock, kBlock, pw, q + i0 * pw, pw, k_turned + j0 * pw, kBlock, score, kBlock);
-  if (j0 + kBlock <= i0 + s.offset + 1) return;
-  for (int64_t i = 0; i < kBlock; ++i)
-    for (int64_t j = std::max<int64_t>(0, i0 + i + s.offset + 1 - j0); j < kBlock; ++j)
-      score[i * kBlock + j] = static_cast<T>(kHidden);
-}
+// A block of queries against a block of keys. On the diagonal, row i needs only its first columns(i) entries; they are
+// whole strips, so that a product which skips the other half still reads defined numbers.
+struct BlockPair {
+  static constexpr int64_t kStrip = 16;
+  int64_t i0, j0, offset;
+  bool diagonal() const { return j0 == i0 + offset; }
+  int64_t columns(int64_t i) const { return diagonal() ? (i / kStrip + 1) * kStrip : kBlock; }
+  cpu::Shape shape() const { return diagonal() ? cpu::lower : cpu::full; }
 
-// row <- e^{row - level}; the sum of the results
+  // to = Q^T K from turned blocks [pw][kBlock]
+  template <class T>
+  void products(int64_t pw, const T* q_turned, const T* k_turned, T* to) const {
+    const T *q = q_turned + i0 * pw, *k = k_turned + j0 * pw;
+    if (!diagonal()) return cpu::gemm_tn<T>(kBlock, kBlock, pw, q, kBlock, k, kBlock, to, kBlock);
+    for (int64_t i = 0; i < kBlock; i += kStrip)
+      cpu::gemm_tn<T>(kStrip, i + kStrip, pw, q + i, kBlock, k, kBlock, to + i * kBlock, kBlock);
+  }
+  // Keys after a query are hidden.
+  template <class T>
+  void scores(int64_t pw, const T* q_turned, const T* k_turned, T* to) const {
+    products(pw, q_turned, k_turned, to);
+    if (j0 + kBlock <= i0 + offset + 1) return;
+    for (int64_t i = 0; i < kBlock; ++i)
+      for (int64_t j = std::max<int64_t>(0, i0 + i + offset + 1 - j0); j < columns(i); ++j)
+        to[i * kBlock + j] = static_cast<T>(kHidden);
+  }
+};
+
+// row <- e^{row - level}; the sum of the results. n a multiple of BlockPair::kStrip
 template <class T>
-T exponentials(T* row, T level) {
-  constexpr int64_t L = simd::lanes<T>;
+T exponentials(int64_t n, T* row, T level) {
+  constexpr int64_t L = simd::lanes<T>, together = BlockPair::kStrip / L;
   Vec<T> sum(T(0));
-  for (int64_t j = 0; j < kBlock; j += 4 * L) {
-    Vec<T> e[4];
-    for (int v = 0; v < 4; ++v) e[v] = simd::load(row + j + v * L) - Vec<T>(level);
+  for (int64_t j = 0; j < n; j += BlockPair::kStrip) {
+    Vec<T> e[together];
+    for (int v = 0; v < together; ++v) e[v] = simd::load(row + j + v * L) - Vec<T>(level);
     simd::exp<T>(e);
-    for (int v = 0; v < 4; ++v) simd::store(row + j + v * L, e[v]);
-    sum += (e[0] + e[1]) + (e[2] + e[3]);
+    for (int v = 0; v < together; ++v) {
+      simd::store(row + j + v * L, e[v]);
+      sum += e[v];
+    }
   }
   return simd::horizontal_sum(sum);
 }
@@ -85,14 +110,15 @@ template <class T>
 void attend(const Sizes& s, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, T* log_sums,
             int64_t b, int64_t head) {
   const int64_t pw = cpu::padded<T>(s.width), rows = whole_blocks(s.queries), keys = whole_blocks(s.keys);
-  cpu::Arena<T> arena(2 * cpu::Arena<T>::rounded(rows * pw) + 2 * cpu::Arena<T>::rounded(keys * pw) +
-                      cpu::Arena<T>::rounded(keys * pw) + cpu::Arena<T>::rounded(kBlock * kBlock));
-  T *qs = arena.take(rows * pw), *o = arena.take(rows * pw);
+  const int64_t by_query = cpu::Arena<T>::rounded(rows * pw), by_key = cpu::Arena<T>::rounded(keys * pw);
+  cpu::Arena<T> arena(3 * by_query + 3 * by_key + cpu::Arena<T>::rounded(kBlock * kBlock));
+  T *qs = arena.take(rows * pw), *q_turned = arena.take(rows * pw), *o = arena.take(rows * pw);
   T *ks = arena.take(keys * pw), *k_turned = arena.take(keys * pw), *vs = arena.take(keys * pw);
   T* score = arena.take(kBlock * kBlock);
   pack_rows(q, b, head, pw, static_cast<T>(1 / std::sqrt(static_cast<double>(s.width))), qs);
   pack_rows(k, b, head, pw, T(1), ks);
   pack_rows(v, b, head, pw, T(1), vs);
+  pack_turned(rows, pw, qs, q_turned);
   pack_turned(keys, pw, ks, k_turned);
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
     T most[kBlock], sum[kBlock] = {};
@@ -100,17 +126,18 @@ void attend(const Sizes& s, const Tensor& q, const Tensor& k, const Tensor& v, c
     T* acc = o + i0 * pw;
     std::fill_n(acc, kBlock * pw, T(0));
     for (int64_t j0 = 0; j0 < s.visible(i0); j0 += kBlock) {
-      block_scores(s, i0, j0, pw, qs, k_turned, score);
+      const BlockPair pair{i0, j0, s.offset};
+      pair.scores(pw, q_turned, k_turned, score);
       for (int64_t i = 0; i < kBlock; ++i) {
-        const T level = std::max(most[i], simd::largest(kBlock, score + i * kBlock));
+        const T level = std::max(most[i], simd::largest(pair.columns(i), score + i * kBlock));
         const T shrink = std::exp(most[i] - level);
         most[i] = level;
-        sum[i] = sum[i] * shrink + exponentials(score + i * kBlock, level);
+        sum[i] = sum[i] * shrink + exponentials(pair.columns(i), score + i * kBlock, level);
         if (shrink == T(1)) continue;
         simd::for_vectors<T>(
             pw, [&](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * Vec<T>(shrink)); });
       }
-      cpu::gemm_nn<T>(kBlock, pw, kBlock, score, kBlock, vs + j0 * pw, pw, acc, pw, true);
+      cpu::gemm_nn<T>(kBlock, pw, kBlock, score, kBlock, vs + j0 * pw, pw, acc, pw, true, pair.shape());
     }
     for (int64_t i = 0; i < std::min(kBlock, s.queries - i0); ++i) {
       const Vec<T> scale(T(1) / sum[i]);
@@ -128,10 +155,10 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
                  int64_t head) {
   const int64_t pw = cpu::padded<T>(s.width), rows = whole_blocks(s.queries), keys = whole_blocks(s.keys);
   const int64_t by_query = cpu::Arena<T>::rounded(rows * pw), by_key = cpu::Arena<T>::rounded(keys * pw);
-  cpu::Arena<T> arena(4 * by_query + 6 * by_key + 2 * cpu::Arena<T>::rounded(kBlock * kBlock) +
+  cpu::Arena<T> arena(6 * by_query + 6 * by_key + 2 * cpu::Arena<T>::rounded(kBlock * kBlock) +
                       cpu::Arena<T>::rounded(rows));
   T *qs = arena.take(rows * pw), *os = arena.take(rows * pw), *gs = arena.take(rows * pw),
-    *d_qs = arena.take(rows * pw);
+    *d_qs = arena.take(rows * pw), *q_turned = arena.take(rows * pw), *g_turned = arena.take(rows * pw);
   T *ks = arena.take(keys * pw), *k_turned = arena.take(keys * pw), *vs = arena.take(keys * pw);
   T *v_turned = arena.take(keys * pw), *d_ks = arena.take(keys * pw), *d_vs = arena.take(keys * pw);
   T *weight = arena.take(kBlock * kBlock), *d_weight = arena.take(kBlock * kBlock), *drop = arena.take(rows);
@@ -141,6 +168,8 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
   pack_rows(d_out, b, head, pw, T(1), gs);
   pack_rows(k, b, head, pw, T(1), ks);
   pack_rows(v, b, head, pw, T(1), vs);
+  pack_turned(rows, pw, qs, q_turned);
+  pack_turned(rows, pw, gs, g_turned);
   pack_turned(keys, pw, ks, k_turned);
   pack_turned(keys, pw, vs, v_turned);
   std::fill_n(d_qs, rows * pw, T(0));
@@ -151,23 +180,24 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
         pw, [&](int64_t c, auto io) { return io.load(os + i * pw + c) * io.load(gs + i * pw + c); });
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
     for (int64_t j0 = 0; j0 < s.visible(i0); j0 += kBlock) {
-      block_scores(s, i0, j0, pw, qs, k_turned, weight);
-      cpu::gemm_nn<T>(kBlock, kBlock, pw, gs + i0 * pw, pw, v_turned + j0 * pw, kBlock, d_weight, kBlock);
+      const BlockPair pair{i0, j0, s.offset};
+      pair.scores(pw, q_turned, k_turned, weight);
+      pair.products(pw, g_turned, v_turned, d_weight);
       for (int64_t i = 0; i < kBlock; ++i) {
         T *w = weight + i * kBlock, *dw = d_weight + i * kBlock;
+        const int64_t n = pair.columns(i);
         if (i0 + i >= s.queries) {
-          std::fill_n(w, kBlock, T(0));
-          std::fill_n(dw, kBlock, T(0));
+          std::fill_n(w, n, T(0));
+          std::fill_n(dw, n, T(0));
           continue;
         }
-        exponentials(w, log_sums[i0 + i]);
-        simd::for_vectors<T>(kBlock, [&](int64_t j, auto io) {
-          io.store(dw + j, io.load(w + j) * (io.load(dw + j) - Vec<T>(drop[i0 + i])));
-        });
+        exponentials(n, w, log_sums[i0 + i]);
+        for (int64_t j = 0; j < n; j += simd::lanes<T>)
+          simd::store(dw + j, simd::load(w + j) * (simd::load(dw + j) - Vec<T>(drop[i0 + i])));
       }
-      cpu::gemm_tn<T>(kBlock, pw, kBlock, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true);
-      cpu::gemm_tn<T>(kBlock, pw, kBlock, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true);
-      cpu::gemm_nn<T>(kBlock, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true);
+      cpu::gemm_tn<T>(kBlock, pw, kBlock, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true, pair.shape());
+      cpu::gemm_tn<T>(kBlock, pw, kBlock, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true, pair.shape());
+      cpu::gemm_nn<T>(kBlock, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true, pair.shape());
     }
   }
   unpack_rows(dq, b, head, pw, factor, d_qs);
@@ -221,7 +251,8 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64
   for (const Tensor& x : {k, v})
     if (x.sizes() != at::IntArrayRef(expected))
       throw bad_input(here, c10::str("k and v, expected ", at::IntArrayRef(expected), ", got ", x.sizes()));
-  return cpu::has_kernel(q) ? CausalAttention::apply(q, k, v, offset) : plain::causal_attention(q, k, v, offset);
+  return kernels::has_cpu_kernel(q) ? CausalAttention::apply(q, k, v, offset)
+                                    : plain::causal_attention(q, k, v, offset);
 }
 
 }  // namespace sb

@@ -228,7 +228,7 @@ Tensor conv4(const Tensor& x, const Tensor& weight, const Tensor& bias, bool sil
   if (bias.defined() && bias.sizes() != at::IntArrayRef{C}) throw wrong("bias", c10::str("[", C, "]"), bias);
   if (tail.defined() && tail.sizes() != at::IntArrayRef{x.size(0), 3, C})
     throw wrong("tail", c10::str("[", x.size(0), ", 3, ", C, "]"), tail);
-  if (!cpu::has_kernel(x)) return plain::conv4(x, weight, bias, silu, tail);
+  if (!kernels::has_cpu_kernel(x)) return plain::conv4(x, weight, bias, silu, tail);
   return Conv4::apply(x, weight, cpu::or_empty(bias, x), cpu::or_empty(tail, x), silu);
 }
 

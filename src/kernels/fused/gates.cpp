@@ -232,21 +232,21 @@ class LogSigmoid : public torch::autograd::Function<LogSigmoid> {
 Tensor gate_silu(const Tensor& y, const Tensor& z) {
   if (y.sizes() != z.sizes())
     throw bad_input("gate_silu", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
-  return cpu::has_kernel(y) ? GateSilu::apply(y, z) : plain::gate_silu(y, z);
+  return kernels::has_cpu_kernel(y) ? GateSilu::apply(y, z) : plain::gate_silu(y, z);
 }
 
 Tensor gate_swish(const Tensor& ab, const Tensor& beta) {
   if (ab.dim() == 0 || ab.size(-1) % 2 != 0)
     throw bad_input("gate_swish", "ab, expected an even last axis, got " + c10::str(ab.sizes()));
   if (beta.numel() != 1) throw bad_input("gate_swish", "beta, expected one element, got " + c10::str(beta.sizes()));
-  return cpu::has_kernel(ab) ? GateSwish::apply(ab, beta) : plain::gate_swish(ab, beta);
+  return kernels::has_cpu_kernel(ab) ? GateSwish::apply(ab, beta) : plain::gate_swish(ab, beta);
 }
 
 Tensor softplus_bias(const Tensor& x, const Tensor& bias) {
   if (x.dim() == 0 || bias.sizes() != at::IntArrayRef{x.size(-1)})
     throw bad_input("softplus_bias",
                     "bias, expected the last axis of " + c10::str(x.sizes()) + ", got " + c10::str(bias.sizes()));
-  return cpu::has_kernel(x) ? SoftplusBias::apply(x, bias) : plain::softplus_bias(x, bias);
+  return kernels::has_cpu_kernel(x) ? SoftplusBias::apply(x, bias) : plain::softplus_bias(x, bias);
 }
 
 Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
@@ -254,7 +254,7 @@ Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) 
 }
 
 Tensor log_sigmoid(const Tensor& x, double scale) {
-  return cpu::has_kernel(x) ? LogSigmoid::apply(x, scale) : plain::log_sigmoid(x, scale);
+  return kernels::has_cpu_kernel(x) ? LogSigmoid::apply(x, scale) : plain::log_sigmoid(x, scale);
 }
 
 }  // namespace sb

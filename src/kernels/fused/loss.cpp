@@ -1,12 +1,12 @@
-// Decoder and cross-entropy. Rows go in groups of kGroup: within a group, blocks of rows are independent tasks (logits,
-// softmax, dh), then blocks of classes are (dW, db). One thread does a task, the division depends on sizes only, and
-// only a group's logits exist at a time. Gradients are made here, in the forward pass; the backward pass scales them.
+// Decoder and cross-entropy. Rows go in groups of kGroup, and only a group's logits exist at a time. Gradients are made
+// here, in the forward pass; the backward pass scales them.
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
 #include "kernels/compat.h"
 #include "kernels/cpu/tensor_rows.h"
 #include "kernels/cpu/vec_math.h"
+#include "kernels/matmul.h"
 #include "kernels/plain.h"
 #include "kernels/poison.h"
 
@@ -16,7 +16,7 @@ namespace {
 using at::Tensor;
 using simd::Vec;
 
-constexpr int64_t kGroup = 2048, kRows = 128;
+constexpr int64_t kGroup = 1024;
 
 // A row of logits to its cross-entropy (0 for padding); with `share` != 0 the row becomes share * (softmax - one-hot).
 template <class T>
@@ -52,36 +52,27 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
   const int64_t rows = h.size(0), C = weight.size(0);
   const int64_t* wanted = target.data_ptr<int64_t>();
   const Tensor logits = kernels::fresh({std::min(rows, kGroup), C}, h.options());
-  const Tensor turned = weight.t();
   std::vector<double> losses(static_cast<size_t>(rows), 0.0);
   const T share = gradients ? static_cast<T>(1 / normaliser) : T(0);
-  // Never a single task: outside a parallel region the BLAS would split its sums by thread count.
-  const int64_t class_blocks = std::clamp<int64_t>(C / 96, std::min<int64_t>(2, C), 16);
   for (int64_t r0 = 0; r0 < rows; r0 += kGroup) {
     const int64_t group = std::min(kGroup, rows - r0);
-    const int64_t block_rows = std::min(kRows, (group + 1) / 2);
-    cpu::for_each_task((group + block_rows - 1) / block_rows, [&](int64_t task) {
-      const at::NoGradGuard no_gradients;
-      const int64_t from = task * block_rows, n = std::min(block_rows, group - from);
-      Tensor block = logits.narrow(0, from, n);
-      at::addmm_out(block, bias, h.narrow(0, r0 + from, n), turned);
-      for (int64_t r = 0; r < n; ++r)
-        losses[static_cast<size_t>(r0 + from + r)] =
-            row_loss<T>(C, logits.data_ptr<T>() + (from + r) * C, wanted[r0 + from + r], share);
-      if (!gradients) return;
-      Tensor dh = gradients->h.narrow(0, r0 + from, n);
-      at::mm_out(dh, block, weight);
+    const Tensor block = logits.narrow(0, 0, group), inputs = h.narrow(0, r0, group);
+    T* const logit = logits.data_ptr<T>();
+    product_into(block, inputs, weight.t(), bias);
+    cpu::Ranges(group, 4 * C).parallel([&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        losses[static_cast<size_t>(r0 + r)] = row_loss<T>(C, logit + r * C, wanted[r0 + r], share);
     });
     if (!gradients) continue;
-    cpu::for_each_task(class_blocks, [&](int64_t task) {
-      const at::NoGradGuard no_gradients;
-      const int64_t c = C * task / class_blocks, n = C * (task + 1) / class_blocks - c;
-      const Tensor part = logits.narrow(0, 0, group).narrow(1, c, n);
-      gradients->weight.narrow(0, c, n).addmm_(part.t(), h.narrow(0, r0, group), r0 == 0 ? 0 : 1, 1);
-      T* db = gradients->bias.data_ptr<T>() + c;
+    product_into(gradients->h.narrow(0, r0, group), block, weight);
+    if (r0 == 0)
+      product_into(gradients->weight, block.t(), inputs);
+    else
+      add_product_into(gradients->weight, block.t(), inputs);
+    T* const db = gradients->bias.data_ptr<T>();
+    cpu::Ranges(C, group).parallel([&](int64_t, int64_t begin, int64_t end) {
       for (int64_t r = 0; r < group; ++r) {
-        const T* row = logits.data_ptr<T>() + r * C + c;
-        for (int64_t i = 0; i < n; ++i) db[i] += row[i];
+        for (int64_t c = begin; c < end; ++c) db[c] += logit[r * C + c];
       }
     });
   }
@@ -133,7 +124,7 @@ Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor
   if (real == 0) throw bad_input(here, "target, expected at least one row that is not padding, got none");
   if (const int64_t most = target.max().item<int64_t>(); most >= weight.size(0))
     throw bad_input(here, c10::str("target, expected < ", weight.size(0), " classes, got ", most));
-  if (!cpu::has_kernel(h)) return plain::decoder_cross_entropy(h, weight, bias, target, normaliser);
+  if (!kernels::has_cpu_kernel(h)) return plain::decoder_cross_entropy(h, weight, bias, target, normaliser);
   return DecoderCrossEntropy::apply(h, weight, bias, target, normaliser == 0 ? static_cast<double>(real) : normaliser,
                                     compat::records_gradient(h, weight, bias));
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/tensor_rows.h"
 #include "kernels/fused/dropout_mask.h"
 
 namespace sb::plain {
@@ -56,9 +57,10 @@ Tensor dropout_scale(const Tensor& x, double p, const DropoutKey& key, bool tied
   std::vector<int64_t> sizes = x.sizes().vec();
   if (tied_over_time) sizes[1] = 1;
   const Tensor scale = at::empty(sizes, at::kDouble);
-  double* at = scale.data_ptr<double>();
   const DropoutMask mask(key, p);
-  for (int64_t e = 0; e < scale.numel(); ++e) at[e] = mask.keeps(e) ? 1 / (1 - p) : 0;
+  cpu::Ranges(scale.numel(), 1).parallel([&](int64_t, int64_t begin, int64_t end) {
+    mask.fill(begin, end - begin, 1 / (1 - p), scale.data_ptr<double>() + begin);
+  });
   return scale.to(x.options());
 }
 Tensor dropout(const Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time) {

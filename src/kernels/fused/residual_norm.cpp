@@ -200,7 +200,7 @@ Tensor residual_layer_norm(const Tensor& z, const Tensor& residual, const Tensor
   for (const Tensor& w : {gain, bias})
     if (w.sizes() != at::IntArrayRef{z.size(-1)})
       throw bad_input("residual_layer_norm", c10::str("gain and bias, expected [", z.size(-1), "], got ", w.sizes()));
-  if (!cpu::has_kernel(z)) return plain::residual_layer_norm(z, residual, gain, bias, p, key);
+  if (!kernels::has_cpu_kernel(z)) return plain::residual_layer_norm(z, residual, gain, bias, p, key);
   const DropoutKey used = key.value_or(DropoutKey{});
   return ResidualLayerNorm::apply(z, residual, gain, bias, key ? p : 0.0, static_cast<int64_t>(used.seed),
                                   static_cast<int64_t>(used.index));
@@ -211,7 +211,7 @@ Tensor dropout(const Tensor& x, double p, const std::optional<DropoutKey>& key, 
   if (!key || p == 0) return x;
   if (tied_over_time && x.dim() != 3) throw bad_input("dropout", "x, expected [B,T,C], got " + c10::str(x.sizes()));
   if (tied_over_time) return x * plain::dropout_scale(x, p, *key, true);
-  if (!cpu::has_kernel(x)) return plain::dropout(x, p, key);
+  if (!kernels::has_cpu_kernel(x)) return plain::dropout(x, p, key);
   return Dropout::apply(x, p, static_cast<int64_t>(key->seed), static_cast<int64_t>(key->index));
 }
 

@@ -96,7 +96,7 @@ Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
   if (x.dim() != 4 || x.size(3) % 2 != 0)
     throw bad_input("rope", "x, expected [B,T,h,K] with even K, got " + c10::str(x.sizes()));
   if (sense != 1 && sense != -1) throw bad_input("rope", "sense, expected 1 or -1, got " + std::to_string(sense));
-  if (!cpu::has_kernel(x)) return plain::rope(x, base, sense, offset);
+  if (!kernels::has_cpu_kernel(x)) return plain::rope(x, base, sense, offset);
   return Rope::apply(x, base, static_cast<int64_t>(sense), offset);
 }
 

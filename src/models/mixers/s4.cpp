@@ -4,7 +4,7 @@
 // In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves.
 // Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
 #include "base/torch_pch.h"
-#include "models/matmul.h"
+#include "kernels/matmul.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
