@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "kernels/cpu/block_pool.h"
 #include "models/options.h"
 #include "runs/run_store.h"
 
@@ -84,6 +85,7 @@ ModelRules model_rules() {
 }
 
 void use_threads(int threads) {
+  cpu::pool_tensor_memory();
   at::set_num_threads(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "kernels/cpu/block_pool.h"
 #include "kernels/plain_mode.h"
 #include "models/declare.h"
 #include "train/trainer.h"
@@ -48,7 +49,8 @@ void reset_peak() {
 
 double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
   trainer.step(batch, 1);
-  malloc_trim(0);  // what the allocator kept of earlier steps would hide this one
+  cpu::release_free_blocks();  // what is kept of earlier steps would hide this one
+  malloc_trim(0);
   const double before = status_bytes("VmRSS:");
   reset_peak();
   trainer.step(batch, 1);

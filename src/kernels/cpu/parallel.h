@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 
+#include "kernels/cpu/block_pool.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/poison.h"
 
@@ -17,8 +18,7 @@ namespace sb::cpu {
 template <class T>
 class Arena {
  public:
-  explicit Arena(int64_t elements)
-      : size_(elements), data_(static_cast<T*>(::operator new(static_cast<size_t>(elements) * sizeof(T), kAlign))) {
+  explicit Arena(int64_t elements) : size_(elements), data_(allocate(bytes_of(elements)), Free{bytes_of(elements)}) {
     if (kernels::buffers_are_poisoned()) std::fill_n(data_.get(), size_, std::numeric_limits<T>::quiet_NaN());
   }
   // n elements, the start aligned to a cache line
@@ -35,8 +35,13 @@ class Arena {
   static constexpr std::align_val_t kAlign{64};
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
   struct Free {
-    void operator()(T* p) const { ::operator delete(p, kAlign); }
+    size_t bytes;
+    void operator()(T* p) const { bytes < kPooledBytes ? ::operator delete(p, kAlign) : give_block(p, bytes); }
   };
+  static size_t bytes_of(int64_t elements) { return static_cast<size_t>(elements) * sizeof(T); }
+  static T* allocate(size_t bytes) {
+    return static_cast<T*>(bytes < kPooledBytes ? ::operator new(bytes, kAlign) : take_block(bytes));
+  }
   int64_t size_;
   int64_t used_ = 0;
   std::unique_ptr<T, Free> data_;

@@ -66,6 +66,9 @@ void unpack_rows(const Tensor& x, int64_t b, int64_t head, int64_t pw, T factor,
 struct BlockPair {
   static constexpr int64_t kStrip = 16;
   int64_t i0, j0, offset;
+  int64_t rows;  // queries, whole strips
+  BlockPair(const Sizes& s, int64_t i, int64_t j)
+      : i0(i), j0(j), offset(s.offset), rows(std::min(kBlock, (s.queries - i + kStrip - 1) / kStrip * kStrip)) {}
   bool diagonal() const { return j0 == i0 + offset; }
   int64_t columns(int64_t i) const { return diagonal() ? (i / kStrip + 1) * kStrip : kBlock; }
   cpu::Shape shape() const { return diagonal() ? cpu::lower : cpu::full; }
@@ -74,8 +77,8 @@ struct BlockPair {
   template <class T>
   void products(int64_t pw, const T* q_turned, const T* k_turned, T* to) const {
     const T *q = q_turned + i0 * pw, *k = k_turned + j0 * pw;
-    if (!diagonal()) return cpu::gemm_tn<T>(kBlock, kBlock, pw, q, kBlock, k, kBlock, to, kBlock);
-    for (int64_t i = 0; i < kBlock; i += kStrip)
+    if (!diagonal()) return cpu::gemm_tn<T>(rows, kBlock, pw, q, kBlock, k, kBlock, to, kBlock);
+    for (int64_t i = 0; i < rows; i += kStrip)
       cpu::gemm_tn<T>(kStrip, i + kStrip, pw, q + i, kBlock, k, kBlock, to + i * kBlock, kBlock);
   }
   // Keys after a query are hidden.
@@ -83,7 +86,7 @@ struct BlockPair {
   void scores(int64_t pw, const T* q_turned, const T* k_turned, T* to) const {
     products(pw, q_turned, k_turned, to);
     if (j0 + kBlock <= i0 + offset + 1) return;
-    for (int64_t i = 0; i < kBlock; ++i)
+    for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = std::max<int64_t>(0, i0 + i + offset + 1 - j0); j < columns(i); ++j)
         to[i * kBlock + j] = static_cast<T>(kHidden);
   }
@@ -126,9 +129,9 @@ void attend(const Sizes& s, const Tensor& q, const Tensor& k, const Tensor& v, c
     T* acc = o + i0 * pw;
     std::fill_n(acc, kBlock * pw, T(0));
     for (int64_t j0 = 0; j0 < s.visible(i0); j0 += kBlock) {
-      const BlockPair pair{i0, j0, s.offset};
+      const BlockPair pair(s, i0, j0);
       pair.scores(pw, q_turned, k_turned, score);
-      for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t i = 0; i < pair.rows; ++i) {
         const T level = std::max(most[i], simd::largest(pair.columns(i), score + i * kBlock));
         const T shrink = std::exp(most[i] - level);
         most[i] = level;
@@ -137,7 +140,7 @@ void attend(const Sizes& s, const Tensor& q, const Tensor& k, const Tensor& v, c
         simd::for_vectors<T>(
             pw, [&](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * Vec<T>(shrink)); });
       }
-      cpu::gemm_nn<T>(kBlock, pw, kBlock, score, kBlock, vs + j0 * pw, pw, acc, pw, true, pair.shape());
+      cpu::gemm_nn<T>(pair.rows, pw, kBlock, score, kBlock, vs + j0 * pw, pw, acc, pw, true, pair.shape());
     }
     for (int64_t i = 0; i < std::min(kBlock, s.queries - i0); ++i) {
       const Vec<T> scale(T(1) / sum[i]);
@@ -180,10 +183,10 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
         pw, [&](int64_t c, auto io) { return io.load(os + i * pw + c) * io.load(gs + i * pw + c); });
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
     for (int64_t j0 = 0; j0 < s.visible(i0); j0 += kBlock) {
-      const BlockPair pair{i0, j0, s.offset};
+      const BlockPair pair(s, i0, j0);
       pair.scores(pw, q_turned, k_turned, weight);
       pair.products(pw, g_turned, v_turned, d_weight);
-      for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t i = 0; i < pair.rows; ++i) {
         T *w = weight + i * kBlock, *dw = d_weight + i * kBlock;
         const int64_t n = pair.columns(i);
         if (i0 + i >= s.queries) {
@@ -195,9 +198,11 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
         for (int64_t j = 0; j < n; j += simd::lanes<T>)
           simd::store(dw + j, simd::load(w + j) * (simd::load(dw + j) - Vec<T>(drop[i0 + i])));
       }
-      cpu::gemm_tn<T>(kBlock, pw, kBlock, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true, pair.shape());
-      cpu::gemm_tn<T>(kBlock, pw, kBlock, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true, pair.shape());
-      cpu::gemm_nn<T>(kBlock, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true, pair.shape());
+      cpu::gemm_tn<T>(kBlock, pw, pair.rows, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true, pair.shape());
+      cpu::gemm_tn<T>(kBlock, pw, pair.rows, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true,
+                      pair.shape());
+      cpu::gemm_nn<T>(pair.rows, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true,
+                      pair.shape());
     }
   }
   unpack_rows(dq, b, head, pw, factor, d_qs);
