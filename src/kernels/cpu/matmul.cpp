@@ -21,7 +21,7 @@ constexpr int64_t kTileColumns = kTileVectors* kLanes<T>;
 
 constexpr int64_t kDepth = 384;    // of a panel: one of A and one of B share the first cache
 constexpr int64_t kTaskRows = 96;  // of A in a task: they stay in the second cache
-constexpr int64_t kFewTasks = 8;   // below, tasks are made narrower so that more threads have work
+constexpr int64_t kTasks = 32;     // at least, so that threads have equal shares
 
 int64_t rounded_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
@@ -60,37 +60,17 @@ void pack(const T* from, int64_t line, int64_t along, int64_t lines, int64_t dep
   }
 }
 
-// A whole operand in panels, slice after slice.
+// The same on all threads. Memory is read in order: all lines of some depth, or some lines over the whole depth.
 template <class T, int64_t width>
-class Packed {
- public:
-  Packed(const T* from, int64_t line, int64_t along, int64_t lines, const Slices& slices)
-      : panels_((lines + width - 1) / width), slices_(slices), arena_(Arena<T>::rounded(panels_ * width * slices.K)) {
-    data_ = arena_.take(panels_ * width * slices.K);
-    // Memory is read in order: all lines of some depth, or some lines over the whole depth.
-    const int64_t lines_each = line == 1 ? lines : 8 * width, depth_each = line == 1 ? 64 : slices.depth;
-    const int64_t across = (lines + lines_each - 1) / lines_each;
-    const int64_t parts = (slices.depth + depth_each - 1) / depth_each;
-    for_each_task(across * slices.count * parts, [&](int64_t task) {
-      const int64_t first = task % across * lines_each, slice = task / across % slices.count;
-      const int64_t k = task / across / slices.count * depth_each, deep = slices.deep(slice);
-      if (k >= deep) return;
-      pack<T, width>(from + first * line + (slice * slices.depth + k) * along, line, along,
-                     std::min(lines_each, lines - first), std::min(depth_each, deep - k),
-                     at(slice, first / width) + k * width, deep * width);
-    });
-  }
-  int64_t panels() const { return panels_; }
-  T* at(int64_t slice, int64_t panel) const {
-    return data_ + (slice * slices_.depth * panels_ + panel * slices_.deep(slice)) * width;
-  }
-
- private:
-  int64_t panels_;
-  Slices slices_;
-  Arena<T> arena_;
-  T* data_;
-};
+void pack_shared(const T* from, int64_t line, int64_t along, int64_t lines, int64_t depth, T* to) {
+  const int64_t lines_each = line == 1 ? lines : 8 * width, depth_each = line == 1 ? 64 : depth;
+  const int64_t across = (lines + lines_each - 1) / lines_each;
+  for_each_task(across * ((depth + depth_each - 1) / depth_each), [&](int64_t task) {
+    const int64_t first = task % across * lines_each, k = task / across * depth_each;
+    pack<T, width>(from + first * line + k * along, line, along, std::min(lines_each, lines - first),
+                   std::min(depth_each, depth - k), to + first * depth + k * width, depth * width);
+  });
+}
 
 // to = before + A B for one tile; `before` may be null, the same as `to`, or one row for all (step 0). The product is
 // summed apart, so that rounding grows with the depth of a panel, not with K.
@@ -133,28 +113,57 @@ struct Product {
     for (int64_t r = 0; r < rows; ++r) std::copy_n(edge + r * C, columns, to + r * ldc);
   }
 
-  void run() const {
-    const Packed<T, C> columns(b.data, b.column, b.row, N, slices);
-    // Rows that lie across memory are packed at once; others by the task that needs them, while they are in its cache.
-    const std::unique_ptr<Packed<T, R>> all_rows =
-        a.row == 1 && a.column != 1 ? std::make_unique<Packed<T, R>>(a.data, a.row, a.column, M, slices) : nullptr;
-    const int64_t rows = rounded_up(kTaskRows, R), down = (M + rows - 1) / rows, panels = columns.panels();
-    const int64_t wide = down >= kFewTasks ? panels : std::max<int64_t>(1, panels * down / kFewTasks);
-    const int64_t across = (panels + wide - 1) / wide;
-    for_each_task<T>(down * across, Arena<T>::rounded(rows * slices.depth), [&](int64_t task, Arena<T>& scratch) {
-      const int64_t i0 = task / across * rows, i1 = std::min(M, i0 + rows), p0 = task % across * wide;
-      T* own = scratch.take(rows * slices.depth);
+  int64_t panels() const { return (N + C - 1) / C; }
+  const T* rows_at(int64_t i, int64_t slice) const { return a.data + i * a.row + slice * slices.depth * a.column; }
+  void pack_columns(int64_t slice, T* to) const {
+    pack_shared<T, C>(b.data + slice * slices.depth * b.row, b.column, b.row, N, slices.deep(slice), to);
+  }
+
+  // Rows i0 .. i1 by panels p0 .. p1 of one slice.
+  void block(int64_t i0, int64_t i1, int64_t p0, int64_t p1, int64_t slice, const T* rows, const T* columns) const {
+    const int64_t deep = slices.deep(slice);
+    for (int64_t p = p0; p < p1; ++p) {
+      for (int64_t i = i0; i < i1; i += R)
+        tile_at(i, p * C, deep, rows + (i - i0) * deep, columns + p * C * deep, slice == 0);
+    }
+  }
+
+  // Many rows that lie in order: a task packs its own, while they are in its cache, and sees all of B.
+  void by_rows(int64_t rows, int64_t tasks) const {
+    const int64_t wide = panels() * C;
+    Arena<T> arena(Arena<T>::rounded(wide * slices.K));
+    T* const columns = arena.take(wide * slices.K);
+    for (int64_t s = 0; s < slices.count; ++s) pack_columns(s, columns + s * slices.depth * wide);
+    for_each_task<T>(tasks, Arena<T>::rounded(rows * slices.depth), [&](int64_t task, Arena<T>& scratch) {
+      const int64_t i0 = task * rows, i1 = std::min(M, i0 + rows);
+      T* const own = scratch.take(rows * slices.depth);
       for (int64_t s = 0; s < slices.count; ++s) {
         const int64_t deep = slices.deep(s);
-        if (!all_rows)
-          pack<T, R>(a.data + i0 * a.row + s * slices.depth * a.column, a.row, a.column, i1 - i0, deep, own, deep * R);
-        const T* pa = all_rows ? all_rows->at(s, i0 / R) : own;
-        for (int64_t p = p0; p < std::min(panels, p0 + wide); ++p) {
-          const T* pb = columns.at(s, p);
-          for (int64_t i = i0; i < i1; i += R) tile_at(i, p * C, deep, pa + (i - i0) * deep, pb, s == 0);
-        }
+        pack<T, R>(rows_at(i0, s), a.row, a.column, i1 - i0, deep, own, deep * R);
+        block(i0, i1, 0, panels(), s, own, columns + s * slices.depth * wide);
       }
     });
+  }
+
+  // Rows that lie across memory, or few of them: slice after slice, packed by all threads together.
+  void by_slices(int64_t rows, int64_t down) const {
+    const int64_t across = std::min(panels(), (kTasks + down - 1) / down), wide = (panels() + across - 1) / across;
+    const int64_t row_elements = rounded_up(M, R) * slices.depth, column_elements = panels() * C * slices.depth;
+    Arena<T> arena(Arena<T>::rounded(row_elements) + Arena<T>::rounded(column_elements));
+    T *const packed = arena.take(row_elements), *const columns = arena.take(column_elements);
+    for (int64_t s = 0; s < slices.count; ++s) {
+      pack_shared<T, R>(rows_at(0, s), a.row, a.column, M, slices.deep(s), packed);
+      pack_columns(s, columns);
+      for_each_task(down * across, [&](int64_t task) {
+        const int64_t i0 = task / across * rows, p0 = task % across * wide;
+        block(i0, std::min(M, i0 + rows), p0, std::min(panels(), p0 + wide), s, packed + i0 * slices.deep(s), columns);
+      });
+    }
+  }
+
+  void run() const {
+    const int64_t down = (M + kTaskRows - 1) / kTaskRows, rows = rounded_up((M + down - 1) / down, R);
+    down >= kTasks&& a.column == 1 ? by_rows(rows, down) : by_slices(rows, down);
   }
 };
 
