@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -26,21 +27,33 @@ size_t block_size(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// Blocks begin at different places of a page: rows of two tensors that are walked together would else fall on the same
+// lines of the first cache.
+char* staggered(char* page) {
+  static std::atomic<size_t> count{0};
+  return page + count++ % 21 * 192;
+}
+char* page_of(void* block) {
+  return static_cast<char*>(block) - reinterpret_cast<uintptr_t>(block) % kPage;
+}
+
 void* map(size_t size) {
-  if (size < kHugePage) {
-    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) throw std::bad_alloc();
-    return block;
-  }
-  // Map more, cut what lies before and behind the first whole huge page.
-  void* wide = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  size += kPage;
+  const size_t spare = size < kHugePage ? 0 : kHugePage;
+  void* wide = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (wide == MAP_FAILED) throw std::bad_alloc();
-  char* const begin = static_cast<char*>(wide);
-  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(wide) % kHugePage) % kHugePage;
-  if (before > 0) munmap(begin, before);
-  munmap(begin + before + size, kHugePage - before);
-  madvise(begin + before, size, MADV_HUGEPAGE);  // a wish: systems without huge pages ignore it
-  return begin + before;
+  char* begin = static_cast<char*>(wide);
+  if (spare > 0) {  // cut what lies before and behind, so that huge pages begin with the block
+    const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(wide) % kHugePage) % kHugePage;
+    if (before > 0) munmap(begin, before);
+    begin += before;
+    if (before < spare) munmap(begin + size, spare - before);
+    madvise(begin, size, MADV_HUGEPAGE);  // a wish: systems without huge pages ignore it
+  }
+  return staggered(begin);
+}
+void unmap(void* block, size_t size) {
+  munmap(page_of(block), size + kPage);
 }
 
 class Pool {
@@ -86,7 +99,7 @@ class Pool {
   void release(size_t kept) {
     while (free_bytes_ > kept) {
       const auto last = std::prev(free_.end());
-      munmap(last->second, last->first);
+      unmap(last->second, last->first);
       free_bytes_ -= last->first;
       free_.erase(last);
     }
@@ -103,8 +116,7 @@ Pool& pool() {
   return *only;
 }
 
-// libtorch also frees by address alone, so a block must be known by its address: those of the pool begin a page, as
-// few others do, and are listed.
+// libtorch also frees by address alone, so blocks are listed by their addresses.
 class PoolAllocator final : public c10::Allocator {
  public:
   explicit PoolAllocator(c10::Allocator* small) : small_(small) {}
@@ -138,16 +150,15 @@ class PoolAllocator final : public c10::Allocator {
  private:
   static void free_any(void* data) { installed().free(data); }
   void free(void* data) {
-    if (reinterpret_cast<uintptr_t>(data) % kPage == 0 && data) {
-      std::unique_lock lock(mutex_);
+    size_t bytes = 0;
+    {
+      const std::lock_guard lock(mutex_);
       if (const auto found = sizes_.find(data); found != sizes_.end()) {
-        const size_t bytes = found->second;
+        bytes = found->second;
         sizes_.erase(found);
-        lock.unlock();
-        return give_block(data, bytes);
       }
     }
-    small_->raw_deallocate(data);
+    bytes > 0 ? give_block(data, bytes) : small_->raw_deallocate(data);
   }
 
   c10::Allocator* small_;

@@ -7,7 +7,7 @@ namespace sb::cpu {
 
 inline constexpr size_t kPooledBytes = size_t{1} << 18;  // smaller requests are malloc's business
 
-void* take_block(size_t bytes);              // bytes >= kPooledBytes; aligned to a page
+void* take_block(size_t bytes);              // bytes >= kPooledBytes; aligned to a line of cache
 void give_block(void* block, size_t bytes);  // the same `bytes` as taken
 void release_free_blocks();                  // back to the system
 size_t free_block_bytes();

@@ -338,6 +338,20 @@ inline __attribute__((always_inline)) T sum_packs(int64_t n, const Term& term) {
   return horizontal_sum((sum.v[0] + sum.v[1]) + (sum.v[2] + sum.v[3]));
 }
 
+// Two such sums in one walk: add(i, io, first, second) adds to both.
+template <class T, class Add>
+inline __attribute__((always_inline)) void two_sums(int64_t n, T& first, T& second, const Add& add) {
+  constexpr int64_t L = lanes<T>;
+  Pack<T, 4> a = each<T, 4>([](int) { return Vec<T>(T(0)); }), b = a;
+  Pack<T, 1> rest_a{{Vec<T>(T(0))}}, rest_b = rest_a;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) add(i, WholePack<T, 4>{}, a, b);
+  for (; i + L <= n; i += L) add(i, WholePack<T, 1>{}, rest_a, rest_b);
+  if (i < n) add(i, PartPack<T>{{n - i}}, rest_a, rest_b);
+  first = horizontal_sum((a.v[0] + a.v[1]) + (a.v[2] + a.v[3]) + rest_a.v[0]);
+  second = horizontal_sum((b.v[0] + b.v[1]) + (b.v[2] + b.v[3]) + rest_b.v[0]);
+}
+
 template <class T, int V>
 inline __attribute__((always_inline)) Pack<T, V> exp(Pack<T, V> x) {
   simd::exp<T, V>(x.v);

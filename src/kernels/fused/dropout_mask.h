@@ -1,4 +1,5 @@
-// Which elements a dropout keeps: element e iff word e of the run's stream >= p 2^32. Never stored, always recomputed.
+// Which elements a dropout of rate 0 < p < 1 keeps: element e iff word e of the run's stream >= p 2^32. Never stored,
+// always recomputed.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,9 +14,9 @@ class DropoutMask {
   DropoutMask(const DropoutKey& key, double p)
       : key_(key),
         stream_(key.seed, 0, key.index, Purpose::dropout),
-        least_(static_cast<uint64_t>(std::ceil(p * 0x1p32))) {}
+        largest_dropped_(static_cast<uint32_t>(std::max(0.0, std::ceil(p * 0x1p32) - 1))) {}
 
-  bool keeps(int64_t element) const { return stream_.word(static_cast<uint32_t>(element)) >= least_; }
+  bool keeps(int64_t element) const { return stream_.word(static_cast<uint32_t>(element)) > largest_dropped_; }
 
   // scale[i] = kept or 0 for elements first .. first + n - 1
   template <class T>
@@ -27,7 +28,7 @@ class DropoutMask {
       const bool whole = at >= first && at + 4 * kBlocks <= first + n;
       T* to = whole ? scale + (at - first) : group;
       for (int b = 0; b < kBlocks; ++b)
-        for (int w = 0; w < 4; ++w) to[4 * b + w] = word[w][b] >= least_ ? kept : T(0);
+        for (int w = 0; w < 4; ++w) to[4 * b + w] = word[w][b] > largest_dropped_ ? kept : T(0);
       if (whole) continue;
       const int64_t begin = std::max(at, first), end = std::min(at + 4 * kBlocks, first + n);
       std::copy_n(group + (begin - at), end - begin, scale + (begin - first));
@@ -68,7 +69,7 @@ class DropoutMask {
 
   DropoutKey key_;
   PhiloxStream stream_;
-  uint64_t least_;
+  uint32_t largest_dropped_;
 };
 
 }  // namespace sb

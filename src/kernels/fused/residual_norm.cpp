@@ -77,30 +77,28 @@ void norm_row(int64_t n, const T* z, const T* scale, const T* residual, const T*
   saved[1] = s;
 }
 
+// dz is written only where something drops: else it is d_residual.
 template <class T, bool drops>
 void norm_row_back(int64_t n, const T* gy, const T* z, const T* scale, const T* residual, const T* gain, const T* saved,
                    T* dz, T* d_residual, T* d_gain, T* d_bias) {
   const Vec<T> mean(saved[0]), s(saved[1]);
-  const T sum = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto g = io.load(gy + i);
-        io.store(d_bias + i, io.load(d_bias + i) + g);
-        return g * io.load(gain + i);
-      });
-  const T dot = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+  T sum = 0, dot = 0;
+  simd::two_sums<T>(
+      n, sum, dot, [&](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
         const auto kept = drops ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
-        const auto unit = (kept + io.load(residual + i) - mean) * s, g = io.load(gy + i);
+        const auto unit = (kept + io.load(residual + i) - mean) * s, g = io.load(gy + i), gw = g * io.load(gain + i);
         io.store(d_residual + i, unit);
+        io.store(d_bias + i, io.load(d_bias + i) + g);
         io.store(d_gain + i, g * unit + io.load(d_gain + i));
-        return g * io.load(gain + i) * unit;
+        first = first + gw;
+        second = second + gw * unit;
       });
   const Vec<T> a(sum / static_cast<T>(n)), c(dot / static_cast<T>(n));
   simd::for_packs<T>(
       n, [&](int64_t i, auto io) __attribute__((always_inline)) {
         const auto d = s * (io.load(gy + i) * io.load(gain + i) - a - io.load(d_residual + i) * c);
         io.store(d_residual + i, d);
-        io.store(dz + i, drops ? d * io.load(scale + i) : d);
+        if constexpr (drops) io.store(dz + i, d * io.load(scale + i));
       });
 }
 
@@ -133,7 +131,8 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     const Tensor &z = saved[0], &residual = saved[1], &gain = saved[2], &moments = saved[3];
     const Drop drop(ctx);
     const int64_t n = z.size(-1);
-    const Tensor dz = kernels::fresh(z.sizes(), z.options()), d_residual = kernels::fresh(z.sizes(), z.options());
+    const Tensor d_residual = kernels::fresh(z.sizes(), z.options());
+    const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(z.sizes(), z.options());
     Tensor parts;
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
