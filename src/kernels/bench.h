@@ -1,6 +1,8 @@
 // Measures the kernels against the same mathematics in plain ATen operations and against what the machine can do.
 // A kernel is timed only after its result at that shape was compared with the plain form in double.
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,14 +33,28 @@ struct KernelRow {
   double share_forward, share_both;  // of that rate
 };
 
-struct KernelBench {
-  int threads;
-  double gemm_rate;  // floating-point operations a second, float, 1024 x 1024 x 1024
-  double copy_rate;  // bytes read and written a second, larger than the caches
-  std::vector<KernelRow> rows;
+struct MachineRates {
+  double gemm;  // floating-point operations a second, float, 1024 x 1024 x 1024
+  double copy;  // bytes read and written a second, larger than the caches
 };
+MachineRates measure_rates(const KernelBenchOptions& options);
 
 // `done` sees every row as soon as it is measured. Throws Error(check_failed) where a kernel is wrong.
-KernelBench bench_kernels(const KernelBenchOptions& options, const std::function<void(const KernelRow&)>& done = {});
+using RowSink = std::function<void(const KernelRow&)>;
+std::vector<KernelRow> bench_kernels(const KernelBenchOptions& options, const MachineRates& rates,
+                                     const RowSink& done = {});
+
+// What a benchmark of other things is made of.
+struct BenchShape {
+  int64_t width, time, batch;
+};
+std::vector<BenchShape> bench_shapes(const KernelBenchOptions& options);
+// Best time of a call, after one call to warm up; a slow call is measured once.
+double best_seconds(const KernelBenchOptions& options, const std::function<void()>& call);
+// The largest difference of any two tensors, relative to the largest expected value; infinite where one is not a
+// number.
+double largest_difference(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& expected);
+inline constexpr double kGraphLimit = 3.5e8;  // elements; a plain form's graph is not made beyond
+void check_error(const KernelRow& row);       // throws where float is further from double than rounding takes it
 
 }  // namespace sb

@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,10 +11,17 @@
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "kernels/bench.h"
+#include "models/bench_layers.h"
 #include "train/results.h"
 
 namespace sb::cli {
 namespace {
+
+struct KernelBench {
+  int threads;
+  MachineRates rates;
+  std::vector<KernelRow> rows;
+};
 
 struct Options {
   KernelBenchOptions bench;
@@ -44,11 +52,12 @@ std::string as_text(const KernelBench& bench) {
                milliseconds(r.ours.forward), milliseconds(r.ours.both), ratio(r.loop.forward, r.ours.forward),
                ratio(r.loop.both, r.ours.both), ratio(r.chunked.forward, r.ours.forward),
                ratio(r.chunked.both, r.ours.both), r.bound, percent(r.share_forward), percent(r.share_both),
-               fmt::format("{:.0e}", r.error)});
+               r.error > 0 ? fmt::format("{:.0e}", r.error) : ""});
   }
-  return "threads " + std::to_string(bench.threads) + ", matrix products " + fixed(bench.gemm_rate / 1e9, 1) +
-         " GFLOP/s, copy " + fixed(bench.copy_rate / 1e9, 1) + " GB/s\n" + table.text() +
-         "vs plain: the same in ATen operations (recurrences: a loop over time). bound by: the machine's rate that the "
+  return "threads " + std::to_string(bench.threads) + ", matrix products " + fixed(bench.rates.gemm / 1e9, 1) +
+         " GFLOP/s, copy " + fixed(bench.rates.copy / 1e9, 1) + " GB/s\n" + table.text() +
+         "vs plain: the same in ATen operations (recurrences: a loop over time; layers: by chunks). bound by: the "
+         "machine's rate that the "
          "shares are of.\nerror: against the plain form in double, largest relative difference.\n";
 }
 
@@ -61,8 +70,8 @@ Json times_json(const KernelTimes& times) {
 
 std::string as_json(const KernelBench& bench) {
   Json out = {{"threads", bench.threads},
-              {"gemm_gflops", bench.gemm_rate / 1e9},
-              {"copy_gbytes", bench.copy_rate / 1e9},
+              {"gemm_gflops", bench.rates.gemm / 1e9},
+              {"copy_gbytes", bench.rates.copy / 1e9},
               {"rows", Json::array()}};
   for (const KernelRow& r : bench.rows) {
     Json row = {{"kernel", r.kernel},
@@ -87,10 +96,13 @@ Exit run(const Options& options) {
   warn_about_slow_blas();
   KernelBenchOptions request = options.bench;
   request.between = [] { end_if_stopped("bench kernels"); };
-  const KernelBench bench = bench_kernels(request, [](const KernelRow& row) {
+  const auto done = [](const KernelRow& row) {
     complain(row.kernel + " d " + std::to_string(row.width) + " T " + std::to_string(row.time) + ": " +
              milliseconds(row.ours.both) + " ms");
-  });
+  };
+  KernelBench bench{at::get_num_threads(), measure_rates(request), {}};
+  bench.rows = bench_kernels(request, bench.rates, done);
+  for (KernelRow& row : bench_layers(request, bench.rates, done)) bench.rows.push_back(std::move(row));
   if (!options.json.empty()) deliver(options.json, as_json(bench));
   if (options.json != "-") print(as_text(bench));
   return Exit::done;
@@ -101,12 +113,12 @@ Exit run(const Options& options) {
 void add_bench_kernels(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "bench kernels", "Speed of every kernel against plain tensor operations and the machine's own rates",
+      "bench kernels", "Speed of every kernel and layer against plain tensor operations and the machine's own rates",
       {"selectivbench bench kernels --quick", "selectivbench bench kernels --only conv4 --json -"},
       [options] { return run(*options); });
   arguments.heading("Measurement");
   arguments.flag("--quick", options->bench.quick, "Two widths, two lengths, few tokens");
-  arguments.text("--only", options->bench.only, "NAME", "Only kernels whose name contains this");
+  arguments.text("--only", options->bench.only, "NAME", "Only rows whose name contains this");
   arguments.real("--seconds", options->bench.seconds, 0.001, 60, "Least time spent on each measurement");
   arguments.heading("Output");
   arguments.text("--json", options->json, "FILE", "Write the table as JSON, - for standard output");
