@@ -10,7 +10,7 @@ namespace {
 
 // The tile of C that stays in registers: kTileRows rows of kTileVectors vectors.
 #if defined(__AVX512F__)
-constexpr int kTileRows = 8, kTileVectors = 3;
+constexpr int kTileRows = 12, kTileVectors = 2;
 #elif defined(__aarch64__)
 constexpr int kTileRows = 8, kTileVectors = 2;  // 8 x 3 leaves too few registers to run ahead: 74 against 80 GFLOP/s
 #else
@@ -19,9 +19,15 @@ constexpr int kTileRows = 4, kTileVectors = 3;
 template <class T>
 constexpr int64_t kTileColumns = kTileVectors* kLanes<T>;
 
-constexpr int64_t kDepth = 384;    // of a panel: one of A and one of B share the first cache
-constexpr int64_t kTaskRows = 96;  // of A in a task: they stay in the second cache
-constexpr int64_t kTasks = 32;     // at least, so that threads have equal shares
+#if defined(__AVX512F__)
+constexpr int64_t kDepth = 256;  // of a panel: one of A and one of B share the first cache
+#else
+constexpr int64_t kDepth = 384;
+#endif
+constexpr int64_t kTaskRows = 96;          // of A in a task: they stay in the second cache
+constexpr int64_t kTasks = 32;             // at least, so that threads have equal shares
+constexpr int64_t kOneThread = 1 << 17;    // multiplications below which waking threads costs more than they save
+constexpr int64_t kSmallResult = 1 << 14;  // elements of C of which every slice may have its own
 
 int64_t rounded_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
@@ -119,12 +125,51 @@ struct Product {
     pack_shared<T, C>(b.data + slice * slices.depth * b.row, b.column, b.row, N, slices.deep(slice), to);
   }
 
-  // Rows i0 .. i1 by panels p0 .. p1 of one slice.
-  void block(int64_t i0, int64_t i1, int64_t p0, int64_t p1, int64_t slice, const T* rows, const T* columns) const {
-    const int64_t deep = slices.deep(slice);
+  // Rows i0 .. i1 by panels p0 .. p1 of one slice; first: nothing has been summed yet.
+  void block(int64_t i0, int64_t i1, int64_t p0, int64_t p1, int64_t deep, bool first, const T* rows,
+             const T* columns) const {
     for (int64_t p = p0; p < p1; ++p) {
       for (int64_t i = i0; i < i1; i += R)
-        tile_at(i, p * C, deep, rows + (i - i0) * deep, columns + p * C * deep, slice == 0);
+        tile_at(i, p * C, deep, rows + (i - i0) * deep, columns + p * C * deep, first);
+    }
+  }
+
+  int64_t row_elements() const { return Arena<T>::rounded(rounded_up(M, R) * slices.depth); }
+  int64_t column_elements() const { return Arena<T>::rounded(panels() * C * slices.depth); }
+
+  // All of C for one slice, on this thread.
+  void whole_slice(int64_t s, bool first, Arena<T>& scratch) const {
+    const int64_t deep = slices.deep(s);
+    T *const rows = scratch.take(row_elements()), *const columns = scratch.take(column_elements());
+    pack<T, R>(rows_at(0, s), a.row, a.column, M, deep, rows, deep * R);
+    pack<T, C>(b.data + s * slices.depth * b.row, b.column, b.row, N, deep, columns, deep * C);
+    block(0, M, 0, panels(), deep, first, rows, columns);
+  }
+
+  void alone() const {
+    Arena<T> scratch(row_elements() + column_elements());
+    for (int64_t s = 0; s < slices.count; ++s, scratch.reset()) whole_slice(s, s == 0, scratch);
+  }
+
+  // A small C and a long sum: slices are tasks with a C of their own, which are then added front to back.
+  void by_depth() const {
+    Arena<T> arena(Arena<T>::rounded(slices.count * M * N));
+    T* const parts = arena.take(slices.count * M * N);
+    for_each_task<T>(slices.count, row_elements() + column_elements(), [&](int64_t s, Arena<T>& scratch) {
+      Product part = *this;
+      part.c = parts + s * M * N;
+      part.ldc = N;
+      part.add = false;
+      part.bias = nullptr;
+      part.whole_slice(s, true, scratch);
+    });
+    for (int64_t i = 0; i < M; ++i) {
+      T* const to = c + i * ldc;
+      if (!add) bias ? std::copy_n(bias, N, to) : std::fill_n(to, N, T(0));
+      for (int64_t s = 0; s < slices.count; ++s) {
+        const T* const part = parts + (s * M + i) * N;
+        for (int64_t j = 0; j < N; ++j) to[j] += part[j];
+      }
     }
   }
 
@@ -140,7 +185,7 @@ struct Product {
       for (int64_t s = 0; s < slices.count; ++s) {
         const int64_t deep = slices.deep(s);
         pack<T, R>(rows_at(i0, s), a.row, a.column, i1 - i0, deep, own, deep * R);
-        block(i0, i1, 0, panels(), s, own, columns + s * slices.depth * wide);
+        block(i0, i1, 0, panels(), deep, s == 0, own, columns + s * slices.depth * wide);
       }
     });
   }
@@ -148,22 +193,25 @@ struct Product {
   // Rows that lie across memory, or few of them: slice after slice, packed by all threads together.
   void by_slices(int64_t rows, int64_t down) const {
     const int64_t across = std::min(panels(), (kTasks + down - 1) / down), wide = (panels() + across - 1) / across;
-    const int64_t row_elements = rounded_up(M, R) * slices.depth, column_elements = panels() * C * slices.depth;
-    Arena<T> arena(Arena<T>::rounded(row_elements) + Arena<T>::rounded(column_elements));
-    T *const packed = arena.take(row_elements), *const columns = arena.take(column_elements);
+    Arena<T> arena(row_elements() + column_elements());
+    T *const packed = arena.take(row_elements()), *const columns = arena.take(column_elements());
     for (int64_t s = 0; s < slices.count; ++s) {
-      pack_shared<T, R>(rows_at(0, s), a.row, a.column, M, slices.deep(s), packed);
+      const int64_t deep = slices.deep(s);
+      pack_shared<T, R>(rows_at(0, s), a.row, a.column, M, deep, packed);
       pack_columns(s, columns);
       for_each_task(down * across, [&](int64_t task) {
         const int64_t i0 = task / across * rows, p0 = task % across * wide;
-        block(i0, std::min(M, i0 + rows), p0, std::min(panels(), p0 + wide), s, packed + i0 * slices.deep(s), columns);
+        block(i0, std::min(M, i0 + rows), p0, std::min(panels(), p0 + wide), deep, s == 0, packed + i0 * deep, columns);
       });
     }
   }
 
   void run() const {
+    if (M * N * slices.K <= kOneThread) return alone();
+    if (M * N <= kSmallResult && slices.count >= 4) return by_depth();
     const int64_t down = (M + kTaskRows - 1) / kTaskRows, rows = rounded_up((M + down - 1) / down, R);
-    down >= kTasks&& a.column == 1 ? by_rows(rows, down) : by_slices(rows, down);
+    if (down >= kTasks && a.column == 1) return by_rows(rows, down);
+    by_slices(rows, down);
   }
 };
 
