@@ -13,13 +13,6 @@ using cpu::Start;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// OpenBLAS leaves a fifth of an ARM core unused; on x86 the libraries that libtorch comes with leave nothing to gain.
-#if defined(__aarch64__)
-constexpr bool kOwnProducts = true;
-#else
-constexpr bool kOwnProducts = false;
-#endif
-
 // One stride must be 1 for the panels to be read in order.
 Tensor readable(const Tensor& x) {
   return x.stride(0) == 1 || x.stride(1) == 1 ? x : x.contiguous();
@@ -31,7 +24,8 @@ cpu::Matrix<T> matrix_of(const Tensor& x) {
   return {x.data_ptr<T>(), x.size(0) == 1 ? x.size(1) : x.stride(0), x.size(1) == 1 ? 1 : x.stride(1)};
 }
 
-void multiply_panels(const Tensor& out, const Tensor& a_in, const Tensor& b_in, Start start, const Tensor& bias_in) {
+void multiply(const Tensor& out, const Tensor& a_in, const Tensor& b_in, Start start, const Tensor& bias_in = {}) {
+  const at::NoGradGuard no_gradients;
   const Tensor a = readable(a_in), b = readable(b_in);
   const Tensor bias = bias_in.defined() ? bias_in.contiguous() : bias_in;
   TORCH_INTERNAL_ASSERT(out.stride(1) == 1 || out.size(1) == 1);
@@ -40,42 +34,6 @@ void multiply_panels(const Tensor& out, const Tensor& a_in, const Tensor& b_in, 
     cpu::matmul<T>(out.size(0), out.size(1), a.size(1), matrix_of<T>(a), matrix_of<T>(b), out.data_ptr<T>(),
                    out.stride(0), start, bias.defined() ? bias.data_ptr<T>() : nullptr);
   });
-}
-
-void multiply_by_library(const Tensor& to, const Tensor& a, const Tensor& b, Start start, const Tensor& bias) {
-  Tensor out = to;
-  if (start == Start::add)
-    out.addmm_(a, b);
-  else if (bias.defined())
-    at::addmm_out(out, bias, a, b);
-  else
-    at::mm_out(out, a, b);
-}
-
-// The result cut into tiles by sizes alone, each one product of the library on one thread. At least two tiles: a loop
-// over one would run outside a parallel region, where the library uses threads of its own.
-void multiply_tiles(const Tensor& out, const Tensor& a, const Tensor& b, Start start, const Tensor& bias) {
-  constexpr int64_t most_tiles = 16, smallest_tile = 128, never_threaded = 1 << 15;
-  const int64_t rows = out.size(0), columns = out.size(1);
-  if (rows * columns * a.size(1) <= never_threaded) return multiply_by_library(out, a, b, start, bias);
-  const bool by_rows = rows >= columns;
-  const int64_t extent = by_rows ? rows : columns;
-  const int64_t wanted = (std::max(smallest_tile, (extent + most_tiles - 1) / most_tiles) + 15) / 16 * 16;
-  const int64_t tile = wanted < extent ? wanted : (extent + 1) / 2;
-  cpu::for_each_task((extent + tile - 1) / tile, [&](int64_t t) {
-    const at::NoGradGuard no_gradients;
-    const int64_t from = t * tile, length = std::min(tile, extent - from);
-    if (by_rows)
-      multiply_by_library(out.narrow(0, from, length), a.narrow(0, from, length), b, start, bias);
-    else
-      multiply_by_library(out.narrow(1, from, length), a, b.narrow(1, from, length), start,
-                          bias.defined() ? bias.narrow(0, from, length) : bias);
-  });
-}
-
-void multiply(const Tensor& out, const Tensor& a, const Tensor& b, Start start, const Tensor& bias = {}) {
-  const at::NoGradGuard no_gradients;
-  (kOwnProducts ? multiply_panels : multiply_tiles)(out, a, b, start, bias);
 }
 
 Tensor each_product(const Tensor& a, const Tensor& b) {
@@ -107,14 +65,21 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias) {
 }
 
 void product_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  if (kernels::has_cpu_kernel(a))
+    return multiply(out, a.detach(), b.detach(), Start::zero, bias.defined() ? bias.detach() : bias);
   const at::NoGradGuard no_gradients;
-  (kernels::has_cpu_kernel(a) ? multiply : multiply_by_library)(out, a.detach(), b.detach(), Start::zero,
-                                                                bias.defined() ? bias.detach() : bias);
+  Tensor to = out;
+  if (bias.defined())
+    at::addmm_out(to, bias, a, b);
+  else
+    at::mm_out(to, a, b);
 }
 
 void add_product_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  if (kernels::has_cpu_kernel(a)) return multiply(out, a.detach(), b.detach(), Start::add);
   const at::NoGradGuard no_gradients;
-  (kernels::has_cpu_kernel(a) ? multiply : multiply_by_library)(out, a.detach(), b.detach(), Start::add, {});
+  Tensor to = out;
+  to.addmm_(a, b);
 }
 
 Tensor batched_product(const Tensor& a, const Tensor& b) {

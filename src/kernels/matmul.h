@@ -1,6 +1,5 @@
-// Matrix products whose bytes do not depend on the number of threads. A BLAS splits its sums by thread count;
-// here CPU float and double run our own, or the library's on tiles cut by sizes. Other tensors, and plain mode, run
-// ATen's.
+// Matrix products whose bytes do not depend on the number of threads. CPU float and double run our own (a BLAS splits
+// its sums by thread count); other tensors, and plain mode, run ATen's.
 #pragma once
 #include <ATen/core/Tensor.h>
 
