@@ -17,9 +17,8 @@ find_package(OpenMP REQUIRED)
 add_library(sb_torch_flags INTERFACE)
 target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)
-target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX ${SB_TORCH_LIBS})
-# PyTorch's libtorch exports a std::filesystem of another compiler; the C++ library must be searched before it.
-target_link_options(sb_torch_flags INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,--pop-state)
+# PyTorch's libtorch exports a std::filesystem of another compiler; the C++ library must be found before it.
+target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX stdc++ ${SB_TORCH_LIBS})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   # False alarms inside the std::vector<bool> of torch's autograd headers, reported where they are inlined.
   target_compile_options(sb_torch_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
