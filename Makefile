@@ -51,10 +51,10 @@ fuzz: deps
 SOURCES = $(shell git ls-files '*.h' '*.cpp')
 format:
 	@scripts/install-deps format
-	clang-format -i $(SOURCES)
+	@clang-format -i $(SOURCES)
 format-check:
 	@scripts/install-deps format
-	clang-format --dry-run --Werror $(SOURCES)
+	@clang-format --dry-run --Werror $(SOURCES)
 
 clean:
 	rm -rf build

@@ -32,9 +32,19 @@ endif()
 # One precompiled header serves every room that sees torch.
 add_library(sb_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(sb_torch_pch PUBLIC sb_torch_flags)
-target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h)
+target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <fmt/format.h>
+                                               <nlohmann/json.hpp>)
 
 function(sb_torch_room target)
   target_link_libraries(${target} PUBLIC sb_torch_flags)
   target_precompile_headers(${target} REUSE_FROM sb_torch_pch)
 endfunction()
+
+# One for their tests.
+if(SELECTIVBENCH_TESTS)
+  add_library(sb_torch_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+  target_link_libraries(sb_torch_test_pch PUBLIC sb_torch_flags GTest::gtest)
+  target_compile_options(sb_torch_test_pch PRIVATE ${SB_TEST_OPTIONS})
+  target_precompile_headers(sb_torch_test_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <gtest/gtest.h>
+                                                      <fmt/format.h> <nlohmann/json.hpp>)
+endif()

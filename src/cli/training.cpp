@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/number.h"
+#include "base/stopwatch.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -17,12 +18,6 @@
 
 namespace sb::cli {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
 
 class HumanReport {
  public:
@@ -51,15 +46,6 @@ void machine_line(const TrainProgress& p) {
       {"phase", p.phase}, {"update", p.update}, {"updates", p.updates}, {"loss", p.loss}, {"valid", p.valid}};
   print(line.dump() + "\n");
   finish_output();
-}
-
-bool is_finished(const std::string& folder) {
-  try {
-    load_result(folder);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -96,8 +82,9 @@ void warn_about_slow_blas() {
   for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { at::mm(a, b); }));
   const double rate = 2.0 * n * n * n / best / 1e9;
   if (rate < 8) {
-    complain("warning: matrix products run at " + fixed(rate, 1) +
-             " GFLOP/s, as without OpenBLAS; training will be many times slower. Install libopenblas0-openmp.");
+    complain("warning: libtorch's matrix products run at " + fixed(rate, 1) +
+             " GFLOP/s, as without OpenBLAS. Our models do not use them, but mixers of your own and the comparisons of "
+             "bench do: install libopenblas0-openmp.");
   }
 }
 
@@ -111,10 +98,10 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
 }
 
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine) {
-  if (is_finished(root + "/" + config.run_id)) return Exit::done;
+  if (has_result(root + "/" + config.run_id)) return Exit::done;
   PreparedRun run(config);
   RunStore store(root, config);
-  if (store.finished()) return Exit::done;
+  if (has_result(store.folder())) return Exit::done;
   warn_about_slow_blas();
   HumanReport human;
   TrainHooks hooks;

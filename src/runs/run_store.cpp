@@ -72,15 +72,6 @@ void RunStore::write_config(const ResolvedConfig& config) {
   write_if_changed(path("config.json"), sealed_json(json), files_);
 }
 
-bool RunStore::finished() const {
-  try {
-    load_result(folder_);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings) {
   rows_.clear();
   timing_.clear();
@@ -138,6 +129,15 @@ void RunStore::finish(const nlohmann::ordered_json& result, const std::vector<Na
   out.update(result);
   out["files"] = digests;
   write_file_atomically(path("result.json"), sealed_json(out.dump(2)), files_);
+}
+
+bool has_result(const std::string& folder) {
+  try {
+    load_result(folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 nlohmann::ordered_json load_result(const std::string& folder) {

@@ -29,7 +29,6 @@ class RunStore {
 
   const std::string& folder() const { return folder_; }
   std::string path(const std::string& name) const;
-  bool finished() const;  // a sealed result is there
 
   // The newest whole checkpoint, with the metrics as they were then; later rows are forgotten. Nothing: start afresh.
   // Damaged checkpoints and metrics are named in `warnings` and passed over.
@@ -58,6 +57,7 @@ class RunStore {
 
 // The result of a finished run. Throws bad_input that names the file if it is absent, torn or changed.
 nlohmann::ordered_json load_result(const std::string& folder);
+bool has_result(const std::string& folder);  // a whole one
 // Folders under `root` that hold a run, sorted by name.
 std::vector<std::string> find_runs(const std::string& root);
 // One line for each file of the run that is missing or does not fit its digest; empty: all is well.

@@ -4,10 +4,10 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 
+#include "base/stopwatch.h"
 #include "kernels/cpu/block_pool.h"
 #include "kernels/plain_mode.h"
 #include "models/declare.h"
@@ -15,12 +15,6 @@
 
 namespace sb {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
 
 RunConfig config_of(const TrainBenchRequest& request, const std::string& model, int elements) {
   RunConfig config;

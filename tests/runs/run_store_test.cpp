@@ -30,7 +30,7 @@ struct ToyRun {
 
   void run(const std::string& root, FileSystem&& files = ScriptedFileSystem()) {
     RunStore store(root, config(), files);
-    if (store.finished()) return;
+    if (has_result(store.folder())) return;
     std::vector<std::string> warnings;
     if (const auto checkpoint = store.resume(warnings)) {
       update = checkpoint->update;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/number.h"
+#include "base/stopwatch.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -36,12 +37,6 @@ struct Line {
   std::string unit;
   double reference;  // the same of the Python reference, 0 where not measured
 };
-
-double seconds_of(const std::function<void()>& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
 
 // Processor time, of this thread or of all, so that a busy machine does not blur what a core can do.
 double core_seconds(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {

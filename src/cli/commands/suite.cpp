@@ -14,6 +14,7 @@
 #include "cli/training.h"
 #include "cli/workers.h"
 #include "report/summary.h"
+#include "runs/run_store.h"
 #include "runs/suite.h"
 
 namespace sb::cli {
@@ -89,15 +90,6 @@ class Board {
   int drawn_ = 0;
   std::map<size_t, std::pair<std::string, std::string>> lines_;
 };
-
-bool has_result(const std::string& folder) {
-  try {
-    read_result(folder);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 Exit run_missing(const Options& options, const Suite& suite) {
   const int cores =

@@ -205,17 +205,17 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
 Tensor rms_norm_then_gate(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
   check("rms_norm_then_gate", x, gain, gate);
   return kernels::has_cpu_kernel(x) ? apply(x, gain, gate, Norm::rms, Gate::after, eps)
-                            : plain::rms_norm_then_gate(x, gain, gate, eps);
+                                    : plain::rms_norm_then_gate(x, gain, gate, eps);
 }
 Tensor gate_then_rms_norm(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
   check("gate_then_rms_norm", x, gain, gate);
   return kernels::has_cpu_kernel(x) ? apply(x, gain, gate, Norm::rms, Gate::before, eps)
-                            : plain::gate_then_rms_norm(x, gain, gate, eps);
+                                    : plain::gate_then_rms_norm(x, gain, gate, eps);
 }
 Tensor rms_norm_outer_eps(const Tensor& x, const Tensor& gain, double eps) {
   check("rms_norm_outer_eps", x, gain, {});
   return kernels::has_cpu_kernel(x) ? apply(x, gain, {}, Norm::outer_eps, Gate::none, eps)
-                            : plain::rms_norm_outer_eps(x, gain, eps);
+                                    : plain::rms_norm_outer_eps(x, gain, eps);
 }
 Tensor l2_normalise(const Tensor& x) {
   check("l2_normalise", x, {}, {});

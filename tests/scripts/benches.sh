@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# benches.sh PROGRAM: the benchmarks of kernels, layers and train steps run, agree with the plain forms and say so in JSON.
+set -euo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+expect() { grep -q -- "$2" "$1" || { echo "FAILED: no $2 in $1"; cat "$1"; exit 1; }; }
+
+"$program" bench kernels --quick --only log_sigmoid --seconds 0.001 --json "$work/kernel.json" > "$work/kernel.txt" 2> /dev/null
+[[ $(grep -c '"kernel": "log_sigmoid"' "$work/kernel.json") -eq 4 ]] || { echo "FAILED: expected four shapes"; exit 1; }
+for key in forward_ms both_ms share_both gemm_gflops copy_gbytes '"gradients_compared": true'; do expect "$work/kernel.json" "$key"; done
+expect "$work/kernel.txt" "vs plain"
+
+"$program" bench kernels --quick --only "layer linear_attn_elu" --seconds 0.001 --json - > "$work/layer.json" 2> /dev/null
+[[ $(grep -c '"kernel": "layer linear_attn_elu"' "$work/layer.json") -eq 4 ]] || { echo "FAILED: expected four shapes"; exit 1; }
+expect "$work/layer.json" '"bound": "gemm"'
+
+"$program" bench train --model mamba2 --model transformer --width 16 --layers 1 --batch 2 --elements 10 --repeats 1 \
+  --json "$work/train.json" > "$work/train.txt" 2> /dev/null
+for key in tokens_per_second share_of_gemm plain_ratio data_share peak_bytes_twice; do expect "$work/train.json" "$key"; done
+expect "$work/train.txt" transformer
+# Speed counts only where the numbers agree.
+awk -F: '/loss_difference/ && $2 + 0 > 1e-5 { exit 1 }' "$work/train.json" || { echo "FAILED: losses differ"; exit 1; }
+echo "benchmarks run"

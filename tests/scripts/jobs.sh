@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# jobs.sh PROGRAM: a suite ends in the same bytes with one and with two processes at a time, and on one and two threads.
+set -euo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat > "$work/suite.toml" <<'T'
+[suite]
+name = "jobs"
+[grid]
+model.name = ["gated_delta_net", "mamba", "transformer"]
+run.seed = [1, 2]
+[grammar]
+vocab = 6
+ambiguities = 2
+depth = 3
+[task]
+number = 2
+length = 20
+[model]
+width = 16
+layers = 2
+[train]
+updates = 20
+batch = 4
+warmup = 3
+[eval]
+every = 7
+valid_samples = 8
+test_samples = 8
+ceiling_samples = 8
+batch = 4
+T
+run() { "$program" suite "$work/suite.toml" --out "$work/$1" --jobs "$2" --threads "$3" > /dev/null 2>&1; }
+digests() { (cd "$work/$1" && sha256sum */metrics.jsonl */final.safetensors */result.json); }
+
+run one 1 1
+run two 2 2
+run threads 1 2
+[[ $(digests one | wc -l) -eq 18 ]] || { echo "FAILED: expected six whole runs"; exit 1; }
+for other in two threads; do
+  diff <(digests one) <(digests "$other") || { echo "FAILED: $other differs"; exit 1; }
+  diff "$work/one/table.json" "$work/$other/table.json" || { echo "FAILED: the table of $other differs"; exit 1; }
+done
+echo "same bytes for --jobs 1 and 2, --threads 1 and 2"
