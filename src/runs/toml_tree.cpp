@@ -30,7 +30,7 @@ Place place_of(const toml::source_region& region, const std::string& file) {
 
 // Refuses what toml++ 3.3 cannot take from a hostile file: it nests one table per dot of a key and destroys them
 // recursively, and its test for white space is undefined for letters beyond ASCII, which have a place only in strings
-// and comments.
+// and comments; a quote inside a word begins no string.
 class Screen {
  public:
   Screen(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -41,9 +41,12 @@ class Screen {
       if (c == '#') {
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
       } else if (c == '"' || c == '\'') {
+        if (std::string_view("\n=[,{.").find(before_) == std::string_view::npos) refuse("quote inside a word");
         skip_string(c);
+        before_ = c;
       } else {
         check_plain(c);
+        if (c != ' ' && c != '\t' && c != '\r') before_ = c;
         ++at_;
       }
     }
@@ -90,6 +93,7 @@ class Screen {
   const std::string& file_;
   size_t at_ = 0;
   size_t dots_ = 0;
+  char before_ = '\n';  // the last that was not blank, outside of comments; a string can begin only after some
 };
 
 TomlValue convert(const toml::node& node, const std::string& file) {
