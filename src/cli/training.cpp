@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <chrono>
 #include <optional>
 #include <thread>
 

@@ -11,7 +11,7 @@
 namespace sb::cli {
 
 ModelRules model_rules();
-void use_threads(int threads);  // 0: all cores
+void use_threads(int threads);  // 0: all cores; large tensors keep their memory from here on
 // Warns on standard error where the linear algebra behind torch is the slow reference one.
 void warn_about_slow_blas();
 

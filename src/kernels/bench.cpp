@@ -127,19 +127,24 @@ double largest_difference(const Inputs& got, const Inputs& expected) {
 }
 
 void check_error(const KernelRow& row) {
-  if (row.error <= kTolerance) return;
+  if (*row.error <= kTolerance) return;
   throw check_failed("bench kernels", row.kernel + " at width " + std::to_string(row.width) + ", T " +
                                           std::to_string(row.time) + ", expected an error below " +
-                                          std::to_string(kTolerance) + ", got " + std::to_string(row.error));
+                                          std::to_string(kTolerance) + ", got " + std::to_string(*row.error));
+}
+
+double measure_gemm_rate(const KernelBenchOptions& options) {
+  constexpr int64_t n = 1024;
+  const Tensor a = at::randn({n, n}), b = at::randn({n, n});
+  Tensor c = at::empty({n, n});
+  return 2.0 * n * n * n / best_seconds(options, [&] { at::mm_out(c, a, b); });
 }
 
 MachineRates measure_rates(const KernelBenchOptions& options) {
-  constexpr int64_t n = 1024, bytes = int64_t{96} << 20;
-  const Tensor a = at::randn({n, n}), b = at::randn({n, n}), from = at::ones({bytes / 4}), to = at::ones({bytes / 4});
-  Tensor c = at::empty({n, n});
-  const double product = best_seconds(options, [&] { at::mm_out(c, a, b); });
+  constexpr int64_t bytes = int64_t{96} << 20;
+  const Tensor from = at::ones({bytes / 4}), to = at::ones({bytes / 4});
   const double copy = best_seconds(options, [&] { to.copy_(from); });
-  return {2.0 * n * n * n / product, 2.0 * static_cast<double>(bytes) / copy};
+  return {measure_gemm_rate(options), 2.0 * static_cast<double>(bytes) / copy};
 }
 
 std::vector<BenchShape> bench_shapes(const KernelBenchOptions& options) {

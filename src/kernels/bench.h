@@ -26,7 +26,7 @@ struct KernelTimes {
 struct KernelRow {
   std::string kernel;
   int64_t width, time, batch;
-  double error;                     // largest relative difference from the plain form in double
+  std::optional<double> error;      // largest relative difference from the plain form in double; absent: not made
   bool gradients_compared;          // false where the plain form's graph would not fit in memory
   KernelTimes ours, loop, chunked;  // loop: plain ATen (over time, for a recurrence); chunked: recurrences only
   std::string bound;  // "gemm" (arithmetic) or "copy" (memory): the machine's rate that this kernel meets first
@@ -37,6 +37,7 @@ struct MachineRates {
   double gemm;  // floating-point operations a second, float, 1024 x 1024 x 1024
   double copy;  // bytes read and written a second, larger than the caches
 };
+double measure_gemm_rate(const KernelBenchOptions& options);
 MachineRates measure_rates(const KernelBenchOptions& options);
 
 // `done` sees every row as soon as it is measured. Throws Error(check_failed) where a kernel is wrong.

@@ -1,6 +1,6 @@
 #include "base/torch_pch.h"
+#include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
-#include "kernels/cpu/vec_math.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
 

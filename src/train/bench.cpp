@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/stopwatch.h"
+#include "kernels/bench.h"
 #include "kernels/cpu/block_pool.h"
 #include "kernels/plain_mode.h"
 #include "models/declare.h"
@@ -120,17 +121,9 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
 
 }  // namespace
 
-double measured_gemm_rate() {
-  constexpr int64_t n = 1024;
-  const at::Tensor a = at::rand({n, n}), b = at::rand({n, n});
-  double best = 1e9;
-  for (int i = 0; i < 12; ++i) best = std::min(best, seconds_of([&] { at::mm(a, b); }));
-  return 2.0 * n * n * n / best;
-}
-
 TrainBench bench_train(const TrainBenchRequest& request) {
   TrainBench out;
-  out.gemm_flops = measured_gemm_rate();
+  out.gemm_flops = measure_gemm_rate({});
   for (const auto& model : request.models) {
     if (request.progress) request.progress(model);
     out.rows.push_back(measure(request, model, out.gemm_flops));

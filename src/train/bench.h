@@ -36,7 +36,6 @@ struct TrainBench {
   std::vector<TrainBenchRow> rows;
 };
 
-double measured_gemm_rate();  // FLOP/s
 TrainBench bench_train(const TrainBenchRequest& request);
 
 }  // namespace sb

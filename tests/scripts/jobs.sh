@@ -5,32 +5,13 @@ program=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat > "$work/suite.toml" <<'T'
+cat - "$(dirname "$0")/small.toml" > "$work/suite.toml" <<'T'
 [suite]
 name = "jobs"
 [grid]
 model.name = ["gated_delta_net", "mamba", "transformer"]
 run.seed = [1, 2]
-[grammar]
-vocab = 6
-ambiguities = 2
-depth = 3
-[task]
-number = 2
-length = 20
-[model]
-width = 16
-layers = 2
-[train]
-updates = 20
-batch = 4
-warmup = 3
-[eval]
-every = 7
-valid_samples = 8
-test_samples = 8
-ceiling_samples = 8
-batch = 4
+train.updates = [20]
 T
 run() { "$program" suite "$work/suite.toml" --out "$work/$1" --jobs "$2" --threads "$3" > /dev/null 2>&1; }
 digests() { (cd "$work/$1" && sha256sum */metrics.jsonl */final.safetensors */result.json); }

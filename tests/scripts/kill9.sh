@@ -3,40 +3,14 @@
 # ends, and compares metrics, weights and result with those of a run nobody touched. Exit code 1 on any difference.
 set -euo pipefail
 program=$1
+small=$(dirname "$0")/small.toml
 count=$2
 RANDOM=${3:-1}
 models=(delta_net gla mamba mamba2 gated_delta_net gated_delta_product transformer)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat > "$work/run.toml" <<'T'
-[grammar]
-vocab = 6
-ambiguities = 2
-depth = 3
-[task]
-number = 2
-length = 20
-[model]
-width = 16
-layers = 2
-[train]
-updates = 60
-batch = 4
-warmup = 3
-[eval]
-every = 7
-valid_samples = 8
-test_samples = 8
-grid_samples = 4
-ceiling_samples = 8
-gaps = [4]
-batch = 4
-[run]
-checkpoint_every = 3
-T
-
-train() { "$program" train "$work/run.toml" --set "model.name=$1" --out "$2" --threads 1; }
+train() { "$program" train "$small" --set "model.name=$1" --out "$2" --threads 1; }
 digest() { (cd "$1"/* && sha256sum metrics.jsonl final.safetensors result.json); }
 
 declare -A clean seconds

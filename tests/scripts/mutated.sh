@@ -8,34 +8,9 @@ seed=${3:-1}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat > "$work/good.toml" <<'T'
-[grammar]
-vocab = 6
-ambiguities = 2
-depth = 3
-[task]
-number = 2
-length = 20
-gap_max = 4
-[model]
-name = "mamba2"
-width = 16
-layers = 2
-[train]
-updates = 4
-batch = 4
-lr = 1e-3
-warmup = 1
-precision = "fp32"
-[eval]
-every = 2
-valid_samples = 4
-test_samples = 4
-gaps = [4, 8]
+cat "$(dirname "$0")/small.toml" - > "$work/good.toml" <<'T'
 [quirks]
 dropout_stops = true
-[run]
-seed = 2
 T
 "$program" config show "$work/good.toml" > /dev/null || { echo "FAILED: the good config does not resolve"; exit 1; }
 

@@ -1,7 +1,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 

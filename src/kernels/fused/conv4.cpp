@@ -3,8 +3,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
+#include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
-#include "kernels/cpu/vec_math.h"
 #include "kernels/plain.h"
 #include "kernels/poison.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "kernels/compat.h"
+#include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
-#include "kernels/cpu/vec_math.h"
 #include "kernels/matmul.h"
 #include "kernels/plain.h"
 #include "kernels/poison.h"
