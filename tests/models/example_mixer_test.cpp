@@ -48,7 +48,7 @@ TEST(ExampleMixer, MeasuresAsItDeclares) {
 TEST(ExampleMixer, TheDocumentShowsTheCompiledCode) {
   const auto text = [](const std::string& path) {
     std::ostringstream out;
-    out << std::ifstream(std::string(SB_SOURCE_DIR) + "/" + path).rdbuf();
+    out << std::ifstream(SB_SOURCE_DIR "/" + path).rdbuf();
     return out.str();
   };
   const std::string code = text("tests/models/example_mixer.cpp");

@@ -9,7 +9,7 @@
 namespace sb::test {
 namespace {
 
-const std::string configs = std::string(SB_SOURCE_DIR) + "/configs/";
+const std::string configs = SB_SOURCE_DIR "/configs/";
 
 Suite shipped(const std::string& name) {
   return read_suite(configs + name, {}, rules());
