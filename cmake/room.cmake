@@ -1,7 +1,25 @@
-# sb_room(NAME SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
+# Templates of these headers cost more than most files that use them: parsed once for the rooms without torch.
+add_library(sb_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+target_link_libraries(sb_pch PUBLIC sb_flags)
+target_precompile_headers(sb_pch PRIVATE <fmt/format.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map>
+                                         <optional> <string> <vector>)
+
+# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere.
+set(SB_LITTLE_OPTIMISATION -O1)
+
+# sb_room(NAME [EXACT] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
 function(sb_room name)
-  cmake_parse_arguments(ARG "EXACT" "" "SOURCES;ROOMS" ${ARGN})
+  cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;ROOMS" ${ARGN})
   add_library(sb_${name} STATIC ${ARG_SOURCES})
+  if(ARG_ARRANGES)
+    target_compile_options(sb_${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
+  endif()
+  if(ARG_TORCH)
+    target_link_libraries(sb_${name} PUBLIC sb_torch_flags)
+    target_precompile_headers(sb_${name} REUSE_FROM sb_torch_pch)
+  else()
+    target_precompile_headers(sb_${name} REUSE_FROM sb_pch)
+  endif()
   if(ARG_EXACT)
     # Private: the rooms above are free to contract.
     target_link_libraries(sb_${name} PUBLIC sb_flags PRIVATE sb_exact_flags)
@@ -13,12 +31,11 @@ function(sb_room name)
   endforeach()
 endfunction()
 
-# Tests are compiled once and run once: little optimisation, and a precompiled header for what they all include.
-set(SB_TEST_OPTIONS -O1)
+# Tests are compiled once and run once; a precompiled header for what they all include.
 if(SELECTIVBENCH_TESTS)
   add_library(sb_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
   target_link_libraries(sb_test_pch PUBLIC sb_flags GTest::gtest)
-  target_compile_options(sb_test_pch PRIVATE ${SB_TEST_OPTIONS})
+  target_compile_options(sb_test_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
   target_precompile_headers(sb_test_pch PRIVATE <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <filesystem>
                                                 <fstream>)
 endif()
@@ -34,7 +51,7 @@ function(sb_test name)
   foreach(room ${ARG_ROOMS})
     target_link_libraries(${name} PRIVATE sb_${room})
   endforeach()
-  target_compile_options(${name} PRIVATE ${SB_TEST_OPTIONS})
+  target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE sb_torch_flags)
     target_precompile_headers(${name} REUSE_FROM sb_torch_test_pch)

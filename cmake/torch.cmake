@@ -19,10 +19,6 @@ target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)
 # PyTorch's libtorch exports a std::filesystem of another compiler; the C++ library must be found before it.
 target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX stdc++ ${SB_TORCH_LIBS})
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  # False alarms inside the std::vector<bool> of torch's autograd headers, reported where they are inlined.
-  target_compile_options(sb_torch_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
-endif()
 if(SB_TORCH_CUDA_LIBS)
   # Nothing here calls into these by symbol; they register the CUDA backend when loaded.
   target_link_options(sb_torch_flags INTERFACE -Wl,--no-as-needed)
@@ -33,18 +29,13 @@ endif()
 add_library(sb_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(sb_torch_pch PUBLIC sb_torch_flags)
 target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <fmt/format.h>
-                                               <nlohmann/json.hpp>)
-
-function(sb_torch_room target)
-  target_link_libraries(${target} PUBLIC sb_torch_flags)
-  target_precompile_headers(${target} REUSE_FROM sb_torch_pch)
-endfunction()
+                                               <nlohmann/json.hpp> <xsimd/xsimd.hpp>)
 
 # One for their tests.
 if(SELECTIVBENCH_TESTS)
   add_library(sb_torch_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
   target_link_libraries(sb_torch_test_pch PUBLIC sb_torch_flags GTest::gtest)
-  target_compile_options(sb_torch_test_pch PRIVATE ${SB_TEST_OPTIONS})
+  target_compile_options(sb_torch_test_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
   target_precompile_headers(sb_torch_test_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <gtest/gtest.h>
                                                       <fmt/format.h> <nlohmann/json.hpp>)
 endif()
