@@ -10,24 +10,19 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-template <class T>
-simd::Vec<T> sigmoid_of(const simd::Vec<T>& x) {
-  return simd::Vec<T>(T(1)) / (simd::Vec<T>(T(1)) + xsimd::exp(-x));
-}
-template <class T>
-simd::Vec<T> tanh_of(const simd::Vec<T>& x) {
-  return simd::Vec<T>(T(2)) * sigmoid_of<T>(x + x) - simd::Vec<T>(T(1));
+template <class T, int V>
+inline __attribute__((always_inline)) simd::Pack<T, V> tanh_of(const simd::Pack<T, V>& x) {
+  return simd::Vec<T>(T(2)) * simd::sigmoid(x + x) - simd::Vec<T>(T(1));
 }
 
 // One frame of one sequence. gates: x part then h part, each (r, z, n); saved: r, z, n, h part of n.
 template <class T>
 void step_forward(int64_t d, const T* gi, const T* gh, const T* h, T* out, T* saved) {
-  using Vec = simd::Vec<T>;
-  simd::for_vectors<T>(d, [&](int64_t i, const auto& io) {
-    const Vec r = sigmoid_of<T>(io.load(gi + i) + io.load(gh + i));
-    const Vec z = sigmoid_of<T>(io.load(gi + d + i) + io.load(gh + d + i));
-    const Vec hn = io.load(gh + 2 * d + i);
-    const Vec n = tanh_of<T>(io.load(gi + 2 * d + i) + r * hn);
+  simd::for_packs<T>(d, [&](int64_t i, const auto& io) {
+    const auto r = simd::sigmoid(io.load(gi + i) + io.load(gh + i));
+    const auto z = simd::sigmoid(io.load(gi + d + i) + io.load(gh + d + i));
+    const auto hn = io.load(gh + 2 * d + i);
+    const auto n = tanh_of(io.load(gi + 2 * d + i) + r * hn);
     io.store(out + i, n + z * (io.load(h + i) - n));
     io.store(saved + i, r);
     io.store(saved + d + i, z);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
-#include <xsimd/xsimd.hpp>
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -99,16 +98,6 @@ inline T dot(int64_t n, const T* a, const T* b) {
   }
   if (i < n) s0 += load(a + i) * load(b + i);
   return sum_lanes<T>(s0 + s1);
-}
-
-// y[i] = e^{x[i]}; n a multiple of kPad.
-template <class T>
-inline void exp_row(int64_t n, const T* x, T* y) {
-  using Batch = xsimd::batch<T>;
-  static_assert(kPad<T> % Batch::size == 0);
-  for (int64_t i = 0; i < n; i += static_cast<int64_t>(Batch::size)) {
-    xsimd::exp(Batch::load_unaligned(x + i)).store_unaligned(y + i);
-  }
 }
 
 }  // namespace sb::cpu

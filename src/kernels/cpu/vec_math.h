@@ -206,27 +206,27 @@ inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted)
   return power;
 }
 
-// x <- 2^x for x <= bias; 0 where 2^x is not a normal number.
+// x <- 2^x for x <= bias; 0 where 2^x is not a normal number. A NaN stays one (x86 returns the second operand of min and max).
 template <class T, int V>
 inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
   const Vec<T> shift(Table::round + Table::bias);
   Vec<T> shifted[V], r[V];
-  for (int v = 0; v < V; ++v) x[v] = xsimd::max(x[v], Vec<T>(-Table::bias));
+  for (int v = 0; v < V; ++v) x[v] = xsimd::max(Vec<T>(-Table::bias), x[v]);
   for (int v = 0; v < V; ++v) shifted[v] = x[v] + shift;
   for (int v = 0; v < V; ++v) r[v] = x[v] - (shifted[v] - shift);
   sum_series(exp2_series<T>, r, x);
   for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
 
-// x <- e^x; 0 below the normal range, saturates near the largest power of two.
+// x <- e^x; 0 below the normal range, saturates near the largest power of two, NaN stays.
 template <class T, int V>
 inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
   constexpr T ln2 = T(0.69314718055994530942);
   const Vec<T> shift(Table::round + Table::bias), least(-Table::bias * ln2), most((Table::bias - 1) * ln2);
   Vec<T> shifted[V], r[V];
-  for (int v = 0; v < V; ++v) x[v] = xsimd::min(xsimd::max(x[v], least), most);
+  for (int v = 0; v < V; ++v) x[v] = xsimd::min(most, xsimd::max(least, x[v]));
   for (int v = 0; v < V; ++v) shifted[v] = xsimd::fma(x[v], Vec<T>(T(1) / ln2), addend<T>(exponent_shift<T>.lane));
   for (int v = 0; v < V; ++v) {
     const Vec<T> n = shifted[v] - shift;
@@ -235,6 +235,7 @@ inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   sum_series(exp_series<T>, r, x);
   for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
+
 // 1 / x for x in [1, 2^126]
 template <class T>
 inline __attribute__((always_inline)) Vec<T> reciprocal(const Vec<T>& x) {
