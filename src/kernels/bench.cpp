@@ -148,10 +148,13 @@ MachineRates measure_rates(const KernelBenchOptions& options) {
 }
 
 std::vector<BenchShape> bench_shapes(const KernelBenchOptions& options) {
-  const std::vector<int64_t> widths =
-      options.quick ? std::vector<int64_t>{64, 256} : std::vector<int64_t>{64, 256, 1024};
-  const std::vector<int64_t> lengths =
-      options.quick ? std::vector<int64_t>{64, 400} : std::vector<int64_t>{64, 400, 2000};
+  std::vector<int64_t> widths{64, 256}, lengths{64, 400};
+  if (!options.quick) {
+    widths.push_back(1024);
+    lengths.push_back(2000);
+  }
+  if (options.width) widths = {options.width};
+  if (options.time) lengths = {options.time};
   const int64_t tokens = options.quick ? 800 : 3200;  // of a train step: eight sequences of 400
   std::vector<BenchShape> shapes;
   for (const int64_t width : widths)

@@ -18,7 +18,7 @@ inline __attribute__((always_inline)) simd::Pack<T, V> tanh_of(const simd::Pack<
 // One frame of one sequence. gates: x part then h part, each (r, z, n); saved: r, z, n, h part of n.
 template <class T>
 void step_forward(int64_t d, const T* gi, const T* gh, const T* h, T* out, T* saved) {
-  simd::for_packs<T>(d, [&](int64_t i, const auto& io) {
+  simd::for_packs<T>(d, [=](int64_t i, const auto& io) {
     const auto r = simd::sigmoid(io.load(gi + i) + io.load(gh + i));
     const auto z = simd::sigmoid(io.load(gi + d + i) + io.load(gh + d + i));
     const auto hn = io.load(gh + 2 * d + i);
@@ -36,7 +36,7 @@ template <class T>
 void step_backward(int64_t d, const T* saved, const T* h, T* grad, T* d_gi, T* d_gh) {
   using Vec = simd::Vec<T>;
   const Vec one(T(1));
-  simd::for_vectors<T>(d, [&](int64_t i, const auto& io) {
+  simd::for_vectors<T>(d, [=](int64_t i, const auto& io) {
     const Vec r = io.load(saved + i), z = io.load(saved + d + i), n = io.load(saved + 2 * d + i);
     const Vec hn = io.load(saved + 3 * d + i), g = io.load(grad + i);
     const Vec dn = g * (one - z) * (one - n * n);

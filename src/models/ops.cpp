@@ -11,35 +11,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Sum over the first axis of a contiguous [rows, columns]: threads own columns, blocks of rows bound the rounding.
-template <class T>
-void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
-  constexpr int64_t block = 64;
-  at::parallel_for(0, columns, std::max<int64_t>(16, 65536 / std::max<int64_t>(1, rows)),
-                   [&](int64_t begin, int64_t end) {
-                     std::fill(out + begin, out + end, T(0));
-                     std::vector<T> part(static_cast<size_t>(end - begin));
-                     for (int64_t first = 0; first < rows; first += block) {
-                       std::fill(part.begin(), part.end(), T(0));
-                       for (int64_t r = first; r < std::min(rows, first + block); ++r)
-                         for (int64_t c = begin; c < end; ++c)
-                           part[static_cast<size_t>(c - begin)] += x[r * columns + c];
-                       for (int64_t c = begin; c < end; ++c) out[c] += part[static_cast<size_t>(c - begin)];
-                     }
-                   });
-}
-
 }  // namespace
 
 at::Tensor column_sums(const at::Tensor& x) {
   if (!kernels::has_cpu_kernel(x)) return x.sum(0);
-  const auto rows = x.contiguous();
-  auto out = at::empty({x.size(1)}, x.options());
-  cpu::with_type_of(x, [&](auto type) {
-    using T = decltype(type);
-    sum_rows(rows.data_ptr<T>(), rows.size(0), rows.size(1), out.data_ptr<T>());
-  });
-  return out;
+  return cpu::sum_in_order(x);
 }
 
 namespace {

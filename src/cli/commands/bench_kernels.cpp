@@ -119,6 +119,9 @@ void add_bench_kernels(Program& program) {
   arguments.heading("Measurement");
   arguments.flag("--quick", options->bench.quick, "Two widths, two lengths, few tokens");
   arguments.text("--only", options->bench.only, "NAME", "Only rows whose name contains this");
+  arguments.integer("--width", options->bench.width, 0, 4096,
+                    "One width in place of a sweep, a multiple of 64; 0 sweeps");
+  arguments.integer("--time", options->bench.time, 0, 20000, "One length in place of a sweep; 0 sweeps");
   arguments.real("--seconds", options->bench.seconds, 0.001, 60, "Least time spent on each measurement");
   arguments.heading("Output");
   arguments.text("--json", options->json, "FILE", "Write the table as JSON, - for standard output");

@@ -63,7 +63,9 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       used_ += size;
-      if (const auto found = free_.find(size); found != free_.end()) {
+      // The last one given back: the caches may still hold it.
+      if (const auto after = free_.upper_bound(size); after != free_.begin() && std::prev(after)->first == size) {
+        const auto found = std::prev(after);
         void* block = found->second;
         free_.erase(found);
         free_bytes_ -= size;

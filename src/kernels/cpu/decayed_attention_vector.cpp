@@ -45,7 +45,7 @@ void read_writes(const AttentionHead<T>& head, int64_t begin, int64_t n, Buffers
   take_rows(n, C, head.K, s.Kp, head.k + begin * head.k_stride, head.k_stride, s.k);
   take_rows(n, C, head.V, s.Vp, head.v + begin * head.v_stride, head.v_stride, s.v);
   take_rows(n, C, head.K, s.Kp, head.g + begin * head.g_stride, head.g_stride, s.a);
-  simd::for_packs<T>(C * s.Kp, [&](int64_t i, const auto& io) { io.store(s.a + i, simd::exp(io.load(s.a + i))); });
+  simd::for_packs<T>(C * s.Kp, [a = s.a](int64_t i, const auto& io) { io.store(a + i, simd::exp(io.load(a + i))); });
   std::copy_n(s.a, s.Kp, s.since_start);
   for (int64_t i = s.Kp; i < C * s.Kp; ++i) s.since_start[i] = s.since_start[i - s.Kp] * s.a[i];
 }

@@ -54,9 +54,19 @@ inline __attribute__((always_inline)) Pack<T, V> operator-(const Pack<T, V>& a) 
   return each<T, V>([&](int i) { return -a.v[i]; });
 }
 
+template <class T, int V>
+inline __attribute__((always_inline)) Vec<T> sum_of(const Pack<T, V>& x) {
+  if constexpr (V == 1) {
+    return x.v[0];
+  } else {
+    return sum_of(each<T, V / 2>([&](int i) { return x.v[2 * i] + x.v[2 * i + 1]; }));
+  }
+}
+
 // What the body of a loop over packs sees of memory.
 template <class T, int V>
 struct WholePack {
+  static constexpr int vectors = V;
   __attribute__((always_inline)) Pack<T, V> load(const T* p) const {
     return each<T, V>([&](int i) { return simd::load(p + i * lanes<T>); });
   }
@@ -67,45 +77,60 @@ struct WholePack {
 };
 template <class T>
 struct PartPack {
+  static constexpr int vectors = 1;
   PartVector<T> part;
   __attribute__((always_inline)) Pack<T, 1> load(const T* p) const { return {{part.load(p)}}; }
   __attribute__((always_inline)) void store(T* p, const Pack<T, 1>& x) const { part.store(p, x.v[0]); }
   __attribute__((always_inline)) Pack<T, 1> only(const Pack<T, 1>& x) const { return {{part.only(x.v[0])}}; }
 };
 
-// body(i, io) for the whole packs of [0, n), then single vectors, then what is left; `i` is the first element.
-template <class T, class Body>
-inline __attribute__((always_inline)) void for_packs(int64_t n, const Body& body) {
-  constexpr int64_t L = lanes<T>;
-  int64_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) body(i, WholePack<T, 4>{});
-  for (; i + L <= n; i += L) body(i, WholePack<T, 1>{});
+// For the whole packs of V vectors in [0, n), then packs of four, then single vectors, then what is left.
+template <class T, int V, class Body>
+__attribute__((noinline)) void rest_of_packs(int64_t i, int64_t n, const Body body) {
+  if constexpr (V > 4)
+    for (; i + 4 * lanes<T> <= n; i += 4 * lanes<T>) body(i, WholePack<T, 4>{});
+  for (; i + lanes<T> <= n; i += lanes<T>) body(i, WholePack<T, 1>{});
   if (i < n) body(i, PartPack<T>{{n - i}});
 }
-// The sum of all elements of the packs term(i, io); the order depends on n only.
-template <class T, class Term>
-inline __attribute__((always_inline)) T sum_packs(int64_t n, const Term& term) {
-  constexpr int64_t L = lanes<T>;
-  Pack<T, 4> sum = each<T, 4>([](int) { return Vec<T>(T(0)); });
+template <class T, int V = 4, class Body>
+inline __attribute__((always_inline)) void for_packs(int64_t n, const Body& body) {
+  constexpr int64_t step = V * lanes<T>;
   int64_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) sum = sum + term(i, WholePack<T, 4>{});
-  for (; i + L <= n; i += L) sum.v[0] += term(i, WholePack<T, 1>{}).v[0];
-  if (i < n) sum.v[1] += term(i, PartPack<T>{{n - i}}).v[0];
-  return horizontal_sum((sum.v[0] + sum.v[1]) + (sum.v[2] + sum.v[3]));
+  for (; i + step <= n; i += step) body(i, WholePack<T, V>{});
+  if (i < n) rest_of_packs<T, V, Body>(i, n, body);
 }
 
-// Two such sums in one walk: add(i, io, first, second) adds to both.
+// Two sums over all elements in one walk: add(i, io, first, second) adds packs to both. The order depends on n only.
 template <class T, class Add>
+__attribute__((noinline)) Pack<T, 2> rest_of_sums(int64_t i, int64_t n, const Add add) {
+  Pack<T, 1> first{{Vec<T>(T(0))}}, second = first;
+  for (; i + lanes<T> <= n; i += lanes<T>) add(i, WholePack<T, 1>{}, first, second);
+  if (i < n) add(i, PartPack<T>{{n - i}}, first, second);
+  return {{first.v[0], second.v[0]}};
+}
+template <class T, int V = 4, class Add>
 inline __attribute__((always_inline)) void two_sums(int64_t n, T& first, T& second, const Add& add) {
-  constexpr int64_t L = lanes<T>;
-  Pack<T, 4> a = each<T, 4>([](int) { return Vec<T>(T(0)); }), b = a;
-  Pack<T, 1> rest_a{{Vec<T>(T(0))}}, rest_b = rest_a;
+  constexpr int64_t step = V * lanes<T>;
+  Pack<T, V> a = each<T, V>([](int) { return Vec<T>(T(0)); }), b = a;
   int64_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) add(i, WholePack<T, 4>{}, a, b);
-  for (; i + L <= n; i += L) add(i, WholePack<T, 1>{}, rest_a, rest_b);
-  if (i < n) add(i, PartPack<T>{{n - i}}, rest_a, rest_b);
-  first = horizontal_sum((a.v[0] + a.v[1]) + (a.v[2] + a.v[3]) + rest_a.v[0]);
-  second = horizontal_sum((b.v[0] + b.v[1]) + (b.v[2] + b.v[3]) + rest_b.v[0]);
+  for (; i + step <= n; i += step) add(i, WholePack<T, V>{}, a, b);
+  if (i < n) {
+    const Pack<T, 2> rest = rest_of_sums<T, Add>(i, n, add);
+    a.v[0] += rest.v[0];
+    b.v[0] += rest.v[1];
+  }
+  first = horizontal_sum(sum_of(a));
+  second = horizontal_sum(sum_of(b));
+}
+// The sum of all elements of the packs term(i, io).
+template <class T, int V = 4, class Term>
+inline __attribute__((always_inline)) T sum_packs(int64_t n, const Term& term) {
+  T sum, none;
+  two_sums<T, V>(
+      n, sum, none, [term](int64_t i, auto io, auto& first, auto&) __attribute__((always_inline)) {
+        first = first + term(i, io);
+      });
+  return sum;
 }
 
 template <class T, int V>
@@ -114,9 +139,9 @@ inline __attribute__((always_inline)) Pack<T, V> exp(Pack<T, V> x) {
   return x;
 }
 template <class T, int V>
-inline __attribute__((always_inline)) Pack<T, V> sigmoid(const Pack<T, V>& x) {
-  const Pack<T, V> e = simd::exp(-x);
-  return each<T, V>([&](int i) { return reciprocal<T>(Vec<T>(T(1)) + e.v[i]); });
+inline __attribute__((always_inline)) Pack<T, V> sigmoid(Pack<T, V> x) {
+  simd::sigmoid<T, V>(x.v);
+  return x;
 }
 // d silu(x) / dx given s = sigmoid(x).
 template <class X>

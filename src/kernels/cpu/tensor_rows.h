@@ -25,7 +25,17 @@ auto with_type_of(const at::Tensor& x, const Body& body) {
   return x.scalar_type() == at::kFloat ? body(float{}) : body(double{});
 }
 
-// Row r starts at (r / inner) * outer_stride + (r % inner) * inner_stride.
+// Where rows start: row r at (r / inner) * outer_stride + (r % inner) * inner_stride. A loop over rows takes a copy,
+// which stays in registers; a member of something that it shares would be read again after every store.
+template <class T>
+struct RowStarts {
+  const T* data;
+  bool one_stride;
+  int64_t inner, outer_stride, inner_stride;
+  const T* operator[](int64_t r) const {
+    return one_stride ? data + r * inner_stride : data + (r / inner) * outer_stride + (r % inner) * inner_stride;
+  }
+};
 template <class T>
 class Rows {
  public:
@@ -38,10 +48,8 @@ class Rows {
   }
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
-  const T* operator[](int64_t r) const {
-    return inner_ >= count_ ? data_ + r * inner_stride_
-                            : data_ + (r / inner_) * outer_stride_ + (r % inner_) * inner_stride_;
-  }
+  RowStarts<T> starts() const { return {data_, inner_ >= count_, inner_, outer_stride_, inner_stride_}; }
+  const T* operator[](int64_t r) const { return starts()[r]; }
 
  private:
   bool collapse(const at::Tensor& x) {
@@ -83,12 +91,20 @@ struct Ranges {
   }
 };
 
-// Sums parts [n, ...] over n, first to last.
-inline at::Tensor sum_in_order(const at::Tensor& parts) {
-  if (parts.size(0) == 1) return parts.select(0, 0);
-  at::Tensor total = parts.select(0, 0).clone();
-  for (int64_t i = 1; i < parts.size(0); ++i) total.add_(parts.select(0, i));
-  return total;
+// Two walks over a row with a number in between that only the whole row gives: all first walks of a block of rows, then
+// all second ones, so that the way from sum to scale of one row hides behind the others and the second walk finds its
+// rows in the first cache. body(first, last), at most kBlockRows rows of `elements` each.
+inline constexpr int64_t kBlockRows = 64;
+inline int64_t rows_of_block(int64_t elements) {
+  return std::clamp<int64_t>(4096 / std::max<int64_t>(1, elements), 1, kBlockRows);
 }
+template <class Body>
+[[gnu::always_inline]] inline void for_row_blocks(int64_t begin, int64_t end, int64_t elements, const Body& body) {
+  const int64_t rows = rows_of_block(elements);
+  for (int64_t first = begin; first < end; first += rows) body(first, std::min(first + rows, end));
+}
+
+// The sum over the first axis, first to last in blocks of 64, the same for any number of threads.
+at::Tensor sum_in_order(const at::Tensor& parts);
 
 }  // namespace sb::cpu

@@ -58,12 +58,19 @@ struct PartVector {
   }
 };
 
-// body(i, io) for i = 0, L, 2L, ... < n; io loads and stores what is left of [i, n).
+// Loops over a row call body(i, io), i the first element of what `io` loads and stores. A body holds its pointers by
+// value ([=]): behind a reference they would be read again after every store. What is left behind the last whole step
+// of a loop is a function of its own, which keeps the loop small enough to be inlined where rows are short.
+template <class T, class Body>
+__attribute__((noinline)) void last_part(int64_t i, int64_t n, const Body body) {
+  body(i, PartVector<T>{n - i});
+}
+// For i = 0, L, 2L, ... < n.
 template <class T, class Body>
 inline __attribute__((always_inline)) void for_vectors(int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) body(i, WholeVector<T>{});
-  if (i < n) body(i, PartVector<T>{n - i});
+  if (i < n) last_part<T, Body>(i, n, body);
 }
 
 // Sum over i of the vectors term(i, io); four running sums hide the latency of addition.
@@ -169,13 +176,29 @@ template <class T>
 inline constexpr Series exp2_series(ExpTable<T>::exp2);
 template <class T>
 inline constexpr Series exp_series(ExpTable<T>::exp);
+// The series of e^{-r}
+template <class T, size_t n>
+constexpr Series<T, n> alternating(const T (&coefficient)[n]) {
+  T signed_[n] = {};
+  for (size_t i = 0; i < n; ++i) signed_[i] = (n - i) % 2 == 0 ? coefficient[i] : -coefficient[i];
+  return Series<T, n>(signed_);
+}
+template <class T>
+inline constexpr auto exp_minus_series = alternating(ExpTable<T>::exp);
 
-// p[v] = the series at r[v]: V independent sums side by side. Degree 6 in pairs of powers (short chains), others by
-// Horner.
+// Registers for eight vectors abreast, each with three values alive.
+#if defined(__aarch64__) || defined(__AVX512F__)
+inline constexpr int kWide = 8;
+#else
+inline constexpr int kWide = 4;
+#endif
+
+// p[v] = the series at r[v]: V independent sums side by side. Few of degree 6 in pairs of powers (short chains, more
+// values alive), others by Horner.
 template <class T, size_t n, int V>
 inline __attribute__((always_inline)) void sum_series(const Series<T, n>& series, const Vec<T> (&r)[V],
                                                       Vec<T> (&p)[V]) {
-  if constexpr (n == 6) {
+  if constexpr (n == 6 && V <= 4) {
     const auto c = [&](size_t i) { return Vec<T>(series.lane[i][0]); };
     Vec<T> square[V], high[V], middle[V];
     for (int v = 0; v < V; ++v) square[v] = r[v] * r[v];
@@ -206,7 +229,8 @@ inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted)
   return power;
 }
 
-// x <- 2^x for x <= bias; 0 where 2^x is not a normal number. A NaN stays one (x86 returns the second operand of min and max).
+// x <- 2^x for x <= bias; 0 where 2^x is not a normal number. A NaN stays one (x86 returns the second operand of min
+// and max).
 template <class T, int V>
 inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
@@ -219,23 +243,24 @@ inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V]) {
   for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
 
-// x <- e^x; 0 below the normal range, saturates near the largest power of two, NaN stays.
-template <class T, int V>
+// x <- e^x, or e^{-x}; 0 below the normal range, saturates near the largest power of two, NaN stays.
+template <class T, int V, bool minus = false>
 inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
-  constexpr T ln2 = T(0.69314718055994530942);
-  const Vec<T> shift(Table::round + Table::bias), least(-Table::bias * ln2), most((Table::bias - 1) * ln2);
+  constexpr T ln2 = T(0.69314718055994530942), low = -Table::bias * ln2, high = (Table::bias - 1) * ln2;
+  const Vec<T> shift(Table::round + Table::bias), least(minus ? -high : low), most(minus ? -low : high);
   Vec<T> shifted[V], r[V];
   for (int v = 0; v < V; ++v) x[v] = xsimd::min(most, xsimd::max(least, x[v]));
-  for (int v = 0; v < V; ++v) shifted[v] = xsimd::fma(x[v], Vec<T>(T(1) / ln2), addend<T>(exponent_shift<T>.lane));
-  for (int v = 0; v < V; ++v) {
+  for (int v = 0; v < V; ++v)
+    shifted[v] = xsimd::fma(x[v], Vec<T>((minus ? -1 : 1) / ln2), addend<T>(exponent_shift<T>.lane));
+  for (int v = 0; v < V; ++v) {  // minus: r is x + n ln 2, and the series alternates
     const Vec<T> n = shifted[v] - shift;
-    r[v] = xsimd::fnma(n, Vec<T>(Table::ln2_low), xsimd::fnma(n, Vec<T>(Table::ln2_high), x[v]));
+    r[v] = minus ? xsimd::fma(n, Vec<T>(Table::ln2_low), xsimd::fma(n, Vec<T>(Table::ln2_high), x[v]))
+                 : xsimd::fnma(n, Vec<T>(Table::ln2_low), xsimd::fnma(n, Vec<T>(Table::ln2_high), x[v]));
   }
-  sum_series(exp_series<T>, r, x);
+  sum_series(minus ? exp_minus_series<T> : exp_series<T>, r, x);
   for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
-
 // 1 / x for x in [1, 2^126]
 template <class T>
 inline __attribute__((always_inline)) Vec<T> reciprocal(const Vec<T>& x) {
@@ -248,6 +273,13 @@ inline __attribute__((always_inline)) Vec<T> reciprocal(const Vec<T>& x) {
   }
 #endif
   return Vec<T>(T(1)) / x;
+}
+
+// x <- 1 / (1 + e^{-x})
+template <class T, int V>
+inline __attribute__((always_inline)) void sigmoid(Vec<T> (&x)[V]) {
+  exp<T, V, true>(x);
+  for (int v = 0; v < V; ++v) x[v] = reciprocal<T>(Vec<T>(T(1)) + x[v]);
 }
 
 }  // namespace sb::simd

@@ -40,7 +40,7 @@ void pack_rows(const Tensor& x, int64_t b, int64_t head, int64_t pw, T factor, T
     if (t >= time) continue;
     const T* row = from + t * x.stride(1);
     if (step == 1) {
-      simd::for_vectors<T>(width, [&](int64_t c, auto io) { io.store(to + c, io.load(row + c) * Vec<T>(factor)); });
+      simd::for_vectors<T>(width, [=](int64_t c, auto io) { io.store(to + c, io.load(row + c) * Vec<T>(factor)); });
     } else {
       for (int64_t c = 0; c < width; ++c) to[c] = factor * row[c * step];
     }
@@ -138,14 +138,14 @@ void attend(const Sizes& s, const Tensor& q, const Tensor& k, const Tensor& v, c
         sum[i] = sum[i] * shrink + exponentials(pair.columns(i), score + i * kBlock, level);
         if (shrink == T(1)) continue;
         simd::for_vectors<T>(
-            pw, [&](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * Vec<T>(shrink)); });
+            pw, [=](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * Vec<T>(shrink)); });
       }
       cpu::gemm_nn<T>(pair.rows, pw, kBlock, score, kBlock, vs + j0 * pw, pw, acc, pw, true, pair.shape());
     }
     for (int64_t i = 0; i < std::min(kBlock, s.queries - i0); ++i) {
       const Vec<T> scale(T(1) / sum[i]);
       simd::for_vectors<T>(pw,
-                           [&](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * scale); });
+                           [=](int64_t c, auto io) { io.store(acc + i * pw + c, io.load(acc + i * pw + c) * scale); });
       log_sums[i0 + i] = most[i] + std::log(sum[i]);
     }
   }
@@ -180,7 +180,7 @@ void attend_back(const Sizes& s, const Tensor& d_out, const Tensor& q, const Ten
   std::fill_n(d_vs, keys * pw, T(0));
   for (int64_t i = 0; i < rows; ++i)
     drop[i] = simd::sum_vectors<T>(
-        pw, [&](int64_t c, auto io) { return io.load(os + i * pw + c) * io.load(gs + i * pw + c); });
+        pw, [=](int64_t c, auto io) { return io.load(os + i * pw + c) * io.load(gs + i * pw + c); });
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
     for (int64_t j0 = 0; j0 < s.visible(i0); j0 += kBlock) {
       const BlockPair pair(s, i0, j0);

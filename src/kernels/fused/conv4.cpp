@@ -1,5 +1,5 @@
 // Causal depthwise convolution of width 4, four steps at a time: seven rows of x in, four rows of y out. The backward
-// pass recomputes what SiLU saw and makes dx, dw and db in the same walk through time.
+// pass recomputes what SiLU saw, four steps at a time, and makes dx, dw and db of them while they are in the cache.
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
@@ -51,51 +51,83 @@ struct Past {
   const T* operator[](int64_t t) const { return t >= 0 ? x + t * stride : tail ? tail + (t + 3) * channels : zeros; }
 };
 
+// z of R steps, V vectors of channels: step r in z[r * V] ..
+template <class T, int R, class Io>
+inline __attribute__((always_inline)) void convolve_pack(const Io& io, int64_t i, int64_t channels,
+                                                         const T* const (&in)[R + 3], const T* w,
+                                                         Vec<T> (&z)[R * Io::vectors]) {
+  constexpr int V = Io::vectors;
+  Vec<T> x[(R + 3) * V];
+  for (int r = 0; r < R + 3; ++r) {
+    const auto row = io.load(in[r] + i);
+    for (int v = 0; v < V; ++v) x[r * V + v] = row.v[v];
+  }
+  const auto bias = io.load(w + 4 * channels + i);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) z[r * V + v] = bias.v[v];
+  for (int k = 0; k < 4; ++k) {
+    const auto wk = io.load(w + k * channels + i);
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < V; ++v) z[r * V + v] = xsimd::fma(wk.v[v], x[(r + k) * V + v], z[r * V + v]);
+  }
+}
+// The r-th row of V vectors
+template <class T, int V, int N>
+inline __attribute__((always_inline)) simd::Pack<T, V> row_of(const Vec<T> (&z)[N], int r) {
+  return simd::each<T, V>([&](int v) { return z[r * V + v]; });
+}
+template <int R>
+inline constexpr int kColumns = simd::kWide > R ? simd::kWide / R : 1;  // vectors of channels that go together
+
 template <class T, int R, bool silu>
 void forward_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], const T* w, T* y) {
-  simd::for_vectors<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        Vec<T> x[R + 3], z[R];
-        for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
-        const Vec<T> bias = io.load(w + 4 * channels + i);
-        for (int r = 0; r < R; ++r) z[r] = bias;
-        for (int k = 0; k < 4; ++k) {
-          const Vec<T> wk = io.load(w + k * channels + i);
-          for (int r = 0; r < R; ++r) z[r] = xsimd::fma(wk, x[r + k], z[r]);
-        }
+  simd::for_packs<T, kColumns<R>>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        constexpr int V = decltype(io)::vectors;
+        Vec<T> z[R * V], gate[R * V];
+        convolve_pack<T, R>(io, i, channels, in, w, z);
         if constexpr (silu) {
-          Vec<T> e[R];
-          for (int r = 0; r < R; ++r) e[r] = -z[r];
-          simd::exp<T>(e);
-          for (int r = 0; r < R; ++r) z[r] *= simd::reciprocal<T>(Vec<T>(T(1)) + e[r]);
+          for (int j = 0; j < R * V; ++j) gate[j] = z[j];
+          simd::sigmoid<T, R * V>(gate);
+          for (int j = 0; j < R * V; ++j) z[j] *= gate[j];
         }
-        for (int r = 0; r < R; ++r) io.store(y + r * channels + i, z[r]);
+        for (int r = 0; r < R; ++r) io.store(y + r * channels + i, row_of<T, V>(z, r));
       });
 }
 
-// R steps from t: gz of those steps, dw and db [5][width], and the dx of steps t-3 .. t-4+R, which are then complete.
-// ahead [3][width]: gz of the three steps before t, replaced by those of the last three steps seen.
-template <class T, int R, bool silu>
-void backward_rows(int64_t n, int64_t channels, int64_t width, const T* const (&in)[R + 3], const T* const (&gy)[R],
-                   const T* w, T* ahead, T* dw, T* const (&dx)[R]) {
+// gz of R steps: gy through the slope of SiLU at what the forward pass saw.
+template <class T, int R>
+void gate_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], const T* const (&gy)[R], const T* w,
+               T* const (&gz)[R]) {
+  simd::for_packs<T, kColumns<R>>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        constexpr int V = decltype(io)::vectors;
+        Vec<T> z[R * V], gate[R * V];
+        convolve_pack<T, R>(io, i, channels, in, w, z);
+        for (int j = 0; j < R * V; ++j) gate[j] = z[j];
+        simd::sigmoid<T, R * V>(gate);
+        for (int j = 0; j < R * V; ++j) z[j] = simd::silu_slope(z[j], gate[j]);
+        for (int r = 0; r < R; ++r) io.store(gz[r] + i, io.load(gy[r] + i) * row_of<T, V>(z, r));
+      });
+}
+
+// R steps from t: dw and db [5][width] of those steps, and the dx of steps t-3 .. t-4+R, which are then complete.
+// gz: of steps t-3 .. t-1+R. Where dx is null (before the sequence) nothing is written.
+template <class T, int R>
+void gather_rows(int64_t n, int64_t channels, int64_t width, const T* const (&in)[R + 3], const T* const (&gz)[R + 3],
+                 const T* w, T* dw, T* const (&dx)[R]) {
   simd::for_vectors<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        Vec<T> x[R + 3], wk[4], g[R + 3];  // g[r]: gz of step t - 3 + r
-        for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        Vec<T> x[R + 3], g[R + 3], wk[4];
+        for (int r = 0; r < R + 3; ++r) g[r] = io.load(gz[r] + i);
         for (int k = 0; k < 4; ++k) wk[k] = io.load(w + k * channels + i);
-        for (int r = 0; r < 3; ++r) g[r] = io.load(ahead + r * width + i);
-        for (int r = 0; r < R; ++r) g[r + 3] = io.load(gy[r] + i);
-        if constexpr (silu) {
-          Vec<T> z[R], e[R];
-          const Vec<T> bias = io.load(w + 4 * channels + i);
-          for (int r = 0; r < R; ++r) {
-            z[r] = bias;
-            for (int k = 0; k < 4; ++k) z[r] = xsimd::fma(wk[k], x[r + k], z[r]);
-            e[r] = -z[r];
-          }
-          simd::exp<T>(e);
-          for (int r = 0; r < R; ++r) g[r + 3] *= simd::silu_slope(z[r], simd::reciprocal<T>(Vec<T>(T(1)) + e[r]));
+        for (int r = 0; r < R; ++r) {
+          if (!dx[r]) continue;
+          Vec<T> d = wk[3] * g[r];
+          for (int k = 2; k >= 0; --k) d = xsimd::fma(wk[k], g[r + 3 - k], d);
+          io.store(dx[r] + i, d);
         }
+        for (int r = 0; r < R + 3; ++r) x[r] = io.load(in[r] + i);
         for (int k = 0; k < 4; ++k) {
           Vec<T> sum = io.load(dw + k * width + i);
           for (int r = 0; r < R; ++r) sum = xsimd::fma(g[r + 3], x[r + k], sum);
@@ -104,13 +136,6 @@ void backward_rows(int64_t n, int64_t channels, int64_t width, const T* const (&
         Vec<T> sum = io.load(dw + 4 * width + i);
         for (int r = 0; r < R; ++r) sum += g[r + 3];
         io.store(dw + 4 * width + i, sum);
-        for (int r = 0; r < R; ++r) {
-          if (!dx[r]) continue;
-          Vec<T> d = wk[3] * g[r];
-          for (int k = 2; k >= 0; --k) d = xsimd::fma(wk[k], g[r + 3 - k], d);
-          io.store(dx[r] + i, d);
-        }
-        for (int r = 0; r < 3; ++r) io.store(ahead + r * width + i, g[R + r]);
       });
 }
 
@@ -145,8 +170,9 @@ void convolve_back(const Tensor& gy, const Tensor& x, const Tensor& tail, const 
   const Division division(x.size(0), C);
   const bool has_tail = !cpu::is_absent(tail);
   division.parallel([&](int64_t slot, int64_t c, int64_t n) {
-    cpu::Arena<T> arena(cpu::Arena<T>::rounded(5 * n) + cpu::Arena<T>::rounded(3 * n));
-    T *sums = arena.take(5 * n), *ahead = arena.take(3 * n);
+    // gz of the last eight steps, step t in row t % 8
+    cpu::Arena<T> arena(cpu::Arena<T>::rounded(5 * n) + cpu::Arena<T>::rounded(8 * n));
+    T *sums = arena.take(5 * n), *ring = arena.take(8 * n);
     std::fill_n(sums, 5 * n, T(0));
     const T* none = zeros.data_ptr<T>() + c;
     for (int64_t b = slot; b < x.size(0); b += division.slots) {
@@ -159,18 +185,27 @@ void convolve_back(const Tensor& gy, const Tensor& x, const Tensor& tail, const 
       const auto d_row = [&](int64_t t) -> T* {
         return t >= 0 ? out + t * C : out_tail ? out_tail + (t + 3) * C : nullptr;
       };
-      std::fill_n(ahead, 3 * n, T(0));
+      const auto gz = [&](int64_t t) -> const T* {
+        return t < 0 || t >= time ? none : silu ? ring + t % 8 * n : g + t * C;
+      };
+      const auto to_gz = [&](int64_t t) { return ring + t % 8 * n; };
       int64_t t = 0;
-      for (; t + kSteps <= time; t += kSteps)
-        backward_rows<T, kSteps, silu>(
-            n, C, n, {past[t - 3], past[t - 2], past[t - 1], past[t], past[t + 1], past[t + 2], past[t + 3]},
-            {g + t * C, g + (t + 1) * C, g + (t + 2) * C, g + (t + 3) * C}, weight, ahead, sums,
-            {d_row(t - 3), d_row(t - 2), d_row(t - 1), d_row(t)});
-      for (; t < time; ++t)
-        backward_rows<T, 1, silu>(n, C, n, {past[t - 3], past[t - 2], past[t - 1], past[t]}, {g + t * C}, weight, ahead,
-                                  sums, {d_row(t - 3)});
+      for (; t + kSteps <= time; t += kSteps) {
+        const T* const in[] = {past[t - 3], past[t - 2], past[t - 1], past[t], past[t + 1], past[t + 2], past[t + 3]};
+        if constexpr (silu)
+          gate_rows<T, kSteps>(n, C, in, {g + t * C, g + (t + 1) * C, g + (t + 2) * C, g + (t + 3) * C}, weight,
+                               {to_gz(t), to_gz(t + 1), to_gz(t + 2), to_gz(t + 3)});
+        gather_rows<T, kSteps>(n, C, n, in, {gz(t - 3), gz(t - 2), gz(t - 1), gz(t), gz(t + 1), gz(t + 2), gz(t + 3)},
+                               weight, sums, {d_row(t - 3), d_row(t - 2), d_row(t - 1), d_row(t)});
+      }
+      for (; t < time; ++t) {
+        const T* const in[] = {past[t - 3], past[t - 2], past[t - 1], past[t]};
+        if constexpr (silu) gate_rows<T, 1>(n, C, in, {g + t * C}, weight, {to_gz(t)});
+        gather_rows<T, 1>(n, C, n, in, {gz(t - 3), gz(t - 2), gz(t - 1), gz(t)}, weight, sums, {d_row(t - 3)});
+      }
       for (; t < time + 3; ++t)  // no later steps: their gz is zero
-        backward_rows<T, 1, false>(n, C, n, {none, none, none, none}, {none}, weight, ahead, sums, {d_row(t - 3)});
+        gather_rows<T, 1>(n, C, n, {none, none, none, none}, {gz(t - 3), gz(t - 2), gz(t - 1), none}, weight, sums,
+                          {d_row(t - 3)});
     }
     for (int64_t k = 0; k < 5; ++k) std::copy_n(sums + k * n, n, dw.data_ptr<T>() + (slot * 5 + k) * C + c);
   });

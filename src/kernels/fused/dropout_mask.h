@@ -18,9 +18,10 @@ class DropoutMask {
 
   bool keeps(int64_t element) const { return stream_.word(static_cast<uint32_t>(element)) > largest_dropped_; }
 
-  // scale[i] = kept or 0 for elements first .. first + n - 1
+  // scale[i] = kept or 0 for elements first .. first + n - 1. Inlined into a larger function its loops were seen to
+  // lose their vectors.
   template <class T>
-  void fill(int64_t first, int64_t n, T kept, T* scale) const {
+  __attribute__((noinline)) void fill(int64_t first, int64_t n, T kept, T* scale) const {
     T group[4 * kBlocks];
     for (int64_t at = first / 4 * 4; at < first + n; at += 4 * kBlocks) {
       uint32_t word[4][kBlocks];

@@ -35,8 +35,8 @@ class GateSilu : public torch::autograd::Function<GateSilu> {
       T* to = out.data_ptr<T>();
       for_rows(ys.count(), n, [&](int64_t r) {
         const T *a = ys[r], *b = zs[r];
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               const auto g = io.load(b + i);
               io.store(to + r * n + i, io.load(a + i) * g * simd::sigmoid(g));
             });
@@ -56,8 +56,8 @@ class GateSilu : public torch::autograd::Function<GateSilu> {
       T *to_y = dy.data_ptr<T>(), *to_z = dz.data_ptr<T>();
       for_rows(ys.count(), n, [&](int64_t r) {
         const T *g = gs[r], *a = ys[r], *b = zs[r];
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               const auto go = io.load(g + i), gate = io.load(b + i), sig = simd::sigmoid(gate);
               io.store(to_y + r * n + i, go * gate * sig);
               io.store(to_z + r * n + i, go * io.load(a + i) * simd::silu_slope(gate, sig));
@@ -82,8 +82,8 @@ class GateSwish : public torch::autograd::Function<GateSwish> {
       T* to = out.data_ptr<T>();
       for_rows(rows.count(), n, [&](int64_t r) {
         const T *a = rows[r], *b = a + n;
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               const auto v = io.load(a + i);
               io.store(to + r * n + i, v * simd::sigmoid(slope * v) * io.load(b + i));
             });
@@ -111,7 +111,7 @@ class GateSwish : public torch::autograd::Function<GateSwish> {
           const T *g = gs[r], *a = rows[r], *b = a + n;
           T *da = to + 2 * r * n, *db = da + n;
           part_sum[part] += simd::sum_packs<T>(
-              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+              n, [=](int64_t i, auto io) __attribute__((always_inline)) {
                 const auto go = io.load(g + i), v = io.load(a + i), z = slope * v, sig = simd::sigmoid(z);
                 const auto into = go * io.load(b + i);
                 io.store(db + i, go * v * sig);
@@ -138,8 +138,8 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
       T* to = out.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T* a = xs[r];
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               io.store(to + r * n + i, simd::softplus(io.load(a + i) + io.load(c + i)));
             });
       });
@@ -164,8 +164,8 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
         for (int64_t r = begin; r < end; ++r) {
           const T *g = gs[r], *a = xs[r];
           T* sum = sums + part * n;
-          simd::for_packs<T>(
-              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+          simd::for_packs<T, simd::kWide>(
+              n, [=](int64_t i, auto io) __attribute__((always_inline)) {
                 const auto v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
                 auto d = go * simd::sigmoid(v);
                 for (size_t j = 0; j < std::size(d.v); ++j)
@@ -193,8 +193,8 @@ class LogSigmoid : public torch::autograd::Function<LogSigmoid> {
       T* to = out.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T* a = xs[r];
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               const auto v = io.load(a + i);
               auto low = v;
               for (auto& part : low.v) part = xsimd::min(part, Vec<T>(T(0)));
@@ -217,8 +217,8 @@ class LogSigmoid : public torch::autograd::Function<LogSigmoid> {
       T* to = dx.data_ptr<T>();
       for_rows(xs.count(), n, [&](int64_t r) {
         const T *g = gs[r], *a = xs[r];
-        simd::for_packs<T>(
-            n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+        simd::for_packs<T, simd::kWide>(
+            n, [=](int64_t i, auto io) __attribute__((always_inline)) {
               io.store(to + r * n + i, factor * io.load(g + i) * simd::sigmoid(-io.load(a + i)));
             });
       });

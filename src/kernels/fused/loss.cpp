@@ -28,7 +28,7 @@ double row_loss(int64_t n, T* logit, int64_t target, T share) {
   const T most = simd::largest(n, logit);
   const double picked = static_cast<double>(logit[target]) - static_cast<double>(most);
   const T sum = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
         const auto e = simd::exp(io.load(logit + i) - Vec<T>(most));
         io.store(logit + i, e);
         return io.only(e);
@@ -36,7 +36,7 @@ double row_loss(int64_t n, T* logit, int64_t target, T share) {
   if (share != T(0)) {
     const Vec<T> scale(share / sum);
     simd::for_packs<T>(
-        n, [&](int64_t i, auto io) __attribute__((always_inline)) { io.store(logit + i, io.load(logit + i) * scale); });
+        n, [=](int64_t i, auto io) __attribute__((always_inline)) { io.store(logit + i, io.load(logit + i) * scale); });
     logit[target] -= share;
   }
   return std::log(static_cast<double>(sum)) - picked;

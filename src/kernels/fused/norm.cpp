@@ -17,22 +17,23 @@ using simd::Vec;
 
 enum class Norm : int64_t { rms, outer_eps, l2 };
 enum class Gate : int64_t { none, after, before };
+template <Gate G>
+inline constexpr int abreast = G == Gate::none ? 4 : simd::kWide;  // vectors that go through a formula together
 
 // y = s u gain with u the row: s of a row from the sum of its squares, and c in du = s t - u c, c = slope * (t . u).
 template <class T>
 struct RowScale {
   Norm norm;
   T eps, n;
-  T scale(T squares) const {
-    switch (norm) {
-      case Norm::rms:
-        return T(1) / std::sqrt(squares / n + eps);
-      case Norm::outer_eps:
-        return T(1) / (std::sqrt(squares / n) + eps);
-      case Norm::l2:
-        return T(1) / std::sqrt(squares + eps);
-    }
-    return 0;
+  // Sums of squares become scales, in place.
+  void scale(int64_t rows, T* s) const {
+    const auto each = [&](auto norm_of) {
+      simd::for_vectors<T>(rows, [=](int64_t i, auto io) { io.store(s + i, Vec<T>(T(1)) / norm_of(io.load(s + i))); });
+    };
+    const Vec<T> add(eps), count(n);
+    if (norm == Norm::rms) each([&](const Vec<T>& squares) { return xsimd::sqrt(squares / count + add); });
+    if (norm == Norm::outer_eps) each([&](const Vec<T>& squares) { return xsimd::sqrt(squares / count) + add; });
+    if (norm == Norm::l2) each([&](const Vec<T>& squares) { return xsimd::sqrt(squares + add); });
   }
   T slope(T s) const {
     switch (norm) {
@@ -49,10 +50,12 @@ struct RowScale {
   }
 };
 
+// What the second walk of a row starts from: the sum of its squares, gated first where the gate comes first (kept in
+// y).
 template <class T, Gate G>
-T norm_row(const RowScale<T>& row, int64_t n, const T* x, const T* gate, const T* gain, T* y) {
-  const T squares = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+inline __attribute__((always_inline)) T sum_of_squares(int64_t n, const T* x, const T* gate, T* y) {
+  return simd::sum_packs<T, abreast<G>>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
         auto u = io.load(x + i);
         if constexpr (G == Gate::before) {
           const auto g = io.load(gate + i);
@@ -61,64 +64,127 @@ T norm_row(const RowScale<T>& row, int64_t n, const T* x, const T* gate, const T
         }
         return u * u;
       });
-  const T s = row.scale(squares);
-  simd::for_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        auto v = io.load((G == Gate::before ? y : x) + i) * io.load(gain + i) * Vec<T>(s);
+}
+
+template <class T, Gate G, bool has_gain>
+inline __attribute__((always_inline)) void scale_row(int64_t n, T s, const T* x, const T* gate, const T* gain, T* y) {
+  simd::for_packs<T, abreast<G>>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        auto v = io.load((G == Gate::before ? y : x) + i) * Vec<T>(s);
+        if constexpr (has_gain) v = v * io.load(gain + i);
         if constexpr (G == Gate::after) {
           const auto g = io.load(gate + i);
           v = v * g * simd::sigmoid(g);
         }
         io.store(y + i, v);
       });
-  return s;
 }
 
-// d_gain is added to; d_gate is written unless G is none.
-template <class T, Gate G>
-void norm_row_back(const RowScale<T>& row, int64_t n, T s, const T* gy, const T* x, const T* gate, const T* gain, T* dx,
-                   T* d_gate, T* d_gain) {
-  const Vec<T> scale(s);
-  const T dot = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto g_out = io.load(gy + i);
-        auto u = io.load(x + i), w = io.load(gain + i);
-        auto into_gain = g_out;
-        if constexpr (G != Gate::none) {
+template <class T>
+struct Forward {
+  RowScale<T> row;
+  int64_t n;
+  Rows<T> x, gate;
+  const T* gain;
+  T *y, *scales;
+
+  template <Gate G, bool has_gain>
+  void rows(int64_t begin, int64_t end) const {
+    const auto xs = x.starts(), gates = gate.starts();
+    cpu::for_row_blocks(begin, end, n,
+                        [=, row = row, n = n, gain = gain, y = y, s = scales](int64_t first, int64_t last) {
+                          for (int64_t r = first; r < last; ++r)
+                            s[r] = sum_of_squares<T, G>(n, xs[r], gates[r], y + r * n);
+                          row.scale(last - first, s + first);
+                          for (int64_t r = first; r < last; ++r)
+                            scale_row<T, G, has_gain>(n, s[r], xs[r], gates[r], gain, y + r * n);
+                        });
+  }
+};
+
+// First walk of a row backwards: t . u, and d_gain, which is added to. Keeps for the second one gy silu(gate) in dx
+// (gate after) or the sigmoid in d_gate (gate before).
+template <class T, Gate G, bool has_gain>
+inline __attribute__((always_inline)) T dot_of_row(int64_t n, T s, const T* gy, const T* x, const T* gate,
+                                                   const T* gain, T* dx, T* d_gate, T* d_gain) {
+  return simd::sum_packs<T, abreast<G>>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        auto t = io.load(gy + i), u = io.load(x + i);
+        if constexpr (G == Gate::after) {
           const auto z = io.load(gate + i), sig = simd::sigmoid(z);
-          if constexpr (G == Gate::after) {
-            io.store(d_gate + i, g_out * w * u * scale * simd::silu_slope(z, sig));
-            into_gain = into_gain * z * sig;
-          } else {
-            u = u * z * sig;
-            io.store(d_gate + i, sig);
-          }
+          io.store(d_gate + i, t * u * Vec<T>(s) * io.load(gain + i) * simd::silu_slope(z, sig));
+          t = t * z * sig;
+          io.store(dx + i, t);
         }
-        const auto t = into_gain * w;
-        io.store(d_gain + i, into_gain * u * scale + io.load(d_gain + i));
-        io.store(dx + i, t);
-        return t * u;
+        if constexpr (G == Gate::before) {
+          const auto z = io.load(gate + i), sig = simd::sigmoid(z);
+          u = u * z * sig;
+          io.store(d_gate + i, sig);
+        }
+        const auto product = t * u;
+        if constexpr (!has_gain) return product;
+        io.store(d_gain + i, io.load(d_gain + i) + product * Vec<T>(s));
+        return product * io.load(gain + i);
       });
-  const Vec<T> c(row.slope(s) * dot);
+}
+
+// t: gy, or what the first walk kept of it.
+template <class T, Gate G, bool has_gain>
+inline __attribute__((always_inline)) void back_row(int64_t n, T s, T c, const T* t, const T* x, const T* gate,
+                                                    const T* gain, T* dx, T* d_gate) {
   simd::for_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto t = io.load(dx + i), raw = io.load(x + i);
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto raw = io.load(x + i);
+        auto du = io.load(t + i) * Vec<T>(s);
+        if constexpr (has_gain) du = du * io.load(gain + i);
         if constexpr (G == Gate::before) {
           const auto z = io.load(gate + i), sig = io.load(d_gate + i), silu = z * sig;
-          const auto du = scale * t - raw * silu * c;
+          du = du - raw * silu * Vec<T>(c);
           io.store(dx + i, du * silu);
           io.store(d_gate + i, du * raw * simd::silu_slope(z, sig));
         } else {
-          io.store(dx + i, scale * t - raw * c);
+          io.store(dx + i, du - raw * Vec<T>(c));
         }
       });
 }
 
+template <class T>
+struct Backward {
+  RowScale<T> row;
+  int64_t n;
+  Rows<T> gy, x, gate;
+  const T *gain, *scales;
+  T *dx, *d_gate;
+
+  template <Gate G, bool has_gain>
+  void rows(int64_t begin, int64_t end, T* d_gain) const {
+    const auto gs = gy.starts(), xs = x.starts(), gates = gate.starts();
+    cpu::for_row_blocks(
+        begin, end, 2 * n,
+        [=, row = row, n = n, gain = gain, s = scales, dx = dx, d_gate = d_gate](int64_t first, int64_t last) {
+          T c[cpu::kBlockRows];
+          for (int64_t r = first; r < last; ++r)
+            c[r - first] = row.slope(s[r]) * dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain,
+                                                                        dx + r * n, d_gate + r * n, d_gain);
+          for (int64_t r = first; r < last; ++r)
+            back_row<T, G, has_gain>(n, s[r], c[r - first], G == Gate::after ? dx + r * n : gs[r], xs[r], gates[r],
+                                     gain, dx + r * n, d_gate + r * n);
+        });
+  }
+};
+
+// body(gate, whether there is a gain); a gated norm always has one.
 template <class Body>
-void with_gate(Gate gate, const Body& body) {
-  if (gate == Gate::none) body(std::integral_constant<Gate, Gate::none>{});
-  if (gate == Gate::after) body(std::integral_constant<Gate, Gate::after>{});
-  if (gate == Gate::before) body(std::integral_constant<Gate, Gate::before>{});
+void with_kind(Gate gate, bool has_gain, const Body& body) {
+  if (gate == Gate::none && has_gain) body(std::integral_constant<Gate, Gate::none>{}, std::true_type{});
+  if (gate == Gate::none && !has_gain) body(std::integral_constant<Gate, Gate::none>{}, std::false_type{});
+  if (gate == Gate::after) body(std::integral_constant<Gate, Gate::after>{}, std::true_type{});
+  if (gate == Gate::before) body(std::integral_constant<Gate, Gate::before>{}, std::true_type{});
+}
+// The gain as the kernels read it: absent stays absent only where no gate asks for one.
+Tensor gain_for(const Tensor& gain, Gate gate, const Tensor& x) {
+  if (!cpu::is_absent(gain)) return gain.contiguous();
+  return gate == Gate::none ? gain : at::ones({x.size(-1)}, x.options());
 }
 
 class RowNorm : public torch::autograd::Function<RowNorm> {
@@ -126,18 +192,22 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
   static Tensor forward(torch::autograd::AutogradContext* ctx, const Tensor& x, const Tensor& gain_in,
                         const Tensor& gate, int64_t norm, int64_t gate_kind, double eps) {
     const int64_t n = x.size(-1);
-    const Tensor gain = cpu::is_absent(gain_in) ? at::ones({n}, x.options()) : gain_in.contiguous();
+    const Gate kind = static_cast<Gate>(gate_kind);
+    const Tensor gain = gain_for(gain_in, kind, x);
     const Tensor y = kernels::fresh(x.sizes(), x.options());
     const Tensor scales = kernels::fresh({n == 0 ? 0 : x.numel() / n}, x.options());
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
-      const RowScale<T> row{static_cast<Norm>(norm), static_cast<T>(eps), static_cast<T>(n)};
-      const Rows<T> xs(x), gates(gate_kind == 0 ? x : gate);
-      const T* w = gain.data_ptr<T>();
-      T *out = y.data_ptr<T>(), *s = scales.data_ptr<T>();
-      with_gate(static_cast<Gate>(gate_kind), [&](auto kind) {
-        cpu::Ranges(xs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) s[r] = norm_row<T, kind>(row, n, xs[r], gates[r], w, out + r * n);
+      const Forward<T> pass{{static_cast<Norm>(norm), static_cast<T>(eps), static_cast<T>(n)},
+                            n,
+                            Rows<T>(x),
+                            Rows<T>(kind == Gate::none ? x : gate),
+                            gain.data_ptr<T>(),
+                            y.data_ptr<T>(),
+                            scales.data_ptr<T>()};
+      with_kind(kind, !cpu::is_absent(gain), [&](auto G, auto has_gain) {
+        cpu::Ranges(pass.x.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
+          pass.template rows<G, has_gain>(begin, end);
         });
       });
     });
@@ -152,33 +222,34 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = ctx->get_saved_variables();
     const Tensor &x = saved[0], &gate = saved[2], &scales = saved[3];
-    const Gate gate_kind = static_cast<Gate>(ctx->saved_data["gate"].toInt());
+    const Gate kind = static_cast<Gate>(ctx->saved_data["gate"].toInt());
     const int64_t n = x.size(-1);
-    const bool has_gain = !cpu::is_absent(saved[1]);
-    const Tensor gain = has_gain ? saved[1].contiguous() : at::ones({n}, x.options());
-    const Norm norm = static_cast<Norm>(ctx->saved_data["norm"].toInt());
-    const double eps = ctx->saved_data["eps"].toDouble();
+    const Tensor gain = gain_for(saved[1], kind, x);
     const Tensor dx = kernels::fresh(x.sizes(), x.options());
-    const Tensor d_gate = gate_kind == Gate::none ? Tensor() : kernels::fresh(x.sizes(), x.options());
-    Tensor d_gain;
+    const Tensor d_gate = kind == Gate::none ? Tensor() : kernels::fresh(x.sizes(), x.options());
+    Tensor parts;
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
-      const RowScale<T> row{norm, static_cast<T>(eps), static_cast<T>(n)};
-      const Rows<T> gys(grads[0]), xs(x), gates(gate_kind == Gate::none ? x : gate);
-      const cpu::Ranges ranges(xs.count(), n);
-      d_gain = at::zeros({ranges.count, n}, x.options());
-      T *out = dx.data_ptr<T>(), *out_gate = d_gate.defined() ? d_gate.data_ptr<T>() : nullptr;
-      const T *s = scales.data_ptr<T>(), *w = gain.data_ptr<T>();
-      T* parts = d_gain.data_ptr<T>();
-      with_gate(gate_kind, [&](auto kind) {
+      const Backward<T> pass{{static_cast<Norm>(ctx->saved_data["norm"].toInt()),
+                              static_cast<T>(ctx->saved_data["eps"].toDouble()), static_cast<T>(n)},
+                             n,
+                             Rows<T>(grads[0]),
+                             Rows<T>(x),
+                             Rows<T>(kind == Gate::none ? x : gate),
+                             gain.data_ptr<T>(),
+                             scales.data_ptr<T>(),
+                             dx.data_ptr<T>(),
+                             (d_gate.defined() ? d_gate : dx).data_ptr<T>()};
+      const cpu::Ranges ranges(pass.x.count(), n);
+      parts = at::zeros({ranges.count, gain.size(0)}, x.options());
+      T* d_gain = parts.data_ptr<T>();
+      with_kind(kind, !cpu::is_absent(gain), [&](auto G, auto has_gain) {
         ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r)
-            norm_row_back<T, kind>(row, n, s[r], gys[r], xs[r], gates[r], w, out + r * n,
-                                   out_gate ? out_gate + r * n : nullptr, parts + part * n);
+          pass.template rows<G, has_gain>(begin, end, d_gain + part * gain.size(0));
         });
       });
     });
-    return {dx, has_gain ? cpu::sum_in_order(d_gain) : Tensor(), d_gate, Tensor(), Tensor(), Tensor()};
+    return {dx, cpu::is_absent(saved[1]) ? Tensor() : cpu::sum_in_order(parts), d_gate, Tensor(), Tensor(), Tensor()};
   }
 };
 

@@ -35,71 +35,157 @@ struct Drop {
   }
 };
 
-// body(row, scale of its elements or null) over rows begin..end, masks made for some thousand elements at a time
-template <class T, class Body>
-void for_masked_rows(const Drop& drop, int64_t begin, int64_t end, int64_t n, const Body& body) {
-  if (drop.p == 0) {
-    for (int64_t r = begin; r < end; ++r) body(r, static_cast<const T*>(nullptr));
-    return;
+// The factors 0 or 1 / (1 - p) of the elements of a block of rows.
+template <class T>
+class BlockMask {
+ public:
+  BlockMask(const Drop& drop, int64_t n)
+      : mask_(drop.mask),
+        n_(n),
+        kept_(static_cast<T>(1 / (1 - drop.p))),
+        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(rows(n) * n)),
+        scale_(drop.p == 0 ? nullptr : arena_.take(rows(n) * n)) {}
+  const T* fill(int64_t first, int64_t last) const {
+    mask_.fill(first * n_, (last - first) * n_, kept_, scale_);
+    return scale_;
   }
-  const int64_t together = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, n));
-  const T kept = static_cast<T>(1 / (1 - drop.p));
-  cpu::Arena<T> arena(cpu::Arena<T>::rounded(together * n));
-  T* scale = arena.take(together * n);
-  for (int64_t r0 = begin; r0 < end; r0 += together) {
-    const int64_t rows = std::min(together, end - r0);
-    drop.mask.fill(r0 * n, rows * n, kept, scale);
-    for (int64_t r = 0; r < rows; ++r) body(r0 + r, static_cast<const T*>(scale + r * n));
-  }
-}
+  static int64_t elements(int64_t n) { return 2 * n; }  // a row of a block, for for_row_blocks
+
+ private:
+  static int64_t rows(int64_t n) { return cpu::rows_of_block(elements(n)); }
+  const DropoutMask& mask_;
+  int64_t n_;
+  T kept_;
+  cpu::Arena<T> arena_;
+  T* scale_;
+};
 
 template <class T, bool drops>
-void norm_row(int64_t n, const T* z, const T* scale, const T* residual, const T* gain, const T* bias, T* y, T* saved) {
-  const T sum = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto kept = drops ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
-        const auto u = kept + io.load(residual + i);
+inline __attribute__((always_inline)) T add_row(int64_t n, const T* z, const T* scale, const T* residual, T* y) {
+  return simd::sum_packs<T>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        auto u = io.load(z + i);
+        if constexpr (drops) u = u * io.load(scale + i);
+        u = u + io.load(residual + i);
         io.store(y + i, u);
         return u;
       });
-  const T mean = sum / static_cast<T>(n);
-  const T squares = simd::sum_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+}
+template <class T>
+inline __attribute__((always_inline)) T squares_about(int64_t n, T mean, const T* y) {
+  return simd::sum_packs<T>(
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
         const auto centred = io.only(io.load(y + i) - Vec<T>(mean));
         return centred * centred;
       });
-  const T s = T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(kEps));
+}
+template <class T>
+inline __attribute__((always_inline)) void normalise_row(int64_t n, T mean, T s, const T* gain, const T* bias, T* y) {
   simd::for_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
         io.store(y + i, (io.load(y + i) - Vec<T>(mean)) * Vec<T>(s) * io.load(gain + i) + io.load(bias + i));
       });
-  saved[0] = mean;
-  saved[1] = s;
 }
 
-// dz is written only where something drops: else it is d_residual.
+template <class T>
+struct Forward {
+  const Drop& drop;
+  int64_t n;
+  Rows<T> z, residual;
+  const T *gain, *bias;
+  T *y, *moments;  // mean and scale of a row
+
+  template <bool drops>
+  void rows(int64_t begin, int64_t end) const {
+    const BlockMask<T> mask(drop, n);
+    const auto zs = z.starts(), rs = residual.starts();
+    cpu::for_row_blocks(begin, end, mask.elements(n),
+                        [=, &mask, n = n, w = gain, c = bias, y = y, moments = moments](int64_t first, int64_t last) {
+                          T mean[cpu::kBlockRows], s[cpu::kBlockRows];
+                          const T* scale = drops ? mask.fill(first, last) : nullptr;
+                          for (int64_t r = first; r < last; ++r)
+                            mean[r - first] = add_row<T, drops>(n, zs[r], drops ? scale + (r - first) * n : nullptr,
+                                                                rs[r], y + r * n) /
+                                              static_cast<T>(n);
+                          for (int64_t r = first; r < last; ++r)
+                            s[r - first] = squares_about<T>(n, mean[r - first], y + r * n);
+                          for (int64_t r = 0; r < last - first; ++r)
+                            s[r] = T(1) / std::sqrt(s[r] / static_cast<T>(n) + static_cast<T>(kEps));
+                          for (int64_t r = first; r < last; ++r) {
+                            normalise_row<T>(n, mean[r - first], s[r - first], w, c, y + r * n);
+                            moments[2 * r] = mean[r - first];
+                            moments[2 * r + 1] = s[r - first];
+                          }
+                        });
+  }
+};
+
+// First walk of a row backwards: sum and dot of what the second one subtracts; the normalised row stays in dx. d_gain
+// and d_bias are added to.
 template <class T, bool drops>
-void norm_row_back(int64_t n, const T* gy, const T* z, const T* scale, const T* residual, const T* gain, const T* saved,
-                   T* dz, T* d_residual, T* d_gain, T* d_bias) {
-  const Vec<T> mean(saved[0]), s(saved[1]);
-  T sum = 0, dot = 0;
+inline __attribute__((always_inline)) void sums_of_row(int64_t n, const T* gy, const T* z, const T* scale,
+                                                       const T* residual, const T* gain, const T* moments, T* dx,
+                                                       T* d_gain, T* d_bias, T& sum, T& dot) {
+  const T mean = moments[0], s = moments[1];
   simd::two_sums<T>(
-      n, sum, dot, [&](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
-        const auto kept = drops ? io.load(z + i) * io.load(scale + i) : io.load(z + i);
-        const auto unit = (kept + io.load(residual + i) - mean) * s, g = io.load(gy + i), gw = g * io.load(gain + i);
-        io.store(d_residual + i, unit);
+      n, sum, dot, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
+        auto u = io.load(z + i);
+        if constexpr (drops) u = u * io.load(scale + i);
+        const auto unit = (u + io.load(residual + i) - Vec<T>(mean)) * Vec<T>(s), g = io.load(gy + i),
+                   gw = g * io.load(gain + i);
+        io.store(dx + i, unit);
         io.store(d_bias + i, io.load(d_bias + i) + g);
         io.store(d_gain + i, g * unit + io.load(d_gain + i));
         first = first + gw;
         second = second + gw * unit;
       });
-  const Vec<T> a(sum / static_cast<T>(n)), c(dot / static_cast<T>(n));
+}
+// dz is written only where something drops: else it is dx.
+template <class T, bool drops>
+inline __attribute__((always_inline)) void back_row(int64_t n, T s, T a, T c, const T* gy, const T* scale,
+                                                    const T* gain, T* dx, T* dz) {
   simd::for_packs<T>(
-      n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto d = s * (io.load(gy + i) * io.load(gain + i) - a - io.load(d_residual + i) * c);
-        io.store(d_residual + i, d);
+      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto d = Vec<T>(s) * (io.load(gy + i) * io.load(gain + i) - Vec<T>(a) - io.load(dx + i) * Vec<T>(c));
+        io.store(dx + i, d);
         if constexpr (drops) io.store(dz + i, d * io.load(scale + i));
       });
+}
+
+template <class T>
+struct Backward {
+  const Drop& drop;
+  int64_t n;
+  Rows<T> gy, z, residual;
+  const T *gain, *moments;
+  T *dz, *dx;
+
+  template <bool drops>
+  void rows(int64_t begin, int64_t end, T* d_gain, T* d_bias) const {
+    const BlockMask<T> mask(drop, n);
+    const auto gs = gy.starts(), zs = z.starts(), rs = residual.starts();
+    cpu::for_row_blocks(begin, end, mask.elements(n),
+                        [=, &mask, n = n, w = gain, m = moments, dz = dz, dx = dx](int64_t first, int64_t last) {
+                          T a[cpu::kBlockRows], c[cpu::kBlockRows];
+                          const T* scale = drops ? mask.fill(first, last) : nullptr;
+                          for (int64_t r = first; r < last; ++r)
+                            sums_of_row<T, drops>(n, gs[r], zs[r], drops ? scale + (r - first) * n : nullptr, rs[r], w,
+                                                  m + 2 * r, dx + r * n, d_gain, d_bias, a[r - first], c[r - first]);
+                          for (int64_t r = 0; r < last - first; ++r) {
+                            a[r] /= static_cast<T>(n);
+                            c[r] /= static_cast<T>(n);
+                          }
+                          for (int64_t r = first; r < last; ++r)
+                            back_row<T, drops>(n, m[2 * r + 1], a[r - first], c[r - first], gs[r],
+                                               drops ? scale + (r - first) * n : nullptr, w, dx + r * n, dz + r * n);
+                        });
+  }
+};
+
+// body(whether anything drops)
+template <class Body>
+void with_drops(const Drop& drop, const Body& body) {
+  drop.p == 0 ? body(std::false_type{}) : body(std::true_type{});
 }
 
 class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
@@ -113,12 +199,17 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     const Tensor y = kernels::fresh(z.sizes(), z.options()), saved = kernels::fresh({z.numel() / n, 2}, z.options());
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
-      const Rows<T> zs(z), rs(residual);
-      const T *w = gain.data_ptr<T>(), *c = bias.data_ptr<T>();
-      T *out = y.data_ptr<T>(), *moments = saved.data_ptr<T>();
-      cpu::Ranges(zs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
-        for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
-          (scale ? norm_row<T, true> : norm_row<T, false>)(n, zs[r], scale, rs[r], w, c, out + r * n, moments + 2 * r);
+      const Forward<T> pass{drop,
+                            n,
+                            Rows<T>(z),
+                            Rows<T>(residual),
+                            gain.data_ptr<T>(),
+                            bias.data_ptr<T>(),
+                            y.data_ptr<T>(),
+                            saved.data_ptr<T>()};
+      with_drops(drop, [&](auto drops) {
+        cpu::Ranges(pass.z.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
+          pass.template rows<drops>(begin, end);
         });
       });
     });
@@ -136,16 +227,22 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     Tensor parts;
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
-      const Rows<T> gs(grads[0]), zs(z), rs(residual);
-      const cpu::Ranges ranges(zs.count(), n);
+      const Backward<T> pass{drop,
+                             n,
+                             Rows<T>(grads[0]),
+                             Rows<T>(z),
+                             Rows<T>(residual),
+                             gain.data_ptr<T>(),
+                             moments.data_ptr<T>(),
+                             dz.data_ptr<T>(),
+                             d_residual.data_ptr<T>()};
+      const cpu::Ranges ranges(pass.z.count(), n);
       parts = at::zeros({ranges.count, 2, n}, z.options());
-      const T *w = gain.data_ptr<T>(), *m = moments.data_ptr<T>();
-      T *to_z = dz.data_ptr<T>(), *to_r = d_residual.data_ptr<T>(), *sums = parts.data_ptr<T>();
-      ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
-        T* d_gain = sums + 2 * part * n;
-        for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
-          (scale ? norm_row_back<T, true> : norm_row_back<T, false>)(n, gs[r], zs[r], scale, rs[r], w, m + 2 * r,
-                                                                     to_z + r * n, to_r + r * n, d_gain, d_gain + n);
+      T* sums = parts.data_ptr<T>();
+      with_drops(drop, [&](auto drops) {
+        ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
+          T* d_gain = sums + 2 * part * n;
+          pass.template rows<drops>(begin, end, d_gain, d_gain + n);
         });
       });
     });
@@ -164,12 +261,13 @@ class Dropout : public torch::autograd::Function<Dropout> {
       const int64_t n = xs.width();
       T* out = y.data_ptr<T>();
       cpu::Ranges(xs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
-        for_masked_rows<T>(drop, begin, end, n, [&](int64_t r, const T* scale) {
-          const T* from = xs[r];
-          simd::for_packs<T>(
-              n, [&](int64_t i, auto io) __attribute__((always_inline)) {
-                io.store(out + r * n + i, io.load(from + i) * io.load(scale + i));
-              });
+        const BlockMask<T> mask(drop, n);
+        cpu::for_row_blocks(begin, end, mask.elements(n), [&](int64_t first, int64_t last) {
+          const T* scale = mask.fill(first, last);
+          for (int64_t r = first; r < last; ++r)
+            simd::for_packs<T>(
+                n, [ from = xs[r], to = out + r * n, s = scale + (r - first) * n ](int64_t i, auto io)
+                       __attribute__((always_inline)) { io.store(to + i, io.load(from + i) * io.load(s + i)); });
         });
       });
     });

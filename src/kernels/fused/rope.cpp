@@ -1,5 +1,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <memory>
+#include <mutex>
+
 #include "base/error.h"
 #include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
@@ -20,7 +23,7 @@ using simd::Vec;
 
 // cos and sin of the angles of positions offset .. offset + time - 1, [time][2][half]; angles in double
 template <class T>
-std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int64_t offset) {
+std::vector<T> turns(int64_t time, int64_t half, double base, int64_t offset) {
   std::vector<T> table(static_cast<size_t>(time * 2 * half));
   std::vector<double> rate(static_cast<size_t>(half));
   for (int64_t j = 0; j < half; ++j) rate[static_cast<size_t>(j)] = plain::rope_rate(base, j, half);
@@ -36,7 +39,7 @@ std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int
         for (int64_t t = block * kTurns; t < std::min(time, (block + 1) * kTurns); ++t) {
           T* row = table.data() + t * 2 * half;
           row[j] = static_cast<T>(c);
-          row[half + j] = static_cast<T>(static_cast<double>(sense) * s);
+          row[half + j] = static_cast<T>(s);
           const double next = c * c1 - s * s1;
           s = s * c1 + c * s1;
           c = next;
@@ -47,26 +50,61 @@ std::vector<T> turns(int64_t time, int64_t half, double base, int64_t sense, int
   return table;
 }
 
+// The table of the last call is kept: layers, passes and steps of a run ask for the same one.
+template <class T>
+std::shared_ptr<const std::vector<T>> shared_turns(int64_t time, int64_t half, double base, int64_t offset) {
+  struct Kept {
+    int64_t time = 0, half = 0, offset = 0;
+    double base = 0;
+    std::shared_ptr<const std::vector<T>> table;
+  };
+  static std::mutex mutex;
+  static Kept* const kept = new Kept;  // never destroyed: tensors of static life may be turned late
+  {
+    const std::lock_guard lock(mutex);
+    if (kept->table && kept->time >= time && kept->half == half && kept->offset == offset && kept->base == base)
+      return kept->table;
+  }
+  auto table = std::make_shared<const std::vector<T>>(turns<T>(time, half, base, offset));
+  const std::lock_guard lock(mutex);
+  *kept = {time, half, offset, base, table};
+  return table;
+}
+
+// [y1, y2] of one row of 2 * half elements, turned by the angles of its position, forwards or back.
+template <class T, bool forwards>
+inline __attribute__((always_inline)) void turn(int64_t half, const T* cosine, const T* x, T* y) {
+  simd::for_packs<T>(
+      half, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        const auto a = io.load(x + i), b = io.load(x + half + i), c = io.load(cosine + i),
+                   s = io.load(cosine + half + i);
+        io.store(y + i, forwards ? a * c + b * s : a * c - b * s);
+        io.store(y + half + i, forwards ? b * c - a * s : b * c + a * s);
+      });
+}
+
+template <class T, bool forwards>
+void turn_tokens(const cpu::RowStarts<T> x, const T* table, T* y, int64_t begin, int64_t end, int64_t time,
+                 int64_t heads, int64_t half) {
+  int64_t position = begin % time;
+  for (int64_t token = begin; token < end; ++token) {
+    for (int64_t r = token * heads; r < (token + 1) * heads; ++r)
+      turn<T, forwards>(half, table + position * 2 * half, x[r], y + r * 2 * half);
+    if (++position == time) position = 0;
+  }
+}
+
 Tensor rotated(const Tensor& x, double base, int64_t sense, int64_t offset) {
   const Tensor y = kernels::fresh(x.sizes(), x.options());
   cpu::with_type_of(x, [&](auto type) {
     using T = decltype(type);
     const int64_t time = x.size(1), heads = x.size(2), half = x.size(3) / 2;
-    const std::vector<T> table = turns<T>(time, half, base, sense, offset);
+    const auto table = shared_turns<T>(time, half, base, offset);
     const cpu::Rows<T> xs(x);
     T* out = y.data_ptr<T>();
-    cpu::Ranges(xs.count(), 2 * half).parallel([&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T *x1 = xs[r], *x2 = x1 + half;
-        T *y1 = out + r * 2 * half, *y2 = y1 + half;
-        const T *cosine = table.data() + (r / heads % time) * 2 * half, *sine = cosine + half;
-        simd::for_packs<T>(
-            half, [&](int64_t i, auto io) __attribute__((always_inline)) {
-              const auto a = io.load(x1 + i), b = io.load(x2 + i), c = io.load(cosine + i), s = io.load(sine + i);
-              io.store(y1 + i, a * c + b * s);
-              io.store(y2 + i, b * c - a * s);
-            });
-      }
+    cpu::Ranges(x.size(0) * time, heads * 2 * half).parallel([&](int64_t, int64_t begin, int64_t end) {
+      (sense > 0 ? turn_tokens<T, true> : turn_tokens<T, false>)(xs.starts(), table->data(), out, begin, end, time,
+                                                                 heads, half);
     });
   });
   return y;
