@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
+#include "kernels/compat.h"
 #include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
 #include "kernels/fused/dropout_mask.h"
@@ -60,30 +61,39 @@ class BlockMask {
   T* scale_;
 };
 
+// u = what is kept of z, plus the residual; its mean and the sum of its squares about that. One walk, about the first
+// element: where that lies too far out for the difference of two sums, the squares are summed once more.
 template <class T, bool drops>
-inline __attribute__((always_inline)) T add_row(int64_t n, const T* z, const T* scale, const T* residual, T* y) {
-  return simd::sum_packs<T>(
-      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        auto u = io.load(z + i);
-        if constexpr (drops) u = u * io.load(scale + i);
-        u = u + io.load(residual + i);
-        io.store(y + i, u);
-        return u;
+inline __attribute__((always_inline)) void add_row(int64_t n, const T* z, const T* scale, const T* residual, T* u,
+                                                   T& mean, T& squares) {
+  const T about = (drops ? z[0] * scale[0] : z[0]) + residual[0];
+  T sum;
+  simd::two_sums<T>(
+      n, sum, squares, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
+        auto value = io.load(z + i);
+        if constexpr (drops) value = value * io.load(scale + i);
+        value = value + io.load(residual + i);
+        io.store(u + i, value);
+        const auto off = io.only(value - Vec<T>(about));
+        first = first + off;
+        second = second + off * off;
       });
+  const T off = sum / static_cast<T>(n), excess = sum * off;
+  mean = about + off;
+  squares -= excess;
+  if (excess > 8 * squares)
+    squares = simd::sum_packs<T>(
+        n, [ u, mean ](int64_t i, auto io) __attribute__((always_inline)) {
+          const auto centred = io.only(io.load(u + i) - Vec<T>(mean));
+          return centred * centred;
+        });
 }
 template <class T>
-inline __attribute__((always_inline)) T squares_about(int64_t n, T mean, const T* y) {
-  return simd::sum_packs<T>(
-      n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto centred = io.only(io.load(y + i) - Vec<T>(mean));
-        return centred * centred;
-      });
-}
-template <class T>
-inline __attribute__((always_inline)) void normalise_row(int64_t n, T mean, T s, const T* gain, const T* bias, T* y) {
+inline __attribute__((always_inline)) void normalise_row(int64_t n, T mean, T s, const T* u, const T* gain,
+                                                         const T* bias, T* y) {
   simd::for_packs<T>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        io.store(y + i, (io.load(y + i) - Vec<T>(mean)) * Vec<T>(s) * io.load(gain + i) + io.load(bias + i));
+        io.store(y + i, (io.load(u + i) - Vec<T>(mean)) * Vec<T>(s) * io.load(gain + i) + io.load(bias + i));
       });
 }
 
@@ -93,60 +103,48 @@ struct Forward {
   int64_t n;
   Rows<T> z, residual;
   const T *gain, *bias;
-  T *y, *moments;  // mean and scale of a row
+  T *u, *y, *moments;  // mean and scale of a row; u may be y
 
   template <bool drops>
   void rows(int64_t begin, int64_t end) const {
     const BlockMask<T> mask(drop, n);
     const auto zs = z.starts(), rs = residual.starts();
     cpu::for_row_blocks(begin, end, mask.elements(n),
-                        [=, &mask, n = n, w = gain, c = bias, y = y, moments = moments](int64_t first, int64_t last) {
-                          T mean[cpu::kBlockRows], s[cpu::kBlockRows];
+                        [=, &mask, n = n, w = gain, c = bias, u = u, y = y, m = moments](int64_t first, int64_t last) {
                           const T* scale = drops ? mask.fill(first, last) : nullptr;
                           for (int64_t r = first; r < last; ++r)
-                            mean[r - first] = add_row<T, drops>(n, zs[r], drops ? scale + (r - first) * n : nullptr,
-                                                                rs[r], y + r * n) /
-                                              static_cast<T>(n);
+                            add_row<T, drops>(n, zs[r], drops ? scale + (r - first) * n : nullptr, rs[r], u + r * n,
+                                              m[2 * r], m[2 * r + 1]);
                           for (int64_t r = first; r < last; ++r)
-                            s[r - first] = squares_about<T>(n, mean[r - first], y + r * n);
-                          for (int64_t r = 0; r < last - first; ++r)
-                            s[r] = T(1) / std::sqrt(s[r] / static_cast<T>(n) + static_cast<T>(kEps));
-                          for (int64_t r = first; r < last; ++r) {
-                            normalise_row<T>(n, mean[r - first], s[r - first], w, c, y + r * n);
-                            moments[2 * r] = mean[r - first];
-                            moments[2 * r + 1] = s[r - first];
-                          }
+                            m[2 * r + 1] = T(1) / std::sqrt(m[2 * r + 1] / static_cast<T>(n) + static_cast<T>(kEps));
+                          for (int64_t r = first; r < last; ++r)
+                            normalise_row<T>(n, m[2 * r], m[2 * r + 1], u + r * n, w, c, y + r * n);
                         });
   }
 };
 
-// First walk of a row backwards: sum and dot of what the second one subtracts; the normalised row stays in dx. d_gain
-// and d_bias are added to.
-template <class T, bool drops>
-inline __attribute__((always_inline)) void sums_of_row(int64_t n, const T* gy, const T* z, const T* scale,
-                                                       const T* residual, const T* gain, const T* moments, T* dx,
+// First walk of a row backwards: sum and dot of what the second one subtracts. d_gain and d_bias are added to.
+template <class T>
+inline __attribute__((always_inline)) void sums_of_row(int64_t n, const T* gy, const T* u, const T* gain, T mean, T s,
                                                        T* d_gain, T* d_bias, T& sum, T& dot) {
-  const T mean = moments[0], s = moments[1];
   simd::two_sums<T>(
       n, sum, dot, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
-        auto u = io.load(z + i);
-        if constexpr (drops) u = u * io.load(scale + i);
-        const auto unit = (u + io.load(residual + i) - Vec<T>(mean)) * Vec<T>(s), g = io.load(gy + i),
-                   gw = g * io.load(gain + i);
-        io.store(dx + i, unit);
+        const auto unit = (io.load(u + i) - Vec<T>(mean)) * Vec<T>(s), g = io.load(gy + i), gw = g * io.load(gain + i);
         io.store(d_bias + i, io.load(d_bias + i) + g);
         io.store(d_gain + i, g * unit + io.load(d_gain + i));
         first = first + gw;
         second = second + gw * unit;
       });
 }
-// dz is written only where something drops: else it is dx.
+// dx = s (gy gain - a - unit c). dz is written only where something drops: else it is dx.
 template <class T, bool drops>
-inline __attribute__((always_inline)) void back_row(int64_t n, T s, T a, T c, const T* gy, const T* scale,
-                                                    const T* gain, T* dx, T* dz) {
+inline __attribute__((always_inline)) void back_row(int64_t n, T mean, T s, T a, T c, const T* gy, const T* u,
+                                                    const T* scale, const T* gain, T* dx, T* dz) {
+  const T from_unit = s * s * c, from_sum = s * a;
   simd::for_packs<T>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto d = Vec<T>(s) * (io.load(gy + i) * io.load(gain + i) - Vec<T>(a) - io.load(dx + i) * Vec<T>(c));
+        const auto rest = (io.load(u + i) - Vec<T>(mean)) * Vec<T>(from_unit) + Vec<T>(from_sum);
+        const auto d = io.load(gy + i) * io.load(gain + i) * Vec<T>(s) - rest;
         io.store(dx + i, d);
         if constexpr (drops) io.store(dz + i, d * io.load(scale + i));
       });
@@ -156,27 +154,24 @@ template <class T>
 struct Backward {
   const Drop& drop;
   int64_t n;
-  Rows<T> gy, z, residual;
-  const T *gain, *moments;
+  Rows<T> gy;
+  const T *u, *gain, *moments;
   T *dz, *dx;
 
   template <bool drops>
   void rows(int64_t begin, int64_t end, T* d_gain, T* d_bias) const {
     const BlockMask<T> mask(drop, n);
-    const auto gs = gy.starts(), zs = z.starts(), rs = residual.starts();
+    const auto gs = gy.starts();
     cpu::for_row_blocks(begin, end, mask.elements(n),
-                        [=, &mask, n = n, w = gain, m = moments, dz = dz, dx = dx](int64_t first, int64_t last) {
+                        [=, &mask, n = n, u = u, w = gain, m = moments, dz = dz, dx = dx](int64_t first, int64_t last) {
                           T a[cpu::kBlockRows], c[cpu::kBlockRows];
                           const T* scale = drops ? mask.fill(first, last) : nullptr;
                           for (int64_t r = first; r < last; ++r)
-                            sums_of_row<T, drops>(n, gs[r], zs[r], drops ? scale + (r - first) * n : nullptr, rs[r], w,
-                                                  m + 2 * r, dx + r * n, d_gain, d_bias, a[r - first], c[r - first]);
-                          for (int64_t r = 0; r < last - first; ++r) {
-                            a[r] /= static_cast<T>(n);
-                            c[r] /= static_cast<T>(n);
-                          }
+                            sums_of_row<T>(n, gs[r], u + r * n, w, m[2 * r], m[2 * r + 1], d_gain, d_bias, a[r - first],
+                                           c[r - first]);
                           for (int64_t r = first; r < last; ++r)
-                            back_row<T, drops>(n, m[2 * r + 1], a[r - first], c[r - first], gs[r],
+                            back_row<T, drops>(n, m[2 * r], m[2 * r + 1], a[r - first] / static_cast<T>(n),
+                                               c[r - first] / static_cast<T>(n), gs[r], u + r * n,
                                                drops ? scale + (r - first) * n : nullptr, w, dx + r * n, dz + r * n);
                         });
   }
@@ -191,12 +186,14 @@ void with_drops(const Drop& drop, const Body& body) {
 class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
  public:
   static Tensor forward(AutogradContext* ctx, const Tensor& z, const Tensor& residual, const Tensor& gain_in,
-                        const Tensor& bias_in, double p, int64_t seed, int64_t index) {
+                        const Tensor& bias_in, double p, int64_t seed, int64_t index, bool with_gradients) {
     Drop::save(ctx, p, seed, index);
     const Drop drop(ctx);
     const int64_t n = z.size(-1);
     const Tensor gain = gain_in.contiguous(), bias = bias_in.contiguous();
     const Tensor y = kernels::fresh(z.sizes(), z.options()), saved = kernels::fresh({z.numel() / n, 2}, z.options());
+    // Kept in place of z, which nobody needs any more.
+    const Tensor u = with_gradients ? kernels::fresh(z.sizes(), z.options()) : y;
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
       const Forward<T> pass{drop,
@@ -205,6 +202,7 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
                             Rows<T>(residual),
                             gain.data_ptr<T>(),
                             bias.data_ptr<T>(),
+                            u.data_ptr<T>(),
                             y.data_ptr<T>(),
                             saved.data_ptr<T>()};
       with_drops(drop, [&](auto drops) {
@@ -213,31 +211,30 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
         });
       });
     });
-    ctx->save_for_backward({z, residual, gain, saved});
+    if (with_gradients) ctx->save_for_backward({u, gain, saved});
     return y;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const Tensor &z = saved[0], &residual = saved[1], &gain = saved[2], &moments = saved[3];
+    const Tensor &u = saved[0], &gain = saved[1], &moments = saved[2];
     const Drop drop(ctx);
-    const int64_t n = z.size(-1);
-    const Tensor d_residual = kernels::fresh(z.sizes(), z.options());
-    const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(z.sizes(), z.options());
+    const int64_t n = u.size(-1);
+    const Tensor d_residual = kernels::fresh(u.sizes(), u.options());
+    const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(u.sizes(), u.options());
     Tensor parts;
-    cpu::with_type_of(z, [&](auto type) {
+    cpu::with_type_of(u, [&](auto type) {
       using T = decltype(type);
       const Backward<T> pass{drop,
                              n,
                              Rows<T>(grads[0]),
-                             Rows<T>(z),
-                             Rows<T>(residual),
+                             u.data_ptr<T>(),
                              gain.data_ptr<T>(),
                              moments.data_ptr<T>(),
                              dz.data_ptr<T>(),
                              d_residual.data_ptr<T>()};
-      const cpu::Ranges ranges(pass.z.count(), n);
-      parts = at::zeros({ranges.count, 2, n}, z.options());
+      const cpu::Ranges ranges(pass.gy.count(), n);
+      parts = at::zeros({ranges.count, 2, n}, u.options());
       T* sums = parts.data_ptr<T>();
       with_drops(drop, [&](auto drops) {
         ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
@@ -247,7 +244,7 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
       });
     });
     const Tensor sums = cpu::sum_in_order(parts);
-    return {dz, d_residual, sums.select(0, 0), sums.select(0, 1), Tensor(), Tensor(), Tensor()};
+    return {dz, d_residual, sums.select(0, 0), sums.select(0, 1), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -300,7 +297,7 @@ Tensor residual_layer_norm(const Tensor& z, const Tensor& residual, const Tensor
   if (!kernels::has_cpu_kernel(z)) return plain::residual_layer_norm(z, residual, gain, bias, p, key);
   const DropoutKey used = key.value_or(DropoutKey{});
   return ResidualLayerNorm::apply(z, residual, gain, bias, key ? p : 0.0, static_cast<int64_t>(used.seed),
-                                  static_cast<int64_t>(used.index));
+                                  static_cast<int64_t>(used.index), compat::records_gradient(z, residual, gain, bias));
 }
 
 Tensor dropout(const Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time) {
