@@ -14,10 +14,10 @@ struct Scan {
 
 // (a) h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c];  y_t[c] = sum_n C_t[n] h_t[c,n] +
 // skip[c] x_t[c] x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros). w = delta
-// (complementary gating), or `write` [B,T,D] where given (decoupled).
+// (complementary gating), or `write` [B,T,D] where given (decoupled). No factor of h_{t-1} is below a_min.
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
                     const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {});
+                    const at::Tensor& write = {}, double a_min = 0);
 
 // (b) S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = scale q_t^T S_t
 // q, k [B,T,G,K] with H % G == 0 (groups shared by H/G heads); v [B,T,H,V]; state [B,H,K,V] (undefined: zeros).
@@ -34,7 +34,7 @@ Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 namespace loop {
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
                     const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {});
+                    const at::Tensor& write = {}, double a_min = 0);
 Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
                        const at::Tensor& state = {});
 Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
@@ -46,7 +46,7 @@ Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 namespace chunked {
 Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
                     const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {});
+                    const at::Tensor& write = {}, double a_min = 0);
 Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
                        const at::Tensor& state = {});
 Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,

@@ -8,6 +8,6 @@ namespace sb {
 // T = 1.
 Scan selective_scan_step(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
                          const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                         const at::Tensor& write = {});
+                         const at::Tensor& write = {}, double a_min = 0);
 
 }  // namespace sb

@@ -21,14 +21,15 @@ at::Tensor frame(const at::Tensor& x) {
 
 at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, const at::Tensor& delta,
                                   const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
-                                  const at::Tensor& skip, const at::Tensor& write) {
+                                  const at::Tensor& skip, const at::Tensor& write, double a_min) {
   const auto state = context.carried("state");
   if (context.state && x.size(1) == 1 && !compat::records_gradient(x, delta, A_log, B, C, skip, write, state)) {
-    const auto scan = selective_scan_step(frame(x), frame(delta), A_log, frame(B), frame(C), skip, state, frame(write));
+    const auto scan =
+        selective_scan_step(frame(x), frame(delta), A_log, frame(B), frame(C), skip, state, frame(write), a_min);
     context.carry("state", scan.state);
     return scan.out.unsqueeze(1);
   }
-  const auto scan = selective_scan(x, delta, A_log, B, C, skip, state, write);
+  const auto scan = selective_scan(x, delta, A_log, B, C, skip, state, write, a_min);
   context.carry("state", scan.state);
   return scan.out;
 }

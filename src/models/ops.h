@@ -32,7 +32,7 @@ at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
 // The recurrences with their state carried in slot "state"; one frame without gradients runs the one-step form.
 at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, const at::Tensor& delta,
                                   const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
-                                  const at::Tensor& skip, const at::Tensor& write);
+                                  const at::Tensor& skip, const at::Tensor& write, double a_min);
 at::Tensor carried_attention(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const at::Tensor& g, double scale);
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -96,6 +96,38 @@ TEST_F(SelectiveScan, GradientsFollowFiniteDifferences) {
   for (bool decoupled : {false, true}) expect_slopes_match(kernel, inputs({2, 67, 18, 5, decoupled}), kNames, 1e-6);
 }
 
+// The same with no factor below 0.6; some of every channel's are.
+template <class F>
+Recurrence bounded(const F& scan) {
+  return [=](const Tensors& x) { return scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], 0.6); };
+}
+
+TEST_F(SelectiveScan, ABoundOnTheDecayHoldsElementByElement) {
+  for (bool decoupled : {false, true}) {
+    const Tensors x = inputs({2, 131, 21, 13, decoupled});
+    const Tensor factors = (x[1].unsqueeze(-1) * -x[2].exp()).exp();
+    const double held = factors.lt(0.6).to(at::kDouble).mean().item<double>();
+    ASSERT_GT(held, 0.1);
+    ASSERT_LT(held, 0.9);
+    const Results truth = run(bounded(loop::selective_scan), x, kNames, at::kDouble);
+    expect_close(run(bounded(selective_scan), x, kNames, at::kDouble), truth, 1e-12, "kernel");
+    expect_close(run(bounded(selective_scan), x, kNames, at::kFloat), truth, 2e-6, "kernel, float");
+    expect_close(run(bounded(chunked::selective_scan), x, kNames, at::kDouble), truth, 1e-12, "chunked");
+    EXPECT_GT(relative_error(kernel(x).out, truth[0].value), 1e-3);  // the bound does something
+  }
+  const Tensors x = inputs({2, 20, 21, 13});
+  const Scan whole = bounded(selective_scan)(x);
+  Tensor state = x[6];
+  for (int64_t t = 0; t < 20; ++t) {
+    const auto row = [&](size_t i) { return x[i].select(1, t); };
+    const Scan one = selective_scan_step(row(0), row(1), x[2], row(3), row(4), x[5], state, {}, 0.6);
+    EXPECT_LE(relative_error(one.out, whole.out.select(1, t)), 1e-12) << t;
+    state = one.state;
+  }
+  for (double a_min : {-0.1, 1.0, std::nan("")})
+    EXPECT_THROW(selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], a_min), Error);
+}
+
 TEST_F(SelectiveScan, NoDecayAndFullDecayStayFinite) {
   for (double exponent : {0.0, 30.0, 1e4}) {
     Tensors x = inputs({2, 90, 17, 16, true});

@@ -53,7 +53,7 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
  public:
   static variable_list forward(torch::autograd::AutogradContext* ctx, const Tensor& x_in, const Tensor& delta_in,
                                const Tensor& A_log_in, const Tensor& B_in, const Tensor& C_in, const Tensor& skip_in,
-                               const Tensor& state_in, const Tensor& write_in, bool keep) {
+                               const Tensor& state_in, const Tensor& write_in, double a_min, bool keep) {
     const Tensor x = x_in.contiguous(), delta = delta_in.contiguous(), A_log = A_log_in.contiguous();
     const Tensor B = B_in.contiguous(), C = C_in.contiguous(), skip = skip_in.contiguous();
     const Tensor state = cpu::is_absent(state_in) ? Tensor() : state_in.contiguous();
@@ -69,9 +69,10 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
       cpu::selective_scan_forward<T>(
           s, {x.data_ptr<T>(), delta.data_ptr<T>(), A_log.data_ptr<T>(), B.data_ptr<T>(), C.data_ptr<T>(),
               skip.data_ptr<T>(), write.data_ptr<T>(), data_or_null<T>(state), out.data_ptr<T>(), last.data_ptr<T>(),
-              keep ? kept.data_ptr<T>() : nullptr});
+              keep ? kept.data_ptr<T>() : nullptr, a_min});
     });
     ctx->saved_data["had_state"] = state.defined();
+    ctx->saved_data["a_min"] = a_min;
     if (keep) ctx->save_for_backward({x, delta, A_log, B, C, skip, decoupled ? write : Tensor(), kept});
     return {out, last};
   }
@@ -97,7 +98,8 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
           s, {x.data_ptr<T>(), delta.data_ptr<T>(), A_log.data_ptr<T>(), B.data_ptr<T>(), C.data_ptr<T>(),
               skip.data_ptr<T>(), write.data_ptr<T>(), kept.data_ptr<T>(), d_out.data_ptr<T>(), data_or_null<T>(d_last),
               d_x.data_ptr<T>(), d_delta.data_ptr<T>(), d_write.data_ptr<T>(), d_first.data_ptr<T>(),
-              d_A_log.data_ptr<T>(), d_skip.data_ptr<T>(), d_B.data_ptr<T>(), d_C.data_ptr<T>()});
+              d_A_log.data_ptr<T>(), d_skip.data_ptr<T>(), d_B.data_ptr<T>(), d_C.data_ptr<T>(),
+              ctx->saved_data["a_min"].toDouble()});
     });
     if (!decoupled) d_delta.add_(d_write);
     const bool had_state = ctx->saved_data["had_state"].toBool();
@@ -109,6 +111,7 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
             cpu::sum_in_order(d_skip),
             had_state ? d_first : Tensor(),
             decoupled ? d_write : Tensor(),
+            Tensor(),
             Tensor()};
   }
 };
@@ -116,19 +119,21 @@ class SelectiveScan : public torch::autograd::Function<SelectiveScan> {
 }  // namespace
 
 Scan selective_scan(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
-                    const Tensor& skip, const Tensor& state, const Tensor& write) {
+                    const Tensor& skip, const Tensor& state, const Tensor& write, double a_min) {
   check(x, delta, A_log, B, C, skip, state, write);
-  if (!kernels::has_cpu_kernel(x)) return chunked::selective_scan(x, delta, A_log, B, C, skip, state, write);
+  if (!(a_min >= 0 && a_min < 1))
+    throw bad_input("selective_scan", "a_min, expected 0 <= a_min < 1, got " + std::to_string(a_min));
+  if (!kernels::has_cpu_kernel(x)) return chunked::selective_scan(x, delta, A_log, B, C, skip, state, write, a_min);
   const bool keep = compat::records_gradient(x, delta, A_log, B, C, skip, state, write);
   const variable_list out =
-      SelectiveScan::apply(x, delta, A_log, B, C, skip, cpu::or_empty(state, x), cpu::or_empty(write, x), keep);
+      SelectiveScan::apply(x, delta, A_log, B, C, skip, cpu::or_empty(state, x), cpu::or_empty(write, x), a_min, keep);
   return {out[0], out[1]};
 }
 
 Scan selective_scan_step(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
-                         const Tensor& skip, const Tensor& state, const Tensor& write) {
+                         const Tensor& skip, const Tensor& state, const Tensor& write, double a_min) {
   const Scan one = selective_scan(x.unsqueeze(1), delta.unsqueeze(1), A_log, B.unsqueeze(1), C.unsqueeze(1), skip,
-                                  state, write.defined() ? write.unsqueeze(1) : write);
+                                  state, write.defined() ? write.unsqueeze(1) : write, a_min);
   return {one.out.squeeze(1), one.state};
 }
 

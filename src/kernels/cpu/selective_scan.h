@@ -24,6 +24,7 @@ template <class T>
 struct ScanForward {
   const T *x, *delta, *A_log, *B, *C, *skip, *write, *first_state;
   T *out, *last_state, *kept;
+  double a_min;
 };
 template <class T>
 void selective_scan_forward(const ScanSizes& sizes, const ScanForward<T>& p);
@@ -36,6 +37,7 @@ struct ScanBackward {
   const T *d_out, *d_last_state;  // d_last_state may be null
   T *d_x, *d_delta, *d_write, *d_first_state;
   T *d_A_log, *d_skip, *d_B, *d_C;
+  double a_min;
 };
 template <class T>
 void selective_scan_backward(const ScanSizes& sizes, const ScanBackward<T>& p);

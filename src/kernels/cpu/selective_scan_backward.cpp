@@ -11,16 +11,18 @@ struct Channel {
 };
 
 // Recomputes the chunk's states of V vectors from `first`, then walks back through time.
-// gh: state gradient, entering from the later chunk; d_rate: sum over time of gh a h_{t-1} delta.
-template <class T, int V>
-void scan_tile_back(int64_t time, const Channel<T>& channel, const T* rate, const T* B, const T* C, int64_t ld,
+// gh: state gradient, entering from the later chunk; d_rate: sum over time of gh a h_{t-1} delta, where a is not held
+// at its least value.
+template <class T, int V, bool bounded>
+void scan_tile_back(int64_t time, const Channel<T>& channel, const T* rate, const T* B, const T* C, int64_t ld, T least,
                     const T* first, T* gh, T* d_rate, T* d_B, T* d_C) {
   using Vec = simd::Vec<T>;
   constexpr int64_t L = simd::lanes<T>;
   alignas(64) Vec states[129][V];  // states[t + 1] after step t
   alignas(64) Vec decays[128][V];
   alignas(64) Vec write_sums[128], rate_sums[128];
-  Vec r[V];
+  Vec r[V], smallest[1] = {Vec(least)};
+  simd::exp2_bounded_above<T>(smallest, Vec(least));
   for (int v = 0; v < V; ++v) {
     states[0][v] = simd::load(first + v * L);
     r[v] = simd::load(rate + v * L);
@@ -29,7 +31,7 @@ void scan_tile_back(int64_t time, const Channel<T>& channel, const T* rate, cons
     const Vec step(channel.delta[t]), input(channel.written[t]);
     Vec a[V];
     for (int v = 0; v < V; ++v) a[v] = step * r[v];
-    simd::exp2_bounded_above<T>(a);
+    simd::exp2_bounded_above<T>(a, Vec(least));
     for (int v = 0; v < V; ++v) {
       decays[t][v] = a[v];
       states[t + 1][v] = xsimd::fma(a[v], states[t][v], input * simd::load(B + t * ld + v * L));
@@ -50,7 +52,8 @@ void scan_tile_back(int64_t time, const Channel<T>& channel, const T* rate, cons
       simd::store(d_B + at, xsimd::fma(g[v], input, simd::load(d_B + at)));
       write_sum = xsimd::fma(g[v], simd::load(B + at), write_sum);
       g[v] *= decays[t][v];
-      const Vec ge = g[v] * states[t][v];
+      Vec ge = g[v] * states[t][v];
+      if constexpr (bounded) ge = xsimd::select(decays[t][v] > smallest[0], ge, Vec(T(0)));
       rate_sum = xsimd::fma(ge, r[v], rate_sum);
       dr[v] = xsimd::fma(ge, step, dr[v]);
     }
@@ -89,6 +92,7 @@ void block_back(const ScanSizes& s, const ScanBackward<T>& p, const ScanTask& ta
   const int64_t channel0 = task.first_channel + c0;
   const int64_t channels = std::min(kScanChannels, task.last_channel - channel0);
   const int64_t at = (b * s.time + t0) * D + channel0;
+  const T least = least_exponent<T>(p.a_min);
   transpose_in(time, channels, w.delta, steps, [&](int64_t t, int64_t c) { return p.delta[at + t * D + c]; });
   transpose_in(time, channels, w.d_out, steps, [&](int64_t t, int64_t c) { return p.d_out[at + t * D + c]; });
   transpose_in(time, channels, w.written, steps,
@@ -100,9 +104,10 @@ void block_back(const ScanSizes& s, const ScanBackward<T>& p, const ScanTask& ta
     for (int64_t c = 0; c < channels; ++c) {
       const Channel<T> channel{w.delta + c * steps, w.written + c * steps, w.d_out + c * steps, w.by_write + c * steps,
                                w.by_rate + c * steps};
-      scan_tile_back<T, vectors>(time, channel, rate + (channel0 + c) * pn + n, w.B + n, w.C + n, pn,
-                                 w.first + c * pn + n, w.gh + (c0 + c) * pn + n, w.d_rate + (c0 + c) * pn + n,
-                                 w.d_B + n, w.d_C + n);
+      constexpr auto free = scan_tile_back<T, vectors, false>, bounded = scan_tile_back<T, vectors, true>;
+      (p.a_min > 0 ? bounded : free)(time, channel, rate + (channel0 + c) * pn + n, w.B + n, w.C + n, pn, least,
+                                     w.first + c * pn + n, w.gh + (c0 + c) * pn + n, w.d_rate + (c0 + c) * pn + n,
+                                     w.d_B + n, w.d_C + n);
     }
   });
   constexpr T ln2 = T(0.69314718055994530942);

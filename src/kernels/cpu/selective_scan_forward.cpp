@@ -5,8 +5,8 @@ namespace {
 
 // One channel, V vectors of its states, `time` steps: h in registers, the read-out summed into y[time].
 template <class T, int V>
-void scan_tile(int64_t time, const T* delta, const T* written, const T* rate, const T* B, const T* C, int64_t ld, T* h,
-               T* y) {
+void scan_tile(int64_t time, const T* delta, const T* written, const T* rate, const T* B, const T* C, int64_t ld,
+               T least, T* h, T* y) {
   using Vec = simd::Vec<T>;
   constexpr int64_t L = simd::lanes<T>;
   alignas(64) Vec sums[128];
@@ -19,7 +19,7 @@ void scan_tile(int64_t time, const T* delta, const T* written, const T* rate, co
     const Vec step(delta[t]), input(written[t]);
     Vec a[V];
     for (int v = 0; v < V; ++v) a[v] = step * r[v];
-    simd::exp2_bounded_above<T>(a);
+    simd::exp2_bounded_above<T>(a, Vec(least));
     for (int v = 0; v < V; ++v) state[v] = xsimd::fma(a[v], state[v], input * simd::load(B + t * ld + v * L));
     Vec sum = state[0] * simd::load(C + t * ld);
     for (int v = 1; v < V; ++v) sum = xsimd::fma(state[v], simd::load(C + t * ld + v * L), sum);
@@ -33,6 +33,7 @@ template <class T>
 void scan_channels(const ScanSizes& s, const ScanForward<T>& p, const ScanTask& task, const T* rate, T* kept_copy) {
   const int64_t D = s.channels, N = s.states, pn = padded_states<T>(N), steps = s.chunk();
   const int64_t group = task.last_channel - task.first_channel;
+  const T least = least_exponent<T>(p.a_min);
   Arena<T> arena(Arena<T>::rounded(group * pn) + 2 * Arena<T>::rounded(steps * pn) +
                  3 * Arena<T>::rounded(kScanChannels * steps));
   T* h = arena.take(group * pn);
@@ -63,7 +64,7 @@ void scan_channels(const ScanSizes& s, const ScanForward<T>& p, const ScanTask& 
         for_state_tiles<T>(pn, [&](int64_t n, auto vectors) {
           for (int64_t c = 0; c < channels; ++c)
             scan_tile<T, vectors>(time, delta + c * steps, written + c * steps,
-                                  rate + (task.first_channel + c0 + c) * pn + n, B + n, C + n, pn,
+                                  rate + (task.first_channel + c0 + c) * pn + n, B + n, C + n, pn, least,
                                   h + (c0 + c) * pn + n, y + c * steps);
         });
         const T* skip = p.skip + task.first_channel + c0;

@@ -30,6 +30,12 @@ std::vector<T> decay_rates(const ScanSizes& s, const T* A_log) {
   return rate;
 }
 
+// log2 of the smallest factor of a step, not below what exp2_bounded_above turns into zero
+template <class T>
+T least_exponent(double a_min) {
+  return static_cast<T>(std::max<double>(std::log2(a_min), -simd::ExpTable<T>::bias));
+}
+
 // rows of `width` into rows of `padded_width`, zeros behind
 template <class T>
 void copy_padded(int64_t rows, const T* from, int64_t width, T* to, int64_t padded_width) {

@@ -229,14 +229,14 @@ inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted)
   return power;
 }
 
-// x <- 2^x for x <= bias; 0 where 2^x is not a normal number. A NaN stays one (x86 returns the second operand of min
-// and max).
+// x <- 2^max(x, least) for x <= bias; 0 where that is not a normal number. A NaN stays one (x86 returns the second
+// operand of min and max).
 template <class T, int V>
-inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V]) {
+inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V], const Vec<T>& least) {
   using Table = ExpTable<T>;
   const Vec<T> shift(Table::round + Table::bias);
   Vec<T> shifted[V], r[V];
-  for (int v = 0; v < V; ++v) x[v] = xsimd::max(Vec<T>(-Table::bias), x[v]);
+  for (int v = 0; v < V; ++v) x[v] = xsimd::max(least, x[v]);
   for (int v = 0; v < V; ++v) shifted[v] = x[v] + shift;
   for (int v = 0; v < V; ++v) r[v] = x[v] - (shifted[v] - shift);
   sum_series(exp2_series<T>, r, x);

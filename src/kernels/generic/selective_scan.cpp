@@ -17,10 +17,11 @@ using torch::autograd::variable_list;
 constexpr int64_t kSteps = 32;
 
 // x, delta, A_log, B, C, skip, write of one chunk and the state before it
-Scan one_chunk(const variable_list& in, const Tensor& state) {
+Scan one_chunk(const variable_list& in, const Tensor& state, double a_min) {
   const Tensor &x = in[0], &delta = in[1], &A_log = in[2], &B = in[3], &C = in[4], &skip = in[5];
   const Tensor& write = in[6].defined() ? in[6] : delta;
   Tensor a = (delta.unsqueeze(-1) * -A_log.exp()).exp();
+  if (a_min > 0) a = a.clamp_min(a_min);
   Tensor b = (write * x).unsqueeze(-1) * B.unsqueeze(2);
   const int64_t time = x.size(1);
   for (int64_t reach = 1; reach < time; reach *= 2) {
@@ -42,17 +43,18 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
  public:
   static variable_list forward(torch::autograd::AutogradContext* ctx, const Tensor& x, const Tensor& delta,
                                const Tensor& A_log, const Tensor& B, const Tensor& C, const Tensor& skip,
-                               const Tensor& write, const Tensor& state, bool keep) {
+                               const Tensor& write, const Tensor& state, double a_min, bool keep) {
     variable_list saved{x, delta, A_log, B, C, skip, write.numel() == 0 ? Tensor() : write}, out;
     Tensor h = state;
     const variable_list in = saved;
     for (int64_t from = 0; from < x.size(1); from += kSteps) {
       if (keep) saved.push_back(h);
-      const Scan part = one_chunk(slice(in, from, std::min(kSteps, x.size(1) - from)), h);
+      const Scan part = one_chunk(slice(in, from, std::min(kSteps, x.size(1) - from)), h, a_min);
       out.push_back(part.out);
       h = part.state.contiguous();
     }
     if (keep) ctx->save_for_backward(saved);
+    ctx->saved_data["a_min"] = a_min;
     return {at::cat(out, 1), h.is_same(state) ? h.clone() : h};
   }
 
@@ -72,7 +74,7 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
       for (Tensor& x : leaves)
         if (x.defined()) x = x.detach().requires_grad_();
       const Tensor before = saved[static_cast<size_t>(7 + chunk)].detach().requires_grad_();
-      const Scan part = one_chunk(leaves, before);
+      const Scan part = one_chunk(leaves, before, ctx->saved_data["a_min"].toDouble());
       variable_list wanted;
       for (const Tensor& x : leaves)
         if (x.defined()) wanted.push_back(x);
@@ -96,7 +98,7 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
       }
     }
     total.push_back(d_state);
-    total.emplace_back();
+    total.resize(total.size() + 2);
     return total;
   }
 };
@@ -104,11 +106,11 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
 }  // namespace
 
 Scan selective_scan(const Tensor& x, const Tensor& delta, const Tensor& A_log, const Tensor& B, const Tensor& C,
-                    const Tensor& skip, const Tensor& state, const Tensor& write) {
+                    const Tensor& skip, const Tensor& state, const Tensor& write, double a_min) {
   const Tensor first = state.defined() ? state : at::zeros({x.size(0), x.size(2), A_log.size(1)}, x.options());
   const bool keep = compat::records_gradient(x, delta, A_log, B, C, skip, first, write);
-  const variable_list out = ChunkedScan::apply(x, delta, A_log, B, C, skip,
-                                               write.defined() ? write : at::empty({0}, x.options()), first, keep);
+  const variable_list out = ChunkedScan::apply(
+      x, delta, A_log, B, C, skip, write.defined() ? write : at::empty({0}, x.options()), first, a_min, keep);
   return {out[0], out[1]};
 }
 

@@ -2,8 +2,8 @@
 //   (x, z) = in_proj(u), x = silu(conv4(x)), (r, B, C) = x_proj(x), Delta = softplus(dt_proj(r))
 //   h_t[c,n] = exp(-Delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + Delta_t[c] B_t[n] x_t[c];  y = C h + Dskip x
 //   out = out_proj(y * silu(z))
-// Without complementary gating softplus(dt_proj.bias) writes, whatever the decay's Delta is. With a_min, the decay's
-// Delta is bounded so that the fastest state of the channel keeps a_min; the write's is not.
+// Without complementary gating softplus(dt_proj.bias) writes, whatever the decay's Delta is. With a_min, no state's
+// factor is below it; the write is as it was.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/registry.h"
@@ -35,17 +35,14 @@ class Mamba final : public Mixer {
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
     const auto rBC = split_last(project(x, x_->value), {rank_, N, N});
-    auto delta = softplus_bias(project(rBC[0], dt_->value), dt_bias_->value);
+    const auto delta = softplus_bias(project(rBC[0], dt_->value), dt_bias_->value);
     at::Tensor write;
     if (!o_.complementary) write = at::softplus(dt_bias_->value).expand_as(delta);
-    if (o_.a_min > 0) {
-      if (!write.defined()) write = delta;
-      delta = at::minimum(delta, -std::log(o_.a_min) * (-std::get<0>(A_log_->value.detach().max(1))).exp());
-    }
-    if (context.gates) context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp());
+    if (context.gates) context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp().clamp_min(o_.a_min));
     context.record("step", delta);
     context.record("write", write.defined() ? write : delta);
-    const auto y = carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write);
+    const auto y =
+        carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write, o_.a_min);
     return project(o_.output_gate ? gate_silu(y, xz[1]) : y, out_->value);
   }
 
