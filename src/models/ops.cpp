@@ -6,19 +6,15 @@
 #include "kernels/plain_mode.h"
 
 namespace sb {
+
+at::Tensor column_sums(const at::Tensor& x) {
+  return kernels::has_cpu_kernel(x) ? cpu::sum_in_order(x) : x.sum(0);
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-}  // namespace
-
-at::Tensor column_sums(const at::Tensor& x) {
-  if (!kernels::has_cpu_kernel(x)) return x.sum(0);
-  return cpu::sum_in_order(x);
-}
-
-namespace {
 
 at::Tensor rows_of(const at::Tensor& x) {
   return x.reshape({-1, x.size(-1)});

@@ -108,6 +108,22 @@ TEST_F(FusedBlocks, ResidualNormEqualsItsParts) {
   }
 }
 
+// The variance is summed about the first element of a row: one that lies far out must not cost accuracy.
+TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
+  Tensor z = noise({3, 2000}, 1), residual = noise({3, 2000}, 2);
+  z[0][0] = 1000;
+  z[1] += 1000;
+  const Tensor gain = noise({2000}, 3), bias = noise({2000}, 4);
+  // What float can know of the sum, then in double.
+  const Tensor u = (z.to(at::kFloat) + residual.to(at::kFloat)).to(at::kDouble), centred = u - u.mean(1, true);
+  const Tensor truth = centred / (centred.square().mean(1, true) + 1e-5).sqrt() * gain + bias;
+  const Tensor got = residual_layer_norm(z.to(at::kFloat), residual.to(at::kFloat), gain.to(at::kFloat),
+                                         bias.to(at::kFloat), 0, std::nullopt);
+  EXPECT_LE(relative_error(got[0], truth[0]), 3e-6);
+  EXPECT_LE(relative_error(got[1], truth[1]), 1e-4);  // the mean's own rounding, 6e-5 of a deviation
+  EXPECT_LE(relative_error(got[2], truth[2]), 3e-6);
+}
+
 TEST_F(FusedBlocks, DropoutFollowsTheStreamWordByWord) {
   const DropoutKey key{0x123456789abcdef0, (uint64_t{3} << 32) + 17};
   const Tensor x = at::ones({3, 7, 23}), y = dropout(x, 0.3, key).flatten();

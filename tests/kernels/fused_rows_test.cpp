@@ -105,6 +105,36 @@ TEST_F(FusedRows, ExtremeGatesAreFiniteAndSaturate) {
   EXPECT_NEAR(small[0].item<double>() / std::exp(-30.0), 1, 1e-6);
 }
 
+TEST_F(FusedRows, NotANumberStaysOne) {
+  const Tensor gain = at::ones({67}), other = noise({3, 67}, 2).to(at::kFloat);
+  for (int64_t at : {0, 5, 37, 64, 66}) {  // in packs of eight, of four, single vectors and the rest
+    Tensor x = noise({3, 67}, 1).to(at::kFloat);
+    x[1][at] = std::nan("");
+    const std::vector<Tensor> same{gate_silu(x, other), gate_silu(other, x), softplus_bias(x, gain), log_sigmoid(x, 1)};
+    for (const Tensor& y : same) {
+      EXPECT_TRUE(at::isnan(y[1][at]).item<bool>()) << at;
+      EXPECT_EQ(at::isnan(y).sum().item<int64_t>(), 1) << at;
+    }
+    const std::vector<Tensor> whole_row{rms_norm(x, gain, 1e-5), l2_normalise(x),
+                                        gate_then_rms_norm(other, gain, x, 1e-5),
+                                        residual_layer_norm(x, other, gain, gain, 0, std::nullopt)};
+    for (const Tensor& y : whole_row) EXPECT_EQ(at::isnan(y).sum(1)[1].item<int64_t>(), 67) << at;
+  }
+}
+
+TEST_F(FusedRows, RotationsOfDifferentTablesDoNotMixUp) {
+  const Tensor x = noise({2, 50, 2, 8}, 1);
+  const auto expect_turned = [](const Tensor& in, double base, int64_t offset) {
+    EXPECT_LE(relative_error(rope(in, base, 1, offset), plain::rope(in, base, 1, offset)), 1e-12) << base << offset;
+  };
+  expect_turned(x, 1000, 0);
+  expect_turned(x.narrow(1, 0, 20), 1000, 0);  // the beginning of the table before
+  expect_turned(x, 1000, 7);
+  expect_turned(x, 500, 7);
+  expect_turned(x.narrow(3, 0, 4).contiguous(), 500, 7);
+  expect_turned(x, 1000, 0);
+}
+
 TEST_F(FusedRows, RotationEqualsItsFormula) {
   for (int64_t width : {2, 6, 64, 80}) {
     for (int sense : {1, -1}) {

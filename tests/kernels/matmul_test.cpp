@@ -89,6 +89,16 @@ TEST(BlockPool, HandsOutAgainWhatWasGivenBack) {
   EXPECT_EQ(cpu::free_block_bytes(), 0U);
 }
 
+TEST(BlockPool, HandsOutTheBlockLastGivenBack) {
+  constexpr size_t bytes = 5'000'000;
+  cpu::release_free_blocks();
+  void* const blocks[] = {cpu::take_block(bytes), cpu::take_block(bytes), cpu::take_block(bytes)};
+  for (const int i : {1, 2, 0}) cpu::give_block(blocks[i], bytes);
+  for (const int i : {0, 2, 1}) EXPECT_EQ(cpu::take_block(bytes), blocks[i]);
+  for (void* block : blocks) cpu::give_block(block, bytes);
+  cpu::release_free_blocks();
+}
+
 TEST(BlockPool, KeepsABoundedAmountOfFreeMemory) {
   cpu::release_free_blocks();
   constexpr size_t largest = size_t{1} << 26;
