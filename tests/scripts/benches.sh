@@ -11,6 +11,13 @@ expect() { grep -q -- "$2" "$1" || { echo "FAILED: no $2 in $1"; cat "$1"; exit 
 for key in forward_ms both_ms share_both gemm_gflops copy_gbytes '"gradients_compared": true'; do expect "$work/kernel.json" "$key"; done
 expect "$work/kernel.txt" "vs plain"
 
+"$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001 --json - > "$work/one.json" 2> /dev/null
+[[ $(grep -c '"kernel": "rope"' "$work/one.json") -eq 1 ]] || { echo "FAILED: expected one shape"; exit 1; }
+expect "$work/one.json" '"width": 128'
+status=0
+"$program" bench kernels --width 100 > "$work/wrong.txt" 2>&1 || status=$?
+[[ $status -eq 2 && $(wc -l < "$work/wrong.txt") -eq 1 ]] || { echo "FAILED: expected one line and exit code 2"; cat "$work/wrong.txt"; exit 1; }
+
 "$program" bench kernels --quick --only "layer linear_attn_elu" --seconds 0.001 --json - > "$work/layer.json" 2> /dev/null
 [[ $(grep -c '"kernel": "layer linear_attn_elu"' "$work/layer.json") -eq 4 ]] || { echo "FAILED: expected four shapes"; exit 1; }
 expect "$work/layer.json" '"bound": "gemm"'

@@ -92,6 +92,8 @@ std::string as_json(const KernelBench& bench) {
 }
 
 Exit run(const Options& options) {
+  if (options.bench.width % 64 != 0)
+    throw bad_input("bench kernels --width", "expected a multiple of 64, got " + std::to_string(options.bench.width));
   use_threads(options.threads);
   warn_about_slow_blas();
   KernelBenchOptions request = options.bench;
@@ -114,7 +116,7 @@ void add_bench_kernels(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench kernels", "Speed of every kernel and layer against plain tensor operations and the machine's own rates",
-      {"selectivbench bench kernels --quick", "selectivbench bench kernels --only conv4 --json -"},
+      {"selectivbench bench kernels --quick", "selectivbench bench kernels --only conv4 --width 256 --time 400"},
       [options] { return run(*options); });
   arguments.heading("Measurement");
   arguments.flag("--quick", options->bench.quick, "Two widths, two lengths, few tokens");

@@ -61,12 +61,11 @@ class BlockMask {
   T* scale_;
 };
 
-// u = what is kept of z, plus the residual; its mean and the sum of its squares about that. One walk, about the first
-// element: where that lies too far out for the difference of two sums, the squares are summed once more.
+// u = what is kept of z, plus the residual; its mean and the sum of its squares about that. One walk: only where the
+// mean outweighs the deviations is their difference too coarse, and the squares are summed once more.
 template <class T, bool drops>
 inline __attribute__((always_inline)) void add_row(int64_t n, const T* z, const T* scale, const T* residual, T* u,
                                                    T& mean, T& squares) {
-  const T about = (drops ? z[0] * scale[0] : z[0]) + residual[0];
   T sum;
   simd::two_sums<T>(
       n, sum, squares, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
@@ -74,14 +73,13 @@ inline __attribute__((always_inline)) void add_row(int64_t n, const T* z, const 
         if constexpr (drops) value = value * io.load(scale + i);
         value = value + io.load(residual + i);
         io.store(u + i, value);
-        const auto off = io.only(value - Vec<T>(about));
-        first = first + off;
-        second = second + off * off;
+        first = first + value;
+        second = second + value * value;
       });
-  const T off = sum / static_cast<T>(n), excess = sum * off;
-  mean = about + off;
-  squares -= excess;
-  if (excess > 8 * squares)
+  mean = sum / static_cast<T>(n);
+  const T of_mean = sum * mean;
+  squares -= of_mean;
+  if (!(of_mean <= 8 * squares))
     squares = simd::sum_packs<T>(
         n, [ u, mean ](int64_t i, auto io) __attribute__((always_inline)) {
           const auto centred = io.only(io.load(u + i) - Vec<T>(mean));
@@ -140,11 +138,12 @@ inline __attribute__((always_inline)) void sums_of_row(int64_t n, const T* gy, c
 template <class T, bool drops>
 inline __attribute__((always_inline)) void back_row(int64_t n, T mean, T s, T a, T c, const T* gy, const T* u,
                                                     const T* scale, const T* gain, T* dx, T* dz) {
-  const T from_unit = s * s * c, from_sum = s * a;
+  // The mean goes into the constant: no worse than the rounding of u itself, and one operation less.
+  const T by_u = -s * s * c, constant = mean * s * s * c - s * a;
   simd::for_packs<T>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        const auto rest = (io.load(u + i) - Vec<T>(mean)) * Vec<T>(from_unit) + Vec<T>(from_sum);
-        const auto d = io.load(gy + i) * io.load(gain + i) * Vec<T>(s) - rest;
+        const auto gw = io.load(gy + i) * io.load(gain + i);
+        const auto d = io.load(u + i) * Vec<T>(by_u) + gw * Vec<T>(s) + Vec<T>(constant);
         io.store(dx + i, d);
         if constexpr (drops) io.store(dz + i, d * io.load(scale + i));
       });
