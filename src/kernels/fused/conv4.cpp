@@ -20,7 +20,7 @@ constexpr int kSteps = 4;
 struct Division {
   int64_t batch, channels, slots, width;
   Division(int64_t b, int64_t c) : batch(b), channels(c), slots(std::min<int64_t>(b, 16)) {
-    const int64_t blocks = std::clamp<int64_t>(16 / slots, 1, std::max<int64_t>(1, c / 64));
+    const int64_t blocks = std::clamp<int64_t>(16 / slots, 1, std::max<int64_t>(1, c / 32));
     width = (c + blocks - 1) / blocks;
     width = std::min<int64_t>((width + 15) / 16 * 16, 1024);
   }

@@ -74,7 +74,7 @@ std::shared_ptr<const std::vector<T>> shared_turns(int64_t time, int64_t half, d
 // [y1, y2] of one row of 2 * half elements, turned by the angles of its position, forwards or back.
 template <class T, bool forwards>
 inline __attribute__((always_inline)) void turn(int64_t half, const T* cosine, const T* x, T* y) {
-  simd::for_packs<T>(
+  simd::for_packs<T, 2>(  // heads are narrow
       half, [=](int64_t i, auto io) __attribute__((always_inline)) {
         const auto a = io.load(x + i), b = io.load(x + half + i), c = io.load(cosine + i),
                    s = io.load(cosine + half + i);

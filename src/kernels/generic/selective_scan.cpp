@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "kernels/compat.h"
 #include "kernels/recurrence.h"
 
@@ -14,7 +16,12 @@ namespace {
 using at::Tensor;
 using torch::autograd::variable_list;
 
-constexpr int64_t kSteps = 32;
+// Steps of a chunk: fewer where the batch is large, so that one [B,steps,D,N] stays within 2^25 elements if four steps
+// do.
+int64_t steps_of(const Tensor& x, const Tensor& A_log) {
+  const int64_t states = std::max<int64_t>(1, x.size(0) * A_log.numel());
+  return std::clamp<int64_t>((int64_t{1} << 25) / states, 4, 32);
+}
 
 // x, delta, A_log, B, C, skip, write of one chunk and the state before it
 Scan one_chunk(const variable_list& in, const Tensor& state, double a_min) {
@@ -47,9 +54,10 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
     variable_list saved{x, delta, A_log, B, C, skip, write.numel() == 0 ? Tensor() : write}, out;
     Tensor h = state;
     const variable_list in = saved;
-    for (int64_t from = 0; from < x.size(1); from += kSteps) {
+    const int64_t most = steps_of(x, A_log);
+    for (int64_t from = 0; from < x.size(1); from += most) {
       if (keep) saved.push_back(h);
-      const Scan part = one_chunk(slice(in, from, std::min(kSteps, x.size(1) - from)), h, a_min);
+      const Scan part = one_chunk(slice(in, from, std::min(most, x.size(1) - from)), h, a_min);
       out.push_back(part.out);
       h = part.state.contiguous();
     }
@@ -64,12 +72,12 @@ class ChunkedScan : public torch::autograd::Function<ChunkedScan> {
     for (Tensor& x : in)
       if (x.defined()) x = x.detach();
     std::vector<variable_list> parts(7);
-    const int64_t time = in[0].size(1);
+    const int64_t time = in[0].size(1), most = steps_of(in[0], in[2]);
     Tensor d_state = grads[1].defined() ? grads[1] : at::zeros_like(saved[7]);
     const Tensor d_out = grads[0].defined() ? grads[0] : at::zeros_like(in[0]);
     const at::AutoGradMode with_gradients(true);
-    for (int64_t chunk = (time - 1) / kSteps; chunk >= 0; --chunk) {
-      const int64_t from = chunk * kSteps, steps = std::min(kSteps, time - from);
+    for (int64_t chunk = (time - 1) / most; chunk >= 0; --chunk) {
+      const int64_t from = chunk * most, steps = std::min(most, time - from);
       variable_list leaves = slice(in, from, steps);
       for (Tensor& x : leaves)
         if (x.defined()) x = x.detach().requires_grad_();
