@@ -4,10 +4,12 @@ target_link_libraries(sb_pch PUBLIC sb_flags)
 target_precompile_headers(sb_pch PRIVATE <fmt/format.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map>
                                          <optional> <string> <vector>)
 
-# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere.
-set(SB_LITTLE_OPTIMISATION -O1)
+# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release only: other
+# builds say themselves how much they want, and a precompiled header must agree with its files.
+set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
+set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 
-# sb_room(NAME [EXACT] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
+# sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
 function(sb_room name)
   cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;ROOMS" ${ARGN})
   add_library(sb_${name} STATIC ${ARG_SOURCES})
