@@ -35,7 +35,7 @@ at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at:
 // scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
 
-// Dropout keyed by the counter-based generator: keep element e of the call iff word(e) of the stream >= p * 2^32.
+// Dropout keyed by the counter-based generator: element e of the call is kept iff half word e of the stream >= p 2^16.
 struct DropoutKey {
   uint64_t seed = 0;   // the run's
   uint64_t index = 0;  // the update, times the number of dropout places, plus the place

@@ -1,6 +1,7 @@
 // Softmax attention, decoder with cross-entropy, dropout and the norm behind it.
 #include "base/error.h"
 #include "fused_claims.h"
+#include "kernels/fused/dropout_mask.h"
 #include "random/philox.h"
 
 namespace sb::test {
@@ -125,14 +126,31 @@ TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
   EXPECT_LE(relative_error(got[2], truth[2]), 3e-6);
 }
 
-TEST_F(FusedBlocks, DropoutFollowsTheStreamWordByWord) {
+TEST_F(FusedBlocks, DropoutFollowsTheStreamHalfWordByHalfWord) {
   const DropoutKey key{0x123456789abcdef0, (uint64_t{3} << 32) + 17};
-  const Tensor x = at::ones({3, 7, 23}), y = dropout(x, 0.3, key).flatten();
   const PhiloxStream stream(key.seed, 0, key.index, Purpose::dropout);
-  for (int64_t e = 0; e < y.numel(); ++e) {
-    const bool kept = stream.word(static_cast<uint32_t>(e)) >= 0.3 * 0x1p32;
-    EXPECT_EQ(y[e].item<float>(), kept ? static_cast<float>(1 / 0.7) : 0.0F) << e;
+  for (const double p : {0.3, 0x1p-16, 1 - 0x1p-20}) {
+    const double dropped = std::min(std::round(p * 0x1p16), 0x1p16 - 1);
+    const Tensor y = dropout(at::ones({3, 17, 23}), p, key).flatten();
+    for (int64_t e = 0; e < y.numel(); ++e) {
+      const uint32_t half = stream.word(static_cast<uint32_t>(e / 2)) >> 16 * (e % 2) & 0xffff;
+      EXPECT_EQ(y[e].item<float>(), half >= dropped ? static_cast<float>(0x1p16 / (0x1p16 - dropped)) : 0.0F) << e;
+    }
   }
+  // Rates below half a step drop nothing.
+  EXPECT_TRUE(at::equal(dropout(at::ones({1000}), 1e-6, key), at::ones({1000})));
+}
+// A piece of a mask is the piece of the whole one, wherever it begins and ends.
+TEST_F(FusedBlocks, DropoutMasksMayBeMadeInPieces) {
+  const DropoutMask mask({77, 5}, 0.4);
+  std::vector<double> whole(3000);
+  mask.fill<double>(0, 3000, whole.data());
+  for (const int64_t first : {0, 1, 7, 8, 127, 128, 129, 1000})
+    for (const int64_t count : {1, 7, 8, 9, 127, 128, 129, 515, 2000}) {
+      std::vector<double> piece(static_cast<size_t>(count), -1);
+      mask.fill<double>(first, count, piece.data());
+      EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + first)) << first << " " << count;
+    }
 }
 
 TEST_F(FusedBlocks, DropoutKeepsTheRightShareAndTheMean) {

@@ -40,6 +40,7 @@ class Arena {
   };
   static size_t bytes_of(int64_t elements) { return static_cast<size_t>(elements) * sizeof(T); }
   static T* allocate(size_t bytes) {
+    if (bytes == 0) return nullptr;
     return static_cast<T*>(bytes < kPooledBytes ? ::operator new(bytes, kAlign) : take_block(bytes));
   }
   int64_t size_;

@@ -1,32 +1,31 @@
 #include "kernels/cpu/tensor_rows.h"
 
-#include "kernels/poison.h"
-
 namespace sb::cpu {
-namespace {
 
-// [rows, columns] to [columns]: threads own columns, blocks of rows bound the rounding.
+// Threads own columns, blocks of rows bound the rounding.
 template <class T>
 void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
   constexpr int64_t block = 64;
   at::parallel_for(0, columns, std::max<int64_t>(16, 65536 / std::max<int64_t>(1, rows)),
-                   [&](int64_t begin, int64_t end) {
-                     std::vector<T> part(static_cast<size_t>(end - begin));
-                     const auto width = end - begin;
-                     T *sum = part.data(), *total = out + begin;
+                   [=](int64_t begin, int64_t end) {
+                     const int64_t width = end - begin;
+                     std::vector<T> part(static_cast<size_t>(rows > block ? width : 0));
+                     T* const total = out + begin;
                      std::fill_n(total, width, T(0));
                      for (int64_t first = 0; first < rows; first += block) {
-                       std::fill_n(sum, width, T(0));
+                       T* const sum = first == 0 ? total : part.data();  // a sum begins with the first block
+                       if (first > 0) std::fill_n(sum, width, T(0));
                        for (int64_t r = first; r < std::min(rows, first + block); ++r) {
-                         const T* row = x + r * columns + begin;
+                         const T* const row = x + r * columns + begin;
                          for (int64_t c = 0; c < width; ++c) sum[c] += row[c];
                        }
-                       for (int64_t c = 0; c < width; ++c) total[c] += sum[c];
+                       if (first > 0)
+                         for (int64_t c = 0; c < width; ++c) total[c] += sum[c];
                      }
                    });
 }
-
-}  // namespace
+template void sum_rows<float>(const float*, int64_t, int64_t, float*);
+template void sum_rows<double>(const double*, int64_t, int64_t, double*);
 
 at::Tensor sum_in_order(const at::Tensor& parts) {
   if (parts.size(0) == 1) return parts.select(0, 0);

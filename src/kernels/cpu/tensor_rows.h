@@ -79,15 +79,20 @@ class Rows {
 // A division of `items` into ranges that depends on sizes only, so that sums over ranges do not see the thread count.
 struct Ranges {
   int64_t items, count;
-  Ranges(int64_t number, int64_t elements_each, int64_t most = 32)
+  Ranges(int64_t number, int64_t elements_each, int64_t most = 16)
       : items(number), count(std::clamp<int64_t>(number * elements_each / 8192, 1, std::max<int64_t>(1, most))) {
     count = std::max<int64_t>(1, std::min(count, items));
   }
   int64_t begin(int64_t i) const { return items * i / count; }
-  // body(range, first, last)
+  // body(range, first, last) for every range
   template <class Body>
   void parallel(const Body& body) const {
     for_each_task(count, [&](int64_t i) { body(i, begin(i), begin(i + 1)); });
+  }
+  // body(first, last), once a thread: for work that makes no sums over items
+  template <class Body>
+  void split(const Body& body) const {
+    at::parallel_for(0, count, 1, [&](int64_t first, int64_t last) { body(begin(first), begin(last)); });
   }
 };
 
@@ -104,7 +109,33 @@ template <class Body>
   for (int64_t first = begin; first < end; first += rows) body(first, std::min(first + rows, end));
 }
 
-// The sum over the first axis, first to last in blocks of 64, the same for any number of threads.
-at::Tensor sum_in_order(const at::Tensor& parts);
+// out[c] = sum over r of x[r, c], first to last in blocks of 64, the same for any number of threads. float and double.
+template <class T>
+void sum_rows(const T* x, int64_t rows, int64_t columns, T* out);
+at::Tensor sum_in_order(const at::Tensor& parts);  // over the first axis
+
+// `width` sums that every range of rows makes on its own, added in the order of the ranges.
+template <class T>
+class PartSums {
+ public:
+  PartSums(int64_t parts, int64_t width)
+      : parts_(parts), width_(width), arena_(Arena<T>::rounded(parts * width)), sums_(arena_.take(parts * width)) {}
+  // The sums of a part, zero at first.
+  T* start(int64_t part) const {
+    T* const sums = sums_ + part * width_;
+    std::fill_n(sums, width_, T(0));
+    return sums;
+  }
+  at::Tensor total(const at::TensorOptions& options) const {
+    const at::Tensor out = kernels::fresh({width_}, options);
+    sum_rows(sums_, parts_, width_, out.data_ptr<T>());
+    return out;
+  }
+
+ private:
+  int64_t parts_, width_;
+  Arena<T> arena_;
+  T* sums_;
+};
 
 }  // namespace sb::cpu

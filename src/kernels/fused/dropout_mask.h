@@ -1,9 +1,13 @@
-// Which elements a dropout of rate 0 < p < 1 keeps: element e iff word e of the run's stream >= p 2^32. Never stored,
-// always recomputed.
+// Which elements a dropout of rate p keeps: element e iff half word e of the run's stream >= p 2^16, the low half of a
+// word first. The rate is p to the nearest 2^-16 and the scale of what is kept belongs to that rate, so that the mean
+// is kept exactly. Never stored, always recomputed.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
+#include "kernels/cpu/philox_vectors.h"
 #include "kernels/fused.h"
 #include "random/philox.h"
 
@@ -12,65 +16,52 @@ namespace sb {
 class DropoutMask {
  public:
   DropoutMask(const DropoutKey& key, double p)
-      : key_(key),
-        stream_(key.seed, 0, key.index, Purpose::dropout),
-        largest_dropped_(static_cast<uint32_t>(std::max(0.0, std::ceil(p * 0x1p32) - 1))) {}
+      : key_(key), dropped_(static_cast<uint16_t>(std::clamp(std::round(p * 0x1p16), 0.0, 0x1p16 - 1))) {}
 
-  bool keeps(int64_t element) const { return stream_.word(static_cast<uint32_t>(element)) > largest_dropped_; }
+  double scale() const { return 0x1p16 / (0x1p16 - dropped_); }  // of what is kept
 
-  // scale[i] = kept or 0 for elements first .. first + n - 1. Inlined into a larger function its loops were seen to
-  // lose their vectors.
+  // scale[i] = scale() or 0 for elements first .. first + n - 1.
   template <class T>
-  __attribute__((noinline)) void fill(int64_t first, int64_t n, T kept, T* scale) const {
-    T group[4 * kBlocks];
-    for (int64_t at = first / 4 * 4; at < first + n; at += 4 * kBlocks) {
-      uint32_t word[4][kBlocks];
-      blocks(static_cast<uint32_t>(at / 4), word);
-      const bool whole = at >= first && at + 4 * kBlocks <= first + n;
-      T* to = whole ? scale + (at - first) : group;
-      for (int b = 0; b < kBlocks; ++b)
-        for (int w = 0; w < 4; ++w) to[4 * b + w] = word[w][b] > largest_dropped_ ? kept : T(0);
+  void fill(int64_t first, int64_t n, T* scale) const {
+    const T kept = static_cast<T>(this->scale());
+    T group[kGroup];
+    for (int64_t at = first / 8 * 8; at < first + n; at += kGroup) {
+      uint16_t half[kGroup];
+      halves(static_cast<uint32_t>(at / 8), half);
+      const bool whole = at >= first && at + kGroup <= first + n;
+      T* const to = whole ? scale + (at - first) : group;
+      for (int64_t i = 0; i < kGroup; ++i) to[i] = half[i] >= dropped_ ? kept : T(0);
       if (whole) continue;
-      const int64_t begin = std::max(at, first), end = std::min(at + 4 * kBlocks, first + n);
+      const int64_t begin = std::max(at, first), end = std::min(at + kGroup, first + n);
       std::copy_n(group + (begin - at), end - begin, scale + (begin - first));
     }
   }
 
  private:
-  static constexpr int kBlocks = 16;
+  static constexpr int kVectors = 4;
+  static constexpr int kBlocks = kVectors * simd::kWordLanes;  // of the generator, side by side
+  static constexpr int64_t kGroup = 8 * kBlocks;               // half words of these
 
-  // Philox blocks first .. first + kBlocks - 1 side by side, word by word.
-  void blocks(uint32_t first, uint32_t (&word)[4][kBlocks]) const {
-    uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-    uint32_t k0 = static_cast<uint32_t>(key_.seed), k1 = static_cast<uint32_t>(key_.seed >> 32);
-    for (int b = 0; b < kBlocks; ++b) {
-      c0[b] = first + static_cast<uint32_t>(b);
-      c1[b] = static_cast<uint32_t>(key_.index);
-      c2[b] = static_cast<uint32_t>(key_.index >> 32);
-      c3[b] = static_cast<uint32_t>(Purpose::dropout);
-    }
-    for (int round = 0; round < 10; ++round) {
-      for (int b = 0; b < kBlocks; ++b) {
-        const uint64_t x = uint64_t{0xD2511F53} * c0[b], y = uint64_t{0xCD9E8D57} * c2[b];
-        c0[b] = static_cast<uint32_t>(y >> 32) ^ c1[b] ^ k0;
-        c1[b] = static_cast<uint32_t>(y);
-        c2[b] = static_cast<uint32_t>(x >> 32) ^ c3[b] ^ k1;
-        c3[b] = static_cast<uint32_t>(x);
-      }
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
-    }
-    for (int b = 0; b < kBlocks; ++b) {
-      word[0][b] = c0[b];
-      word[1][b] = c1[b];
-      word[2][b] = c2[b];
-      word[3][b] = c3[b];
-    }
+  // Those of blocks first .. first + kBlocks - 1.
+  void halves(uint32_t first, uint16_t (&half)[kGroup]) const {
+    static_assert(std::endian::native == std::endian::little);
+    alignas(64) uint32_t word[4][kBlocks];
+    for (int b = 0; b < kBlocks; ++b) word[0][b] = first + static_cast<uint32_t>(b);
+    simd::Words counter[kVectors], c[4][kVectors];
+    for (int v = 0; v < kVectors; ++v) counter[v] = simd::Words::load_aligned(word[0] + v * simd::kWordLanes);
+    simd::philox<kVectors>(counter, static_cast<uint32_t>(key_.index), static_cast<uint32_t>(key_.index >> 32),
+                           static_cast<uint32_t>(Purpose::dropout), static_cast<uint32_t>(key_.seed),
+                           static_cast<uint32_t>(key_.seed >> 32), c);
+    for (int w = 0; w < 4; ++w)
+      for (int v = 0; v < kVectors; ++v) c[w][v].store_aligned(word[w] + v * simd::kWordLanes);
+    uint32_t in_order[4 * kBlocks];
+    for (int b = 0; b < kBlocks; ++b)
+      for (int w = 0; w < 4; ++w) in_order[4 * b + w] = word[w][b];
+    std::memcpy(half, in_order, sizeof half);
   }
 
   DropoutKey key_;
-  PhiloxStream stream_;
-  uint32_t largest_dropped_;
+  uint16_t dropped_;  // half words below
 };
 
 }  // namespace sb

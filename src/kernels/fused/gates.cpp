@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 // body(row) for the rows of a range, in parallel
 template <class Body>
 void for_rows(int64_t rows, int64_t width, const Body& body) {
-  cpu::Ranges(rows, width).parallel([&](int64_t, int64_t begin, int64_t end) {
+  cpu::Ranges(rows, width).split([&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) body(r);
   });
 }
@@ -157,13 +157,13 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
       const Rows<T> gs(grads[0]), xs(x);
       const int64_t n = xs.width();
       const cpu::Ranges ranges(xs.count(), n);
-      const Tensor parts = at::zeros({ranges.count, n}, x.options());
+      const cpu::PartSums<T> parts(ranges.count, n);
       const T* c = bias.data_ptr<T>();
-      T *to = dx.data_ptr<T>(), *sums = parts.data_ptr<T>();
+      T* const to = dx.data_ptr<T>();
       ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
+        T* const sum = parts.start(part);
         for (int64_t r = begin; r < end; ++r) {
           const T *g = gs[r], *a = xs[r];
-          T* sum = sums + part * n;
           simd::for_packs<T, simd::kWide>(
               n, [=](int64_t i, auto io) __attribute__((always_inline)) {
                 const auto v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
@@ -175,7 +175,7 @@ class SoftplusBias : public torch::autograd::Function<SoftplusBias> {
               });
         }
       });
-      d_bias = cpu::sum_in_order(parts);
+      d_bias = parts.total(x.options());
     });
     return {dx, d_bias};
   }

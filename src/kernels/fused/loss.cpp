@@ -59,7 +59,7 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
     const Tensor block = logits.narrow(0, 0, group), inputs = h.narrow(0, r0, group);
     T* const logit = logits.data_ptr<T>();
     product_into(block, inputs, weight.t(), bias);
-    cpu::Ranges(group, 4 * C).parallel([&](int64_t, int64_t begin, int64_t end) {
+    cpu::Ranges(group, 4 * C).split([&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
         losses[static_cast<size_t>(r0 + r)] = row_loss<T>(C, logit + r * C, wanted[r0 + r], share);
     });
@@ -70,7 +70,7 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
     else
       add_product_into(gradients->weight, block.t(), inputs);
     T* const db = gradients->bias.data_ptr<T>();
-    cpu::Ranges(C, group).parallel([&](int64_t, int64_t begin, int64_t end) {
+    cpu::Ranges(C, group).split([&](int64_t begin, int64_t end) {
       for (int64_t r = 0; r < group; ++r) {
         for (int64_t c = begin; c < end; ++c) db[c] += logit[r * C + c];
       }

@@ -91,14 +91,13 @@ struct Forward {
   template <Gate G, bool has_gain>
   void rows(int64_t begin, int64_t end) const {
     const auto xs = x.starts(), gates = gate.starts();
-    cpu::for_row_blocks(begin, end, n,
-                        [=, row = row, n = n, gain = gain, y = y, s = scales](int64_t first, int64_t last) {
-                          for (int64_t r = first; r < last; ++r)
-                            s[r] = sum_of_squares<T, G>(n, xs[r], gates[r], y + r * n);
-                          row.scale(last - first, s + first);
-                          for (int64_t r = first; r < last; ++r)
-                            scale_row<T, G, has_gain>(n, s[r], xs[r], gates[r], gain, y + r * n);
-                        });
+    cpu::for_row_blocks(
+        begin, end, n, [ =, row = row, n = n, gain = gain, y = y, s =
+                         scales ](int64_t first, int64_t last) __attribute__((always_inline)) {
+          for (int64_t r = first; r < last; ++r) s[r] = sum_of_squares<T, G>(n, xs[r], gates[r], y + r * n);
+          row.scale(last - first, s + first);
+          for (int64_t r = first; r < last; ++r) scale_row<T, G, has_gain>(n, s[r], xs[r], gates[r], gain, y + r * n);
+        });
   }
 };
 
@@ -132,7 +131,7 @@ inline __attribute__((always_inline)) T dot_of_row(int64_t n, T s, const T* gy, 
 template <class T, Gate G, bool has_gain>
 inline __attribute__((always_inline)) void back_row(int64_t n, T s, T c, const T* t, const T* x, const T* gate,
                                                     const T* gain, T* dx, T* d_gate) {
-  simd::for_packs<T>(
+  simd::for_packs<T, G == Gate::after ? simd::kWide : 4>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
         const auto raw = io.load(x + i);
         auto du = io.load(t + i) * Vec<T>(s);
@@ -160,8 +159,8 @@ struct Backward {
   void rows(int64_t begin, int64_t end, T* d_gain) const {
     const auto gs = gy.starts(), xs = x.starts(), gates = gate.starts();
     cpu::for_row_blocks(
-        begin, end, 2 * n,
-        [=, row = row, n = n, gain = gain, s = scales, dx = dx, d_gate = d_gate](int64_t first, int64_t last) {
+        begin, end, 2 * n, [ =, row = row, n = n, gain = gain, s = scales, dx = dx, d_gate =
+                             d_gate ](int64_t first, int64_t last) __attribute__((always_inline)) {
           T c[cpu::kBlockRows];
           for (int64_t r = first; r < last; ++r)
             c[r - first] = row.slope(s[r]) * dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain,
@@ -206,7 +205,7 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
                             y.data_ptr<T>(),
                             scales.data_ptr<T>()};
       with_kind(kind, !cpu::is_absent(gain), [&](auto G, auto has_gain) {
-        cpu::Ranges(pass.x.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
+        cpu::Ranges(pass.x.count(), n).split([&](int64_t begin, int64_t end) {
           pass.template rows<G, has_gain>(begin, end);
         });
       });
@@ -227,7 +226,7 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
     const Tensor gain = gain_for(saved[1], kind, x);
     const Tensor dx = kernels::fresh(x.sizes(), x.options());
     const Tensor d_gate = kind == Gate::none ? Tensor() : kernels::fresh(x.sizes(), x.options());
-    Tensor parts;
+    Tensor d_gain;
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
       const Backward<T> pass{{static_cast<Norm>(ctx->saved_data["norm"].toInt()),
@@ -241,15 +240,15 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
                              dx.data_ptr<T>(),
                              (d_gate.defined() ? d_gate : dx).data_ptr<T>()};
       const cpu::Ranges ranges(pass.x.count(), n);
-      parts = at::zeros({ranges.count, gain.size(0)}, x.options());
-      T* d_gain = parts.data_ptr<T>();
+      const cpu::PartSums<T> parts(ranges.count, gain.size(0));
       with_kind(kind, !cpu::is_absent(gain), [&](auto G, auto has_gain) {
         ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
-          pass.template rows<G, has_gain>(begin, end, d_gain + part * gain.size(0));
+          pass.template rows<G, has_gain>(begin, end, parts.start(part));
         });
       });
+      if (!cpu::is_absent(saved[1])) d_gain = parts.total(x.options());
     });
-    return {dx, cpu::is_absent(saved[1]) ? Tensor() : cpu::sum_in_order(parts), d_gate, Tensor(), Tensor(), Tensor()};
+    return {dx, d_gain, d_gate, Tensor(), Tensor(), Tensor()};
   }
 };
 

@@ -58,8 +58,8 @@ Tensor dropout_scale(const Tensor& x, double p, const DropoutKey& key, bool tied
   if (tied_over_time) sizes[1] = 1;
   const Tensor scale = at::empty(sizes, at::kDouble);
   const DropoutMask mask(key, p);
-  cpu::Ranges(scale.numel(), 1).parallel([&](int64_t, int64_t begin, int64_t end) {
-    mask.fill(begin, end - begin, 1 / (1 - p), scale.data_ptr<double>() + begin);
+  cpu::Ranges(scale.numel(), 1).split([&](int64_t begin, int64_t end) {
+    mask.fill(begin, end - begin, scale.data_ptr<double>() + begin);
   });
   return scale.to(x.options());
 }

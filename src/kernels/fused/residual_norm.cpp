@@ -20,21 +20,34 @@ using torch::autograd::variable_list;
 
 constexpr double kEps = 1e-5;
 
-// The dropout of a call: p = 0 keeps everything.
+// The dropout of a call: p = 0 keeps everything, and nothing is saved.
 struct Drop {
   double p;
   DropoutMask mask;
-  explicit Drop(AutogradContext* ctx)
-      : p(ctx->saved_data["p"].toDouble()),
-        mask({static_cast<uint64_t>(ctx->saved_data["seed"].toInt()),
-              static_cast<uint64_t>(ctx->saved_data["index"].toInt())},
-             p) {}
+  Drop(double rate, int64_t seed, int64_t index)
+      : p(rate), mask({static_cast<uint64_t>(seed), static_cast<uint64_t>(index)}, rate) {}
+  explicit Drop(AutogradContext* ctx) : Drop(saved(ctx)) {}
   static void save(AutogradContext* ctx, double p, int64_t seed, int64_t index) {
+    if (p == 0) return;
     ctx->saved_data["p"] = p;
     ctx->saved_data["seed"] = seed;
     ctx->saved_data["index"] = index;
   }
+
+ private:
+  static Drop saved(AutogradContext* ctx) {
+    auto& data = ctx->saved_data;
+    return data.empty() ? Drop(0, 0, 0) : Drop(data["p"].toDouble(), data["seed"].toInt(), data["index"].toInt());
+  }
 };
+
+// Rows that are walked twice before the next ones: at least two, which the backward pass takes abreast.
+int64_t block_elements(int64_t n) {
+  return std::min<int64_t>(4 * n, 2048);
+}
+int64_t block_rows(int64_t n) {
+  return cpu::rows_of_block(block_elements(n));
+}
 
 // The factors 0 or 1 / (1 - p) of the elements of a block of rows.
 template <class T>
@@ -43,55 +56,59 @@ class BlockMask {
   BlockMask(const Drop& drop, int64_t n)
       : mask_(drop.mask),
         n_(n),
-        kept_(static_cast<T>(1 / (1 - drop.p))),
-        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(rows(n) * n)),
-        scale_(drop.p == 0 ? nullptr : arena_.take(rows(n) * n)) {}
+        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(block_rows(n) * n)),
+        scale_(drop.p == 0 ? nullptr : arena_.take(block_rows(n) * n)) {}
   const T* fill(int64_t first, int64_t last) const {
-    mask_.fill(first * n_, (last - first) * n_, kept_, scale_);
+    mask_.fill(first * n_, (last - first) * n_, scale_);
     return scale_;
   }
-  static int64_t elements(int64_t n) { return 2 * n; }  // a row of a block, for for_row_blocks
 
  private:
-  static int64_t rows(int64_t n) { return cpu::rows_of_block(elements(n)); }
   const DropoutMask& mask_;
   int64_t n_;
-  T kept_;
   cpu::Arena<T> arena_;
   T* scale_;
 };
 
-// u = what is kept of z, plus the residual; its mean and the sum of its squares about that. One walk: only where the
-// mean outweighs the deviations is their difference too coarse, and the squares are summed once more.
+// u = what is kept of z, plus the residual: its sum and the sum of its squares.
 template <class T, bool drops>
-inline __attribute__((always_inline)) void add_row(int64_t n, const T* z, const T* scale, const T* residual, T* u,
-                                                   T& mean, T& squares) {
-  T sum;
-  simd::two_sums<T>(
-      n, sum, squares, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
+inline __attribute__((always_inline)) simd::Pack<T, 2> add_row(int64_t n, const T* z, const T* scale, const T* residual,
+                                                               T* u) {
+  return simd::sums_of<T, 2>(
+      n, [=](int64_t i, auto io, auto& sum) __attribute__((always_inline)) {
         auto value = io.load(z + i);
         if constexpr (drops) value = value * io.load(scale + i);
         value = value + io.load(residual + i);
         io.store(u + i, value);
-        first = first + value;
-        second = second + value * value;
+        sum[0] = sum[0] + value;
+        sum[1] = sum[1] + value * value;
       });
-  mean = sum / static_cast<T>(n);
+}
+// The variance is a difference of these sums; only where the mean outweighs the deviations is that too coarse, and the
+// row is walked once more.
+template <class T>
+inline void mean_and_scale(int64_t n, const simd::Pack<T, 2>& lanes, const T* u, T& mean, T& s) {
+  const T sum = simd::horizontal_sum(lanes.v[0]), one_nth = T(1) / static_cast<T>(n);
+  mean = sum * one_nth;
   const T of_mean = sum * mean;
-  squares -= of_mean;
+  T squares = simd::horizontal_sum(lanes.v[1]) - of_mean;
   if (!(of_mean <= 8 * squares))
     squares = simd::sum_packs<T>(
-        n, [ u, mean ](int64_t i, auto io) __attribute__((always_inline)) {
-          const auto centred = io.only(io.load(u + i) - Vec<T>(mean));
+        n, [ u, centre = mean ](int64_t i, auto io) __attribute__((always_inline)) {
+          const auto centred = io.only(io.load(u + i) - Vec<T>(centre));
           return centred * centred;
         });
+  s = T(1) / std::sqrt(squares * one_nth + static_cast<T>(kEps));
 }
-template <class T>
+// x = (u - mean) s is kept for the backward pass.
+template <class T, bool keeps>
 inline __attribute__((always_inline)) void normalise_row(int64_t n, T mean, T s, const T* u, const T* gain,
-                                                         const T* bias, T* y) {
-  simd::for_packs<T>(
+                                                         const T* bias, T* x, T* y) {
+  simd::for_packs<T, simd::kWide>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-        io.store(y + i, (io.load(u + i) - Vec<T>(mean)) * Vec<T>(s) * io.load(gain + i) + io.load(bias + i));
+        const auto unit = (io.load(u + i) - Vec<T>(mean)) * Vec<T>(s);
+        if constexpr (keeps) io.store(x + i, unit);
+        io.store(y + i, unit * io.load(gain + i) + io.load(bias + i));
       });
 }
 
@@ -101,50 +118,77 @@ struct Forward {
   int64_t n;
   Rows<T> z, residual;
   const T *gain, *bias;
-  T *u, *y, *moments;  // mean and scale of a row; u may be y
+  T *y, *x, *scales;  // x, the normalised rows, and their scales s are written where they are kept
 
-  template <bool drops>
+  template <bool drops, bool keeps>
   void rows(int64_t begin, int64_t end) const {
     const BlockMask<T> mask(drop, n);
+    cpu::Arena<T> arena(cpu::Arena<T>::rounded(block_rows(n) * n));
     const auto zs = z.starts(), rs = residual.starts();
-    cpu::for_row_blocks(begin, end, mask.elements(n),
-                        [=, &mask, n = n, w = gain, c = bias, u = u, y = y, m = moments](int64_t first, int64_t last) {
-                          const T* scale = drops ? mask.fill(first, last) : nullptr;
-                          for (int64_t r = first; r < last; ++r)
-                            add_row<T, drops>(n, zs[r], drops ? scale + (r - first) * n : nullptr, rs[r], u + r * n,
-                                              m[2 * r], m[2 * r + 1]);
-                          for (int64_t r = first; r < last; ++r)
-                            m[2 * r + 1] = T(1) / std::sqrt(m[2 * r + 1] / static_cast<T>(n) + static_cast<T>(kEps));
-                          for (int64_t r = first; r < last; ++r)
-                            normalise_row<T>(n, m[2 * r], m[2 * r + 1], u + r * n, w, c, y + r * n);
-                        });
+    T* const u = arena.take(block_rows(n) * n);
+    const auto block = [ =, &mask, n = n, w = gain, c = bias, y = y, x = x, kept = scales ](int64_t first, int64_t last)
+        __attribute__((always_inline)) {
+      simd::Pack<T, 2> lanes[cpu::kBlockRows];
+      T mean[cpu::kBlockRows], s[cpu::kBlockRows];
+      const T* scale = drops ? mask.fill(first, last) : nullptr;
+      for (int64_t i = 0, r = first; r < last; ++i, ++r)
+        lanes[i] = add_row<T, drops>(n, zs[r], drops ? scale + i * n : nullptr, rs[r], u + i * n);
+      for (int64_t i = 0, r = first; r < last; ++i, ++r) {
+        mean_and_scale<T>(n, lanes[i], u + i * n, mean[i], s[i]);
+        if constexpr (keeps) kept[r] = s[i];
+      }
+      for (int64_t i = 0, r = first; r < last; ++i, ++r)
+        normalise_row<T, keeps>(n, mean[i], s[i], u + i * n, w, c, keeps ? x + r * n : nullptr, y + r * n);
+    };
+    cpu::for_row_blocks(begin, end, block_elements(n), block);
   }
 };
 
 // First walk of a row backwards: sum and dot of what the second one subtracts. d_gain and d_bias are added to.
 template <class T>
-inline __attribute__((always_inline)) void sums_of_row(int64_t n, const T* gy, const T* u, const T* gain, T mean, T s,
-                                                       T* d_gain, T* d_bias, T& sum, T& dot) {
-  simd::two_sums<T>(
-      n, sum, dot, [=](int64_t i, auto io, auto& first, auto& second) __attribute__((always_inline)) {
-        const auto unit = (io.load(u + i) - Vec<T>(mean)) * Vec<T>(s), g = io.load(gy + i), gw = g * io.load(gain + i);
+inline __attribute__((always_inline)) simd::Pack<T, 2> sums_of_row(int64_t n, const T* gy, const T* x, const T* gain,
+                                                                   T* d_gain, T* d_bias) {
+  return simd::sums_of<T, 2>(
+      n, [=](int64_t i, auto io, auto& sum) __attribute__((always_inline)) {
+        const auto unit = io.load(x + i), g = io.load(gy + i), gw = g * io.load(gain + i);
         io.store(d_bias + i, io.load(d_bias + i) + g);
         io.store(d_gain + i, g * unit + io.load(d_gain + i));
-        first = first + gw;
-        second = second + gw * unit;
+        sum[0] = sum[0] + gw;
+        sum[1] = sum[1] + gw * unit;
       });
 }
-// dx = s (gy gain - a - unit c). dz is written only where something drops: else it is dx.
+// The same for two rows: half the reads and writes of d_gain and d_bias.
+template <class T>
+inline __attribute__((always_inline)) simd::Pack<T, 4> sums_of_two_rows(int64_t n, const T* gy0, const T* gy1,
+                                                                        const T* x0, const T* x1, const T* gain,
+                                                                        T* d_gain, T* d_bias) {
+  return simd::sums_of<T, 4, 2>(
+      n, [=](int64_t i, auto io, auto& sum) __attribute__((always_inline)) {
+        const auto w = io.load(gain + i), g0 = io.load(gy0 + i), g1 = io.load(gy1 + i);
+        const auto unit0 = io.load(x0 + i), unit1 = io.load(x1 + i);
+        io.store(d_bias + i, io.load(d_bias + i) + (g0 + g1));
+        io.store(d_gain + i, g1 * unit1 + (g0 * unit0 + io.load(d_gain + i)));
+        const auto gw0 = g0 * w, gw1 = g1 * w;
+        sum[0] = sum[0] + gw0;
+        sum[1] = sum[1] + gw0 * unit0;
+        sum[2] = sum[2] + gw1;
+        sum[3] = sum[3] + gw1 * unit1;
+      });
+}
+// d_residual = s (gy gain - mean of that - x mean of (gy gain x)), the means from `sum` and `dot`. dz is written only
+// where something drops: else it is d_residual. Fetches the row of the next block.
 template <class T, bool drops>
-inline __attribute__((always_inline)) void back_row(int64_t n, T mean, T s, T a, T c, const T* gy, const T* u,
-                                                    const T* scale, const T* gain, T* dx, T* dz) {
-  // The mean goes into the constant: no worse than the rounding of u itself, and one operation less.
-  const T by_u = -s * s * c, constant = mean * s * s * c - s * a;
-  simd::for_packs<T>(
+inline __attribute__((always_inline)) void back_row(int64_t n, T s, T sum, T dot, const T* gy, const T* x,
+                                                    const T* scale, const T* gain, T* d_residual, T* dz,
+                                                    const T* next_gy, const T* next_x) {
+  const T part = -s * (T(1) / static_cast<T>(n)), by_x = part * dot, constant = part * sum;
+  simd::for_packs<T, simd::kWide>(
       n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+        io.prefetch(next_gy + i);
+        io.prefetch(next_x + i);
         const auto gw = io.load(gy + i) * io.load(gain + i);
-        const auto d = io.load(u + i) * Vec<T>(by_u) + gw * Vec<T>(s) + Vec<T>(constant);
-        io.store(dx + i, d);
+        const auto d = io.load(x + i) * Vec<T>(by_x) + gw * Vec<T>(s) + Vec<T>(constant);
+        io.store(d_residual + i, d);
         if constexpr (drops) io.store(dz + i, d * io.load(scale + i));
       });
 }
@@ -154,25 +198,35 @@ struct Backward {
   const Drop& drop;
   int64_t n;
   Rows<T> gy;
-  const T *u, *gain, *moments;
-  T *dz, *dx;
+  const T *x, *gain, *scales;
+  T *dz, *d_residual;
 
   template <bool drops>
   void rows(int64_t begin, int64_t end, T* d_gain, T* d_bias) const {
     const BlockMask<T> mask(drop, n);
     const auto gs = gy.starts();
-    cpu::for_row_blocks(begin, end, mask.elements(n),
-                        [=, &mask, n = n, u = u, w = gain, m = moments, dz = dz, dx = dx](int64_t first, int64_t last) {
-                          T a[cpu::kBlockRows], c[cpu::kBlockRows];
-                          const T* scale = drops ? mask.fill(first, last) : nullptr;
-                          for (int64_t r = first; r < last; ++r)
-                            sums_of_row<T>(n, gs[r], u + r * n, w, m[2 * r], m[2 * r + 1], d_gain, d_bias, a[r - first],
-                                           c[r - first]);
-                          for (int64_t r = first; r < last; ++r)
-                            back_row<T, drops>(n, m[2 * r], m[2 * r + 1], a[r - first] / static_cast<T>(n),
-                                               c[r - first] / static_cast<T>(n), gs[r], u + r * n,
-                                               drops ? scale + (r - first) * n : nullptr, w, dx + r * n, dz + r * n);
-                        });
+    cpu::for_row_blocks(
+        begin, end, block_elements(n), [ =, &mask, n = n, x = x, w = gain, s = scales, dz = dz, dr =
+                                         d_residual ](int64_t first, int64_t last) __attribute__((always_inline)) {
+          simd::Pack<T, 4> lanes[cpu::kBlockRows / 2];  // of two rows
+          T sums[2 * cpu::kBlockRows];
+          const T* scale = drops ? mask.fill(first, last) : nullptr;
+          int64_t r = first;
+          for (; r + 2 <= last; r += 2)
+            lanes[(r - first) / 2] =
+                sums_of_two_rows<T>(n, gs[r], gs[r + 1], x + r * n, x + (r + 1) * n, w, d_gain, d_bias);
+          if (r < last) {
+            const simd::Pack<T, 2> single = sums_of_row<T>(n, gs[r], x + r * n, w, d_gain, d_bias);
+            std::copy_n(single.v, 2, lanes[(r - first) / 2].v);
+          }
+          for (int64_t k = 0; k < 2 * (last - first); ++k) sums[k] = simd::horizontal_sum(lanes[k / 4].v[k % 4]);
+          for (r = first; r < last; ++r) {
+            const int64_t next = std::min(r + (last - first), end - 1);
+            back_row<T, drops>(n, s[r], sums[2 * (r - first)], sums[2 * (r - first) + 1], gs[r], x + r * n,
+                               drops ? scale + (r - first) * n : nullptr, w, dr + r * n, dz + r * n, gs[next],
+                               x + next * n);
+          }
+        });
   }
 };
 
@@ -187,12 +241,13 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
   static Tensor forward(AutogradContext* ctx, const Tensor& z, const Tensor& residual, const Tensor& gain_in,
                         const Tensor& bias_in, double p, int64_t seed, int64_t index, bool with_gradients) {
     Drop::save(ctx, p, seed, index);
-    const Drop drop(ctx);
+    const Drop drop(p, seed, index);
     const int64_t n = z.size(-1);
     const Tensor gain = gain_in.contiguous(), bias = bias_in.contiguous();
-    const Tensor y = kernels::fresh(z.sizes(), z.options()), saved = kernels::fresh({z.numel() / n, 2}, z.options());
+    const Tensor y = kernels::fresh(z.sizes(), z.options());
     // Kept in place of z, which nobody needs any more.
-    const Tensor u = with_gradients ? kernels::fresh(z.sizes(), z.options()) : y;
+    const Tensor x = with_gradients ? kernels::fresh(z.sizes(), z.options()) : y;
+    const Tensor scales = with_gradients ? kernels::fresh({z.numel() / n}, z.options()) : y;
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
       const Forward<T> pass{drop,
@@ -201,49 +256,48 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
                             Rows<T>(residual),
                             gain.data_ptr<T>(),
                             bias.data_ptr<T>(),
-                            u.data_ptr<T>(),
                             y.data_ptr<T>(),
-                            saved.data_ptr<T>()};
+                            x.data_ptr<T>(),
+                            scales.data_ptr<T>()};
       with_drops(drop, [&](auto drops) {
-        cpu::Ranges(pass.z.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
-          pass.template rows<drops>(begin, end);
+        cpu::Ranges(pass.z.count(), n).split([&](int64_t begin, int64_t end) {
+          with_gradients ? pass.template rows<drops, true>(begin, end) : pass.template rows<drops, false>(begin, end);
         });
       });
     });
-    if (with_gradients) ctx->save_for_backward({u, gain, saved});
+    if (with_gradients) ctx->save_for_backward({x, gain, scales});
     return y;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const Tensor &u = saved[0], &gain = saved[1], &moments = saved[2];
+    const Tensor &x = saved[0], &gain = saved[1], &scales = saved[2];
     const Drop drop(ctx);
-    const int64_t n = u.size(-1);
-    const Tensor d_residual = kernels::fresh(u.sizes(), u.options());
-    const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(u.sizes(), u.options());
-    Tensor parts;
-    cpu::with_type_of(u, [&](auto type) {
+    const int64_t n = x.size(-1);
+    const Tensor d_residual = kernels::fresh(x.sizes(), x.options());
+    const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(x.sizes(), x.options());
+    Tensor sums;
+    cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
       const Backward<T> pass{drop,
                              n,
                              Rows<T>(grads[0]),
-                             u.data_ptr<T>(),
+                             x.data_ptr<T>(),
                              gain.data_ptr<T>(),
-                             moments.data_ptr<T>(),
+                             scales.data_ptr<T>(),
                              dz.data_ptr<T>(),
                              d_residual.data_ptr<T>()};
       const cpu::Ranges ranges(pass.gy.count(), n);
-      parts = at::zeros({ranges.count, 2, n}, u.options());
-      T* sums = parts.data_ptr<T>();
+      const cpu::PartSums<T> parts(ranges.count, 2 * n);
       with_drops(drop, [&](auto drops) {
         ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
-          T* d_gain = sums + 2 * part * n;
+          T* const d_gain = parts.start(part);
           pass.template rows<drops>(begin, end, d_gain, d_gain + n);
         });
       });
+      sums = parts.total(x.options());
     });
-    const Tensor sums = cpu::sum_in_order(parts);
-    return {dz, d_residual, sums.select(0, 0), sums.select(0, 1), Tensor(), Tensor(), Tensor(), Tensor()};
+    return {dz, d_residual, sums.narrow(0, 0, n), sums.narrow(0, n, n), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -256,9 +310,9 @@ class Dropout : public torch::autograd::Function<Dropout> {
       const Rows<T> xs(x);
       const int64_t n = xs.width();
       T* out = y.data_ptr<T>();
-      cpu::Ranges(xs.count(), n).parallel([&](int64_t, int64_t begin, int64_t end) {
+      cpu::Ranges(xs.count(), n).split([&](int64_t begin, int64_t end) {
         const BlockMask<T> mask(drop, n);
-        cpu::for_row_blocks(begin, end, mask.elements(n), [&](int64_t first, int64_t last) {
+        cpu::for_row_blocks(begin, end, block_elements(n), [&](int64_t first, int64_t last) {
           const T* scale = mask.fill(first, last);
           for (int64_t r = first; r < last; ++r)
             simd::for_packs<T>(
@@ -271,7 +325,7 @@ class Dropout : public torch::autograd::Function<Dropout> {
   }
   static Tensor forward(AutogradContext* ctx, const Tensor& x, double p, int64_t seed, int64_t index) {
     Drop::save(ctx, p, seed, index);
-    return scaled(x, Drop(ctx));
+    return scaled(x, Drop(p, seed, index));
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     return {scaled(grads[0], Drop(ctx)), Tensor(), Tensor(), Tensor()};

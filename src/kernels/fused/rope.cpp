@@ -30,7 +30,7 @@ std::vector<T> turns(int64_t time, int64_t half, double base, int64_t offset) {
   // Exact angles every kTurns steps; between them one rotation more a step, in double.
   constexpr int64_t kTurns = 16;
   const int64_t blocks = (time + kTurns - 1) / kTurns;
-  cpu::Ranges(blocks, half * 256).parallel([&](int64_t, int64_t begin, int64_t end) {
+  cpu::Ranges(blocks, half * 256).split([&](int64_t begin, int64_t end) {
     for (int64_t j = 0; j < half; ++j) {
       const double step = rate[static_cast<size_t>(j)], c1 = std::cos(step), s1 = std::sin(step);
       for (int64_t block = begin; block < end; ++block) {
@@ -102,7 +102,7 @@ Tensor rotated(const Tensor& x, double base, int64_t sense, int64_t offset) {
     const auto table = shared_turns<T>(time, half, base, offset);
     const cpu::Rows<T> xs(x);
     T* out = y.data_ptr<T>();
-    cpu::Ranges(x.size(0) * time, heads * 2 * half).parallel([&](int64_t, int64_t begin, int64_t end) {
+    cpu::Ranges(x.size(0) * time, heads * 2 * half).split([&](int64_t begin, int64_t end) {
       (sense > 0 ? turn_tokens<T, true> : turn_tokens<T, false>)(xs.starts(), table->data(), out, begin, end, time,
                                                                  heads, half);
     });
