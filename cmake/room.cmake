@@ -6,7 +6,11 @@ target_precompile_headers(sb_pch PRIVATE <fmt/format.h> <nlohmann/json.hpp> <fil
 
 # Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release only: other
 # builds say themselves how much they want, and a precompiled header must agree with its files.
-set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
+else()  # on x86 g++ 13 refuses to -O1 a precompiled header made with -O3: settings of the machine depend on the level there
+  set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O2>)
+endif()
 set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 
 # sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.

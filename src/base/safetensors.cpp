@@ -1,6 +1,6 @@
 #include "base/safetensors.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>

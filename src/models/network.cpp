@@ -1,6 +1,6 @@
 #include "models/network.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -1,6 +1,6 @@
 #include "models/recorded.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

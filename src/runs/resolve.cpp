@@ -1,5 +1,5 @@
 // Settings to values: defaults that depend on other values, checks across parameters, the canonical form.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 #include "runs/schema.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <type_traits>
