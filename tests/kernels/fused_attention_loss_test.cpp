@@ -1,4 +1,6 @@
 // Softmax attention, decoder with cross-entropy, dropout and the norm behind it.
+#include <torch/csrc/autograd/autograd.h>
+
 #include "base/error.h"
 #include "fused_claims.h"
 #include "kernels/fused/dropout_mask.h"
@@ -124,6 +126,24 @@ TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
   EXPECT_LE(relative_error(got[0], truth[0]), 3e-6);
   EXPECT_LE(relative_error(got[1], truth[1]), 1e-4);  // the mean's own rounding, 6e-5 of a deviation
   EXPECT_LE(relative_error(got[2], truth[2]), 3e-6);
+}
+
+// The last backward pass overwrites what the node kept; the ones before must not.
+TEST_F(FusedBlocks, ResidualNormGivesTheSameGradientsAsOftenAsTheGraphIsKept) {
+  for (const std::optional<DropoutKey>& key : {std::optional<DropoutKey>(), std::optional(DropoutKey{3, 4})})
+    for (const int64_t rows : {1, 4, 5, 37}) {
+      Tensors in{noise({rows, 70}, 1), noise({rows, 70}, 2), noise({70}, 3), noise({70}, 4)};
+      for (Tensor& x : in) x = x.to(at::kFloat).requires_grad_();
+      const Tensor y = residual_layer_norm(in[0], in[1], in[2], in[3], key ? 0.3 : 0, key);
+      const Tensor weight = noise({rows, 70}, 5).to(at::kFloat);
+      const Tensors first = torch::autograd::grad({y}, in, {weight}, true),
+                    second = torch::autograd::grad({y}, in, {weight}, true),
+                    last = torch::autograd::grad({y}, in, {weight});
+      for (size_t i = 0; i < in.size(); ++i) {
+        EXPECT_TRUE(at::equal(first[i], second[i])) << rows << " " << i;
+        EXPECT_TRUE(at::equal(first[i], last[i])) << rows << " " << i;
+      }
+    }
 }
 
 TEST_F(FusedBlocks, DropoutFollowsTheStreamHalfWordByHalfWord) {

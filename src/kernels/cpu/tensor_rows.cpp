@@ -4,7 +4,7 @@ namespace sb::cpu {
 
 // Threads own columns, blocks of rows bound the rounding.
 template <class T>
-void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
+void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out) {
   constexpr int64_t block = 64;
   at::parallel_for(0, columns, std::max<int64_t>(16, 65536 / std::max<int64_t>(1, rows)),
                    [=](int64_t begin, int64_t end) {
@@ -16,7 +16,7 @@ void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
                        T* const sum = first == 0 ? total : part.data();  // a sum begins with the first block
                        if (first > 0) std::fill_n(sum, width, T(0));
                        for (int64_t r = first; r < std::min(rows, first + block); ++r) {
-                         const T* const row = x + r * columns + begin;
+                         const T* const row = x + r * stride + begin;
                          for (int64_t c = 0; c < width; ++c) sum[c] += row[c];
                        }
                        if (first > 0)
@@ -24,15 +24,15 @@ void sum_rows(const T* x, int64_t rows, int64_t columns, T* out) {
                      }
                    });
 }
-template void sum_rows<float>(const float*, int64_t, int64_t, float*);
-template void sum_rows<double>(const double*, int64_t, int64_t, double*);
+template void sum_rows<float>(const float*, int64_t, int64_t, int64_t, float*);
+template void sum_rows<double>(const double*, int64_t, int64_t, int64_t, double*);
 
 at::Tensor sum_in_order(const at::Tensor& parts) {
   if (parts.size(0) == 1) return parts.select(0, 0);
   const at::Tensor from = parts.contiguous(), out = kernels::fresh(parts.sizes().slice(1), parts.options());
   with_type_of(from, [&](auto type) {
     using T = decltype(type);
-    sum_rows(from.data_ptr<T>(), from.size(0), out.numel(), out.data_ptr<T>());
+    sum_rows(from.data_ptr<T>(), from.size(0), out.numel(), out.numel(), out.data_ptr<T>());
   });
   return out;
 }

@@ -98,20 +98,21 @@ struct Ranges {
 
 // Two walks over a row with a number in between that only the whole row gives: all first walks of a block of rows, then
 // all second ones, so that the way from sum to scale of one row hides behind the others and the second walk finds its
-// rows in the first cache. body(first, last), at most kBlockRows rows of `elements` each.
+// rows in a near cache. body(first, last), at most `rows` <= kBlockRows rows.
 inline constexpr int64_t kBlockRows = 64;
-inline int64_t rows_of_block(int64_t elements) {
-  return std::clamp<int64_t>(4096 / std::max<int64_t>(1, elements), 1, kBlockRows);
-}
 template <class Body>
-[[gnu::always_inline]] inline void for_row_blocks(int64_t begin, int64_t end, int64_t elements, const Body& body) {
-  const int64_t rows = rows_of_block(elements);
+[[gnu::always_inline]] inline void for_row_blocks(int64_t begin, int64_t end, int64_t rows, const Body& body) {
   for (int64_t first = begin; first < end; first += rows) body(first, std::min(first + rows, end));
 }
+// Rows of `width` that make `elements` together.
+inline int64_t rows_of_block(int64_t elements, int64_t width) {
+  return std::clamp<int64_t>(elements / std::max<int64_t>(1, width), 1, kBlockRows);
+}
 
-// out[c] = sum over r of x[r, c], first to last in blocks of 64, the same for any number of threads. float and double.
+// out[c] = sum over r of x[r * stride + c], first to last in blocks of 64, the same for any number of threads. For
+// float and double.
 template <class T>
-void sum_rows(const T* x, int64_t rows, int64_t columns, T* out);
+void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out);
 at::Tensor sum_in_order(const at::Tensor& parts);  // over the first axis
 
 // `width` sums that every range of rows makes on its own, added in the order of the ranges.
@@ -126,11 +127,13 @@ class PartSums {
     std::fill_n(sums, width_, T(0));
     return sums;
   }
-  at::Tensor total(const at::TensorOptions& options) const {
-    const at::Tensor out = kernels::fresh({width_}, options);
-    sum_rows(sums_, parts_, width_, out.data_ptr<T>());
+  // `count` totals from number `first` on.
+  at::Tensor total(int64_t first, int64_t count, const at::TensorOptions& options) const {
+    const at::Tensor out = kernels::fresh({count}, options);
+    sum_rows(sums_ + first, parts_, width_, count, out.data_ptr<T>());
     return out;
   }
+  at::Tensor total(const at::TensorOptions& options) const { return total(0, width_, options); }
 
  private:
   int64_t parts_, width_;

@@ -92,12 +92,14 @@ struct Forward {
   void rows(int64_t begin, int64_t end) const {
     const auto xs = x.starts(), gates = gate.starts();
     cpu::for_row_blocks(
-        begin, end, n, [ =, row = row, n = n, gain = gain, y = y, s =
-                         scales ](int64_t first, int64_t last) __attribute__((always_inline)) {
-          for (int64_t r = first; r < last; ++r) s[r] = sum_of_squares<T, G>(n, xs[r], gates[r], y + r * n);
-          row.scale(last - first, s + first);
-          for (int64_t r = first; r < last; ++r) scale_row<T, G, has_gain>(n, s[r], xs[r], gates[r], gain, y + r * n);
-        });
+        begin, end, cpu::rows_of_block(4096, n),
+        [ =, row = row, n = n, gain = gain, y = y, s = scales ](int64_t first, int64_t last)
+            __attribute__((always_inline)) {
+              for (int64_t r = first; r < last; ++r) s[r] = sum_of_squares<T, G>(n, xs[r], gates[r], y + r * n);
+              row.scale(last - first, s + first);
+              for (int64_t r = first; r < last; ++r)
+                scale_row<T, G, has_gain>(n, s[r], xs[r], gates[r], gain, y + r * n);
+            });
   }
 };
 
@@ -159,16 +161,17 @@ struct Backward {
   void rows(int64_t begin, int64_t end, T* d_gain) const {
     const auto gs = gy.starts(), xs = x.starts(), gates = gate.starts();
     cpu::for_row_blocks(
-        begin, end, 2 * n, [ =, row = row, n = n, gain = gain, s = scales, dx = dx, d_gate =
-                             d_gate ](int64_t first, int64_t last) __attribute__((always_inline)) {
-          T c[cpu::kBlockRows];
-          for (int64_t r = first; r < last; ++r)
-            c[r - first] = row.slope(s[r]) * dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain,
-                                                                        dx + r * n, d_gate + r * n, d_gain);
-          for (int64_t r = first; r < last; ++r)
-            back_row<T, G, has_gain>(n, s[r], c[r - first], G == Gate::after ? dx + r * n : gs[r], xs[r], gates[r],
-                                     gain, dx + r * n, d_gate + r * n);
-        });
+        begin, end, cpu::rows_of_block(2048, n),
+        [ =, row = row, n = n, gain = gain, s = scales, dx = dx, d_gate = d_gate ](int64_t first, int64_t last)
+            __attribute__((always_inline)) {
+              T c[cpu::kBlockRows];
+              for (int64_t r = first; r < last; ++r)
+                c[r - first] = row.slope(s[r]) * dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain,
+                                                                            dx + r * n, d_gate + r * n, d_gain);
+              for (int64_t r = first; r < last; ++r)
+                back_row<T, G, has_gain>(n, s[r], c[r - first], G == Gate::after ? dx + r * n : gs[r], xs[r], gates[r],
+                                         gain, dx + r * n, d_gate + r * n);
+            });
   }
 };
 

@@ -1,5 +1,6 @@
 // LayerNorm(dropout(z) + residual) and dropout alone. The mask is made again in the backward pass, never stored.
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "base/error.h"
 #include "kernels/compat.h"
@@ -41,23 +42,25 @@ struct Drop {
   }
 };
 
-// Rows that are walked twice before the next ones: at least two, which the backward pass takes abreast.
-int64_t block_elements(int64_t n) {
-  return std::min<int64_t>(4 * n, 2048);
+// Rows that are walked twice before the next ones: what the first cache holds beside the streams, or, where that would
+// be one row, what the second holds. Measured for widths 64 to 2048 (bench/notes/fused.md).
+constexpr int64_t kNear = 1024, kFar = 16384;  // elements
+int64_t forward_rows(int64_t n) {
+  return cpu::rows_of_block(n <= 256 ? kNear : kFar, n);
 }
-int64_t block_rows(int64_t n) {
-  return cpu::rows_of_block(block_elements(n));
+int64_t backward_rows(int64_t n) {
+  return cpu::rows_of_block(n <= 1024 ? kNear : kFar, n);
 }
 
 // The factors 0 or 1 / (1 - p) of the elements of a block of rows.
 template <class T>
 class BlockMask {
  public:
-  BlockMask(const Drop& drop, int64_t n)
+  BlockMask(const Drop& drop, int64_t rows, int64_t n)
       : mask_(drop.mask),
         n_(n),
-        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(block_rows(n) * n)),
-        scale_(drop.p == 0 ? nullptr : arena_.take(block_rows(n) * n)) {}
+        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(rows * n)),
+        scale_(drop.p == 0 ? nullptr : arena_.take(rows * n)) {}
   const T* fill(int64_t first, int64_t last) const {
     mask_.fill(first * n_, (last - first) * n_, scale_);
     return scale_;
@@ -122,15 +125,18 @@ struct Forward {
 
   template <bool drops, bool keeps>
   void rows(int64_t begin, int64_t end) const {
-    const BlockMask<T> mask(drop, n);
-    cpu::Arena<T> arena(cpu::Arena<T>::rounded(block_rows(n) * n));
+    const int64_t rows = forward_rows(n);
+    const BlockMask<T> mask(drop, rows, n);
+    cpu::Arena<T> arena(cpu::Arena<T>::rounded(rows * n));
     const auto zs = z.starts(), rs = residual.starts();
-    T* const u = arena.take(block_rows(n) * n);
+    T* const u = arena.take(rows * n);
     const auto block = [ =, &mask, n = n, w = gain, c = bias, y = y, x = x, kept = scales ](int64_t first, int64_t last)
         __attribute__((always_inline)) {
       simd::Pack<T, 2> lanes[cpu::kBlockRows];
       T mean[cpu::kBlockRows], s[cpu::kBlockRows];
       const T* scale = drops ? mask.fill(first, last) : nullptr;
+      if constexpr (keeps)
+        __builtin_prefetch(kept + std::min(first + 64, end - 1), 1);  // a store that waits delays all
       for (int64_t i = 0, r = first; r < last; ++i, ++r)
         lanes[i] = add_row<T, drops>(n, zs[r], drops ? scale + i * n : nullptr, rs[r], u + i * n);
       for (int64_t i = 0, r = first; r < last; ++i, ++r) {
@@ -140,7 +146,7 @@ struct Forward {
       for (int64_t i = 0, r = first; r < last; ++i, ++r)
         normalise_row<T, keeps>(n, mean[i], s[i], u + i * n, w, c, keeps ? x + r * n : nullptr, y + r * n);
     };
-    cpu::for_row_blocks(begin, end, block_elements(n), block);
+    cpu::for_row_blocks(begin, end, rows, block);
   }
 };
 
@@ -199,34 +205,35 @@ struct Backward {
   int64_t n;
   Rows<T> gy;
   const T *x, *gain, *scales;
-  T *dz, *d_residual;
+  T *dz, *d_residual;  // d_residual may be x
 
   template <bool drops>
   void rows(int64_t begin, int64_t end, T* d_gain, T* d_bias) const {
-    const BlockMask<T> mask(drop, n);
+    const int64_t rows = backward_rows(n);
+    const BlockMask<T> mask(drop, rows, n);
     const auto gs = gy.starts();
-    cpu::for_row_blocks(
-        begin, end, block_elements(n), [ =, &mask, n = n, x = x, w = gain, s = scales, dz = dz, dr =
-                                         d_residual ](int64_t first, int64_t last) __attribute__((always_inline)) {
-          simd::Pack<T, 4> lanes[cpu::kBlockRows / 2];  // of two rows
-          T sums[2 * cpu::kBlockRows];
-          const T* scale = drops ? mask.fill(first, last) : nullptr;
-          int64_t r = first;
-          for (; r + 2 <= last; r += 2)
-            lanes[(r - first) / 2] =
-                sums_of_two_rows<T>(n, gs[r], gs[r + 1], x + r * n, x + (r + 1) * n, w, d_gain, d_bias);
-          if (r < last) {
-            const simd::Pack<T, 2> single = sums_of_row<T>(n, gs[r], x + r * n, w, d_gain, d_bias);
-            std::copy_n(single.v, 2, lanes[(r - first) / 2].v);
-          }
-          for (int64_t k = 0; k < 2 * (last - first); ++k) sums[k] = simd::horizontal_sum(lanes[k / 4].v[k % 4]);
-          for (r = first; r < last; ++r) {
-            const int64_t next = std::min(r + (last - first), end - 1);
-            back_row<T, drops>(n, s[r], sums[2 * (r - first)], sums[2 * (r - first) + 1], gs[r], x + r * n,
-                               drops ? scale + (r - first) * n : nullptr, w, dr + r * n, dz + r * n, gs[next],
-                               x + next * n);
-          }
-        });
+    const auto block = [ =, &mask, n = n, x = x, w = gain, s = scales, dz = dz, dr =
+                         d_residual ](int64_t first, int64_t last) __attribute__((always_inline)) {
+      simd::Pack<T, 4> lanes[cpu::kBlockRows / 2];  // of two rows
+      T sums[2 * cpu::kBlockRows];
+      const T* scale = drops ? mask.fill(first, last) : nullptr;
+      int64_t r = first;
+      for (; r + 2 <= last; r += 2)
+        lanes[(r - first) / 2] =
+            sums_of_two_rows<T>(n, gs[r], gs[r + 1], x + r * n, x + (r + 1) * n, w, d_gain, d_bias);
+      if (r < last) {
+        const simd::Pack<T, 2> single = sums_of_row<T>(n, gs[r], x + r * n, w, d_gain, d_bias);
+        std::copy_n(single.v, 2, lanes[(r - first) / 2].v);
+      }
+      for (int64_t k = 0; k < 2 * (last - first); ++k) sums[k] = simd::horizontal_sum(lanes[k / 4].v[k % 4]);
+      for (r = first; r < last; ++r) {
+        const int64_t next = std::min(r + (last - first), end - 1);
+        back_row<T, drops>(n, s[r], sums[2 * (r - first)], sums[2 * (r - first) + 1], gs[r], x + r * n,
+                           drops ? scale + (r - first) * n : nullptr, w, dr + r * n, dz + r * n, gs[next],
+                           x + next * n);
+      }
+    };
+    cpu::for_row_blocks(begin, end, rows, block);
   }
 };
 
@@ -274,9 +281,11 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     const Tensor &x = saved[0], &gain = saved[1], &scales = saved[2];
     const Drop drop(ctx);
     const int64_t n = x.size(-1);
-    const Tensor d_residual = kernels::fresh(x.sizes(), x.options());
+    // x is this node's own: unless the graph outlives this pass its gradient takes its place, row for row.
+    const bool in_place = !torch::autograd::get_current_graph_task_keep_graph();
+    const Tensor d_residual = in_place ? x : kernels::fresh(x.sizes(), x.options());
     const Tensor dz = drop.p == 0 ? d_residual : kernels::fresh(x.sizes(), x.options());
-    Tensor sums;
+    Tensor d_gain, d_bias;
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
       const Backward<T> pass{drop,
@@ -291,13 +300,14 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
       const cpu::PartSums<T> parts(ranges.count, 2 * n);
       with_drops(drop, [&](auto drops) {
         ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
-          T* const d_gain = parts.start(part);
-          pass.template rows<drops>(begin, end, d_gain, d_gain + n);
+          T* const sums = parts.start(part);
+          pass.template rows<drops>(begin, end, sums, sums + n);
         });
       });
-      sums = parts.total(x.options());
+      d_gain = parts.total(0, n, x.options());
+      d_bias = parts.total(n, n, x.options());
     });
-    return {dz, d_residual, sums.narrow(0, 0, n), sums.narrow(0, n, n), Tensor(), Tensor(), Tensor(), Tensor()};
+    return {dz, d_residual, d_gain, d_bias, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -311,8 +321,9 @@ class Dropout : public torch::autograd::Function<Dropout> {
       const int64_t n = xs.width();
       T* out = y.data_ptr<T>();
       cpu::Ranges(xs.count(), n).split([&](int64_t begin, int64_t end) {
-        const BlockMask<T> mask(drop, n);
-        cpu::for_row_blocks(begin, end, block_elements(n), [&](int64_t first, int64_t last) {
+        const int64_t rows = forward_rows(n);
+        const BlockMask<T> mask(drop, rows, n);
+        cpu::for_row_blocks(begin, end, rows, [&](int64_t first, int64_t last) {
           const T* scale = mask.fill(first, last);
           for (int64_t r = first; r < last; ++r)
             simd::for_packs<T>(
