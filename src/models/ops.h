@@ -38,8 +38,9 @@ at::Tensor carried_attention(const Context& context, const at::Tensor& q, const 
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale);
 
-// h_t of a GRU from gates x W_ih^T + b_ih [B,T,3d] (r, z, n), W_hh [3d,d], b_hh [3d] and h_0 [B,d].
+// h_t of a GRU from gates x W_ih^T + b_ih [B,T,3d] (r, z, n), W_hh [3d,d], b_hh [3d] and h_0 [B,d]; z no smaller than
+// a_min.
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
-                        const at::Tensor& first);
+                        const at::Tensor& first, double a_min = 0);
 
 }  // namespace sb

@@ -48,6 +48,7 @@ TEST(Gradient, GateSwish) {
 TEST(Gradient, GruSequence) {
   const auto gates = leaf({2, 7, 15}), w = leaf({15, 5}), b = leaf({15}), first = leaf({2, 5});
   expect_gradient({gates, w, b, first}, [&] { return gru_sequence(gates, w, b, first); });
+  expect_gradient({gates, w, b, first}, [&] { return gru_sequence(gates, w, b, first, 0.5); });
 }
 
 class LayerGradient : public testing::TestWithParam<std::string> {};

@@ -89,6 +89,7 @@ std::vector<Case> cases() {
   out.push_back({"mamba", {{"a_min", "0.5"}, {"output_gate", "off"}}});
   out.push_back({"mamba2", {{"complementary", "off"}, {"output_gate", "off"}}});
   out.push_back({"gla", {{"complementary", "on"}, {"a_min", "0.99"}}});
+  out.push_back({"gru", {{"a_min", "0.5"}}});
   out.push_back({"gated_delta_product", {{"householder_factors", "2"}, {"mlp", "1"}}});
   out.push_back({"transformer", {{"double_residual", "off"}, {"mlp", "0"}}});
   return out;

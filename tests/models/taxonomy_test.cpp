@@ -35,7 +35,7 @@ TEST(Taxonomy, CouplingGivesItToGla) {
 }
 
 TEST(Taxonomy, AClampedDecayCannotReachZero) {
-  for (const char* model : {"mamba", "mamba2", "gated_delta_net", "gated_delta_product"}) {
+  for (const char* model : {"mamba", "mamba2", "gated_delta_net", "gated_delta_product", "gru"}) {
     EXPECT_FALSE(declared_row(model, {{"a_min", "0.5"}}).reaches_zero);
     EXPECT_FALSE(probe(model, {{"a_min", "0.5"}}).row.reaches_zero) << model;
   }

@@ -1,5 +1,6 @@
 // GRU, gates in the order (r, z, n):
 //   r, z = sigma(W_i x + b_i + W_h h + b_h);  n = tanh(W_in x + b_in + r (W_hn h + b_hn));  h' = (1 - z) n + z h
+// With a_min, z is no smaller than that.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/registry.h"
@@ -9,7 +10,7 @@ namespace {
 
 class Gru final : public Mixer {
  public:
-  Gru(const MixerOptions& options, ParameterList& p) : width_(options.width) {
+  Gru(const MixerOptions& options, ParameterList& p) : width_(options.width), a_min_(options.a_min) {
     weight_ih_ = p.matrix("weight_ih_l0", 3 * width_, width_);
     weight_hh_ = p.matrix("weight_hh_l0", 3 * width_, width_);
     bias_ih_ = p.bias("bias_ih_l0", 3 * width_, width_);
@@ -20,11 +21,11 @@ class Gru final : public Mixer {
     auto first = context.carried("state");
     if (!first.defined()) first = at::zeros({x.size(0), width_}, x.options());
     const auto gates = project(x, weight_ih_->value, bias_ih_->value);
-    const auto h = gru_sequence(gates, weight_hh_->value, bias_hh_->value, first);
+    const auto h = gru_sequence(gates, weight_hh_->value, bias_hh_->value, first, a_min_);
     if (context.gates) {
       const auto before = at::cat({first.unsqueeze(1), h.narrow(1, 0, x.size(1) - 1)}, 1);
       const auto hidden = project(before, weight_hh_->value, bias_hh_->value);
-      const auto z = at::sigmoid((gates + hidden).narrow(2, width_, width_));
+      const auto z = at::sigmoid((gates + hidden).narrow(2, width_, width_)).clamp_min(a_min_);
       context.record("decay", z);
       context.record("write", 1 - z);
     }
@@ -32,18 +33,21 @@ class Gru final : public Mixer {
     return h;
   }
 
-  Taxonomy taxonomy() const override { return {Taxonomy::Action::nonlinear, true, true, true, true, width_}; }
+  Taxonomy taxonomy() const override {
+    return {Taxonomy::Action::nonlinear, true, true, a_min_ <= reach_threshold, true, width_};
+  }
   double mixing_flops(int64_t) const override { return 12 * static_cast<double>(width_); }
 
  private:
   int64_t width_;
+  double a_min_;
   Param weight_ih_, weight_hh_, bias_ih_, bias_hh_;
 };
 
 }  // namespace
 
 ModelRow gru_row() {
-  return {"gru", {"mlp"}, {}, make_mixer<Gru>};
+  return {"gru", {"a_min", "mlp"}, {}, make_mixer<Gru>};
 }
 
 }  // namespace sb
