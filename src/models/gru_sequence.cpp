@@ -21,7 +21,7 @@ void step_forward(int64_t d, T a_min, const T* gi, const T* gh, const T* h, T* o
   simd::for_packs<T>(d, [=](int64_t i, const auto& io) {
     const auto r = simd::sigmoid(io.load(gi + i) + io.load(gh + i));
     auto z = simd::sigmoid(io.load(gi + d + i) + io.load(gh + d + i));
-    for (auto& vector : z.v) vector = xsimd::max(vector, simd::Vec<T>(a_min));
+    for (auto& vector : z.v) vector = xsimd::max(simd::Vec<T>(a_min), vector);  // in this order x86 keeps a NaN
     const auto hn = io.load(gh + 2 * d + i);
     const auto n = tanh_of(io.load(gi + 2 * d + i) + r * hn);
     io.store(out + i, n + z * (io.load(h + i) - n));
@@ -42,7 +42,7 @@ void step_backward(int64_t d, T a_min, const T* saved, const T* h, T* grad, T* d
     const Vec r = io.load(saved + i), z = io.load(saved + d + i), n = io.load(saved + 2 * d + i);
     const Vec hn = io.load(saved + 3 * d + i), g = io.load(grad + i);
     const Vec dn = g * (one - z) * (one - n * n);
-    const Vec dz = xsimd::select(z > least, g * (io.load(h + i) - n) * z * (one - z), none);
+    const Vec dz = xsimd::select(z <= least, none, g * (io.load(h + i) - n) * z * (one - z));
     const Vec dr = dn * hn * r * (one - r);
     io.store(grad + i, g * z);
     io.store(d_gi + i, dr);

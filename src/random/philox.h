@@ -6,15 +6,16 @@
 namespace sb {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
+inline constexpr uint32_t kPhiloxFactor[2] = {0xD2511F53, 0xCD9E8D57}, kPhiloxKeyStep[2] = {0x9E3779B9, 0xBB67AE85};
 
 constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * counter[2];
+    const uint64_t a = uint64_t{kPhiloxFactor[0]} * counter[0];
+    const uint64_t b = uint64_t{kPhiloxFactor[1]} * counter[2];
     counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
                static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
+    key[0] += kPhiloxKeyStep[0];
+    key[1] += kPhiloxKeyStep[1];
   }
   return counter;
 }

@@ -51,6 +51,18 @@ TEST(Gradient, GruSequence) {
   expect_gradient({gates, w, b, first}, [&] { return gru_sequence(gates, w, b, first, 0.5); });
 }
 
+// A bounded gate must not hide a run that diverged.
+TEST(Gradient, GruSequenceKeepsANotANumberOfTheUpdateGate) {
+  for (const double a_min : {0.0, 0.5}) {
+    auto gates = at::zeros({1, 3, 15}, at::kFloat);
+    gates[0][1][5 + 2] = NAN;
+    const auto h = gru_sequence(gates, at::zeros({15, 5}), at::zeros({15}), at::ones({1, 5}), a_min);
+    EXPECT_TRUE(std::isnan(h[0][1][2].item<float>()));
+    EXPECT_FALSE(h[0][0].isnan().any().item<bool>());
+    EXPECT_FALSE(std::isnan(h[0][1][3].item<float>()));
+  }
+}
+
 class LayerGradient : public testing::TestWithParam<std::string> {};
 
 TEST_P(LayerGradient, OfEveryParameterMatchesFiniteDifferences) {

@@ -110,8 +110,9 @@ inline __attribute__((always_inline)) void for_packs(int64_t n, const Body& body
   }
 }
 
-// K sums over all elements in one walk: add(i, io, sums) adds packs to sums[0], ..., sums[K - 1]. The order depends on
-// n only.
+// K sums over all elements in one walk: add(i, io, sums) adds packs to sums[0], ..., sums[K - 1]. They come back as K
+// vectors whose lanes are still to be added: where many rows are walked, after all of them, lest every row waits for
+// that chain. The order depends on n only.
 template <class T, int K, class Add>
 __attribute__((noinline)) Pack<T, K> rest_of_sums(int64_t i, int64_t n, const Add& add) {
   Pack<T, 1> sums[K];
@@ -134,17 +135,12 @@ inline __attribute__((always_inline)) Pack<T, K> sums_of(int64_t n, const Add& a
   }
   return each<T, K>([&](int k) { return sum_of(sums[k]); });
 }
-// A vector whose lanes add up to the sum of all elements of the packs term(i, io).
-template <class T, int V = 4, class Term>
-inline __attribute__((always_inline)) Vec<T> lanes_of_sum(int64_t n, const Term& term) {
-  return sums_of<T, 1, V>(
-             n, [term](int64_t i, auto io, auto& sums)
-                    __attribute__((always_inline)) { sums[0] = sums[0] + term(i, io); })
-      .v[0];
-}
+// The sum of all elements of the packs term(i, io).
 template <class T, int V = 4, class Term>
 inline __attribute__((always_inline)) T sum_packs(int64_t n, const Term& term) {
-  return horizontal_sum(lanes_of_sum<T, V>(n, term));
+  const Pack<T, 1> sum = sums_of<T, 1, V>(
+      n, [term](int64_t i, auto io, auto& sums) __attribute__((always_inline)) { sums[0] = sums[0] + term(i, io); });
+  return horizontal_sum(sum.v[0]);
 }
 
 template <class T, int V>

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "random/philox.h"
+
 namespace sb::simd {
 
 using Words = xsimd::batch<uint32_t>;
@@ -47,7 +49,8 @@ inline __attribute__((always_inline)) Product product(const Words& a, uint32_t f
 template <int V>
 inline __attribute__((always_inline)) void philox(const Words (&c0)[V], uint32_t c1, uint32_t c2, uint32_t c3,
                                                   uint32_t k0, uint32_t k1, Words (&word)[4][V]) {
-  constexpr uint32_t factor0 = 0xD2511F53, factor1 = 0xCD9E8D57, step0 = 0x9E3779B9, step1 = 0xBB67AE85;
+  constexpr uint32_t factor0 = kPhiloxFactor[0], factor1 = kPhiloxFactor[1];
+  constexpr uint32_t step0 = kPhiloxKeyStep[0], step1 = kPhiloxKeyStep[1];
   const uint64_t y0 = uint64_t{factor1} * c2;
   const uint32_t shared0 = static_cast<uint32_t>(y0 >> 32) ^ c1 ^ k0, shared1 = static_cast<uint32_t>(y0);
   const uint64_t x1 = uint64_t{factor0} * shared0;
