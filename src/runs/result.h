@@ -1,0 +1,149 @@
+// What a run found, typed: result.json and back. Missing is not zero: what was not measured is absent.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sb {
+
+// Raised when a field changes its meaning or a reader could mistake one result for another.
+constexpr int result_schema = 2;
+
+// What the exact filter reaches on the same split, task and gap.
+struct CeilingFigure {
+  double accuracy = 0, stderr_ = 0;
+  double upper_bound = 0;    // no causal model exceeds it in expectation
+  std::optional<double> kl;  // objective predict: of the true law given the frames, nats
+  bool exact = true;         // false: noise above 1 hides symbols, and the figures are only upper bounds
+  int64_t samples = 0;
+};
+
+struct AccuracyBin {
+  double from = 0;  // lower end
+  double accuracy = 0;
+  int64_t count = 0;
+};
+
+// Wrong answers of elements of one symbol: another state of the same symbol, or a state of another symbol.
+struct SymbolConfusion {
+  int symbol = 0;
+  int64_t right = 0, same_symbol = 0, other_symbol = 0;
+};
+
+// One pass over a split.
+struct Measurement {
+  std::string split;       // train, valid, test or reference
+  std::optional<int> gap;  // frames after every element; absent: the task's own law
+  int64_t samples = 0, elements = 0, frames = 0;
+  double accuracy = 0, stderr_ = 0;  // stderr from the spread between samples
+  double loss = 0;                   // nats a frame
+  std::optional<double> kl;          // objective predict, nats an element
+  std::optional<CeilingFigure> ceiling;
+  // Breakdowns; empty where they were not asked for.
+  std::vector<std::optional<double>> by_position;
+  std::vector<AccuracyBin> by_gap_frame, by_since_certain, by_entropy;
+  std::vector<SymbolConfusion> confusion;
+};
+
+// A histogram of one gate over frames of one kind.
+struct GateCounts {
+  std::vector<int64_t> counts;  // equal bins from `low` to `high` of GateFigure
+  double mean = 0;
+  int64_t total = 0;
+};
+struct GateFigure {
+  int layer = 0;
+  std::string gate;  // decay, write or step
+  double low = 0, high = 1;
+  bool log10 = false;  // bins are of the base-10 logarithm
+  GateCounts data, gap;
+};
+struct GateFigures {
+  std::vector<GateFigure> gates;
+  std::optional<double> write_selectivity, forget_selectivity;
+};
+
+// Decays of one layer that do not depend on data, or their mean over data frames: quantiles over channels.
+struct DecaySpectrum {
+  int layer = 0;
+  std::vector<double> quantiles;  // at 0, 5, 25, 50, 75, 95 and 100 %
+};
+
+struct StateShare {
+  int32_t state = 0;
+  double probability = 0;
+};
+// One element of a recorded sample: what was shown, what was true, what was believed at its last frame.
+struct ElementRecord {
+  int symbol = 0;
+  int32_t state = 0;
+  std::vector<int> gap;                     // symbols of its gap frames, -1 a blank one
+  std::vector<StateShare> network, filter;  // the five likeliest, summed over the element's frames as the metric does
+};
+struct SampleRecord {
+  int64_t index = 0;
+  std::vector<ElementRecord> elements;
+};
+
+// Learners without a network on the same task and split.
+struct BaselineFigures {
+  double majority = 0, table_learner = 0;
+  std::vector<double> n_gram;  // entry n-1: the last n symbols
+  int64_t train_samples = 0, test_samples = 0;
+};
+
+struct DivergenceFigure {
+  int64_t update = 0;
+  int64_t layer = -1;  // -1: encoder or decoder
+  std::string tensor;
+};
+
+// What made the result. None of it is compared between runs.
+struct Provenance {
+  std::string version, commit, compiler, libtorch, blas, instructions, device, host;
+  int threads = 0;
+  double train_seconds = 0, total_seconds = 0;  // of all processes that worked on the run
+  double tokens_per_second = 0;                 // training frames over train_seconds
+  std::string finished;                         // UTC, 2026-01-31T12:00:00Z
+};
+
+struct Result {
+  std::string run_id;
+  std::string status;  // done or diverged
+  std::string model;
+  int task = 0;
+  std::string objective, precision, device;
+  // What can change a number: "section.key" (a switch: "model.switch KEY") to its JSON text, as the run id takes it.
+  std::map<std::string, std::string> config;
+  std::string label;
+  uint64_t run_seed = 0, grammar_seed = 0, train_seed = 0;
+  int64_t width = 0, layers = 0;
+  std::vector<std::string> quirks;  // those that were on
+  int64_t params = 0;
+  std::optional<int64_t> state_size;  // numbers a layer carries from frame to frame; absent: grows with time
+  int64_t updates = 0, samples_seen = 0, states = 0;
+  double lr = 0, chance = 0;
+  std::optional<double> topological_entropy;
+  std::optional<Measurement> test, valid;  // what selection looks at is `valid`, whatever its split
+  std::vector<Measurement> grid;           // test at other gap lengths
+  std::optional<BaselineFigures> baselines;
+  std::optional<GateFigures> gates;
+  std::vector<DecaySpectrum> decays;
+  std::vector<SampleRecord> samples;
+  std::optional<DivergenceFigure> divergence;
+  std::optional<Provenance> made;
+  std::map<std::string, std::string> files;  // SHA-256 of the run's other files by name
+};
+
+nlohmann::ordered_json to_json(const Result& result);
+// Bounded and typed: throws bad_input "[result] …, file" for anything that is not a result of this schema, older
+// schemas included (their number is in the message).
+Result parse_result(std::string_view text, const std::string& file);
+// The bytes compared between runs: the JSON without `made`.
+std::string comparable_text(const Result& result);
+
+}  // namespace sb
