@@ -1,30 +1,63 @@
 #include "cli/output.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 
 namespace sb::cli {
 
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-    throw cannot_write("stdout", std::strerror(errno));
+namespace {
+
+// False where the descriptor took no more. A signal that interrupts a write is no failure, and one without patience is
+// waited for.
+bool offer(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EAGAIN) {
+      pollfd asked{fd, POLLOUT, 0};
+      ::poll(&asked, 1, -1);
+    } else if (wrote < 0 && errno != EINTR) {
+      return false;
+    } else if (wrote > 0) {
+      text.remove_prefix(static_cast<size_t>(wrote));
+    }
   }
+  return true;
+}
+
+constexpr size_t kBuffer = size_t{1} << 16;
+std::string& waiting() {
+  static std::string text;
+  return text;
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  static const bool watched = ::isatty(STDOUT_FILENO) == 1;
+  waiting() += text;
+  if (watched || waiting().size() >= kBuffer) finish_output();
 }
 
 void finish_output() {
-  if (std::fflush(stdout) != 0) throw cannot_write("stdout", std::strerror(errno));
+  const std::string text = std::exchange(waiting(), {});
+  if (!offer(STDOUT_FILENO, text)) throw cannot_write("stdout", std::strerror(errno));
+}
+
+void write_error(std::string_view text) {
+  offer(STDERR_FILENO, text);
 }
 
 void complain(std::string_view line) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  write_error(std::string(line) + "\n");
 }
 
 void deliver(const std::string& destination, std::string_view content) {

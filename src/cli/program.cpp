@@ -86,6 +86,19 @@ Error translated(const CLI::App& root, const CLI::ParseError& error) {
   return bad_input(path_of(app), printable(line, 200));
 }
 
+// What was printed before a failure is still printed.
+Exit work(const std::function<Exit()>& action) {
+  try {
+    return action();
+  } catch (...) {
+    try {
+      finish_output();
+    } catch (const Error&) {  // the first failure is the one to report
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 struct Program::Impl {
@@ -138,6 +151,7 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
 }
 
 int Program::run(int argc, const char* const* argv) {
+  watch_for_stop();
   try {
     try {
       impl_->app.parse(argc, argv);
@@ -151,8 +165,7 @@ int Program::run(int argc, const char* const* argv) {
     } catch (const CLI::ParseError& error) {
       throw translated(impl_->app, error);
     }
-    watch_for_stop();
-    const Exit code = impl_->action();
+    const Exit code = work(impl_->action);
     finish_output();
     return static_cast<int>(code);
   } catch (const Error& error) {

@@ -1,28 +1,95 @@
-// How far long work has come, on standard error: a line that redraws itself on a terminal, plain lines elsewhere.
+// How far long work has come, on standard error: lines that redraw themselves on a terminal, plain lines elsewhere.
 #pragma once
-#include <chrono>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <string>
+#include <string_view>
+
+#include "cli/console.h"
 
 namespace sb::cli {
 
+// Into a log or pipe a line appears at least this often, in seconds.
+constexpr double kPlainLine = 20;
+
+// How fast work goes: over its last stretch, without the pauses (evaluations) between.
+class Pace {
+ public:
+  void reach(double now, int64_t done);  // the first call is where counting begins
+  void pause(double now);
+  void resume(double now);
+  double rate() const;                    // a second; 0: not known yet
+  double left(int64_t remaining) const;  // seconds, pauses in the proportion seen so far; -1: not known yet
+
+ private:
+  struct Mark {
+    double worked = 0;  // seconds
+    int64_t done = 0;
+  };
+  std::deque<Mark> marks_;  // the first is where the window begins
+  Mark now_;
+  double last_ = 0, paused_ = 0;  // clock; seconds
+  int64_t first_ = 0;
+  bool running_ = false;
+};
+
+std::string rate_text(double rate);  // "1,234/s", "12.3/s", "0.45/s", "12.3 s each"
+
 class Progress {
  public:
-  Progress(std::string what, uint64_t total, bool quiet = false);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
+  Progress(std::string what, uint64_t total, bool quiet = false, Console console = standard_error());
   void update(uint64_t done);
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::string line(uint64_t done) const;
 
   std::string what_;
   uint64_t total_;
-  bool quiet_, terminal_, drawn_ = false;
-  Clock::time_point began_ = Clock::now(), shown_ = began_;
+  bool quiet_;
+  Pace pace_;
+  double shown_ = 0;
+  LiveLines lines_;
+};
+
+// Where a run stands; between processes one JSON object a line.
+struct RunProgress {
+  std::string phase;  // waiting, train, valid, evaluated, test, ceiling, grid
+  int64_t update = 0, updates = 0;
+  double loss = 0;
+  double valid = -1;  // accuracy of the last evaluation; -1: none yet
+};
+std::string to_line(const RunProgress& progress);
+bool from_line(std::string_view line, RunProgress& progress);  // false: something else
+
+// The state of one run in words, kept from report to report.
+class RunPace {
+ public:
+  void report(double now, const RunProgress& progress);
+  const RunProgress& progress() const { return progress_; }
+  bool known() const { return known_; }
+  std::string text(double now) const;  // "37 %, 12.3/s, 3 min 20 s left, loss 1.234, valid 0.432"
+
+ private:
+  RunProgress progress_;
+  Pace pace_;
+  double since_ = 0;  // the phase, or the update where it trains
+  bool known_ = false;
+};
+
+// One run for people. report() comes from the working thread, tick() several times a second from any other.
+class RunReport {
+ public:
+  explicit RunReport(Console console);
+  void report(const RunProgress& progress);
+  void say(const std::string& line);
+  void tick();
+
+ private:
+  std::mutex mutex_;
+  RunPace pace_;
+  LiveLines lines_;
+  double began_ = 0;
 };
 
 }  // namespace sb::cli

@@ -3,6 +3,12 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -18,33 +24,56 @@
 namespace sb::cli {
 namespace {
 
-class HumanReport {
+constexpr double kLockPatience = 30;  // seconds to wait for a process that is about to leave the run
+constexpr auto kTick = std::chrono::milliseconds(200);
+
+// Calls `tick` several times a second from a thread of its own, which takes no signals.
+class Ticker {
  public:
-  void operator()(const TrainProgress& p) {
-    if (p.phase == "train") {
-      if (!bar_) bar_.emplace("updates", static_cast<uint64_t>(p.updates));
-      bar_->update(static_cast<uint64_t>(p.update));
-    } else if (p.phase != said_) {
-      bar_.reset();
-      complain(p.phase == "valid"
-                   ? "update " + std::to_string(p.update) + " of " + std::to_string(p.updates) + ": loss " +
-                         fixed(p.loss, 4) + (p.valid < 0 ? "" : ", last valid accuracy " + fixed(p.valid, 4)) +
-                         "; evaluating"
-                   : "evaluating: " + p.phase);
-    }
-    said_ = p.phase;
+  explicit Ticker(std::function<void()> tick) {
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
+      std::unique_lock lock(mutex_);
+      while (!wake_.wait_for(lock, end, kTick, [&] { return end.stop_requested(); })) tick();
+    });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
  private:
-  std::optional<Progress> bar_;
-  std::string said_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
 };
 
-void machine_line(const TrainProgress& p) {
-  const Json line = {
-      {"phase", p.phase}, {"update", p.update}, {"updates", p.updates}, {"loss", p.loss}, {"valid", p.valid}};
-  print(line.dump() + "\n");
-  finish_output();
+RunProgress in_words(const TrainProgress& p) {
+  return {p.phase, p.update, p.updates, p.loss, p.valid};
+}
+
+// A reader that is gone ends the run as a signal would: after its step, saved.
+void machine_line(const RunProgress& p) {
+  try {
+    print(to_line(p));
+    finish_output();
+  } catch (const Error&) {
+    request_stop();
+  }
+}
+
+// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end.
+std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
+                                const std::function<void(const std::string&)>& waiting) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
+  for (bool said = false;; said = true) {
+    try {
+      return std::make_unique<RunStore>(root, config);
+    } catch (const Error& error) {
+      if (error.code() != Exit::stopped || std::chrono::steady_clock::now() > until) throw;
+      if (!said) waiting(std::string(error.what()) + ", waiting up to " + fixed(kLockPatience, 0) + " s for it to end");
+      if (stop_within(0.2)) throw;
+    }
+  }
 }
 
 }  // namespace
@@ -97,21 +126,38 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
 }
 
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine) {
-  if (has_result(root + "/" + config.run_id)) return Exit::done;
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::string folder = root + "/" + config.run_id;
+  if (has_result(folder)) return Exit::done;
   PreparedRun run(config);
-  RunStore store(root, config);
-  if (has_result(store.folder())) return Exit::done;
+  RunReport people(standard_error());
+  const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
+  const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
+  const auto store = claim(config, root, [&](const std::string& line) {
+    say(line);
+    tell({"waiting", 0, config.values.train.updates, 0, -1});
+  });
+  if (has_result(folder)) return Exit::done;
   warn_about_slow_blas();
-  HumanReport human;
   TrainHooks hooks;
   hooks.stop = [] { return stop_requested(); };
-  hooks.warning = [](const std::string& line) { complain("warning: " + line); };
-  hooks.progress = [&](const TrainProgress& p) { machine ? machine_line(p) : human(p); };
-  if (train(run, store, hooks) == RunStatus::stopped) {
-    complain("[train] stopped, the same command resumes it, " + store.folder());
-    return Exit::stopped;
+  hooks.saving = hold_end;
+  hooks.warning = [&](const std::string& line) { say("warning: " + line); };
+  hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
+  std::optional<Ticker> ticker;
+  if (!machine) {
+    ticker.emplace([&people, said = false]() mutable {
+      people.tick();
+      if (said || !stop_requested()) return;
+      said = true;
+      people.say("[train] stopping: saves after this update; a further signal ends it at once");
+    });
   }
-  return Exit::done;
+  const RunStatus status = train(run, *store, hooks);
+  ticker.reset();
+  if (status != RunStatus::stopped) return Exit::done;
+  say("[train] stopped, the same command resumes it, " + folder);
+  return Exit::stopped;
 }
 
 }  // namespace sb::cli

@@ -6,8 +6,13 @@
 
 namespace sb::cli {
 
+// A process started here holds the reading end of a pipe as this descriptor and ends when the other end closes: on
+// request, or because this process is gone, however that ended.
+constexpr int kLifeline = 3;
+
 struct Work {
   std::vector<std::string> arguments;  // of this same program
+  std::string input;                   // the content of its standard input, a file without a name
   std::string name;                    // for people
 };
 
@@ -21,11 +26,15 @@ struct Workers {
   int jobs = 1;
   std::function<void(size_t work)> started;
   std::function<void(size_t work, const std::string& line)> said;  // a line of its standard output
-  std::function<void(size_t work, const WorkDone&)> finished;
-  std::function<bool()> stop;  // true: running ones are asked to end (SIGTERM), no more are started
-  std::function<void()> tick;  // several times a second
+  // True: the work is done again after all others.
+  std::function<bool(size_t work, const WorkDone&)> finished;
+  std::function<bool()> stop;      // true: running ones are asked to end, no more are started
+  std::function<void()> stopping;  // once, when they are asked
+  std::function<void()> tick;      // several times a second
 };
 
+// Processes are in groups of their own, so that what a terminal sends reaches this one alone, which asks them to end.
+// Whatever is thrown, by a callback too, running ones end as on request before it leaves here.
 void work_through(const std::vector<Work>& works, const Workers& workers);
 
 }  // namespace sb::cli

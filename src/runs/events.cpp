@@ -1,9 +1,11 @@
 #include "runs/events.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 namespace sb {
 namespace {
@@ -88,17 +90,24 @@ uint32_t masked_crc32c(const void* data, size_t size) {
   return std::rotr(crc32c(data, size), 15) + 0xA282EAD8U;
 }
 
-std::string encode_events(const std::vector<MetricRow>& rows, const std::map<int64_t, double>& wall) {
-  const auto wall_at = [&](int64_t update) {
-    const auto after = wall.upper_bound(update);
-    return after == wall.begin() ? (wall.empty() ? 0.0 : after->second) : std::prev(after)->second;
-  };
+std::string encode_events(const std::vector<MetricRow>& rows, const std::vector<MetricRow>& timing) {
+  std::map<std::pair<int64_t, std::string_view>, double> times;
+  double first = 0;
+  for (const auto& row : timing) {
+    for (const auto& [name, value] : row.values) {
+      if (name != "wall" || !std::isfinite(value)) continue;
+      first = times.empty() ? value : std::min(first, value);
+      times[{row.update, row.phase}] = value;
+    }
+  }
   std::string out;
-  std::string version = event_start(wall.empty() ? 0 : wall.begin()->second);
+  std::string version = event_start(first);
   append_bytes(version, 3, "brain.Event:2");
   append_record(out, version);
+  double wall = first;
   for (const auto& row : rows) {
-    std::string event = event_start(wall_at(row.update));
+    if (const auto own = times.find({row.update, row.phase}); own != times.end()) wall = own->second;
+    std::string event = event_start(wall);
     append_key(event, 2, varint);
     append_varint(event, static_cast<uint64_t>(row.update));
     append_bytes(event, 5, summary(row));

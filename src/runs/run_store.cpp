@@ -96,13 +96,9 @@ void RunStore::add_timing(MetricRow row) {
 }
 
 void RunStore::write_rows() {
-  std::map<int64_t, double> wall;
-  for (const auto& row : timing_)
-    for (const auto& [name, value] : row.values)
-      if (name == "wall") wall[row.update] = value;
   write_file_atomically(path("metrics.jsonl"), metric_lines(rows_), files_);
   write_file_atomically(path("timing.jsonl"), metric_lines(timing_), files_);
-  write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows_, wall), files_);
+  write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows_, timing_), files_);
 }
 
 void RunStore::save(int64_t update, const std::vector<NamedBytes>& tensors,

@@ -13,8 +13,11 @@
 namespace sb {
 namespace {
 
+// Since 1970, to the millisecond.
 double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  using namespace std::chrono;
+  const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch());
+  return static_cast<double>(now.count()) / 1000;
 }
 
 // The state of one run while it is being worked on.
@@ -85,7 +88,19 @@ class Run {
     }
   }
 
-  void save() { store_.save(done_, trainer_.state(), metadata()); }
+  void save() {
+    const auto tell = [&](bool begins) {
+      if (hooks_.saving) hooks_.saving(begins);
+    };
+    tell(true);
+    try {
+      store_.save(done_, trainer_.state(), metadata());
+    } catch (...) {
+      tell(false);
+      throw;
+    }
+    tell(false);
+  }
 
   RunStatus stop() {
     save();
@@ -104,6 +119,7 @@ class Run {
       return false;
     }
     loss_ = step.loss;
+    store_.add_timing({done_, "train", {{"wall", unix_seconds()}}});
     store_.add({done_, "train", {{"loss", step.loss}, {"grad_norm", step.norm}, {"lr", step.lr}}});
     ++done_;
     evaluated_ = false;
@@ -141,11 +157,16 @@ class Run {
     store_.add(row);
     store_.add_timing({done_, "valid", {{"wall", unix_seconds()}}});
     evaluated_ = true;
+    report("evaluated");
     return true;
   }
 
-  Json ceiling_json(const TaskConfig& task, double accuracy, Json& out) const {
+  Json ceiling_json(const TaskConfig& task, double accuracy, Json& out) {
+    report("ceiling");
     CeilingRequest ask;
+    ask.progress = [&](uint64_t) {
+      if (asked_to_stop()) throw Stopped{};
+    };
     ask.split = data_.test;
     ask.samples = static_cast<uint64_t>(config_.eval.ceiling_samples);
     ask.threads = at::get_num_threads();
@@ -184,7 +205,11 @@ class Run {
 
   Json final_result() {
     Json out = header("done");
-    if (!last_valid_) last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+    if (!last_valid_) {
+      report("valid");
+      last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+      report("evaluated");
+    }
     report("test");
     EvaluationRequest ask = request(data_.test, config_.eval.test_samples);
     ask.breakdowns = data_.task.objective == Objective::state;

@@ -16,7 +16,7 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  std::string phase;  // "train", "valid", "test", "grid"
+  std::string phase;  // "train" after an update; "valid", "test", "ceiling", "grid" as each begins; "evaluated"
   int64_t update = 0, updates = 0;
   double loss = 0;
   double valid = -1;  // accuracy of the last evaluation
@@ -26,6 +26,7 @@ struct TrainHooks {
   std::function<void(const TrainProgress&)> progress;
   std::function<bool()> stop;                       // true: finish the step, save, return `stopped`
   std::function<void(const std::string&)> warning;  // e.g. a damaged checkpoint that was passed over
+  std::function<void(bool begins)> saving;          // around each checkpoint
 };
 
 // The model of a run, with the sizes its automaton asks for.

@@ -122,7 +122,7 @@ TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
       {301, "", {{"x", -1}}},
       {400000, "test", {}},
   };
-  const auto all = records(encode_events(rows, {{0, 1000.5}, {300, 2000.25}}));
+  const auto all = records(encode_events(rows, {{0, "train", {{"wall", 1000.5}}}, {300, "valid", {{"wall", 2000.25}}}}));
   ASSERT_EQ(all.size(), 5U);
   EXPECT_EQ(decode(all[0]).version, "brain.Event:2");
   const auto first = decode(all[1]);
@@ -135,6 +135,19 @@ TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
   EXPECT_EQ(decode(all[3]).scalars, (std::vector<std::pair<std::string, float>>{{"x", -1.F}}));
   EXPECT_EQ(decode(all[3]).wall, 2000.25);
   EXPECT_EQ(decode(all[4]).step, 400000);
+}
+
+TEST(Events, EveryRowHasItsOwnTimeAndAnEvaluationDoesNotDateTheUpdateOfItsNumber) {
+  const std::vector<MetricRow> rows = {{0, "train", {{"loss", 3}}}, {1, "train", {{"loss", 2}}},
+                                       {2, "valid", {{"loss", 2}}}, {2, "train", {{"loss", 1}}},
+                                       {3, "train", {{"loss", 1}}}};
+  const std::vector<MetricRow> timing = {{0, "train", {{"wall", 10}}},
+                                         {1, "train", {{"wall", 11}}},
+                                         {2, "valid", {{"wall", 60}}},
+                                         {2, "train", {{"wall", 61}}}};
+  std::vector<double> walls;
+  for (const auto& record : records(encode_events(rows, timing))) walls.push_back(decode(record).wall);
+  EXPECT_EQ(walls, (std::vector<double>{10, 10, 11, 60, 61, 61}));
 }
 
 TEST(Metrics, RowsReadBackAsWritten) {

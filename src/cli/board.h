@@ -1,0 +1,36 @@
+// A suite at work: a line a running job on a terminal, redrawn in place; elsewhere lines when runs begin and end, and in
+// between often enough to see that it lives.
+#pragma once
+#include <map>
+#include <string>
+
+#include "cli/progress.h"
+
+namespace sb::cli {
+
+class Board {
+ public:
+  Board(size_t total, size_t done, Console console);
+
+  void started(size_t work, const std::string& name);
+  void said(size_t work, const std::string& line);  // what a run printed; only progress is understood
+  void over(size_t work, const std::string& outcome, double seconds, bool counts);  // `counts`: one more is done
+  void say(const std::string& line) { lines_.say(line); }
+  void tick();
+  // Where the run stood when last heard of; null before its first word.
+  const RunProgress* progress(size_t work) const;
+
+ private:
+  struct Job {
+    std::string name;
+    RunPace pace;
+  };
+  std::string text(const Job& job, double now) const;
+
+  size_t total_, done_;
+  LiveLines lines_;
+  std::map<size_t, Job> jobs_;
+  double heard_ = 0;  // when running jobs were last said
+};
+
+}  // namespace sb::cli
