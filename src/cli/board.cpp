@@ -1,7 +1,5 @@
 #include "cli/board.h"
 
-#include "base/number.h"
-
 namespace sb::cli {
 
 Board::Board(size_t total, size_t done, Console console) : total_(total), done_(done), lines_(std::move(console)) {
@@ -23,12 +21,11 @@ const RunProgress* Board::progress(size_t work) const {
   return job == jobs_.end() || !job->second.pace.known() ? nullptr : &job->second.pace.progress();
 }
 
-void Board::over(size_t work, const std::string& outcome, double seconds, bool counts) {
+void Board::over(size_t work, const std::string& outcome, bool counts) {
   done_ += counts ? 1 : 0;
   const std::string name = jobs_[work].name;
   jobs_.erase(work);
-  lines_.say("[" + std::to_string(done_) + "/" + std::to_string(total_) + "] " + name + ": " + outcome + ", " +
-             duration_text(seconds));
+  lines_.say("[" + std::to_string(done_) + "/" + std::to_string(total_) + "] " + name + ": " + outcome);
   tick();
 }
 

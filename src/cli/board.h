@@ -1,5 +1,5 @@
-// A suite at work: a line a running job on a terminal, redrawn in place; elsewhere lines when runs begin and end, and in
-// between often enough to see that it lives.
+// A suite at work: a line a running job on a terminal, redrawn in place; elsewhere lines when runs begin and end, and
+// in between often enough to see that it lives.
 #pragma once
 #include <map>
 #include <string>
@@ -13,8 +13,8 @@ class Board {
   Board(size_t total, size_t done, Console console);
 
   void started(size_t work, const std::string& name);
-  void said(size_t work, const std::string& line);  // what a run printed; only progress is understood
-  void over(size_t work, const std::string& outcome, double seconds, bool counts);  // `counts`: one more is done
+  void said(size_t work, const std::string& line);                  // what a run printed; only progress is understood
+  void over(size_t work, const std::string& outcome, bool counts);  // `counts`: one more is done
   void say(const std::string& line) { lines_.say(line); }
   void tick();
   // Where the run stood when last heard of; null before its first word.

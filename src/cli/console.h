@@ -9,8 +9,8 @@ namespace sb::cli {
 
 struct Console {
   bool terminal = false;
-  std::function<double()> clock;                      // seconds, never backwards
-  std::function<std::pair<int, int>()> size;          // columns and rows of the terminal, as they are now
+  std::function<double()> clock;                     // seconds, never backwards
+  std::function<std::pair<int, int>()> size;         // columns and rows of the terminal, as they are now
   std::function<void(std::string_view text)> write;  // whole or not at all matters to nobody here
 };
 Console standard_error();

@@ -198,8 +198,8 @@ void RunReport::tick() {
     lines_.show({bar(p.updates > 0 ? static_cast<double>(p.update) / static_cast<double>(p.updates) : 0) + " " +
                  pace_.text(now)});
   } else if (now - std::max(began_, lines_.said_at()) >= kPlainLine) {
-    lines_.say("update " + std::to_string(pace_.progress().update) + " of " +
-               std::to_string(pace_.progress().updates) + ": " + pace_.text(now));
+    lines_.say("update " + std::to_string(pace_.progress().update) + " of " + std::to_string(pace_.progress().updates) +
+               ": " + pace_.text(now));
   }
 }
 

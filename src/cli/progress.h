@@ -19,7 +19,7 @@ class Pace {
   void reach(double now, int64_t done);  // the first call is where counting begins
   void pause(double now);
   void resume(double now);
-  double rate() const;                    // a second; 0: not known yet
+  double rate() const;                   // a second; 0: not known yet
   double left(int64_t remaining) const;  // seconds, pauses in the proportion seen so far; -1: not known yet
 
  private:

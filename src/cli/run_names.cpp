@@ -49,8 +49,8 @@ std::vector<std::string> varying_keys(const std::vector<ResolvedConfig>& runs) {
 
 std::string run_name(const ResolvedConfig& run, const std::vector<std::string>& varying) {
   const RunConfig& c = run.values;
-  std::string name = c.model.name + ", task " + std::to_string(c.task.task.number) + ", seed " +
-                     std::to_string(c.run.seed);
+  std::string name =
+      c.model.name + ", task " + std::to_string(c.task.task.number) + ", seed " + std::to_string(c.run.seed);
   for (const auto& key : varying) {
     const std::string value = value_of(run, key);
     if (!value.empty()) name += ", " + key + "=" + printable(value, kLongestValue);

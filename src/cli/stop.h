@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM, SIGHUP and SIGUSR2: long work asks here and ends cleanly. Signals within two seconds of the first are
-// one (a terminal, a batch system and a parent process may all send theirs); a later one ends the program at once.
+// Ctrl-C, SIGTERM, SIGHUP and SIGUSR2: long work asks here and ends cleanly. Signals within two seconds of the first
+// are one (a terminal, a batch system and a parent process may all send theirs); a later one ends the program at once.
 #pragma once
 #include <csignal>
 #include <string>

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -30,7 +31,8 @@ inline std::string whole_file(const std::string& path) {
 // A started program; its output goes to files of a folder of its own.
 class Started {
  public:
-  explicit Started(const std::vector<std::string>& arguments) {
+  // `before` runs in the new process just before it becomes the program.
+  explicit Started(const std::vector<std::string>& arguments, const std::function<void()>& before = {}) {
     pid_ = ::fork();
     if (pid_ < 0) throw std::runtime_error("fork failed");
     if (pid_ == 0) {
@@ -41,6 +43,7 @@ class Started {
       std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
       for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
       argv.push_back(nullptr);
+      if (before) before();
       ::execv(SB_PROGRAM, argv.data());
       ::_exit(127);
     }
@@ -56,6 +59,8 @@ class Started {
     }
   }
   void signal(int number) const { ::kill(pid_, number); }
+  pid_t pid() const { return pid_; }
+  std::string errors_so_far() const { return whole_file(folder_.file("err")); }
   Outcome wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);

@@ -122,7 +122,8 @@ TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
       {301, "", {{"x", -1}}},
       {400000, "test", {}},
   };
-  const auto all = records(encode_events(rows, {{0, "train", {{"wall", 1000.5}}}, {300, "valid", {{"wall", 2000.25}}}}));
+  const auto all =
+      records(encode_events(rows, {{0, "train", {{"wall", 1000.5}}}, {300, "valid", {{"wall", 2000.25}}}}));
   ASSERT_EQ(all.size(), 5U);
   EXPECT_EQ(decode(all[0]).version, "brain.Event:2");
   const auto first = decode(all[1]);
@@ -138,8 +139,10 @@ TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
 }
 
 TEST(Events, EveryRowHasItsOwnTimeAndAnEvaluationDoesNotDateTheUpdateOfItsNumber) {
-  const std::vector<MetricRow> rows = {{0, "train", {{"loss", 3}}}, {1, "train", {{"loss", 2}}},
-                                       {2, "valid", {{"loss", 2}}}, {2, "train", {{"loss", 1}}},
+  const std::vector<MetricRow> rows = {{0, "train", {{"loss", 3}}},
+                                       {1, "train", {{"loss", 2}}},
+                                       {2, "valid", {{"loss", 2}}},
+                                       {2, "train", {{"loss", 1}}},
                                        {3, "train", {{"loss", 1}}}};
   const std::vector<MetricRow> timing = {{0, "train", {{"wall", 10}}},
                                          {1, "train", {{"wall", 11}}},

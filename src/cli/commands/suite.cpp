@@ -1,19 +1,29 @@
-#include <unistd.h>
-
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/text.h"
+#include "cli/board.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/run_costs.h"
+#include "cli/run_names.h"
 #include "cli/settings.h"
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "cli/workers.h"
+#include "grammar/automaton_json.h"
+#include "grammar/build.h"
+#include "models/declare.h"
 #include "report/summary.h"
+#include "runs/result.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
 
@@ -23,14 +33,9 @@ namespace {
 struct Options {
   std::string file, root, only;
   std::vector<std::string> overrides;
-  int jobs = 0, threads = 0;
+  int jobs = 0, threads = 0, lifeline = -1;
   bool list = false;
 };
-
-std::string name_of(const ResolvedConfig& run) {
-  const RunConfig& c = run.values;
-  return c.model.name + ", task " + std::to_string(c.task.task.number) + ", seed " + std::to_string(c.run.seed);
-}
 
 std::string finished_text(const std::string& folder) {
   const RunResult r = read_result(folder);
@@ -38,106 +43,235 @@ std::string finished_text(const std::string& folder) {
   return "test " + fixed(r.test, 3) + " of " + fixed(r.ceiling, 3);
 }
 
-// One line a running job on a terminal, redrawn in place; elsewhere a plain line when a run begins and ends.
-class Board {
+// How large a run is: what --list shows and estimates are scaled by.
+struct Size {
+  int64_t parameters = 0;
+  double flops = 0;  // of training, a token
+};
+
+class Sizes {
  public:
-  Board(size_t total, size_t done) : total_(total), done_(done), terminal_(isatty(STDERR_FILENO) == 1) {}
-
-  void started(size_t work, const std::string& name) { lines_[work] = {name, "starting"}; }
-
-  void said(size_t work, const std::string& text) {
-    const Json j = Json::parse(text, nullptr, false);
-    if (!j.is_object() || !j.contains("phase")) return;
-    const double share = j.at("update").get<double>() / std::max(1.0, j.at("updates").get<double>());
-    std::string state = j.at("phase").get<std::string>() + " " + fixed(100 * share, 0) + " %, loss " +
-                        fixed(j.at("loss").get<double>(), 3);
-    if (const double valid = j.at("valid").get<double>(); valid >= 0) state += ", valid " + fixed(valid, 3);
-    lines_[work].second = state;
-  }
-
-  void finished(size_t work, const std::string& what, double seconds) {
-    ++done_;
-    erase();
-    complain("[" + std::to_string(done_) + "/" + std::to_string(total_) + "] " + lines_[work].first + ": " + what +
-             ", " + duration_text(seconds));
-    lines_.erase(work);
-    draw();
-  }
-
-  void redraw() {
-    if (!terminal_) return;
-    erase();
-    draw();
+  Size of(const ResolvedConfig& run) {
+    try {
+      const ModelConfig model = network_config(run.values, *automaton(run.values.grammar));
+      const Cost c = cost(model, run.values.task.length);
+      return {c.parameters, c.training_flops()};
+    } catch (const Error&) {
+      return {};  // the run itself will say what is wrong with it
+    }
   }
 
  private:
-  void erase() {
-    for (; drawn_ > 0; --drawn_) raw("\x1b[1A\x1b[2K");
+  std::shared_ptr<const Automaton> automaton(const GrammarSection& grammar) {
+    if (!grammar.automaton.empty()) return std::make_shared<const Automaton>(read_automaton(grammar.automaton));
+    const GrammarConfig& b = grammar.build;
+    auto& known = built_[{b.vocab, b.ambiguities, b.depth, b.density, b.start_states, b.seed}];
+    if (!known) known = build_automaton(b);
+    return known;
   }
-  void draw() {
-    if (!terminal_) return;
-    for (const auto& [work, line] : lines_) {
-      raw("  " + line.first + ": " + line.second + "\n");
-      ++drawn_;
-    }
-  }
-  static void raw(const std::string& text) {
-    if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-  }
-
-  size_t total_, done_;
-  bool terminal_;
-  int drawn_ = 0;
-  std::map<size_t, std::pair<std::string, std::string>> lines_;
+  std::map<std::tuple<int, int, int, double, int, uint64_t>, std::shared_ptr<const Automaton>> built_;
 };
 
-Exit run_missing(const Options& options, const Suite& suite) {
-  const int cores =
-      options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int jobs = options.jobs > 0 ? options.jobs : cores;
-  std::vector<Work> works;
-  std::vector<std::string> folders;
-  for (const auto& run : suite.runs) {
-    const std::string folder = options.root + "/" + run.run_id;
-    if (has_result(folder)) continue;
-    Work work;
-    work.name = name_of(run);
-    work.arguments = {"suite", options.file, "--only",    run.run_id,
-                      "--out", options.root, "--threads", std::to_string(std::max(1, cores / jobs))};
-    for (const auto& s : options.overrides) work.arguments.insert(work.arguments.end(), {"--set", s});
-    works.push_back(std::move(work));
-    folders.push_back(folder);
+// Seconds a finished run took; nothing where its result does not say.
+std::optional<double> seconds_taken(const std::string& folder) {
+  try {
+    const std::string path = folder + "/result.json";
+    const Result result = parse_result(read_file(path, size_t{1} << 28), path);
+    if (result.made) return result.made->total_seconds;
+  } catch (const Error&) {
   }
-  Board board(suite.runs.size(), suite.runs.size() - works.size());
-  Exit worst = Exit::done;
-  Workers workers;
-  workers.jobs = jobs;
-  workers.stop = [] { return stop_requested(); };
-  workers.started = [&](size_t w) { board.started(w, works[w].name); };
-  workers.said = [&](size_t w, const std::string& line) { board.said(w, line); };
-  workers.tick = [&] { board.redraw(); };
-  workers.finished = [&](size_t w, const WorkDone& done) {
-    if (done.exit_code == 0) {
-      board.finished(w, finished_text(folders[w]), done.seconds);
-    } else {
-      board.finished(w, "exit code " + std::to_string(done.exit_code), done.seconds);
-      complain(done.errors);
-      if (worst == Exit::done)
-        worst = done.exit_code == 74 ? Exit::cannot_write : done.exit_code == 75 ? Exit::stopped : Exit::check_failed;
-    }
-  };
-  work_through(works, workers);
-  return stop_requested() ? Exit::stopped : worst;
+  return std::nullopt;
 }
+
+// The runs of a suite as people see them.
+struct Overview {
+  struct Run {
+    std::string name, folder;
+    Size size;
+    bool done = false;
+    std::optional<double> seconds;  // taken
+  };
+  std::vector<Run> runs;
+  RunCosts costs;
+
+  Overview(const Options& options, const Suite& suite) {
+    const auto varying = varying_keys(suite.runs);
+    Sizes sizes;
+    for (const auto& config : suite.runs) {
+      Run run{run_name(config, varying), options.root + "/" + config.run_id, sizes.of(config), false, std::nullopt};
+      run.done = has_result(run.folder);
+      if (run.done) run.seconds = seconds_taken(run.folder);
+      if (run.seconds) costs.learn(config, run.size.flops, *run.seconds);
+      runs.push_back(std::move(run));
+    }
+  }
+
+  size_t done() const {
+    return static_cast<size_t>(std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.done; }));
+  }
+
+  // Of what is missing, one at a time; nothing where nothing is known of one of them.
+  std::optional<double> seconds_left(const Suite& suite) const {
+    double sum = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i].done) continue;
+      const auto each = costs.seconds(suite.runs[i], runs[i].size.flops);
+      if (!each) return std::nullopt;
+      sum += *each;
+    }
+    return sum;
+  }
+};
+
+std::string count_text(size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what;
+}
+
+// What is missing of a suite, worked through in processes.
+class Session {
+ public:
+  Session(const Options& options, const Suite& suite)
+      : suite_(suite), overview_(options, suite), board_(suite.runs.size(), overview_.done(), standard_error()) {
+    const int cores =
+        options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    jobs_ = options.jobs > 0 ? options.jobs : cores;
+    const std::string threads = std::to_string(std::max(1, cores / jobs_));
+    for (size_t i = 0; i < suite.runs.size(); ++i) {
+      if (overview_.runs[i].done) continue;
+      const ResolvedConfig& run = suite.runs[i];
+      Work work;
+      work.name = overview_.runs[i].name;
+      work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
+                        options.root, "--threads",  threads,  "--lifeline", std::to_string(kLifeline)};
+      // The run as it was resolved here: no file is read again, none can change or be gone by then.
+      const std::string& automaton = run.values.grammar.automaton;
+      work.input = config_toml(run, false, automaton.empty() ? "" : std::filesystem::absolute(automaton).string());
+      works_.push_back(std::move(work));
+      index_.push_back(i);
+    }
+    states_.resize(works_.size());
+  }
+
+  Exit work() {
+    std::signal(SIGPIPE, SIG_IGN);
+    Workers workers;
+    workers.jobs = jobs_;
+    workers.stop = [] { return stop_requested(); };
+    workers.stopping = [&] {
+      board_.say("[suite] stopping: runs save after their update; a further signal does not wait for them");
+    };
+    workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
+    workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
+    workers.tick = [&] { board_.tick(); };
+    workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
+    work_through(works_, workers);
+    return close();
+  }
+
+ private:
+  enum class State { waiting, done, diverged, stopped, held, failed };
+
+  std::string stopped_text(size_t w) const {
+    const RunProgress* p = board_.progress(w);
+    return p == nullptr ? "stopped"
+                        : "stopped after update " + std::to_string(p->update) + " of " + std::to_string(p->updates);
+  }
+
+  // True: to be tried again after the others.
+  bool finished(size_t w, const WorkDone& done) {
+    Overview::Run& run = overview_.runs[index_[w]];
+    const RunProgress* p = board_.progress(w);
+    const bool held = p != nullptr && p->phase == "waiting";
+    const bool tried = states_[w] == State::held;
+    std::string outcome, rest;
+    run.done = has_result(run.folder);
+    if (run.done) {
+      states_[w] = State::done;
+      outcome = outcome_of(run.folder, w);
+      overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, seconds_taken(run.folder).value_or(done.seconds));
+      if (const auto left = overview_.seconds_left(suite_); left && *left > 0)
+        rest = "; estimate of the rest " + duration_text(*left / jobs_);
+    } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
+      states_[w] = held ? State::held : State::stopped;
+      outcome = held ? "another process works on it" : stopped_text(w);
+    } else if (stop_requested() && done.exit_code > 128) {
+      states_[w] = State::stopped;
+      outcome = "ended by a signal";
+    } else {
+      states_[w] = State::failed;
+      outcome = done.exit_code > 128 ? "ended by signal " + std::to_string(done.exit_code - 128)
+                                     : "exit code " + std::to_string(done.exit_code);
+    }
+    board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
+    if (states_[w] == State::failed) say_lines(done.errors);
+    return states_[w] == State::held && !tried && !stop_requested();
+  }
+
+  std::string outcome_of(const std::string& folder, size_t w) {
+    try {
+      const std::string text = finished_text(folder);
+      if (text == "diverged") states_[w] = State::diverged;
+      return text;
+    } catch (const Error& error) {
+      states_[w] = State::failed;
+      return error.what();
+    }
+  }
+
+  void say_lines(const std::string& text) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      board_.say("  " + text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  Exit close() {
+    std::map<State, size_t> counts;
+    for (size_t w = 0; w < works_.size(); ++w) {
+      Overview::Run& run = overview_.runs[index_[w]];
+      // Another process may have finished it meanwhile.
+      if (!run.done && has_result(run.folder)) {
+        run.done = true;
+        states_[w] = State::done;
+      }
+      ++counts[states_[w]];
+    }
+    const size_t total = suite_.runs.size(), done = overview_.done();
+    std::string line = "[suite] " + count_text(done, "of " + std::to_string(total) + " runs done");
+    const auto add = [&](State state, const std::string& what) {
+      if (counts[state] > 0) line += ", " + count_text(counts[state], what);
+    };
+    add(State::diverged, "of them diverged now");
+    add(State::failed, "failed");
+    add(State::held, "in the hands of another process");
+    add(State::stopped, "stopped");
+    add(State::waiting, "not begun");
+    const bool failed = counts[State::failed] > 0;
+    if (done < total) line += failed && !stop_requested() ? "" : "; the same command goes on";
+    board_.say(line);
+    if (failed && !stop_requested()) return Exit::check_failed;
+    return done == total ? Exit::done : Exit::stopped;
+  }
+
+  const Suite& suite_;
+  Overview overview_;
+  Board board_;
+  int jobs_ = 1;
+  std::vector<Work> works_;
+  std::vector<size_t> index_;  // of a work's run in the suite
+  std::vector<State> states_;
+};
 
 void write_tables(const Options& options, const Suite& suite) {
   std::vector<RunResult> results;
   std::vector<std::string> missing;
+  const auto varying = varying_keys(suite.runs);
   for (const auto& run : suite.runs) {
     try {
       results.push_back(read_result(options.root + "/" + run.run_id));
     } catch (const Error&) {
-      missing.push_back("not finished: " + name_of(run) + ", " + run.run_id);
+      missing.push_back("not finished: " + run_name(run, varying) + ", " + run.run_id);
     }
   }
   if (results.empty()) return;
@@ -153,10 +287,27 @@ void write_tables(const Options& options, const Suite& suite) {
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {
-  for (const auto& run : suite.runs) {
-    const bool done = has_result(options.root + "/" + run.run_id);
-    print(run.run_id + "  " + (done ? "done     " : "missing  ") + name_of(run) + "\n");
+  const Overview overview(options, suite);
+  using Align = TextTable::Align;
+  TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    const Overview::Run& run = overview.runs[i];
+    const auto estimate = overview.costs.seconds(suite.runs[i], run.size.flops);
+    const std::string took = run.seconds ? "took " + duration_text(*run.seconds) : "time unknown";
+    table.row({suite.runs[i].run_id, run.done ? "done" : "missing",
+               grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
+               run.done   ? took
+               : estimate ? "estimate " + duration_text(*estimate)
+                          : "time unknown",
+               run.name});
   }
+  print(table.text());
+  const size_t missing = suite.runs.size() - overview.done();
+  std::string line = std::to_string(suite.runs.size()) + " runs, " + std::to_string(missing) + " missing";
+  if (const auto left = overview.seconds_left(suite); missing > 0)
+    line += left ? ", estimate one after another " + duration_text(*left)
+                 : ", time unknown until runs like them are done in " + options.root;
+  complain(line);
   return Exit::done;
 }
 
@@ -169,10 +320,11 @@ Exit run(const Options& options) {
     if (it == suite.runs.end()) {
       throw bad_input("suite --only", "expected the id of a run of the suite, got " + options.only);
     }
+    if (options.lifeline >= 0) stop_when_closed(options.lifeline);
     use_threads(options.threads);
     return work_on(*it, options.root, true);
   }
-  const Exit code = run_missing(options, suite);
+  const Exit code = Session(options, suite).work();
   write_tables(options, suite);
   return code;
 }
@@ -192,6 +344,8 @@ void add_suite(Program& program) {
   arguments.flag("--list", options->list, "Only list the runs and which of them are done");
   arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
   add_threads(arguments, options->threads);
+  arguments.heading("");  // between a suite and its runs, not for people
+  arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
 }
 
 }  // namespace sb::cli

@@ -1,0 +1,208 @@
+// Progress with a clock of its own: rates, what is said into a log, and what a terminal shows.
+#include "cli/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/board.h"
+#include "cli/run_costs.h"
+#include "cli/run_names.h"
+#include "runs/suite.h"
+
+namespace sb::cli {
+namespace {
+
+struct Fake {
+  double now = 100;
+  int columns = 80, rows = 24;
+  std::string text;
+
+  Console console(bool terminal) {
+    return {terminal, [this] { return now; }, [this] { return std::pair(columns, rows); },
+            [this](std::string_view more) { text += more; }};
+  }
+  std::string take() { return std::exchange(text, {}); }
+};
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
+  return n;
+}
+
+TEST(Pace, CountsUpdatesSinceItBeganAndNotThePausesBetween) {
+  Pace pace;
+  pace.reach(0, 1000);  // resumed there
+  EXPECT_EQ(pace.rate(), 0);
+  EXPECT_EQ(pace.left(10), -1);
+  double now = 0;
+  for (int64_t i = 1; i <= 90; ++i) pace.reach(now += 1 / 9.0, 1000 + i);
+  EXPECT_NEAR(pace.rate(), 9, 1e-9);
+  pace.pause(now);
+  pace.resume(now += 60);
+  for (int64_t i = 91; i <= 180; ++i) pace.reach(now += 1 / 9.0, 1000 + i);
+  EXPECT_NEAR(pace.rate(), 9, 1e-6);
+  // 18 more updates take 2 s, and the pauses seen so far are a third of a second each.
+  EXPECT_NEAR(pace.left(18), 2 + 18 * 60.0 / 180, 1e-6);
+}
+
+TEST(Pace, FollowsAChangeOfSpeedWithinItsWindow) {
+  Pace pace;
+  double now = 0;
+  int64_t done = 0;
+  pace.reach(now, done);
+  for (int i = 0; i < 1000; ++i) pace.reach(now += 0.1, ++done);
+  for (int i = 0; i < 30; ++i) pace.reach(now += 1, ++done);
+  EXPECT_NEAR(pace.rate(), 1, 0.05);
+}
+
+TEST(Pace, APauseNobodyEndedIsLeftOut) {
+  Pace pace;
+  pace.reach(0, 0);
+  pace.reach(1, 10);
+  pace.pause(1);
+  pace.reach(500, 11);
+  pace.reach(501, 21);
+  EXPECT_NEAR(pace.rate(), 10, 1e-9);
+}
+
+TEST(Progress, RatesInWords) {
+  EXPECT_EQ(rate_text(1234.4), "1,234/s");
+  EXPECT_EQ(rate_text(12.34), "12.3/s");
+  EXPECT_EQ(rate_text(0.456), "0.46/s");
+  EXPECT_EQ(rate_text(0.02), "50.0 s each");
+  EXPECT_EQ(rate_text(0), "?/s");
+}
+
+TEST(Progress, IntoALogALineEveryTwentySeconds) {
+  Fake fake;
+  Progress progress("samples", 1000, false, fake.console(false));
+  for (uint64_t i = 1; i <= 100; ++i) {
+    fake.now += 0.5;
+    progress.update(i);
+  }
+  EXPECT_EQ(count(fake.text, "\n"), 2U);
+  EXPECT_EQ(fake.text.substr(0, fake.text.find('\n')), "samples 4 %, 40 of 1,000, 2.00/s, 8 min 0 s left");
+}
+
+RunProgress at(const std::string& phase, int64_t update, double valid = -1) {
+  return {phase, update, 100, 1.25, valid};
+}
+
+TEST(RunReport, SaysTheAccuracyOfAnEvaluationWhenItIsOver) {
+  Fake fake;
+  RunReport report(fake.console(false));
+  report.report(at("train", 50));
+  report.report(at("valid", 50));
+  EXPECT_EQ(fake.take(), "");
+  report.report(at("evaluated", 50, 0.5));
+  EXPECT_EQ(fake.take(), "update 50 of 100: loss 1.2500, valid accuracy 0.5000\n");
+  report.report(at("train", 100, 0.5));
+  report.report(at("valid", 100, 0.5));
+  report.report(at("evaluated", 100, 0.75));
+  EXPECT_EQ(fake.take(), "update 100 of 100: loss 1.2500, valid accuracy 0.7500\n");
+}
+
+TEST(RunReport, ALongPhaseOrUpdateIsHeardOfInALog) {
+  Fake fake;
+  RunReport report(fake.console(false));
+  report.report(at("train", 1));
+  for (int i = 0; i < 300; ++i) {
+    fake.now += 0.2;
+    report.tick();
+  }
+  std::string text = fake.take();
+  EXPECT_EQ(count(text, "\n"), 2U) << text;
+  EXPECT_NE(text.find("update 1 of 100: 1 %, 20.0 s in this update"), std::string::npos) << text;
+  report.report(at("ceiling", 100, 0.5));
+  fake.take();
+  for (int i = 0; i < 450; ++i) {
+    fake.now += 0.2;
+    report.tick();
+  }
+  text = fake.take();
+  EXPECT_EQ(count(text, "\n"), 4U) << text;
+  EXPECT_NE(text.find("ceiling for 40.0 s, loss 1.250, valid 0.500"), std::string::npos) << text;
+}
+
+TEST(LiveLines, AreCutToTheTerminalAndErasedWhereItWrappedThem) {
+  Fake fake;
+  fake.columns = 21;
+  {
+    LiveLines lines(fake.console(true));
+    lines.show({std::string(30, 'a'), "ö"});
+    EXPECT_EQ(fake.take(), std::string(19, 'a') + "…\nö\n");
+    lines.show({std::string(30, 'a'), "ö"});
+    EXPECT_EQ(fake.take(), "");  // nothing new
+    fake.columns = 11;           // 20 characters now take two rows
+    lines.show({"b"});
+    EXPECT_EQ(fake.take(), "\r\x1b[3A\x1b[Jb\n");
+    lines.say("said");
+    EXPECT_EQ(fake.take(), "\r\x1b[1A\x1b[Jsaid\nb\n");
+    fake.rows = 3;
+    lines.show({"1", "2", "3", "4"});
+    EXPECT_EQ(fake.take(), "\r\x1b[1A\x1b[J1\n  … 3 mo…\n");
+  }
+  EXPECT_EQ(fake.take(), "\r\x1b[2A\x1b[J");  // the cursor is where it was
+}
+
+TEST(Board, SaysWhatRunsDoEveryTwentySecondsInALog) {
+  Fake fake;
+  Board board(4, 1, fake.console(false));
+  board.started(0, "mamba2, task 1, seed 1, train.lr=0.001");
+  EXPECT_EQ(fake.take(), "started: mamba2, task 1, seed 1, train.lr=0.001\n");
+  board.said(0, R"({"phase":"train","update":10,"updates":100,"loss":1.5,"valid":-1})");
+  fake.now += 2;
+  board.said(0, R"({"phase":"train","update":20,"updates":100,"loss":1.5,"valid":-1})");
+  for (const char* other : {"", "x", "[]", "{}", R"({"phase":1})", R"({"phase":"train","update":"a"})",
+                            R"({"phase":"train","update":1e300,"updates":1,"loss":1,"valid":1})"})
+    board.said(0, other);
+  board.tick();
+  EXPECT_EQ(fake.take(), "");
+  fake.now += 18;
+  board.tick();
+  EXPECT_EQ(fake.take(),
+            "running: mamba2, task 1, seed 1, train.lr=0.001: 20 %, 5.00/s, 16.0 s left, 18.0 s in this update, loss "
+            "1.500\n");
+  ASSERT_NE(board.progress(0), nullptr);
+  EXPECT_EQ(board.progress(0)->update, 20);
+  board.over(0, "test 0.500 of 0.900, 20.0 s", true);
+  EXPECT_EQ(fake.take(), "[2/4] mamba2, task 1, seed 1, train.lr=0.001: test 0.500 of 0.900, 20.0 s\n");
+}
+
+TEST(RunNames, HaveWhateverVariesAndNothingThatFollowsFromIt) {
+  const Suite suite = parse_suite(
+      "[grid]\nmodel.name = ['mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\nmodel.d_state = [16, 32]\n",
+      "suite.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 8U);
+  const auto varying = varying_keys(suite.runs);
+  EXPECT_EQ(varying, (std::vector<std::string>{"train.lr", "model.d_state"}));
+  std::set<std::string> names;
+  for (const auto& run : suite.runs) names.insert(run_name(run, varying));
+  EXPECT_EQ(names.size(), 8U);
+  EXPECT_EQ(run_name(suite.runs.front(), varying), "mamba2, task 1, seed 1, train.lr=0.001, model.d_state=16");
+}
+
+TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
+  const Suite suite = parse_suite(
+      "[grid]\nmodel.name = ['mamba2', 'gla']\ntrain.updates = [100, 200]\nrun.seed = [1, 2]\nmodel.width = [64, "
+      "128]\n",
+      "suite.toml", {}, {});
+  const auto find = [&](const std::string& model, int64_t updates, uint64_t seed, int width) {
+    for (const auto& run : suite.runs)
+      if (run.values.model.name == model && run.values.train.updates == updates && run.values.run.seed == seed &&
+          run.values.model.width == width)
+        return run;
+    throw std::runtime_error("no such run");
+  };
+  RunCosts costs;
+  EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
+  costs.learn(find("mamba2", 100, 1, 64), 1e6, 0);  // teaches nothing
+  EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
+  costs.learn(find("mamba2", 100, 1, 64), 1e6, 50);
+  EXPECT_NEAR(costs.seconds(find("mamba2", 200, 2, 64), 1e6).value(), 100, 1e-9);
+  EXPECT_NEAR(costs.seconds(find("mamba2", 100, 1, 128), 4e6).value(), 200, 1e-9);
+  EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
+}
+
+}  // namespace
+}  // namespace sb::cli

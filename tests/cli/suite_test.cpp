@@ -1,0 +1,281 @@
+// A suite and its runs as processes: signals, terminals, killed parents, held locks, too few descriptors.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/program_run.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two runs that end at once, or after more updates than anybody waits for.
+std::string suite_text(const std::string& updates, const std::string& more = "") {
+  return "[grid]\nrun.seed = [1, 2]\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nlength = 10\n"
+         "[model]\nname = 'gla'\nwidth = 16\nlayers = 1\n[train]\nbatch = 2\nupdates = " +
+         updates +
+         "\nwarmup = 1\n[eval]\nevery = 0\nvalid_samples = 2\ntest_samples = 2\nceiling_samples = 2\nbatch = 2\n" +
+         more;
+}
+
+class SuiteProcesses : public ::testing::Test {
+ protected:
+  std::string write(const std::string& text) {
+    std::ofstream(folder_.file("suite.toml")) << text;
+    return folder_.file("suite.toml");
+  }
+  std::vector<std::string> command(const std::string& file, const std::string& jobs = "2") const {
+    return {"suite", file, "--out", root(), "--jobs", jobs, "--threads", jobs};
+  }
+  std::string root() const { return folder_.file("runs"); }
+
+  // Paths below the runs' folders that begin with `name`.
+  std::vector<std::string> files(const std::string& name) const {
+    std::vector<std::string> out;
+    std::error_code gone;
+    for (const auto& run : fs::directory_iterator(root(), gone))
+      for (const auto& entry : fs::directory_iterator(run.path(), gone))
+        if (entry.path().filename().string().starts_with(name)) out.push_back(entry.path().string());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  size_t saved() const {
+    std::set<std::string> runs;
+    for (const auto& path : files("checkpoint-")) runs.insert(fs::path(path).parent_path().string());
+    return runs.size();
+  }
+  template <class Condition>
+  static bool eventually(const Condition& holds) {
+    for (int tries = 0; tries < 6000; ++tries) {
+      if (holds()) return true;
+      ::usleep(20'000);
+    }
+    return false;
+  }
+  bool begun(size_t runs) const {
+    return eventually([&] { return files("lock").size() >= runs; });
+  }
+  TemporaryFolder folder_;
+};
+
+char state_of(pid_t pid) {
+  const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name = stat.rfind(')');
+  return name == std::string::npos ? 'X' : stat[name + 2];
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = whole_file(entry.path().string() + "/stat");
+    const size_t end = stat.rfind(')');
+    if (end != std::string::npos && std::stol(stat.substr(end + 4)) == parent)
+      out.push_back(static_cast<pid_t>(std::stol(name)));
+  }
+  return out;
+}
+
+TEST_F(SuiteProcesses, InheritedSettingsOfSignalsChangeNothing) {
+  const auto before = [] {
+    ::signal(SIGCHLD, SIG_IGN);
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  };
+  EXPECT_EQ(Started(command(write(suite_text("2"))), before).wait().code, 0);
+  fs::remove_all(root());
+  Started suite(command(write(suite_text("1000000"))), before);
+  ASSERT_TRUE(begun(2));
+  suite.signal(SIGTERM);
+  EXPECT_EQ(suite.wait().code, 75);
+  EXPECT_EQ(saved(), 2U);
+}
+
+TEST_F(SuiteProcesses, RunsSaveWhereTheirSuiteWasKilled) {
+  Started suite(command(write(suite_text("1000000"))));
+  ASSERT_TRUE(begun(2));
+  const auto runs = children_of(suite.pid());
+  ASSERT_EQ(runs.size(), 2U);
+  suite.signal(SIGKILL);
+  suite.wait();
+  EXPECT_TRUE(eventually([&] {
+    return std::all_of(runs.begin(), runs.end(),
+                       [](pid_t run) { return state_of(run) == 'X' || state_of(run) == 'Z'; });
+  }));
+  EXPECT_EQ(saved(), 2U);
+}
+
+TEST_F(SuiteProcesses, WaitsForTheHolderOfARunToLeave) {
+  Started first(command(write(suite_text("1000000"))));
+  ASSERT_TRUE(begun(2));
+  first.signal(SIGTERM);
+  first.wait();
+  const std::string lock = files("lock").front();
+  const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  Started second(command(write(suite_text("1000000"))));
+  ASSERT_TRUE(eventually([&] { return children_of(second.pid()).size() == 2; }));
+  ::usleep(1'500'000);
+  EXPECT_EQ(children_of(second.pid()).size(), 2U);  // one of them waits
+  EXPECT_EQ(second.errors_so_far().find("another process works on it"), std::string::npos);
+  ::close(held);
+  const auto owner = [&] { return whole_file(lock).find("process ") == 0; };
+  EXPECT_TRUE(eventually([&] {
+    const int probe = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+    const bool taken = ::flock(probe, LOCK_EX | LOCK_NB) != 0;
+    ::close(probe);
+    return taken && owner();
+  }));
+  second.signal(SIGTERM);
+  const Outcome outcome = second.wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_EQ(saved(), 2U);
+}
+
+TEST_F(SuiteProcesses, RunsAnotherProcessFinishedMeanwhileAreDone) {
+  ASSERT_EQ(run(command(write(suite_text("2")))).code, 0);
+  const std::string result = files("result.json").front(), lock = files("lock").front();
+  fs::rename(result, result + ".kept");
+  const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  Started suite(command(folder_.file("suite.toml")));
+  ASSERT_TRUE(eventually([&] { return !children_of(suite.pid()).empty(); }));
+  fs::rename(result + ".kept", result);
+  ::close(held);
+  const Outcome outcome = suite.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("[suite] 2 of 2 runs done"), std::string::npos) << outcome.err;
+}
+
+TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesSave) {
+  const auto few = [] {
+    const rlimit limit{19, 19};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  };
+  Started suite(command(write(suite_text("1000000"))), few);
+  const Outcome outcome = suite.wait();
+  EXPECT_EQ(outcome.code, 74) << outcome.err;
+  EXPECT_NE(outcome.err.find("[suite] cannot make a pipe: Too many open files"), std::string::npos) << outcome.err;
+  EXPECT_EQ(saved(), 1U) << outcome.err;
+}
+
+TEST_F(SuiteProcesses, AnUnreadableResultFailsItsRunAlone) {
+  Started suite(command(write(suite_text("300")), "1"));
+  ASSERT_TRUE(begun(1));
+  fs::create_directory(fs::path(files("lock").front()).parent_path() / "result.json");
+  const Outcome outcome = suite.wait();
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("[suite] 1 of 2 runs done, 1 failed"), std::string::npos) << outcome.err;
+}
+
+TEST_F(SuiteProcesses, AFileFromAPipeOrEditedMeanwhileIsTheOneThatRuns) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text = suite_text("2");
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  const Outcome piped = run(command("/dev/fd/" + std::to_string(ends[0])));
+  EXPECT_EQ(piped.code, 0) << piped.err;
+  ::close(ends[0]);
+  fs::remove_all(root());
+  Started suite(command(write(suite_text("50")), "1"));
+  ASSERT_TRUE(begun(1));
+  write("nonsense");
+  const Outcome edited = suite.wait();
+  EXPECT_EQ(edited.code, 0) << edited.err;
+  EXPECT_EQ(files("result.json").size(), 2U);
+}
+
+TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
+  const auto arguments = command(write(suite_text("1000000")));
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    ::execv(SB_PROGRAM, argv.data());
+    ::_exit(127);
+  }
+  std::string shown;
+  const auto listen = [&](int milliseconds) {
+    pollfd asked{terminal, POLLIN, 0};
+    char buffer[4096];
+    if (::poll(&asked, 1, milliseconds) <= 0) return true;
+    const ssize_t got = ::read(terminal, buffer, sizeof buffer);
+    if (got > 0) shown.append(buffer, static_cast<size_t>(got));
+    return got > 0;
+  };
+  ASSERT_TRUE(eventually([&] {
+    listen(20);
+    return files("lock").size() == 2;
+  }));
+  ASSERT_EQ(::write(terminal, "\x03", 1), 1);
+  listen(100);
+  ASSERT_EQ(::write(terminal, "\x03", 1), 1);
+  while (listen(60'000)) {
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ::close(terminal);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 75) << shown;
+  EXPECT_EQ(saved(), 2U);
+  EXPECT_NE(shown.find("stopped after update"), std::string::npos) << shown;
+}
+
+TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
+  const std::string file = write(suite_text("1000000"));
+  const std::string id = run({"suite", file, "--list"}).out.substr(0, 16);
+  const auto nobody_reads = [] {
+    int ends[2];
+    if (::pipe(ends) != 0) ::_exit(126);
+    ::close(ends[0]);
+    ::dup2(ends[1], 1);
+  };
+  const Outcome outcome =
+      Started({"suite", file, "--only", id, "--out", root(), "--threads", "1"}, nobody_reads).wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_EQ(saved(), 1U);
+}
+
+TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {
+  const std::string file = write(suite_text("1000000"));
+  std::string one = suite_text("1000000");
+  one.erase(0, one.find("[grammar]"));
+  std::ofstream(folder_.file("run.toml")) << one;
+  const std::vector<std::string> train = {"train", folder_.file("run.toml"), "--out", root(), "--threads", "1"};
+  {
+    Started job(train);
+    ASSERT_TRUE(begun(1));
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR2, SIGTERM}) job.signal(signal);
+    EXPECT_EQ(job.wait().code, 75);
+    EXPECT_EQ(saved(), 1U);
+  }
+  fs::remove_all(root());
+  // An update of minutes: nothing is saved before the second signal.
+  Started job(train + std::vector<std::string>{"--set", "model.width=512", "--set", "model.layers=8", "--set",
+                                               "train.batch=256", "--set", "task.length=400"});
+  ASSERT_TRUE(begun(1));
+  ASSERT_TRUE(eventually([&] {
+    job.signal(SIGINT);
+    return job.errors_so_far().find("stopping") != std::string::npos;
+  }));
+  ::usleep(2'300'000);
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait().code, 75);
+  EXPECT_EQ(saved(), 0U);
+}
+
+}  // namespace
+}  // namespace sb::test
