@@ -106,17 +106,17 @@ TEST(RunReport, ALongPhaseOrUpdateIsHeardOfInALog) {
   Fake fake;
   RunReport report(fake.console(false));
   report.report(at("train", 1));
-  for (int i = 0; i < 300; ++i) {
-    fake.now += 0.2;
+  for (int i = 0; i < 240; ++i) {
+    fake.now += 0.25;
     report.tick();
   }
   std::string text = fake.take();
-  EXPECT_EQ(count(text, "\n"), 2U) << text;
+  EXPECT_EQ(count(text, "\n"), 3U) << text;
   EXPECT_NE(text.find("update 1 of 100: 1 %, 20.0 s in this update"), std::string::npos) << text;
   report.report(at("ceiling", 100, 0.5));
   fake.take();
-  for (int i = 0; i < 450; ++i) {
-    fake.now += 0.2;
+  for (int i = 0; i < 360; ++i) {
+    fake.now += 0.25;
     report.tick();
   }
   text = fake.take();
@@ -140,7 +140,7 @@ TEST(LiveLines, AreCutToTheTerminalAndErasedWhereItWrappedThem) {
     EXPECT_EQ(fake.take(), "\r\x1b[1A\x1b[Jsaid\nb\n");
     fake.rows = 3;
     lines.show({"1", "2", "3", "4"});
-    EXPECT_EQ(fake.take(), "\r\x1b[1A\x1b[J1\n  … 3 mo…\n");
+    EXPECT_EQ(fake.take(), "\r\x1b[1A\x1b[J1\n  … 3 more\n");
   }
   EXPECT_EQ(fake.take(), "\r\x1b[2A\x1b[J");  // the cursor is where it was
 }
@@ -171,7 +171,8 @@ TEST(Board, SaysWhatRunsDoEveryTwentySecondsInALog) {
 
 TEST(RunNames, HaveWhateverVariesAndNothingThatFollowsFromIt) {
   const Suite suite = parse_suite(
-      "[grid]\nmodel.name = ['mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\nmodel.d_state = [16, 32]\n",
+      "[grid]\ntask.number = [1]\nmodel.name = ['mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\nmodel.d_state = "
+      "[16, 32]\n",
       "suite.toml", {}, {});
   ASSERT_EQ(suite.runs.size(), 8U);
   const auto varying = varying_keys(suite.runs);

@@ -16,7 +16,7 @@ name = "signals"
 [grid]
 model.name = ["gla", "mamba2"]
 train.lr = [0.001, 0.002]
-train.updates = [150]
+train.updates = [80]
 eval.every = [0]
 run.checkpoint_every = [0]
 T
@@ -50,7 +50,7 @@ for ((i = 0; i < count; i++)); do
     rm -rf "$out"
     (suite "$out") > /dev/null 2> "$work/err" &
     pid=$!
-    until grep -q 'SigCgt:.*[2367abef]...$' "/proc/$pid/status" 2> /dev/null || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
+    until grep -q 'SigCgt:.*[4567cdef]...$' "/proc/$pid/status" 2> /dev/null || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
     wait_ns=$(((RANDOM * 32768 + RANDOM) % span))
     sleep "$(printf '%d.%09d' $((wait_ns / 1000000000)) $((wait_ns % 1000000000)))"
     case $kind in
