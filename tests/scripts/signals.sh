@@ -77,6 +77,6 @@ for ((i = 0; i < count; i++)); do
     diff <(echo "$clean") <(compared "$out") > /dev/null || fail "$kind after $wait_ns ns: other bytes"
   done
 done
-[[ $stops -gt 0 && $saved -gt 0 ]] || fail "no trial stopped a run in the middle"
+[[ $count -lt 5 || ($stops -gt 0 && $saved -gt 0) ]] || fail "no trial stopped a run in the middle"
 echo "$((3 * count)) trials, $stops stopped, $saved runs in the middle of their updates"
 exit $failed
