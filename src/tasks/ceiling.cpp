@@ -88,17 +88,16 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   }
   const auto samples = static_cast<double>(request.samples);
   const double cells = samples * static_cast<double>(elements);
-  const auto share_of = [](const Mean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
-  out.accuracy = share_of(accuracy);
+  out.accuracy = accuracy.mean();
   out.stderr_ = accuracy.error();
-  out.upper_bound = share_of(upper_bound);
-  out.realised = share_of(realised);
-  out.filter_accuracy = share_of(filter_accuracy);
+  out.upper_bound = upper_bound.mean();
+  out.realised = realised.mean();
+  out.filter_accuracy = filter_accuracy.mean();
   out.filter_stderr = filter_accuracy.error();
-  out.last_frame_accuracy = share_of(last_frame);
+  out.last_frame_accuracy = last_frame.mean();
   for (size_t e = 0; e < elements; ++e) {
     out.mean_entropy += out.entropy_by_position[e] / cells;
-    out.by_position[e] = std::min(1.0, out.by_position[e] / samples);
+    out.by_position[e] /= samples;
     out.entropy_by_position[e] /= samples;
   }
   return out;
