@@ -145,6 +145,7 @@ class Run {
   }
 
   Json ceiling_json(const TaskConfig& task, double accuracy, Json& out) const {
+    if (config_.eval.ceiling_samples == 0) return out;  // none asked for
     CeilingRequest ask;
     ask.split = data_.test;
     ask.samples = static_cast<uint64_t>(config_.eval.ceiling_samples);
