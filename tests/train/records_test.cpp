@@ -164,7 +164,8 @@ TEST(Baselines, PredictHasNoneAndSaysNothing) {
   ASSERT_EQ(test::work(config, root.path()), RunStatus::done);
   const Result result = load_result(root.path() + "/" + config.run_id);
   EXPECT_FALSE(result.baselines);
-  EXPECT_TRUE(result.test->kl);
+  ASSERT_TRUE(result.test->kl && result.test->ceiling && result.test->ceiling->kl);
+  EXPECT_LT(*result.test->ceiling->kl, *result.test->kl);  // nothing was learnt in twelve updates
   EXPECT_TRUE(result.test->confusion.empty());
 }
 

@@ -41,7 +41,7 @@ std::string outcome(const Result& result) {
 }
 
 Exit run(const Options& options) {
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, run_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;
