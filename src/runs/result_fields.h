@@ -60,9 +60,9 @@ void describe(Fields& f, T& v) {
 template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, GateCounts>
 void describe(Fields& f, T& v) {
-  f.numbers("counts", v.counts, 0, static_cast<double>(most_count), 256);
-  f.real("mean", v.mean, -any_real, any_real);
   f.whole("total", v.total, 0, most_count);
+  f.numbers("counts", v.counts, 0, static_cast<double>(most_count), 256);
+  if (v.total > 0) f.real("mean", v.mean, -any_real, any_real);
 }
 
 template <class Fields, class T>
@@ -83,6 +83,13 @@ void describe(Fields& f, T& v) {
   f.objects("gates", v.gates, 4096);
   f.real("write_selectivity", v.write_selectivity, -any_real, any_real);
   f.real("forget_selectivity", v.forget_selectivity, -any_real, any_real);
+}
+
+template <class Fields, class T>
+requires std::is_same_v<std::remove_const_t<T>, DecaySpectrum>
+void describe(Fields& f, T& v) {
+  f.whole("layer", v.layer, 0, 65535);
+  f.numbers("quantiles", v.quantiles, -any_real, any_real, 64);
 }
 
 template <class Fields, class T>
