@@ -25,6 +25,7 @@ void Board::over(size_t work, const std::string& outcome, bool counts) {
   done_ += counts ? 1 : 0;
   const std::string name = jobs_[work].name;
   jobs_.erase(work);
+  lines_.show({});
   lines_.say("[" + std::to_string(done_) + "/" + std::to_string(total_) + "] " + name + ": " + outcome);
   tick();
 }

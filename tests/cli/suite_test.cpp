@@ -167,7 +167,7 @@ TEST_F(SuiteProcesses, RunsAnotherProcessFinishedMeanwhileAreDone) {
 
 TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesSave) {
   const auto few = [] {
-    const rlimit limit{19, 19};
+    const rlimit limit{20, 20};
     ::setrlimit(RLIMIT_NOFILE, &limit);
   };
   Started suite(command(write(suite_text("1000000"))), few);
@@ -204,6 +204,19 @@ TEST_F(SuiteProcesses, AFileFromAPipeOrEditedMeanwhileIsTheOneThatRuns) {
   EXPECT_EQ(files("result.json").size(), 2U);
 }
 
+TEST_F(SuiteProcesses, AnAutomatonEditedMeanwhileIsTheOneThatWasRead) {
+  const std::string automaton = folder_.file("automaton.json");
+  ASSERT_EQ(run({"grammar", "--vocab", "6", "--ambiguities", "2", "--depth", "3", "--json", automaton}).code, 0);
+  std::string text = suite_text("50");
+  text.replace(text.find("vocab = 6\nambiguities = 2\ndepth = 3"), 35, "automaton = '" + automaton + "'");
+  Started suite(command(write(text), "1"));
+  ASSERT_TRUE(begun(1));
+  fs::remove(automaton);
+  const Outcome outcome = suite.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(files("automaton.json").size(), 2U);
+}
+
 TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
   const auto arguments = command(write(suite_text("1000000")));
   int terminal = -1;
@@ -227,7 +240,7 @@ TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
   };
   ASSERT_TRUE(eventually([&] {
     listen(20);
-    return files("lock").size() == 2;
+    return files("lock").size() == 2 && shown.find("loss") != std::string::npos;
   }));
   ASSERT_EQ(::write(terminal, "\x03", 1), 1);
   listen(100);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +18,6 @@
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "cli/workers.h"
-#include "grammar/automaton_json.h"
 #include "grammar/build.h"
 #include "models/declare.h"
 #include "report/summary.h"
@@ -63,7 +61,7 @@ class Sizes {
 
  private:
   std::shared_ptr<const Automaton> automaton(const GrammarSection& grammar) {
-    if (!grammar.automaton.empty()) return std::make_shared<const Automaton>(read_automaton(grammar.automaton));
+    if (const auto& file = grammar.file) return {file, &file->automaton};
     const GrammarConfig& b = grammar.build;
     auto& known = built_[{b.vocab, b.ambiguities, b.depth, b.density, b.start_states, b.seed}];
     if (!known) known = build_automaton(b);
@@ -144,8 +142,8 @@ class Session {
       work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
                         options.root, "--threads",  threads,  "--lifeline", std::to_string(kLifeline)};
       // The run as it was resolved here: no file is read again, none can change or be gone by then.
-      const std::string& automaton = run.values.grammar.automaton;
-      work.input = config_toml(run, false, automaton.empty() ? "" : std::filesystem::absolute(automaton).string());
+      work.input = config_toml(run, false, "/dev/fd/" + std::to_string(kSecondInput));
+      if (const auto& automaton = run.values.grammar.file) work.second_input = automaton->text;
       works_.push_back(std::move(work));
       index_.push_back(i);
     }
