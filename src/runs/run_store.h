@@ -35,7 +35,7 @@ class RunStore {
   std::optional<Checkpoint> resume(std::vector<std::string>& warnings);
 
   void add(MetricRow row);         // kept in memory until save() or finish()
-  void add_timing(MetricRow row);  // a value "wall" (seconds since 1970) dates the events of its update
+  void add_timing(MetricRow row);  // a value "wall" (seconds since 1970) dates the row of its update and phase
   const std::vector<MetricRow>& metrics() const { return rows_; }
 
   // Metrics first, then the checkpoint that carries them: whichever instant the process dies, both are whole.
