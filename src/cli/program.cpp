@@ -129,6 +129,7 @@ Program::~Program() = default;
 void Program::group(const std::string& name, const std::string& what) {
   CLI::App* made = impl_->groups[name] = impl_->app.add_subcommand(name, what);
   impl_->dress(*made);
+  made->footer("");  // not the program's own
   made->require_subcommand(1);
 }
 

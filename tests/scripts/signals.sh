@@ -32,6 +32,9 @@ print(json.dumps(result))
 P
   done)
 }
+watches() {  # the program itself, no longer the shell before it, has its handler of SIGTERM in place
+  [[ $(readlink "/proc/$1/exe") == "$(readlink -f "$program")" ]] && grep -q 'SigCgt:.*[4567cdef]...$' "/proc/$1/status" 2> /dev/null
+}
 fail() { echo "FAILED: $1"; cat "$work/err"; failed=1; }
 
 began=$(date +%s%N)
@@ -50,7 +53,7 @@ for ((i = 0; i < count; i++)); do
     rm -rf "$out"
     (suite "$out") > /dev/null 2> "$work/err" &
     pid=$!
-    until grep -q 'SigCgt:.*[4567cdef]...$' "/proc/$pid/status" 2> /dev/null || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
+    until watches "$pid" || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
     wait_ns=$(((RANDOM * 32768 + RANDOM) % span))
     sleep "$(printf '%d.%09d' $((wait_ns / 1000000000)) $((wait_ns % 1000000000)))"
     case $kind in
@@ -75,6 +78,7 @@ for ((i = 0; i < count; i++)); do
     code=$?
     [[ $code -eq 0 ]] || fail "$kind: going on ended with exit code $code"
     diff <(echo "$clean") <(compared "$out") > /dev/null || fail "$kind after $wait_ns ns: other bytes"
+    echo "$((i + 1)) $kind: after $((wait_ns / 1000000)) ms, $whole runs were done"
   done
 done
 [[ $count -lt 5 || ($stops -gt 0 && $saved -gt 0) ]] || fail "no trial stopped a run in the middle"
