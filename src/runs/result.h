@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace sb {
 
 // Raised when a field changes its meaning or a reader could mistake one result for another.
@@ -81,13 +83,18 @@ struct StateShare {
 struct ElementRecord {
   int symbol = 0;
   int32_t state = 0;
-  std::vector<int> gap;                     // symbols of its gap frames, -1 a blank one
-  std::vector<StateShare> network, filter;  // the five likeliest, summed over the element's frames as the metric does
+  int64_t gap_frames = 0;
+  std::vector<int> gap;                     // symbols of its first recorded_gap gap frames, -1 a blank one
+  std::vector<StateShare> network, filter;  // the five likeliest, mean over the element's frames as the metric sums
 };
 struct SampleRecord {
-  int64_t index = 0;
-  std::vector<ElementRecord> elements;
+  int64_t index = 0;                    // in the split of `test`
+  int64_t length = 0;                   // elements of the sample
+  std::vector<ElementRecord> elements;  // the first recorded_elements of them
 };
+constexpr int recorded_samples = 3, recorded_elements = 48, recorded_gap = 32, recorded_states = 5;
+// Breakdowns by position go no further than this.
+constexpr int recorded_positions = 4096;
 
 // Learners without a network on the same task and split.
 struct BaselineFigures {
@@ -140,10 +147,26 @@ struct Result {
 };
 
 nlohmann::ordered_json to_json(const Result& result);
-// Bounded and typed: throws bad_input "[result] …, file" for anything that is not a result of this schema, older
-// schemas included (their number is in the message).
+
+// A result of another schema: whole, but not for this program.
+class OtherSchema : public Error {
+ public:
+  OtherSchema(int64_t schema, const std::string& line) : Error(Exit::bad_input, line), schema_(schema) {}
+  int64_t schema() const { return schema_; }  // 1: before results said which
+
+ private:
+  int64_t schema_;
+};
+
+constexpr size_t largest_result = size_t{8} << 20;  // bytes
+// Bounded and typed: throws bad_input "[result] …, file" for anything that is not a result of this schema, OtherSchema
+// for results of another ("schema 1, this program reads 2").
 Result parse_result(std::string_view text, const std::string& file);
 // The bytes compared between runs: the JSON without `made`.
 std::string comparable_text(const Result& result);
+// result.json before it is sealed: members on lines of their own, with "numbers_sha256", the digest of comparable_text.
+std::string result_text(const Result& result);
+// Result::config of a resolved run: its canonical JSON, flattened.
+std::map<std::string, std::string> config_map(const std::string& canonical);
 
 }  // namespace sb
