@@ -175,7 +175,7 @@ void AtomicFile::put(const char* data, size_t size) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::prepare() {
   if (fd_ < 0) throw cannot_write("file", "cannot write " + shown_ + ": already closed");
   flush();
   while (!direct_ && files_.sync(fd_) != 0)
@@ -191,6 +191,12 @@ void AtomicFile::commit() {
   const int closed = files_.close(fd_);
   fd_ = -1;
   if (closed != 0) fail("close");
+  prepared_ = true;
+}
+
+void AtomicFile::commit() {
+  if (!prepared_) prepare();
+  prepared_ = false;
   if (direct_) return;
   if (files_.rename(temporary_, target_) != 0) fail("rename");
   temporary_.clear();

@@ -28,7 +28,9 @@ class AtomicFile {
 
   void write(const void* data, size_t size);  // large pieces go to the file from where they lie
   void write(std::string_view text) { write(text.data(), text.size()); }
+  void prepare();  // all of commit() that can run out of space: two files prepared before either is committed
   void commit();
+  bool direct() const { return direct_; }  // a device or pipe
   size_t bytes() const { return bytes_; }
 
  private:
@@ -46,7 +48,7 @@ class AtomicFile {
   std::string buffer_;
   size_t bytes_ = 0;
   int fd_ = -1;
-  bool direct_ = false;
+  bool direct_ = false, prepared_ = false;
 };
 
 void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files = real_file_system());

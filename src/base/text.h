@@ -19,7 +19,7 @@ class TextTable {
   enum class Align { left, right };
   explicit TextTable(std::vector<std::string> header, std::vector<Align> align = {});
   void row(std::vector<std::string> cells);  // each through one_line
-  std::string text() const;  // lines ending in '\n', a rule under the header; no header: no rule
+  std::string text() const;                  // lines ending in '\n', a rule under the header; no header: no rule
 
  private:
   std::vector<std::string> header_;

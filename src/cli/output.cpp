@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace sb::cli {
 
@@ -24,7 +26,17 @@ void finish_output() {
 }
 
 void complain(std::string_view line) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  // In one write: lines of several processes stay whole.
+  const std::string text = one_line(line) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void relay(std::string_view lines) {
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    complain(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
 }
 
 void deliver(const std::string& destination, std::string_view content) {

@@ -7,7 +7,8 @@ namespace sb::cli {
 
 void print(std::string_view text);
 void finish_output();                  // throws cannot_write if standard output did not take everything
-void complain(std::string_view line);  // to standard error
+void complain(std::string_view line);  // to standard error, on one line whatever is in it
+void relay(std::string_view lines);    // another process's complaints: the same, but its line breaks stay
 
 // `destination` "-" prints, anything else is a file that appears whole or not at all.
 void deliver(const std::string& destination, std::string_view content);

@@ -3,20 +3,37 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/number.h"
-#include "base/stopwatch.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "cli/blas.h"
 #include "kernels/cpu/block_pool.h"
 #include "models/options.h"
 #include "runs/run_store.h"
 
 namespace sb::cli {
 namespace {
+
+// OpenMP ends the process where it cannot start a thread, so that is tried here. Results do not depend on the number.
+int threads_to_be_had(int wanted) {
+  std::mutex gate;
+  std::vector<std::jthread> others;
+  const std::unique_lock closed(gate);
+  try {
+    while (static_cast<int>(others.size()) + 1 < wanted)
+      others.emplace_back([&gate] { const std::lock_guard wait(gate); });
+  } catch (const std::system_error&) {
+    complain("warning: the system allows " + std::to_string(others.size() + 1) + " threads of the " +
+             std::to_string(wanted) + " asked for");
+  }
+  return static_cast<int>(others.size()) + 1;
+}
 
 class HumanReport {
  public:
@@ -71,20 +88,15 @@ ModelRules model_rules() {
 
 void use_threads(int threads) {
   cpu::pool_tensor_memory();
-  at::set_num_threads(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  const int wanted = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  at::set_num_threads(threads_to_be_had(wanted));
 }
 
 void warn_about_slow_blas() {
-  constexpr int64_t n = 256;
-  const at::Tensor a = at::rand({n, n}), b = at::rand({n, n});
-  double best = 1e9;
-  for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { at::mm(a, b); }));
-  const double rate = 2.0 * n * n * n / best / 1e9;
-  if (rate < 8) {
-    complain("warning: libtorch's matrix products run at " + fixed(rate, 1) +
-             " GFLOP/s, as without OpenBLAS. Our models do not use them, but mixers of your own and the comparisons of "
-             "bench do: install libopenblas0-openmp.");
-  }
+  if (blas_library() != "reference") return;
+  complain(
+      "warning: the linear algebra behind libtorch is the slow reference one. Our models do not use it, but mixers of "
+      "your own and the comparisons of bench do: install libopenblas0-openmp.");
 }
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides) {
@@ -100,6 +112,7 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
   if (has_result(root + "/" + config.run_id)) return Exit::done;
   PreparedRun run(config);
   RunStore store(root, config);
+  for (const auto& line : store.restored()) complain("warning: " + line);
   if (has_result(store.folder())) return Exit::done;
   warn_about_slow_blas();
   HumanReport human;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
@@ -121,7 +122,7 @@ Exit run_missing(const Options& options, const Suite& suite) {
       board.finished(w, finished_text(folders[w]), done.seconds);
     } else {
       board.finished(w, "exit code " + std::to_string(done.exit_code), done.seconds);
-      complain(done.errors);
+      relay(done.errors);
       if (worst == Exit::done)
         worst = done.exit_code == 74 ? Exit::cannot_write : done.exit_code == 75 ? Exit::stopped : Exit::check_failed;
     }
@@ -149,7 +150,7 @@ void write_tables(const Options& options, const Suite& suite) {
   write_file_atomically(options.root + "/table.csv", render(summary, TableFormat::csv));
   write_file_atomically(options.root + "/table.json", render(summary, TableFormat::json));
   print(text);
-  print("\nwritten to " + options.root + "/table.{txt,md,csv,json}\n");
+  print("\nwritten to " + one_line(options.root) + "/table.{txt,md,csv,json}\n");
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {
