@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -15,30 +14,12 @@
 namespace sb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& j, const char* key) {
-  const auto it = j.find(key);
-  if (it == j.end()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
-}
-
-double number_of(const Json& j, const char* key) {
-  const auto it = j.find(key);
-  return it != j.end() && it->is_number() ? it->get<double>() : 0;
-}
-
-double accuracy_of(const Json& j, const char* part) {
-  const auto it = j.find(part);
-  return it != j.end() && it->is_object() ? number_of(*it, "accuracy") : 0;
-}
-
-std::string variant_of(const Json& j) {
+std::string variant_of(const Result& result) {
+  const std::string prefix = "model.switch ";
   std::string out;
-  const auto it = j.find("switches");
-  if (it == j.end() || !it->is_object()) return out;
-  for (const auto& [key, value] : it->items()) {
-    out += (out.empty() ? "" : " ") + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [key, value] : result.config) {
+    if (!key.starts_with(prefix)) continue;
+    out += (out.empty() ? "" : " ") + key.substr(prefix.size()) + "=" + value.substr(1, value.size() - 2);
   }
   return out;
 }
@@ -129,34 +110,29 @@ void note_mixtures(const std::vector<RunResult>& results, std::vector<std::strin
 }  // namespace
 
 RunResult read_result(const std::string& folder) {
-  const Json j = load_result(folder);
+  const Result found = load_result(folder);
   RunResult r;
-  r.run_id = text_of(j, "run_id");
-  r.status = text_of(j, "status");
-  r.model = text_of(j, "model");
-  r.task = text_of(j, "task");
-  r.precision = text_of(j, "precision");
-  r.label = text_of(j, "label");
-  r.seed = static_cast<uint64_t>(number_of(j, "seed"));
-  r.width = static_cast<int64_t>(number_of(j, "width"));
-  r.params = static_cast<int64_t>(number_of(j, "params"));
-  r.updates = static_cast<int64_t>(number_of(j, "updates"));
-  r.lr = number_of(j, "lr");
-  r.test = accuracy_of(j, "test");
-  r.valid = accuracy_of(j, "valid");
-  r.ceiling = number_of(j, "ceiling");
-  r.chance = number_of(j, "chance");
-  r.variant = variant_of(j);
-  if (const auto it = j.find("quirks"); it != j.end() && it->is_array()) {
-    for (const auto& q : *it) r.quirks.push_back(q.get<std::string>());
-  }
+  r.run_id = found.run_id;
+  r.status = found.status;
+  r.model = found.model;
+  r.task = std::to_string(found.task);
+  r.precision = found.precision;
+  r.label = found.label;
+  r.seed = found.run_seed;
+  r.width = found.width;
+  r.params = found.params;
+  r.updates = found.updates;
+  r.lr = found.lr;
+  if (found.test) r.test = found.test->accuracy;
+  if (found.valid) r.valid = found.valid->accuracy;
+  if (found.test && found.test->ceiling) r.ceiling = found.test->ceiling->accuracy;
+  r.chance = found.chance;
+  r.variant = variant_of(found);
+  r.quirks = found.quirks;
   r.select_on_test = std::find(r.quirks.begin(), r.quirks.end(), "select_on_test") != r.quirks.end();
-  if (const auto it = j.find("grid"); it != j.end() && it->is_array()) {
-    for (const auto& point : *it) {
-      const int gap = static_cast<int>(number_of(point, "gap"));
-      r.grid.emplace_back(gap, number_of(point, "accuracy"));
-      r.grid_ceiling.emplace_back(gap, number_of(point, "ceiling"));
-    }
+  for (const auto& point : found.grid) {
+    r.grid.emplace_back(point.gap.value_or(0), point.accuracy);
+    r.grid_ceiling.emplace_back(point.gap.value_or(0), point.ceiling ? point.ceiling->accuracy : 0);
   }
   return r;
 }

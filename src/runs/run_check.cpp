@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* weights_name = "final.safetensors";
-constexpr size_t largest_weights = size_t{1} << 34;
-constexpr size_t largest_automaton = size_t{1} << 30;
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 2;
 
@@ -94,6 +92,7 @@ class Inspector {
   void look_at_config() {
     const StoredConfig config = read_stored_config(out_.folder);
     out_.run_id = config.run_id;
+    canonical_ = config.canonical;
     out_.updates = config.updates;
     expect("config.toml", sha256_hex(config.toml), largest_config_file);
     if (!config.automaton_digest.empty()) expect("automaton.json", config.automaton_digest, largest_automaton);
@@ -117,6 +116,8 @@ class Inspector {
     if (!out_.run_id.empty() && result.run_id != out_.run_id)
       throw bad_input("run",
                       path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
+    if (!canonical_.empty() && result.config != config_map(canonical_))
+      throw bad_input("run", path("result.json") + ": its config is not that of config.json");
     for (const auto& [name, digest] : result.files) {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
@@ -129,6 +130,7 @@ class Inspector {
   }
 
   RunReport out_;
+  std::string canonical_;  // empty where config.json cannot be read
   bool older_ = false, lacks_weights_ = false;
 };
 

@@ -12,6 +12,8 @@ namespace sb {
 
 constexpr size_t largest_config_file = size_t{4} << 20;  // bytes of config.toml, and of config.json
 constexpr size_t largest_metrics = size_t{1} << 31;
+constexpr size_t largest_weights = size_t{1} << 34;
+constexpr size_t largest_automaton = size_t{1} << 30;
 
 // config.json, its seal and run id checked.
 struct StoredConfig {

@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* metrics_tensor = "run.metrics";
-constexpr size_t largest_automaton = size_t{1} << 30;
 
 std::string stored_name(const Checkpoint& checkpoint) {
   return checkpoint.file.name() + ":" + metrics_tensor;

@@ -62,6 +62,7 @@ class Output : public ByteSink {
       beside.commit();
     } catch (...) {
       real_file_system().remove(path);
+      real_file_system().remove(path + ".manifest.json");
       throw;
     }
   }

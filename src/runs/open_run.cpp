@@ -1,0 +1,89 @@
+#include "runs/open_run.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "runs/run_check.h"
+#include "runs/seal.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string inside(const std::string& folder, const char* name) {
+  return (fs::path(folder) / name).string();
+}
+
+Error refused(const std::string& path, const std::string& what) {
+  return bad_input("run", printable(path, 400) + ": " + what);
+}
+
+}  // namespace
+
+RunIdentity check_identity(const std::string& folder) {
+  const StoredConfig stored = read_stored_config(folder);
+  const std::string toml = inside(folder, "config.toml");
+  if (read_file(toml, largest_config_file) != stored.toml) {
+    throw refused(toml, "changed after the run began, its bytes do not fit the digest in config.json");
+  }
+  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
+}
+
+namespace {
+
+Result result_of(const std::string& folder, const RunIdentity& identity) {
+  const std::string path = inside(folder, "result.json");
+  Result result = load_result(folder);
+  if (result.run_id != identity.run_id) {
+    throw refused(path, "expected run " + identity.run_id + ", got " + printable(result.run_id));
+  }
+  if (result.config != config_map(identity.canonical)) throw refused(path, "its config is not that of config.json");
+  return result;
+}
+
+}  // namespace
+
+Result open_result(const std::string& folder) {
+  return result_of(folder, check_identity(folder));
+}
+
+OpenRun open_run(const std::string& folder, const ModelRules& rules) {
+  const RunIdentity identity = check_identity(folder);
+  OpenRun run;
+  run.folder = folder;
+  run.config = resolve_config(inside(folder, "config.toml"), {}, rules);
+  if (run.config.run_id != identity.run_id) {
+    const bool kept = config_map(identity.canonical).contains("grammar.automaton");
+    throw refused(inside(folder, kept ? "automaton.json" : "config.toml"),
+                  "expected run " + identity.run_id + " of config.json, got " + run.config.run_id);
+  }
+  std::error_code failed;
+  if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity);
+  return run;
+}
+
+Safetensors open_weights(const OpenRun& run) {
+  const std::string path = inside(run.folder, "final.safetensors");
+  if (!run.result) throw refused(inside(run.folder, "result.json"), "expected a finished run, got none yet");
+  if (run.result->status == "diverged") throw refused(run.folder, "the run diverged and left no weights");
+  const auto digest = run.result->files.find("final.safetensors");
+  if (digest == run.result->files.end()) {
+    throw refused(inside(run.folder, "result.json"), "expected the digest of final.safetensors, got none");
+  }
+  std::string content = read_file(path, largest_weights);
+  if (sha256_hex(content) != digest->second) throw refused(path, "its bytes do not fit the digest in result.json");
+  if (!is_sealed(content)) throw refused(path, "its bytes do not fit its sha256");
+  Safetensors file = Safetensors::parse(std::move(content), path);
+  const auto id = file.metadata().find("run_id");
+  if (id == file.metadata().end() || id->second != run.config.run_id) {
+    throw refused(path, "expected weights of run " + run.config.run_id + ", got " +
+                            (id == file.metadata().end() ? "none named" : printable(id->second)));
+  }
+  return file;
+}
+
+}  // namespace sb
