@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "base/number.h"
+#include "cli/blas.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
-#include "cli/blas.h"
 #include "kernels/cpu/block_pool.h"
 #include "models/options.h"
 #include "runs/run_store.h"

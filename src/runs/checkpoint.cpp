@@ -55,21 +55,11 @@ size_t largest_checkpoint(const std::vector<NamedBytes>& expected) {
   return size;
 }
 
-Checkpoint load_checkpoint(const StoredCheckpoint& stored, const std::string& run_id, const CheckpointRules& rules) {
-  Checkpoint checkpoint{stored.update, load_sealed_safetensors(stored.path, largest_checkpoint(rules.tensors))};
-  const auto& metadata = checkpoint.file.metadata();
-  const auto expect = [&](const char* key, const std::string& value) {
-    const auto found = metadata.find(key);
-    const std::string got = found == metadata.end() ? "nothing" : "'" + printable(found->second) + "'";
-    if (found == metadata.end() || found->second != value)
-      throw bad_input("checkpoint", fmt::format("{}: expected {} {}, got {}", stored.path, key, value, got));
-  };
-  expect("run_id", run_id);
-  expect("update", std::to_string(stored.update));
-  check_tensors(checkpoint.file, rules.tensors);
-  if (const std::string fault = rules.fault ? rules.fault(checkpoint) : ""; !fault.empty())
-    throw bad_input("checkpoint", stored.path + ": " + fault);
-  return checkpoint;
+Safetensors parse_sealed(std::string content, const std::string& path) {
+  const bool whole = is_sealed(content);
+  Safetensors file = Safetensors::parse(std::move(content), path);
+  if (!whole) throw bad_input("safetensors", path + ": its bytes do not fit its sha256");
+  return file;
 }
 
 // The sealed header, then the tensors where they lie.
@@ -121,11 +111,25 @@ std::string write_sealed_safetensors(const std::string& path, const std::vector<
 }
 
 Safetensors load_sealed_safetensors(const std::string& path, size_t limit) {
-  std::string content = read_file(path, limit);
-  const bool whole = is_sealed(content);
-  Safetensors file = Safetensors::parse(std::move(content), path);
-  if (!whole) throw bad_input("safetensors", path + ": its bytes do not fit its sha256");
-  return file;
+  return parse_sealed(read_file(path, limit), path);
+}
+
+Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored, const std::string& run_id,
+                            const CheckpointRules& rules) {
+  Checkpoint checkpoint{stored.update, parse_sealed(std::move(content), stored.path)};
+  const auto& metadata = checkpoint.file.metadata();
+  const auto expect = [&](const char* key, const std::string& value) {
+    const auto found = metadata.find(key);
+    const std::string got = found == metadata.end() ? "nothing" : "'" + printable(found->second) + "'";
+    if (found == metadata.end() || found->second != value)
+      throw bad_input("checkpoint", fmt::format("{}: expected {} {}, got {}", stored.path, key, value, got));
+  };
+  expect("run_id", run_id);
+  expect("update", std::to_string(stored.update));
+  check_tensors(checkpoint.file, rules.tensors);
+  if (const std::string fault = rules.fault ? rules.fault(checkpoint) : ""; !fault.empty())
+    throw bad_input("checkpoint", stored.path + ": " + fault);
+  return checkpoint;
 }
 
 std::string checkpoint_name(int64_t update) {
@@ -156,7 +160,7 @@ std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, cons
                                                  std::vector<std::string>& warnings, const CheckpointRules& rules) {
   for (const auto& stored : list_checkpoints(folder)) {
     try {
-      return load_checkpoint(stored, run_id, rules);
+      return parse_checkpoint(read_file(stored.path, largest_checkpoint(rules.tensors)), stored, run_id, rules);
     } catch (const Error& error) {
       warnings.push_back(std::string(error.what()) + "; passed over");
     }

@@ -50,6 +50,10 @@ struct StoredCheckpoint {
 std::string checkpoint_name(int64_t update);
 std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder);  // newest first
 
+// A checkpoint from the bytes of `stored.path`. Throws bad_input that names the file for one that is not whole, not of
+// this run, or not as `rules` ask.
+Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored, const std::string& run_id,
+                            const CheckpointRules& rules);
 // Adds "update" to the metadata, writes, then prunes to the last two.
 void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
                      std::map<std::string, std::string> metadata, FileSystem& files = real_file_system());

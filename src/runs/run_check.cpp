@@ -151,7 +151,10 @@ std::string stored_config_text(const StoredConfig& config) {
 
 StoredConfig read_stored_config(const std::string& folder) {
   const std::string path = file_in(folder, "config.json");
-  const std::string text = read_file(path, largest_config_file);
+  return parse_stored_config(read_file(path, largest_config_file), path);
+}
+
+StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
   check_seal(text, path);
   const nlohmann::json parsed = parse_bounded(text, largest_config_file, "run", path);
   FieldReader reader(parsed, "run", path);

@@ -23,6 +23,7 @@ struct StoredConfig {
 std::string stored_config_text(const StoredConfig& config);  // sealed
 // Throws bad_input that names the file; OtherSchema for one written before it held the whole config.
 StoredConfig read_stored_config(const std::string& folder);
+StoredConfig parse_stored_config(const std::string& text, const std::string& path);
 
 // The result of a finished run: sealed, typed. Throws bad_input that names the file if it is absent, torn or changed,
 // OtherSchema for other versions.
