@@ -25,7 +25,7 @@ TEST(OneLine, KeepsLettersAndEscapesWhatSteersATerminal) {
 TEST(TextTable, KeepsARowOnItsLine) {
   TextTable table({"name"});
   table.row({"a\nb\x1b"});
-  EXPECT_EQ(table.text(), "name\n---------\na\\x0ab\\x1b\n");
+  EXPECT_EQ(table.text(), "name\n----------\na\\x0ab\\x1b\n");
 }
 
 TEST(TextTable, AlignsColumnsByWhatIsSeen) {
