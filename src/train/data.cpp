@@ -22,9 +22,10 @@ RunData make_data(const RunConfig& config) {
   return data;
 }
 
-TaskConfig with_test_gap(TaskConfig task, int gap) {
-  task.test.law = gap == 0 ? GapLaw::none : GapLaw::constant;
-  task.test.min = task.test.max = gap;
+TaskConfig with_gap(TaskConfig task, Split split, int gap) {
+  GapConfig& law = split == Split::train ? task.train : task.test;
+  law.law = gap == 0 ? GapLaw::none : GapLaw::constant;
+  law.min = law.max = gap;
   return task;
 }
 

@@ -16,7 +16,7 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  std::string phase;  // "train", "valid", "test", "grid"
+  std::string phase;  // "train", "valid", "test", "grid", "records"
   int64_t update = 0, updates = 0;
   double loss = 0;
   double valid = -1;  // accuracy of the last evaluation

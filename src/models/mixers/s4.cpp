@@ -96,6 +96,7 @@ class S4d final : public Mixer {
     const int64_t chunk = std::min(length, longest_chunk), chunks = (length + chunk - 1) / chunk;
     const auto type = x.scalar_type();
     const Modes m = modes();
+    if (context.gates) context.record("fixed_decay", (m.z.re * m.z.re + m.z.im * m.z.im).sqrt());
     const Complex pw = powers(m.z, chunk + 1);
     const auto both = [&](const at::Tensor& re, const at::Tensor& im, int64_t axis) {
       return at::cat({re, im}, axis).to(type);
