@@ -45,12 +45,20 @@ bool write_if_changed(const std::string& path, const std::string& content, FileS
   return old != content && !old.empty();
 }
 
-// Writing would follow it out of the folder.
-void refuse_links(const std::string& folder) {
+// Writing would follow a link out of the folder and wait at a pipe. Pipes and the like are removed: there is nothing in
+// them; one line each.
+std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem& files) {
+  std::vector<std::string> removed;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed))
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string path = entry.path().string();
     if (entry.is_symlink(failed))
-      throw cannot_write("run", "cannot write " + entry.path().string() + ": it is a symbolic link, expected a file");
+      throw cannot_write("run", "cannot write " + path + ": it is a symbolic link, expected a file");
+    if (entry.is_regular_file(failed) || entry.is_directory(failed)) continue;
+    if (files.remove(path) == 0)
+      removed.push_back("[run] " + path + ": expected a file, got a pipe or device; removed");
+  }
+  return removed;
 }
 
 // What a killed process left of a file it was writing. Only the holder of the lock may call this.
@@ -66,7 +74,7 @@ void remove_partial_files(const std::string& folder, FileSystem& files) {
 
 RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files)
     : run_id_(config.run_id), folder_(make_folder(root, config.run_id)), files_(files), lock_(path("lock")) {
-  refuse_links(folder_);
+  restored_ = clear_odd_entries(folder_, files_);
   remove_partial_files(folder_, files_);
   write_config(config);
 }
