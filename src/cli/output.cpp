@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -26,9 +27,13 @@ void finish_output() {
 }
 
 void complain(std::string_view line) {
-  // In one write: lines of several processes stay whole.
-  const std::string text = one_line(line) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  try {
+    // In one write: lines of several processes stay whole.
+    const std::string text = one_line(line) + "\n";
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  } catch (const std::bad_alloc&) {
+    std::fputs("[memory] not even enough to say what went wrong\n", stderr);
+  }
 }
 
 void relay(std::string_view lines) {

@@ -1,4 +1,5 @@
-// What the process needs before anything else: descriptors 0 to 2 taken, and no signal where an error code will do.
+// What the process needs before anything else: descriptors 0 to 2 taken, and a line and a code where it would else end
+// by a signal.
 #pragma once
 
 namespace sb::cli {
