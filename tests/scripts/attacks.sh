@@ -29,7 +29,7 @@ says() { grep -q -- "$2" "$1" || fail "expected '$2' in $(head -c 300 "$1")"; }
 raw_bytes() { LC_ALL=C grep -q $'\x1b' out err && fail "$1: control characters reach the terminal"; }
 
 cp "$here/small.toml" small.toml
-short=(--set train.updates=8 --set eval.every=4 --set run.checkpoint_every=2 --set "eval.gaps=[]" --threads 1)
+short=(--set train.updates=8 --set eval.every=4 --set run.checkpoint_every=2 --set "eval.gaps=[]")
 train() { "$program" train small.toml "${short[@]}" "$@"; }
 # What must not differ between two runs: the result's numbers have a digest of their own.
 digest() { (cd "$1"/*/ && sha256sum metrics.jsonl final.safetensors && grep -o '"numbers_sha256".*' result.json); }
