@@ -48,9 +48,9 @@ for setting in OMP_THREAD_LIMIT=1 OMP_DYNAMIC=true OMP_NUM_THREADS=1 OMP_NUM_THR
 done
 
 # Memory: from a limit below which the libraries cannot even be loaded, up. Before main() nothing can be said.
-for mb in 300 400 440 460 480 500 520 540 560 580 620 700 800; do
+for mb in 400 560 800 860 900 940 1000; do
   code=0
-  (ulimit -v $((mb * 1024)); timeout 60 "$program" train small.toml "${short[@]}" --out "memory$mb" > out 2> err) || code=$?
+  (ulimit -v $((mb * 1024)); timeout 100 "$program" train small.toml "${short[@]}" --out "memory$mb" > out 2> err) || code=$?
   [[ $code -eq 127 ]] && continue
   case $code in 0 | 1 | 2 | 74) ;; *) fail "$mb MB: exit code $code: $(head -c 300 err)" ;; esac
   [[ $code -eq 0 ]] || [[ $(wc -l < err) -ge 1 ]] || fail "$mb MB: nothing said"
