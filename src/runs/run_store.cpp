@@ -37,7 +37,7 @@ std::string read_if_there(const std::string& path, size_t limit) {
 bool write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
   std::string old;
   try {
-    old = read_if_there(path, largest_config_file);
+    old = read_if_there(path, largest_automaton);
   } catch (const Error&) {
     old = "unreadable";
   }
@@ -85,24 +85,21 @@ std::string RunStore::path(const std::string& name) const {
 
 void RunStore::write_config(const ResolvedConfig& config) {
   const std::string copy = "automaton.json";
-  const auto note = [&](const std::string& name, bool changed) {
-    if (changed) restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
+  const auto mend = [&](const std::string& name, const std::string& content) {
+    if (write_if_changed(path(name), content, files_))
+      restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
   };
-  if (!config.automaton_digest.empty() &&
-      sha256_hex(read_if_there(path(copy), largest_automaton)) != config.automaton_digest) {
-    const std::string text = read_file(config.values.grammar.automaton, largest_automaton);
-    if (sha256_hex(text) != config.automaton_digest)
-      throw bad_input("grammar.automaton", config.values.grammar.automaton + " changed while it was read");
-    write_file_atomically(path(copy), text, files_);
-  }
   StoredConfig stored;
   stored.run_id = run_id_;
   stored.toml = config_toml(config, false, copy);
   stored.canonical = config.canonical;
-  stored.automaton_digest = config.automaton_digest;
   stored.updates = config.values.train.updates;
-  note("config.toml", write_if_changed(path("config.toml"), stored.toml, files_));
-  note("config.json", write_if_changed(path("config.json"), stored_config_text(stored), files_));
+  if (const auto& automaton = config.values.grammar.file) {
+    stored.automaton_digest = sha256_hex(automaton->text);
+    mend(copy, automaton->text);
+  }
+  mend("config.toml", stored.toml);
+  mend("config.json", stored_config_text(stored));
 }
 
 // A result that does not stand, e.g. one whose weights were changed: the run is not over.

@@ -62,24 +62,29 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
   return out;
 }
 
-CeilingFigure ceiling_figure(const Ceiling& ceiling) {
-  CeilingFigure out;
-  out.accuracy = std::min(1.0, ceiling.accuracy);
-  out.stderr_ = ceiling.stderr_;
-  out.upper_bound = std::min(1.0, ceiling.upper_bound);
-  out.exact = ceiling.exact;
-  out.samples = static_cast<int64_t>(ceiling.samples);
-  return out;
-}
-
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split,
                                               int64_t samples) {
-  if (samples == 0 || task.objective != Objective::state) return std::nullopt;
+  if (samples == 0) return std::nullopt;
   CeilingRequest ask;
   ask.split = split;
   ask.samples = static_cast<uint64_t>(samples);
   ask.threads = at::get_num_threads();
-  return ceiling_figure(exact_ceiling(data.sampler, task, ask));
+  CeilingFigure out;
+  out.samples = samples;
+  const auto take = [&](const auto& ceiling) {
+    out.accuracy = ceiling.accuracy;
+    out.stderr_ = ceiling.stderr_;
+    out.upper_bound = ceiling.upper_bound;
+    out.exact = ceiling.exact;
+  };
+  if (task.objective == Objective::state) {
+    take(exact_ceiling(data.sampler, task, ask));
+  } else {
+    const PredictCeiling ceiling = predict_ceiling(data.sampler, task, ask);
+    take(ceiling);
+    out.kl = std::max(0.0, ceiling.kl);
+  }
+  return out;
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples) {
@@ -88,7 +93,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   const int length = data.sampler->config().length;
   const uint64_t train = affordable(train_frames, data.task.train, length, samples_seen);
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
-  const Baselines found = baselines(data.sampler, data.task, train, test, at::get_num_threads());
+  const Baselines found = baselines(data.sampler, data.task, train, test, at::get_num_threads(), data.test);
   BaselineFigures out;
   out.majority = found.majority;
   out.table_learner = found.table_learner;

@@ -17,8 +17,7 @@ using Json = nlohmann::ordered_json;
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);
-CeilingFigure ceiling_figure(const Ceiling& ceiling);
-// The ceiling of one task and split; nothing where `samples` is 0 or the objective has none.
+// The ceiling of one task, its objective and a split; nothing where `samples` is 0.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split,
                                               int64_t samples);
 // Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where

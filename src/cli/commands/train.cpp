@@ -43,7 +43,7 @@ std::string outcome(const Result& result) {
 Exit run(const Options& options) {
   if (restore_config(options.file))
     complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, run_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;

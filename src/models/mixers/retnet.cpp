@@ -81,7 +81,9 @@ ModelRow retnet_row() {
   return {"retnet",
           {"heads", "expand_k", "expand_v", "short_conv", "output_gate", "rope_base", "mlp"},
           {},
-          make_mixer<RetNet>};
+          make_mixer<RetNet>,
+          "q, k, v = silu(conv4(W x)), q and k rotated by position, gamma = 1 - 2^(-5-j) fixed for head j\n"
+          "S_t = gamma S_(t-1) + k v^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))"};
 }
 
 }  // namespace sb

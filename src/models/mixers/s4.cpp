@@ -165,7 +165,12 @@ class S4d final : public Mixer {
 }  // namespace
 
 ModelRow s4_row() {
-  return {"s4", {"d_state", "mlp"}, {}, make_mixer<S4d>};
+  return {"s4",
+          {"d_state", "mlp"},
+          {},
+          make_mixer<S4d>,
+          "M = d_state / 2 complex modes a channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
+          "g_t = z g_(t-1) + x_t;  y = 2 Re sum C (z - 1) / A g + D x;  [a, b] = W GELU(y), out = a sigma(b)"};
 }
 
 }  // namespace sb
