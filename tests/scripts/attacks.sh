@@ -90,7 +90,7 @@ run 0 "the same without the limit" "$program" train small.toml "${short[@]}" --o
 # Closed standard streams: files do not take their numbers.
 for closed in '0<&-' '2>&-' '0<&- 2>&-'; do
   rm -rf closed
-  bash -c "exec timeout 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null $closed" || fail "closed $closed"
+  bash -c "exec timeout 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null 2> err $closed" || fail "closed $closed"
   [[ $(digest closed) == "$clean" ]] || fail "closed $closed: other bytes"
   grep -q '^process' closed/*/lock && [[ $(wc -l < "$(echo closed/*/lock)") -eq 1 ]] || fail "closed $closed: the lock took what was printed"
 done
