@@ -1,20 +1,26 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/number.h"
 
 namespace sb {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 18;
+constexpr size_t kLargestWrite = size_t{1} << 24;  // a failing disk or a signal is noticed between two
 constexpr int kNameAttempts = 100;
+constexpr int kMostLinks = 40;  // as the system follows them
 
 std::string temporary_name(const std::string& target, int attempt) {
   return target + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
@@ -27,34 +33,80 @@ struct Descriptor {
   }
 };
 
-}  // namespace
+// Without waiting: a pipe nobody writes to would block the open itself.
+Descriptor open_for_reading(const std::string& path) {
+  return {::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+}
 
-std::string read_file(const std::string& path, size_t limit) {
-  const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw fail(std::strerror(errno));
+std::string_view kind_of(mode_t mode) {
+  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+// True once there is something to read or the writer has gone; a pipe that had no writer yet is waited for.
+bool wait_for_data(int fd, double seconds) {
+  pollfd asked{fd, POLLIN, 0};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int ready = ::poll(&asked, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+// `expected` bytes are read in one piece where the file has them; `patience` < 0: a regular file, which never waits.
+template <class Fail>
+std::string read_bounded(int fd, size_t expected, size_t limit, double patience, const Fail& fail) {
+  const auto too_long = [&] { return fail("expected at most " + std::to_string(limit) + " bytes, got more"); };
+  if (expected > limit) throw too_long();
   std::string content;
   size_t filled = 0;
   while (true) {
-    if (content.size() - filled < kBuffer) content.resize(filled + kBuffer);
-    const ssize_t got = ::read(file.fd, content.data() + filled, kBuffer);
-    if (got < 0 && errno == EINTR) continue;
+    if (patience >= 0 && !wait_for_data(fd, patience))
+      throw fail("nothing came from the pipe for " + shortest(patience) + " s");
+    if (content.size() - filled < 1) content.resize(std::max(filled + kBuffer, expected + 1));
+    const ssize_t got = ::read(fd, content.data() + filled, content.size() - filled);
+    if (got < 0 && (errno == EINTR || (errno == EAGAIN && patience >= 0))) continue;
     if (got < 0) throw fail(std::strerror(errno));
     if (got == 0) break;
     filled += static_cast<size_t>(got);
-    if (filled > limit) throw fail("expected at most " + std::to_string(limit) + " bytes, got more");
+    if (filled > limit) throw too_long();
   }
   content.resize(filled);
   return content;
 }
 
+}  // namespace
+
+std::string read_file(const std::string& path, size_t limit) {
+  const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };
+  const Descriptor file = open_for_reading(path);
+  if (file.fd < 0) throw fail(std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) throw fail(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) throw fail("expected a file, got " + std::string(kind_of(info.st_mode)));
+  return read_bounded(file.fd, static_cast<size_t>(std::max<off_t>(0, info.st_size)), limit, -1, fail);
+}
+
+std::string read_file_or_pipe(const std::string& path, size_t limit, double patience_seconds) {
+  const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };
+  const Descriptor file = open_for_reading(path);
+  if (file.fd < 0) throw fail(std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) throw fail(std::strerror(errno));
+  if (!S_ISFIFO(info.st_mode)) return read_file(path, limit);
+  return read_bounded(file.fd, 0, limit, patience_seconds, fail);
+}
+
 AtomicFile::AtomicFile(const std::string& path, FileSystem& files) : files_(files), shown_(path), target_(path) {
   if (path.empty()) throw cannot_write("file", "cannot write a file without a name");
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
-    std::error_code ignored;
-    const auto real = std::filesystem::weakly_canonical(path, ignored);
-    if (!ignored) target_ = real.string();
+  for (int links = 0; ::lstat(target_.c_str(), &info) == 0 && S_ISLNK(info.st_mode); ++links) {
+    std::error_code failed;
+    const auto next = std::filesystem::read_symlink(target_, failed);
+    if (failed) throw cannot_write("file", "cannot write " + path + ": " + failed.message());
+    if (links == kMostLinks) throw cannot_write("file", "cannot write " + path + ": " + std::strerror(ELOOP));
+    target_ = (std::filesystem::path(target_).parent_path() / next).string();
   }
   const std::string parent = std::filesystem::path(target_).parent_path().string();
   folder_ = parent.empty() ? "." : parent;
@@ -101,26 +153,33 @@ void AtomicFile::write(const void* data, size_t size) {
   if (fd_ < 0) throw cannot_write("file", "cannot write " + shown_ + ": already closed");
   bytes_ += size;
   if (buffer_.size() + size > kBuffer) flush();
-  buffer_.append(static_cast<const char*>(data), size);
-  if (buffer_.size() >= kBuffer) flush();
+  if (size >= kBuffer) {
+    put(static_cast<const char*>(data), size);
+  } else {
+    buffer_.append(static_cast<const char*>(data), size);
+  }
 }
 
 void AtomicFile::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t wrote = files_.write(fd_, buffer_.data() + done, buffer_.size() - done);
+  put(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void AtomicFile::put(const char* data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t wrote = files_.write(fd_, data + done, std::min(size - done, kLargestWrite));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote == 0) errno = EIO;
     if (wrote <= 0) fail("write");
     done += static_cast<size_t>(wrote);
   }
-  buffer_.clear();
 }
 
-void AtomicFile::commit() {
+void AtomicFile::prepare() {
   if (fd_ < 0) throw cannot_write("file", "cannot write " + shown_ + ": already closed");
   flush();
-  if (!direct_ && files_.sync(fd_) != 0) fail("sync");
+  while (!direct_ && files_.sync(fd_) != 0)
+    if (errno != EINTR) fail("sync");
   for (int attempt = 0; !direct_ && temporary_.empty(); ++attempt) {
     const std::string name = temporary_name(target_, attempt);
     if (files_.link(fd_, name) == 0) {
@@ -132,6 +191,12 @@ void AtomicFile::commit() {
   const int closed = files_.close(fd_);
   fd_ = -1;
   if (closed != 0) fail("close");
+  prepared_ = true;
+}
+
+void AtomicFile::commit() {
+  if (!prepared_) prepare();
+  prepared_ = false;
   if (direct_) return;
   if (files_.rename(temporary_, target_) != 0) fail("rename");
   temporary_.clear();

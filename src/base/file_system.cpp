@@ -23,7 +23,17 @@ int FileSystem::create(const std::string& path) {
 }
 
 int FileSystem::open_existing(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  // A pipe that nobody reads would block the open for ever.
+  constexpr int kTries = 100;
+  constexpr useconds_t kPause = 100'000;
+  int fd = -1;
+  for (int i = 0; i < kTries; ++i) {
+    fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 || errno != ENXIO) break;
+    ::usleep(kPause);
+  }
+  if (fd >= 0) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
 }
 
 ssize_t FileSystem::write(int fd, const void* data, size_t size) {

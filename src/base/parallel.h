@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,11 @@ void parallel_for(size_t count, size_t grain, int threads, const Body& body) {
     }
   };
   std::vector<std::jthread> others;
-  for (int t = 1; t < thread_count(threads, chunks); ++t) others.emplace_back(work);
+  try {
+    for (int t = 1; t < thread_count(threads, chunks); ++t) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those there are do the work.
+  }
   work();
   others.clear();
   if (failure) std::rethrow_exception(failure);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace sb {
 namespace {
@@ -211,31 +211,22 @@ std::vector<double> StoredTensor::as_doubles() const {
   return out;
 }
 
-Safetensors Safetensors::load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) throw bad_input("safetensors", path + ": cannot be opened");
-  const auto size = in.tellg();
-  if (size < 0) throw bad_input("safetensors", path + ": cannot be read");
-  std::string content(static_cast<size_t>(size), '\0');
-  in.seekg(0);
-  if (!in.read(content.data(), static_cast<std::streamsize>(content.size())) && !content.empty())
-    throw bad_input("safetensors", path + ": cannot be read");
-  return parse(std::move(content), path);
+Safetensors Safetensors::load(const std::string& path, size_t limit) {
+  return parse(read_file(path, limit), path);
 }
 
 Safetensors Safetensors::parse(std::string content, const std::string& name) {
   Safetensors file;
   file.name_ = name;
-  file.content_.assign(content.begin(), content.end());
-  std::string().swap(content);
+  file.content_ = std::make_unique<const std::string>(std::move(content));
   HeaderReader header(name);
-  if (file.content_.size() < 8) header.refuse(fmt::format("expected at least 8 bytes, got {}", file.content_.size()));
+  if (file.content_->size() < 8) header.refuse(fmt::format("expected at least 8 bytes, got {}", file.content_->size()));
   uint64_t length;
-  std::memcpy(&length, file.content_.data(), 8);
-  const uint64_t rest = file.content_.size() - 8;
+  std::memcpy(&length, file.content_->data(), 8);
+  const uint64_t rest = file.content_->size() - 8;
   if (length > longest_header || length > rest)
     header.refuse(fmt::format("header length {} exceeds the {} bytes that follow it", length, rest));
-  const char* text = file.content_.data() + 8;
+  const char* text = file.content_->data() + 8;
   if (length == 0 || *text != '{') header.refuse("header does not start with '{'");
   nlohmann::json::sax_parse(text, text + length, &header);
 
@@ -285,8 +276,8 @@ const StoredTensor& Safetensors::at(std::string_view name) const {
   return *tensor;
 }
 
-std::string write_safetensors(const std::vector<StoredTensor>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
+std::string safetensors_header(const std::vector<StoredTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t end = 0;
@@ -307,9 +298,15 @@ std::string write_safetensors(const std::vector<StoredTensor>& tensors,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
-  std::string out(reinterpret_cast<const char*>(&length), 8);
-  out.reserve(8 + text.size() + end);
-  out += text;
+  return std::string(reinterpret_cast<const char*>(&length), 8) + text;
+}
+
+std::string write_safetensors(const std::vector<StoredTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::string out = safetensors_header(tensors, metadata);
+  size_t size = out.size();
+  for (const auto& tensor : tensors) size += tensor.bytes.size();
+  out.reserve(size);
   for (const auto& tensor : tensors)
     out.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   return out;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,7 +31,7 @@ struct StoredTensor {
 class Safetensors {
  public:
   // Throw Error(bad_input) with one line that names the file and what is wrong in it.
-  static Safetensors load(const std::string& path);
+  static Safetensors load(const std::string& path, size_t limit = size_t{1} << 34);
   static Safetensors parse(std::string content, const std::string& name);
   Safetensors(Safetensors&&) = default;
   Safetensors& operator=(Safetensors&&) = default;
@@ -44,13 +45,16 @@ class Safetensors {
  private:
   Safetensors() = default;
   std::string name_;
-  std::vector<char> content_;  // moves without changing address: the tensors' spans stay valid
+  std::unique_ptr<const std::string> content_;  // moves without changing address: the tensors' spans stay valid
   std::map<std::string, std::string> metadata_;
   std::vector<StoredTensor> tensors_;
   std::unordered_map<std::string, size_t> index_;
 };
 
-// The file as bytes: tensors in the given order, header padded with spaces to a multiple of 8.
+// What stands before the tensors' bytes in a file that holds them in this order, padded with spaces to a multiple of 8.
+std::string safetensors_header(const std::vector<StoredTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata = {});
+// The file as bytes.
 std::string write_safetensors(const std::vector<StoredTensor>& tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -1,11 +1,61 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace sb {
 
-std::string printable(std::string_view text, size_t limit) {
+namespace {
+
+void append_escaped(std::string& out, unsigned char byte) {
   static constexpr char kDigits[] = "0123456789abcdef";
+  out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+// Bytes of the well-formed UTF-8 character at the start, 0 where there is none; its code point.
+size_t decode(std::string_view text, uint32_t& point) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) {
+    point = byte(0);
+    return 1;
+  }
+  const size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
+  if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
+  point = byte(0) & (0xFFU >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    point = point << 6 | (byte(i) & 0x3FU);
+  }
+  const uint32_t least = length == 4 ? 0x10000 : length == 3 ? 0x800 : 0x80;
+  const bool surrogate = point >= 0xD800 && point < 0xE000;
+  return point < least || point > 0x10FFFF || surrogate ? 0 : length;
+}
+
+// C0 and C1 controls, line and paragraph separators, marks and overrides of direction.
+bool steers_a_terminal(uint32_t point) {
+  return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || (point >= 0x200E && point <= 0x200F) ||
+         (point >= 0x2028 && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    uint32_t point = 0;
+    const size_t length = decode(text, point);
+    const std::string_view here = text.substr(0, std::max<size_t>(1, length));
+    if (length > 0 && !steers_a_terminal(point)) {
+      out += here;
+    } else {
+      for (const char c : here) append_escaped(out, static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(here.size());
+  }
+  return out;
+}
+
+std::string printable(std::string_view text, size_t limit) {
   std::string out;
   for (const char c : text) {
     if (out.size() >= limit) return out + "...";
@@ -13,7 +63,7 @@ std::string printable(std::string_view text, size_t limit) {
     if (byte >= 0x20 && byte < 0x7f) {
       out += c;
     } else {
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      append_escaped(out, byte);
     }
   }
   return out;
@@ -28,6 +78,7 @@ TextTable::TextTable(std::vector<std::string> header, std::vector<Align> align)
     : header_(std::move(header)), align_(std::move(align)) {}
 
 void TextTable::row(std::vector<std::string> cells) {
+  for (auto& cell : cells) cell = one_line(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -12,6 +12,7 @@ void add_bench_data(Program& program);
 
 void add_bench_kernels(Program& program);
 void add_bench_train(Program& program);
+void add_check(Program& program);
 void add_config(Program& program);
 void add_eval(Program& program);
 void add_models(Program& program);

@@ -69,7 +69,7 @@ void LiveLines::show(const std::vector<std::string>& lines) {
 void LiveLines::say(const std::string& line) {
   const std::vector<std::string> below = drawn_;
   show({});
-  console_.write(line + "\n");
+  console_.write(one_line(line) + "\n");
   said_at_ = console_.clock();
   show(below);
 }

@@ -3,14 +3,17 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace sb::cli {
 
@@ -57,7 +60,12 @@ void write_error(std::string_view text) {
 }
 
 void complain(std::string_view line) {
-  write_error(std::string(line) + "\n");
+  try {
+    // In one write: lines of several processes stay whole.
+    write_error(one_line(line) + "\n");
+  } catch (const std::bad_alloc&) {
+    write_error("[memory] not even enough to say what went wrong\n");
+  }
 }
 
 void deliver(const std::string& destination, std::string_view content) {

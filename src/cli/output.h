@@ -7,8 +7,8 @@ namespace sb::cli {
 
 void print(std::string_view text);
 void finish_output();                     // throws cannot_write if standard output did not take everything
-void complain(std::string_view line);     // to standard error
-void write_error(std::string_view text);  // the same without a line break
+void complain(std::string_view line);     // to standard error, on one line whatever is in it
+void write_error(std::string_view text);  // to standard error as it is
 
 // `destination` "-" prints, anything else is a file that appears whole or not at all.
 void deliver(const std::string& destination, std::string_view content);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <new>
+#include <system_error>
 
 #include "base/suggest.h"
 #include "base/text.h"
@@ -99,6 +100,17 @@ Exit work(const std::function<Exit()>& action) {
   }
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+// libtorch's allocators throw an error of their own.
+bool is_about_memory(const std::string& line) {
+  for (const char* words : {"not enough memory", "can't allocate memory", "out of memory", "Cannot allocate memory"})
+    if (line.find(words) != std::string::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 struct Program::Impl {
@@ -177,9 +189,14 @@ int Program::run(int argc, const char* const* argv) {
   } catch (const std::bad_alloc&) {
     complain("[memory] not enough for what was asked");
     return static_cast<int>(Exit::bad_input);
+  } catch (const std::system_error& error) {
+    complain(std::string("[memory] cannot start a thread: ") + error.what());
+    return static_cast<int>(Exit::bad_input);
   } catch (const std::exception& error) {
-    complain(std::string("[internal] ") + error.what());
-    return static_cast<int>(Exit::check_failed);
+    const std::string line = first_line(error.what());
+    const bool memory = is_about_memory(line);
+    complain((memory ? "[memory] not enough for what was asked: " : "[internal] ") + line);
+    return static_cast<int>(memory ? Exit::bad_input : Exit::check_failed);
   }
 }
 

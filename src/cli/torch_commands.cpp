@@ -10,6 +10,7 @@ void add_torch_commands(Program& program) {
   add_eval(program);
   add_suite(program);
   add_table(program);
+  add_check(program);
   add_bench_kernels(program);
   add_bench_train(program);
 }

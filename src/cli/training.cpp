@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/number.h"
-#include "base/stopwatch.h"
+#include "cli/blas.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -23,6 +23,21 @@
 
 namespace sb::cli {
 namespace {
+
+// OpenMP ends the process where it cannot start a thread, so that is tried here. Results do not depend on the number.
+int threads_to_be_had(int wanted) {
+  std::mutex gate;
+  std::vector<std::jthread> others;
+  const std::unique_lock closed(gate);
+  try {
+    while (static_cast<int>(others.size()) + 1 < wanted)
+      others.emplace_back([&gate] { const std::lock_guard wait(gate); });
+  } catch (const std::system_error&) {
+    complain("warning: the system allows " + std::to_string(others.size() + 1) + " threads of the " +
+             std::to_string(wanted) + " asked for");
+  }
+  return static_cast<int>(others.size()) + 1;
+}
 
 constexpr double kLockPatience = 30;  // seconds to wait for a process that is about to leave the run
 constexpr auto kTick = std::chrono::milliseconds(200);
@@ -83,20 +98,15 @@ std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string&
 
 void use_threads(int threads) {
   cpu::pool_tensor_memory();
-  at::set_num_threads(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  const int wanted = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  at::set_num_threads(threads_to_be_had(wanted));
 }
 
 void warn_about_slow_blas() {
-  constexpr int64_t n = 256;
-  const at::Tensor a = at::rand({n, n}), b = at::rand({n, n});
-  double best = 1e9;
-  for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { at::mm(a, b); }));
-  const double rate = 2.0 * n * n * n / best / 1e9;
-  if (rate < 8) {
-    complain("warning: libtorch's matrix products run at " + fixed(rate, 1) +
-             " GFLOP/s, as without OpenBLAS. Our models do not use them, but mixers of your own and the comparisons of "
-             "bench do: install libopenblas0-openmp.");
-  }
+  if (blas_library() != "reference") return;
+  complain(
+      "warning: the linear algebra behind libtorch is the slow reference one. Our models do not use it, but mixers of "
+      "your own and the comparisons of bench do: install libopenblas0-openmp.");
 }
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides) {
@@ -120,6 +130,7 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
     say(line);
     tell({"waiting", 0, config.values.train.updates, 0, -1});
   });
+  for (const auto& line : store->restored()) say("warning: " + line);
   if (has_result(folder)) return Exit::done;
   warn_about_slow_blas();
   TrainHooks hooks;

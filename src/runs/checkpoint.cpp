@@ -1,14 +1,16 @@
 #include "runs/checkpoint.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/sha256.h"
+#include "base/text.h"
 #include "runs/seal.h"
 
 namespace sb {
@@ -25,44 +27,109 @@ Dtype dtype_of(const NamedBytes& tensor) {
   throw bad_input("safetensors", fmt::format("'{}' has unknown dtype '{}'", tensor.name, tensor.dtype));
 }
 
-Checkpoint load_checkpoint(const StoredCheckpoint& stored, const std::string& run_id) {
-  Checkpoint checkpoint{stored.update, load_sealed_safetensors(stored.path)};
-  const auto& metadata = checkpoint.file.metadata();
-  const auto field = [&](const char* key) {
-    const auto found = metadata.find(key);
-    return found == metadata.end() ? std::string() : found->second;
-  };
-  if (field("run_id") != run_id)
-    throw bad_input("checkpoint", fmt::format("{}: expected run {}, got '{}'", stored.path, run_id, field("run_id")));
-  if (field("update") != std::to_string(stored.update))
-    throw bad_input("checkpoint",
-                    fmt::format("{}: expected update {}, got '{}'", stored.path, stored.update, field("update")));
-  return checkpoint;
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ","));
+}
+
+void check_tensors(const Safetensors& file, const std::vector<NamedBytes>& expected) {
+  for (const auto& tensor : expected) {
+    const auto* found = file.find(tensor.name);
+    const std::string want = tensor.dtype + " " + shape_text(tensor.shape);
+    const std::string got =
+        found ? fmt::format("{} {}", dtype_name(found->dtype), shape_text(found->shape)) : "no such tensor";
+    if (got != want)
+      throw bad_input("checkpoint", fmt::format("{}: '{}': expected {}, got {}", file.name(), tensor.name, want, got));
+  }
+}
+
+size_t bytes_of(const NamedBytes& tensor) {
+  size_t size = dtype_bytes(dtype_of(tensor));
+  for (const int64_t extent : tensor.shape) size *= static_cast<size_t>(extent);
+  return size;
+}
+
+// Tensors that are expected, and room for the header, the metrics and tensors of other versions.
+size_t largest_checkpoint(const std::vector<NamedBytes>& expected) {
+  size_t size = size_t{1} << 30;
+  for (const auto& tensor : expected) size += bytes_of(tensor);
+  return size;
+}
+
+Safetensors parse_sealed(std::string content, const std::string& path) {
+  const bool whole = is_sealed(content);
+  Safetensors file = Safetensors::parse(std::move(content), path);
+  if (!whole) throw bad_input("safetensors", path + ": its bytes do not fit its sha256");
+  return file;
+}
+
+// The sealed header, then the tensors where they lie.
+struct Pieces {
+  std::string header;
+  std::vector<std::string_view> data;
+};
+
+Pieces sealed_pieces(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata) {
+  if (!metadata.emplace("sha256", blank_seal()).second)
+    throw bad_input("safetensors", "the metadata key sha256 belongs to the seal");
+  std::vector<StoredTensor> stored;
+  Pieces pieces;
+  for (const auto& tensor : tensors) {
+    const std::span bytes{static_cast<const std::byte*>(tensor.data), bytes_of(tensor)};
+    stored.push_back({tensor.name, dtype_of(tensor), tensor.shape, bytes});
+    pieces.data.emplace_back(static_cast<const char*>(tensor.data), bytes.size());
+  }
+  pieces.header = safetensors_header(stored, metadata);
+  std::vector<std::string_view> all = {pieces.header};
+  all.insert(all.end(), pieces.data.begin(), pieces.data.end());
+  const size_t at = find_seal(pieces.header);
+  pieces.header.replace(at, blank_seal().size(), seal_digits(all, at));
+  return pieces;
 }
 
 }  // namespace
 
 std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata) {
-  if (!metadata.emplace("sha256", blank_seal()).second)
-    throw bad_input("safetensors", "the metadata key sha256 belongs to the seal");
-  std::vector<StoredTensor> stored;
-  for (const auto& tensor : tensors) {
-    StoredTensor& out = stored.emplace_back(StoredTensor{tensor.name, dtype_of(tensor), tensor.shape, {}});
-    size_t size = dtype_bytes(out.dtype);
-    for (const int64_t extent : tensor.shape) size *= static_cast<size_t>(extent);
-    out.bytes = {static_cast<const std::byte*>(tensor.data), size};
-  }
-  std::string content = write_safetensors(stored, metadata);
-  seal(content);
+  const Pieces pieces = sealed_pieces(tensors, std::move(metadata));
+  std::string content = pieces.header;
+  for (const auto piece : pieces.data) content += piece;
   return content;
 }
 
-Safetensors load_sealed_safetensors(const std::string& path) {
-  std::string content = read_file(path, std::numeric_limits<size_t>::max());
-  const bool whole = is_sealed(content);
-  Safetensors file = Safetensors::parse(std::move(content), path);
-  if (!whole) throw bad_input("safetensors", path + ": its bytes do not fit its sha256");
-  return file;
+std::string write_sealed_safetensors(const std::string& path, const std::vector<NamedBytes>& tensors,
+                                     std::map<std::string, std::string> metadata, FileSystem& files) {
+  const Pieces pieces = sealed_pieces(tensors, std::move(metadata));
+  AtomicFile file(path, files);
+  Sha256 hash;
+  const auto write = [&](std::string_view piece) {
+    file.write(piece);
+    hash.update(piece);
+  };
+  write(pieces.header);
+  for (const auto piece : pieces.data) write(piece);
+  file.commit();
+  return hash.hex();
+}
+
+Safetensors load_sealed_safetensors(const std::string& path, size_t limit) {
+  return parse_sealed(read_file(path, limit), path);
+}
+
+Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored, const std::string& run_id,
+                            const CheckpointRules& rules) {
+  Checkpoint checkpoint{stored.update, parse_sealed(std::move(content), stored.path)};
+  const auto& metadata = checkpoint.file.metadata();
+  const auto expect = [&](const char* key, const std::string& value) {
+    const auto found = metadata.find(key);
+    const std::string got = found == metadata.end() ? "nothing" : "'" + printable(found->second) + "'";
+    if (found == metadata.end() || found->second != value)
+      throw bad_input("checkpoint", fmt::format("{}: expected {} {}, got {}", stored.path, key, value, got));
+  };
+  expect("run_id", run_id);
+  expect("update", std::to_string(stored.update));
+  check_tensors(checkpoint.file, rules.tensors);
+  if (const std::string fault = rules.fault ? rules.fault(checkpoint) : ""; !fault.empty())
+    throw bad_input("checkpoint", stored.path + ": " + fault);
+  return checkpoint;
 }
 
 std::string checkpoint_name(int64_t update) {
@@ -85,16 +152,15 @@ std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder) {
 void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
                      std::map<std::string, std::string> metadata, FileSystem& files) {
   metadata["update"] = std::to_string(update);
-  write_file_atomically((fs::path(folder) / checkpoint_name(update)).string(),
-                        sealed_safetensors(tensors, std::move(metadata)), files);
+  write_sealed_safetensors((fs::path(folder) / checkpoint_name(update)).string(), tensors, std::move(metadata), files);
   prune_checkpoints(folder, update, kept, files);
 }
 
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
-                                                 std::vector<std::string>& warnings) {
+                                                 std::vector<std::string>& warnings, const CheckpointRules& rules) {
   for (const auto& stored : list_checkpoints(folder)) {
     try {
-      return load_checkpoint(stored, run_id);
+      return parse_checkpoint(read_file(stored.path, largest_checkpoint(rules.tensors)), stored, run_id, rules);
     } catch (const Error& error) {
       warnings.push_back(std::string(error.what()) + "; passed over");
     }

@@ -1,6 +1,7 @@
 // Checkpoints of a run: sealed safetensors files, the last two kept, the newest whole one loaded.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,12 +22,23 @@ struct NamedBytes {
 
 // The bytes of a sealed safetensors file. Metadata must not hold "sha256".
 std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata);
-// Throws bad_input that names the file if it cannot be read, is not safetensors, or its seal does not fit.
-Safetensors load_sealed_safetensors(const std::string& path);
+// The same bytes written from where the tensors lie; the file's SHA-256.
+std::string write_sealed_safetensors(const std::string& path, const std::vector<NamedBytes>& tensors,
+                                     std::map<std::string, std::string> metadata,
+                                     FileSystem& files = real_file_system());
+// Throws bad_input that names the file if it cannot be read, is longer than `limit`, is not safetensors, or its seal
+// does not fit.
+Safetensors load_sealed_safetensors(const std::string& path, size_t limit = size_t{1} << 34);
 
 struct Checkpoint {
   int64_t update = 0;
   Safetensors file;
+};
+
+// What a checkpoint must be beside whole: a seal is a digest, not a signature.
+struct CheckpointRules {
+  std::vector<NamedBytes> tensors;                      // these, of this type and shape; their data is not looked at
+  std::function<std::string(const Checkpoint&)> fault;  // what else is wrong with it, "" for nothing
 };
 
 struct StoredCheckpoint {
@@ -38,13 +50,17 @@ struct StoredCheckpoint {
 std::string checkpoint_name(int64_t update);
 std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder);  // newest first
 
+// A checkpoint from the bytes of `stored.path`. Throws bad_input that names the file for one that is not whole, not of
+// this run, or not as `rules` ask.
+Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored, const std::string& run_id,
+                            const CheckpointRules& rules);
 // Adds "update" to the metadata, writes, then prunes to the last two.
 void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
                      std::map<std::string, std::string> metadata, FileSystem& files = real_file_system());
-// The newest that is whole and of this run; each one passed over has its line in `warnings`. Nothing where none is
-// left.
+// The newest that is whole, of this run and as `rules` ask; each one passed over has its line in `warnings`. Nothing
+// where none is left.
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
-                                                 std::vector<std::string>& warnings);
+                                                 std::vector<std::string>& warnings, const CheckpointRules& rules = {});
 // Removes all but the newest `keep` of those up to update `newest`, and any later one: it was passed over as damaged.
 void prune_checkpoints(const std::string& folder, int64_t newest, size_t keep, FileSystem& files = real_file_system());
 

@@ -17,7 +17,7 @@ struct MetricRow {
 // {"update":78,"phase":"valid","loss":…}\n; doubles are shortest round-trip, NaN and infinities null.
 std::string metric_line(const MetricRow& row);
 std::string metric_lines(const std::vector<MetricRow>& rows);
-// Throws bad_input naming file and line.
+// Typed and bounded: throws bad_input naming file and line for anything metric_lines would not write.
 std::vector<MetricRow> parse_metrics(std::string_view text, const std::string& file);
 
 }  // namespace sb

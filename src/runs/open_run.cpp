@@ -1,21 +1,18 @@
 #include "runs/open_run.h"
 
 #include <filesystem>
-#include <limits>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "runs/json_fields.h"
-#include "runs/run_store.h"
+#include "runs/run_check.h"
 #include "runs/seal.h"
 
 namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t largest_config = size_t{1} << 20;
 
 std::string inside(const std::string& folder, const char* name) {
   return (fs::path(folder) / name).string();
@@ -25,40 +22,15 @@ Error refused(const std::string& path, const std::string& what) {
   return bad_input("run", printable(path, 400) + ": " + what);
 }
 
-// The text of the member as it stands there: the run id is the digest of these bytes.
-std::string canonical_of(const std::string& text, const std::string& path) {
-  static constexpr std::string_view key = "\n  \"canonical\": ";
-  const size_t at = text.find(key);
-  const size_t end = at == std::string::npos ? at : text.find('\n', at + key.size());
-  if (end == std::string::npos) throw refused(path, "expected a line \"canonical\", got none");
-  std::string out = text.substr(at + key.size(), end - at - key.size());
-  if (out.ends_with(',')) out.pop_back();
-  return out;
-}
-
-std::string text_member(const nlohmann::json& object, const char* key, const std::string& path) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) throw refused(path, std::string("expected text under ") + key);
-  return found->get<std::string>();
-}
-
 }  // namespace
 
 RunIdentity check_identity(const std::string& folder) {
-  const std::string path = inside(folder, "config.json"), toml = inside(folder, "config.toml");
-  const std::string text = read_file(path, largest_config);
-  if (!is_sealed(text)) throw refused(path, "its bytes do not fit its sha256");
-  const nlohmann::json parsed = parse_bounded(text, largest_config, "run", path);
-  RunIdentity out{text_member(parsed, "run_id", path), canonical_of(text, path),
-                  text_member(parsed, "config_toml_sha256", path)};
-  const std::string id = sha256_hex(out.canonical).substr(0, 16);
-  if (id != out.run_id) {
-    throw refused(path, "expected run id " + id + " of its canonical config, got " + printable(out.run_id));
-  }
-  if (sha256_hex(read_file(toml, largest_config)) != out.config_toml_sha256) {
+  const StoredConfig stored = read_stored_config(folder);
+  const std::string toml = inside(folder, "config.toml");
+  if (read_file(toml, largest_config_file) != stored.toml) {
     throw refused(toml, "changed after the run began, its bytes do not fit the digest in config.json");
   }
-  return out;
+  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
 }
 
 namespace {
@@ -102,7 +74,7 @@ Safetensors open_weights(const OpenRun& run) {
   if (digest == run.result->files.end()) {
     throw refused(inside(run.folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
-  std::string content = read_file(path, std::numeric_limits<size_t>::max());
+  std::string content = read_file(path, largest_weights);
   if (sha256_hex(content) != digest->second) throw refused(path, "its bytes do not fit the digest in result.json");
   if (!is_sealed(content)) throw refused(path, "its bytes do not fit its sha256");
   Safetensors file = Safetensors::parse(std::move(content), path);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,8 +38,17 @@ std::string read_holder(int fd) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) throw cannot_write("run", fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+RunLock::RunLock(const std::string& path)
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) {
+    const std::string why = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
+    throw cannot_write("run", fmt::format("cannot write {}: {}", path, why));
+  }
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(std::exchange(fd_, -1));
+    throw cannot_write("run", fmt::format("cannot write {}: it is not a file", path));
+  }
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
@@ -47,7 +57,8 @@ RunLock::RunLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_
     if (error == EWOULDBLOCK) throw Error(Exit::stopped, fmt::format("[run] {} is held by {}", path, holder));
     throw cannot_write("run", fmt::format("cannot lock {}: {}", path, std::strerror(error)));
   }
-  // Only a message for the next one: the lock holds without it.
+  // Only a message for the next one: the lock holds without it. A file with a second name is somebody else's too.
+  if (info.st_nlink != 1) return;
   const std::string line = holder_line();
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, line.data(), line.size(), 0) < 0) return;
 }

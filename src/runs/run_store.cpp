@@ -1,12 +1,11 @@
 #include "runs/run_store.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
 #include "base/sha256.h"
 #include "runs/events.h"
 #include "runs/seal.h"
@@ -16,7 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* metrics_tensor = "run.metrics";
-constexpr size_t anything = std::numeric_limits<size_t>::max();
+
+std::string stored_name(const Checkpoint& checkpoint) {
+  return checkpoint.file.name() + ":" + metrics_tensor;
+}
 
 std::string make_folder(const std::string& root, const std::string& run_id) {
   const fs::path folder = fs::path(root) / run_id;
@@ -26,13 +28,37 @@ std::string make_folder(const std::string& root, const std::string& run_id) {
   return folder.string();
 }
 
-std::string read_if_there(const std::string& path) {
+std::string read_if_there(const std::string& path, size_t limit) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? read_file(path, anything) : std::string();
+  return fs::is_regular_file(path, ignored) ? read_file(path, limit) : std::string();
 }
 
-void write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
-  if (read_if_there(path) != content) write_file_atomically(path, content, files);
+// True if another content was there.
+bool write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
+  std::string old;
+  try {
+    old = read_if_there(path, largest_automaton);
+  } catch (const Error&) {
+    old = "unreadable";
+  }
+  if (old != content) write_file_atomically(path, content, files);
+  return old != content && !old.empty();
+}
+
+// Writing would follow a link out of the folder and wait at a pipe. Pipes and the like are removed: there is nothing in
+// them; one line each.
+std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem& files) {
+  std::vector<std::string> removed;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string path = entry.path().string();
+    if (entry.is_symlink(failed))
+      throw cannot_write("run", "cannot write " + path + ": it is a symbolic link, expected a file");
+    if (entry.is_regular_file(failed) || entry.is_directory(failed)) continue;
+    if (files.remove(path) == 0)
+      removed.push_back("[run] " + path + ": expected a file, got a pipe or device; removed");
+  }
+  return removed;
 }
 
 // What a killed process left of a file it was writing. Only the holder of the lock may call this.
@@ -44,14 +70,11 @@ void remove_partial_files(const std::string& folder, FileSystem& files) {
   for (const auto& path : stale) files.remove(path);
 }
 
-std::string file_digest(const std::string& path) {
-  return sha256_hex(read_file(path, anything));
-}
-
 }  // namespace
 
 RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files)
     : run_id_(config.run_id), folder_(make_folder(root, config.run_id)), files_(files), lock_(path("lock")) {
+  restored_ = clear_odd_entries(folder_, files_);
   remove_partial_files(folder_, files_);
   write_config(config);
 }
@@ -62,24 +85,57 @@ std::string RunStore::path(const std::string& name) const {
 
 void RunStore::write_config(const ResolvedConfig& config) {
   const std::string copy = "automaton.json";
-  if (const auto& automaton = config.values.grammar.file) write_if_changed(path(copy), automaton->text, files_);
-  const std::string toml = config_toml(config, false, copy);
-  write_if_changed(path("config.toml"), toml, files_);
-  std::string json = "{\n  \"run_id\": " + json_quoted(run_id_) +
-                     ",\n  \"config_toml_sha256\": " + json_quoted(sha256_hex(toml)) +
-                     ",\n  \"canonical\": " + config.canonical + "\n}";
-  write_if_changed(path("config.json"), sealed_json(json), files_);
+  const auto mend = [&](const std::string& name, const std::string& content) {
+    if (write_if_changed(path(name), content, files_))
+      restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
+  };
+  StoredConfig stored;
+  stored.run_id = run_id_;
+  stored.toml = config_toml(config, false, copy);
+  stored.canonical = config.canonical;
+  stored.updates = config.values.train.updates;
+  if (const auto& automaton = config.values.grammar.file) {
+    stored.automaton_digest = sha256_hex(automaton->text);
+    mend(copy, automaton->text);
+  }
+  mend("config.toml", stored.toml);
+  mend("config.json", stored_config_text(stored));
 }
 
-std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings) {
+// A result that does not stand, e.g. one whose weights were changed: the run is not over.
+void RunStore::drop_result(std::vector<std::string>& warnings) {
+  std::error_code ignored;
+  if (!fs::exists(path("result.json"), ignored)) return;
+  const RunReport report = inspect_run(folder_);
+  if (report.result_stands && report.run_id == run_id_) return;
+  for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
+  if (report.problems.empty()) warnings.push_back("[run] " + path("result.json") + ": of another run; done again");
+  if (files_.remove(path("result.json")) != 0)
+    throw cannot_write("run", "cannot remove " + path("result.json") + ": " + std::strerror(errno));
+}
+
+std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, const CheckpointRules& rules) {
+  drop_result(warnings);
   rows_.clear();
   timing_.clear();
-  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings);
-  if (!checkpoint) return std::nullopt;
-  const auto bytes = checkpoint->file.at(metrics_tensor).bytes;
-  rows_ = parse_metrics({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, metrics_tensor);
+  CheckpointRules all = rules;
+  all.fault = [&](const Checkpoint& checkpoint) -> std::string {
+    const auto* stored = checkpoint.file.find(metrics_tensor);
+    if (!stored || stored->dtype != Dtype::u8) return std::string("no metrics in it");
+    const std::string_view text(reinterpret_cast<const char*>(stored->bytes.data()), stored->bytes.size());
+    rows_ = parse_metrics(text, stored_name(checkpoint));
+    for (const auto& row : rows_)
+      if (row.update > checkpoint.update) return "metrics of update " + std::to_string(row.update);
+    return rules.fault ? rules.fault(checkpoint) : "";
+  };
+  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings, all);
+  if (!checkpoint) {
+    rows_.clear();
+    return std::nullopt;
+  }
   try {
-    for (auto& row : parse_metrics(read_if_there(path("timing.jsonl")), path("timing.jsonl")))
+    const std::string text = read_if_there(path("timing.jsonl"), largest_metrics);
+    for (auto& row : parse_metrics(text, path("timing.jsonl")))
       if (row.update <= checkpoint->update) timing_.push_back(std::move(row));
   } catch (const Error& error) {
     warnings.emplace_back(error.what());
@@ -117,70 +173,10 @@ void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
   result.files = {{"metrics.jsonl", sha256_hex(metric_lines(rows_))}};
   if (!weights.empty()) {
     metadata["run_id"] = run_id_;
-    const std::string content = sealed_safetensors(weights, std::move(metadata));
-    write_file_atomically(path("final.safetensors"), content, files_);
-    result.files["final.safetensors"] = sha256_hex(content);
+    result.files["final.safetensors"] =
+        write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), files_);
   }
   write_file_atomically(path("result.json"), sealed_json(result_text(result)), files_);
-}
-
-bool has_result(const std::string& folder) {
-  try {
-    load_result(folder);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-std::string load_result_text(const std::string& folder) {
-  const std::string path = (fs::path(folder) / "result.json").string();
-  std::string text = read_file(path, largest_result);
-  if (!is_sealed(text)) throw bad_input("result", path + ": its bytes do not fit its sha256");
-  return text;
-}
-
-Result load_result(const std::string& folder) {
-  return parse_result(load_result_text(folder), (fs::path(folder) / "result.json").string());
-}
-
-std::vector<std::string> find_runs(const std::string& root) {
-  std::vector<std::string> folders;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(root, failed))
-    if (fs::is_regular_file(entry.path() / "config.json", failed)) folders.push_back(entry.path().string());
-  if (fs::is_regular_file(fs::path(root) / "config.json", failed)) folders.push_back(root);
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
-std::vector<std::string> verify_run(const std::string& folder) {
-  std::vector<std::string> problems;
-  const auto attempt = [&](const auto& check) {
-    try {
-      check();
-    } catch (const Error& error) {
-      problems.emplace_back(error.what());
-    } catch (const nlohmann::json::exception&) {
-      problems.push_back("[run] " + folder + ": a sealed file lacks a field");
-    }
-  };
-  const auto expect = [&](const std::string& name, const std::string& digest) {
-    const std::string path = (fs::path(folder) / name).string();
-    if (file_digest(path) != digest) throw check_failed("run", path + ": its bytes do not fit its digest");
-  };
-  attempt([&] {
-    const std::string path = (fs::path(folder) / "config.json").string();
-    const std::string text = read_file(path, anything);
-    if (!is_sealed(text)) throw check_failed("run", path + ": its bytes do not fit its sha256");
-    expect("config.toml", nlohmann::json::parse(text).at("config_toml_sha256").get<std::string>());
-  });
-  attempt([&] {
-    const auto result = load_result(folder);
-    for (const auto& [name, digest] : result.files) expect(name, digest);
-  });
-  for (const auto& stored : list_checkpoints(folder)) attempt([&] { load_sealed_safetensors(stored.path); });
-  return problems;
 }
 
 }  // namespace sb

@@ -1,14 +1,15 @@
 // A run on disk: ROOT/<run id>/ with
-//   config.toml, config.json   the resolved config; config.json is sealed and holds the digest of config.toml
+//   config.toml, config.json   the resolved config; config.json is sealed and holds config.toml's text and digest
 //   metrics.jsonl              rows without wall-clock fields: the same bytes however often the run was interrupted
 //   timing.jsonl, events.out.tfevents.*   wall-clock rows, and all scalars for TensorBoard
 //   checkpoint-*.safetensors   the last two, sealed
 //   final.safetensors          sealed weights
 //   result.json                sealed, written last: its presence means the run is over; holds digests of the others
 //   lock                       held while a process works on the run
-// Every file is whole or absent.
+// Every file is whole or absent, and none is a symbolic link.
 #pragma once
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,21 +19,28 @@
 #include "runs/config_file.h"
 #include "runs/metrics.h"
 #include "runs/result.h"
+#include "runs/run_check.h"
 #include "runs/run_lock.h"
 
 namespace sb {
 
 class RunStore {
  public:
-  // Makes the folder, takes the lock and writes the config. Throws Error(stopped) if another process has it.
+  // Makes the folder, takes the lock, and writes the config where it is missing or changed. Throws Error(stopped) if
+  // another process has the run.
   RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files = real_file_system());
 
   const std::string& folder() const { return folder_; }
   std::string path(const std::string& name) const;
 
-  // The newest whole checkpoint, with the metrics as they were then; later rows are forgotten. Nothing: start afresh.
-  // Damaged checkpoints and metrics are named in `warnings` and passed over.
-  std::optional<Checkpoint> resume(std::vector<std::string>& warnings);
+  // What was wrong in the folder and is mended: files of the config that were changed, entries that were no files. One
+  // line each.
+  const std::vector<std::string>& restored() const { return restored_; }
+
+  // The newest whole checkpoint that `rules` let pass, with the metrics as they were then; later rows are forgotten.
+  // Nothing: start afresh. Damaged checkpoints and metrics are named in `warnings` and passed over; a result that
+  // does not stand is named and removed.
+  std::optional<Checkpoint> resume(std::vector<std::string>& warnings, const CheckpointRules& rules = {});
 
   void add(MetricRow row);         // kept in memory until save() or finish()
   void add_timing(MetricRow row);  // a value "wall" (seconds since 1970) dates the row of its update and phase
@@ -40,28 +48,20 @@ class RunStore {
 
   // Metrics first, then the checkpoint that carries them: whichever instant the process dies, both are whole.
   void save(int64_t update, const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata = {});
-  // `result` becomes result.json with `run_id` and `files` (digests) filled in. No weights: no final.safetensors.
+  // Sets run_id and files (digests), and writes result.json. No weights: no final.safetensors.
   void finish(Result result, const std::vector<NamedBytes>& weights, std::map<std::string, std::string> metadata = {});
 
  private:
   void write_config(const ResolvedConfig& config);
   void write_rows();
+  void drop_result(std::vector<std::string>& warnings);
 
   std::string run_id_;
   std::string folder_;
   FileSystem& files_;
   RunLock lock_;
   std::vector<MetricRow> rows_, timing_;
+  std::vector<std::string> restored_;
 };
-
-// The result of a finished run. Throws bad_input that names the file if it is absent, torn or changed.
-Result load_result(const std::string& folder);
-// Its text: bounded and sealed, not yet read.
-std::string load_result_text(const std::string& folder);
-bool has_result(const std::string& folder);  // a whole one
-// Folders under `root` that hold a run, sorted by name.
-std::vector<std::string> find_runs(const std::string& root);
-// One line for each file of the run that is missing or does not fit its digest; empty: all is well.
-std::vector<std::string> verify_run(const std::string& folder);
 
 }  // namespace sb

@@ -14,34 +14,25 @@ constexpr std::string_view key = "\"sha256\":\"";
 constexpr size_t digits = 64;
 constexpr size_t segment = size_t{4} << 20;
 
-// Where the digits begin; npos where there is no seal.
-size_t find_seal(std::string_view content) {
-  for (size_t at = content.find(key); at != std::string_view::npos; at = content.find(key, at + 1)) {
-    const size_t begin = at + key.size();
-    if (content.size() - begin > digits && content[begin + digits] == '"') return begin;
-  }
-  return std::string_view::npos;
-}
-
-std::string digest(std::string_view content, size_t blank) {
-  const size_t segments = content.size() / segment + 1;
-  std::vector<std::string> parts(segments);
-  parallel_for(segments, 1, 0, [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) {
-      const size_t begin = i * segment;
-      const size_t end = std::min(content.size(), begin + segment);
-      const size_t zeros_begin = std::clamp(blank, begin, end);
-      const size_t zeros_end = std::clamp(blank + digits, begin, end);
-      Sha256 hash;
-      hash.update(content.substr(begin, zeros_begin - begin));
-      hash.update(std::string(zeros_end - zeros_begin, '0'));
-      hash.update(content.substr(zeros_end, end - zeros_end));
-      parts[i] = hash.hex();
+// Feeds bytes [begin, end) of the pieces laid end to end, those of the seal as zeros.
+void feed(Sha256& hash, std::span<const std::string_view> pieces, size_t begin, size_t end, size_t seal) {
+  size_t start = 0;  // of the piece
+  for (const auto piece : pieces) {
+    size_t at = std::max(begin, start);
+    const size_t stop = std::min(end, start + piece.size());
+    while (at < stop) {
+      const bool zeros = at >= seal && at < seal + digits;
+      const size_t next = std::min(stop, zeros ? seal + digits : at < seal ? seal : stop);
+      if (zeros) {
+        hash.update(std::string(next - at, '0'));
+      } else {
+        hash.update(piece.substr(at - start, next - at));
+      }
+      at = next;
     }
-  });
-  Sha256 all;
-  for (const auto& part : parts) all.update(part);
-  return all.hex();
+    start += piece.size();
+    if (start >= end) return;
+  }
 }
 
 }  // namespace
@@ -50,15 +41,41 @@ std::string blank_seal() {
   return std::string(digits, '0');
 }
 
+size_t find_seal(std::string_view content) {
+  for (size_t at = content.find(key); at != std::string_view::npos; at = content.find(key, at + 1)) {
+    const size_t begin = at + key.size();
+    if (content.size() - begin > digits && content[begin + digits] == '"') return begin;
+  }
+  return std::string_view::npos;
+}
+
+std::string seal_digits(std::span<const std::string_view> pieces, size_t at) {
+  size_t size = 0;
+  for (const auto piece : pieces) size += piece.size();
+  const size_t segments = size / segment + 1;
+  std::vector<std::string> parts(segments);
+  parallel_for(segments, 1, 0, [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) {
+      Sha256 hash;
+      feed(hash, pieces, i * segment, std::min(size, (i + 1) * segment), at);
+      parts[i] = hash.hex();
+    }
+  });
+  Sha256 all;
+  for (const auto& part : parts) all.update(part);
+  return all.hex();
+}
+
 void seal(std::string& content) {
   const size_t at = find_seal(content);
   if (at == std::string::npos) throw check_failed("seal", "no place for the digest");
-  content.replace(at, digits, digest(content, at));
+  const std::string_view whole = content;
+  content.replace(at, digits, seal_digits({&whole, 1}, at));
 }
 
 bool is_sealed(std::string_view content) {
   const size_t at = find_seal(content);
-  return at != std::string_view::npos && content.substr(at, digits) == digest(content, at);
+  return at != std::string_view::npos && content.substr(at, digits) == seal_digits({&content, 1}, at);
 }
 
 std::string sealed_json(std::string_view object) {

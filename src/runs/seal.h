@@ -2,6 +2,8 @@
 // safetensors header); the digest is over the file with those digits at 0: SHA-256 of the hex digests of its 4 MiB
 // segments, so that large files are hashed on all cores.
 #pragma once
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,11 @@ namespace sb {
 std::string blank_seal();                  // what to put under the key "sha256" before sealing: 64 zeros
 void seal(std::string& content);           // fills in the blank
 bool is_sealed(std::string_view content);  // the seal is there and fits
+
+// For files too large to be copied: where the digits of the seal begin in the piece that holds it (npos: nowhere), and
+// the digits for a file made of these pieces, the seal at byte `at`.
+size_t find_seal(std::string_view content);
+std::string seal_digits(std::span<const std::string_view> pieces, size_t at);
 
 // A JSON object with the seal as its last member, on a line of its own.
 std::string sealed_json(std::string_view object);

@@ -100,9 +100,27 @@ class Run {
             {"model", config_.model.name}};
   }
 
+  // What restoring takes for granted.
+  CheckpointRules rules() const {
+    CheckpointRules out;
+    out.tensors = trainer_.state();
+    out.fault = [this](const Checkpoint& checkpoint) -> std::string {
+      const auto& metadata = checkpoint.file.metadata();
+      const auto field = [&](const char* key) {
+        const auto found = metadata.find(key);
+        return found == metadata.end() ? std::string() : found->second;
+      };
+      if (checkpoint.update > config_.train.updates) return "more updates than the run has";
+      if (field("adam_updates") != std::to_string(checkpoint.update)) return "adam_updates is not its update";
+      if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
+      return "";
+    };
+    return out;
+  }
+
   void resume() {
     std::vector<std::string> warnings;
-    const auto checkpoint = store_.resume(warnings);
+    const auto checkpoint = store_.resume(warnings, rules());
     if (hooks_.warning) {
       for (const auto& line : warnings) hooks_.warning(line);
     }

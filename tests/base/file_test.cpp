@@ -1,8 +1,11 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "faulty_file_system.h"
@@ -85,10 +88,15 @@ TEST(AtomicFile, SurvivesAFailureOfAnyCall) {
 TEST(AtomicFile, CarriesOnAfterAShortOrInterruptedWrite) {
   fail_every_call(ENOSPC, FaultyFileSystem::Fault::short_write, true, true);
   const TemporaryFolder folder;
-  FaultyFileSystem interrupted(1, EINTR);
-  write_file_atomically(folder.file("a"), kBig, interrupted);
-  EXPECT_TRUE(interrupted.failed());
-  EXPECT_EQ(read_file(folder.file("a"), kNoLimit), kBig);
+  for (const int call : {1, 2, 3}) {  // two writes and the sync, by then of the large piece and the tail
+    FaultyFileSystem interrupted(call, EINTR);
+    AtomicFile file(folder.file("a"), interrupted);
+    file.write(kBig);
+    file.write("tail");
+    file.commit();
+    EXPECT_TRUE(interrupted.failed());
+    EXPECT_EQ(read_file(folder.file("a"), kNoLimit), kBig + "tail");
+  }
 }
 
 TEST(AtomicFile, KeepsASymbolicLinkAndReplacesItsTarget) {
@@ -98,6 +106,80 @@ TEST(AtomicFile, KeepsASymbolicLinkAndReplacesItsTarget) {
   write_file_atomically(folder.file("link"), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
   EXPECT_EQ(read_file(folder.file("real"), kNoLimit), "new");
+}
+
+TEST(AtomicFile, MakesTheTargetOfALinkThatPointsNowhere) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("absent", folder.file("link"));
+  write_file_atomically(folder.file("link"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(read_file(folder.file("absent"), kNoLimit), "new");
+}
+
+TEST(AtomicFile, RefusesLinksThatGoInCircles) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("b", folder.file("a"));
+  std::filesystem::create_symlink("a", folder.file("b"));
+  std::filesystem::create_symlink("self", folder.file("self"));
+  for (const char* name : {"a", "b", "self"}) {
+    try {
+      write_file_atomically(folder.file(name), "new");
+      FAIL() << name;
+    } catch (const Error& problem) {
+      EXPECT_EQ(problem.code(), Exit::cannot_write);
+      EXPECT_NE(std::string(problem.what()).find(folder.file(name)), std::string::npos) << problem.what();
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.file(name))) << "the link was replaced";
+  }
+  EXPECT_EQ(folder.entries(), 3U);
+}
+
+// Remembers the pieces that were handed to write().
+class RecordingFileSystem : public FileSystem {
+ public:
+  struct Piece {
+    const char* data;
+    size_t size;
+  };
+  std::vector<Piece> pieces;
+  ssize_t write(int fd, const void* data, size_t size) override {
+    pieces.push_back({static_cast<const char*>(data), size});
+    return FileSystem::write(fd, data, size);
+  }
+};
+
+TEST(AtomicFile, LargePiecesAreWrittenFromWhereTheyLie) {
+  const TemporaryFolder folder;
+  const std::string large(40 << 20, 'y');
+  RecordingFileSystem files;
+  AtomicFile file(folder.file("a"), files);
+  file.write("head");
+  file.write(large);
+  file.write("tail");
+  file.commit();
+  size_t in_place = 0;
+  for (const auto& piece : files.pieces)
+    if (piece.data >= large.data() && piece.data + piece.size <= large.data() + large.size()) in_place += piece.size;
+  EXPECT_EQ(in_place, large.size());
+  EXPECT_EQ(read_file(folder.file("a"), kNoLimit), "head" + large + "tail");
+}
+
+TEST(AtomicFile, PreparedFilesAppearOnlyWhenCommitted) {
+  const TemporaryFolder folder;
+  {
+    AtomicFile abandoned(folder.file("a"));
+    abandoned.write("x");
+    abandoned.prepare();
+    EXPECT_FALSE(std::filesystem::exists(folder.file("a")));
+    EXPECT_THROW(abandoned.write("more"), Error);
+  }
+  EXPECT_EQ(folder.entries(), 0U);
+  AtomicFile kept(folder.file("b"));
+  kept.write("y");
+  kept.prepare();
+  kept.commit();
+  EXPECT_EQ(read_file(folder.file("b"), 1), "y");
+  EXPECT_THROW(kept.commit(), Error);
 }
 
 TEST(AtomicFile, WritesToADeviceWithoutReplacingIt) {
@@ -138,6 +220,53 @@ TEST(ReadFile, RefusesWhatIsMissingUnreadableOrTooLong) {
       EXPECT_NE(std::string(problem.what()).find(path), std::string::npos);
     }
   }
+}
+
+// Each of these would make a plain open or read wait for ever.
+TEST(ReadFile, RefusesWhatIsNoFileWithoutWaiting) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  for (const std::string& path :
+       {folder.file("pipe"), std::string("/dev/zero"), std::string("/dev/tty"), folder.path()})
+    EXPECT_THROW(static_cast<void>(read_file(path, kNoLimit)), Error) << path;
+  EXPECT_THROW(static_cast<void>(read_file_or_pipe("/dev/zero", 100)), Error);
+  EXPECT_THROW(static_cast<void>(read_file_or_pipe(folder.file("pipe"), 100, 0.05)), Error);
+}
+
+TEST(ReadFile, RefusesAHugeFileBeforeReadingIt) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.file("a"), "");
+  std::filesystem::resize_file(folder.file("a"), uint64_t{1} << 40);
+  EXPECT_THROW(static_cast<void>(read_file(folder.file("a"), 1 << 20)), Error);
+}
+
+TEST(ReadFile, TakesAPipeToItsEndAndNoFurtherThanItsLimit) {
+  for (const size_t size : {size_t{0}, size_t{5}, size_t{300'000}}) {
+    const std::string sent(size, 'p');
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    std::thread writer([&] {
+      for (size_t done = 0; done < sent.size();) {
+        const ssize_t wrote = ::write(ends[1], sent.data() + done, sent.size() - done);
+        if (wrote < 0) break;
+        done += static_cast<size_t>(wrote);
+      }
+      ::close(ends[1]);
+    });
+    EXPECT_EQ(read_file_or_pipe("/dev/fd/" + std::to_string(ends[0]), 300'000), sent);
+    writer.join();
+    ::close(ends[0]);
+  }
+  const TemporaryFolder folder;
+  write_file_atomically(folder.file("a"), "12345");
+  EXPECT_EQ(read_file_or_pipe(folder.file("a"), 5), "12345");
+  EXPECT_THROW(static_cast<void>(read_file_or_pipe(folder.file("absent"), 5)), Error);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "123456", 6), 6);
+  EXPECT_THROW(static_cast<void>(read_file_or_pipe("/dev/fd/" + std::to_string(ends[0]), 5)), Error);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 }  // namespace

@@ -13,6 +13,21 @@ TEST(Printable, CannotCarryControlBytesIntoATerminal) {
   EXPECT_EQ(printable(std::string(100, 'x'), 10), "xxxxxxxxxx...");
 }
 
+TEST(OneLine, KeepsLettersAndEscapesWhatSteersATerminal) {
+  EXPECT_EQ(one_line("runs/\u00e4\u00f6 \u6f22\U0001F600"), "runs/\u00e4\u00f6 \u6f22\U0001F600");
+  EXPECT_EQ(one_line("a\x1b[2J\nb\r\x7f"), "a\\x1b[2J\\x0ab\\x0d\\x7f");
+  EXPECT_EQ(one_line("\u0085\u202e\u2028"), "\\xc2\\x85\\xe2\\x80\\xae\\xe2\\x80\\xa8");
+  for (const char* broken : {"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+    EXPECT_EQ(one_line(broken).find_first_not_of("\\x0123456789abcdef"), std::string::npos) << one_line(broken);
+  EXPECT_EQ(one_line(std::string(5000, 'x')).size(), 5000U);
+}
+
+TEST(TextTable, KeepsARowOnItsLine) {
+  TextTable table({"name"});
+  table.row({"a\nb\x1b"});
+  EXPECT_EQ(table.text(), "name\n----------\na\\x0ab\\x1b\n");
+}
+
 TEST(TextTable, AlignsColumnsByWhatIsSeen) {
   TextTable table({"name", "value"});
   table.row({"a", "1.5"});

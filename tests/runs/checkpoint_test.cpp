@@ -1,12 +1,15 @@
 #include "runs/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <span>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "runs/seal.h"
 
 namespace sb::test {
@@ -49,6 +52,93 @@ TEST(Checkpoint, ReadsBackAsWritten) {
 TEST(Checkpoint, BytesDependOnlyOnTheArguments) {
   EXPECT_EQ(sealed_safetensors(tensors(), {{"a", "b"}}), sealed_safetensors(tensors(), {{"a", "b"}}));
   EXPECT_NE(sealed_safetensors(tensors(), {{"a", "b"}}), sealed_safetensors(tensors(), {{"a", "c"}}));
+}
+
+// Sealed whole in memory, as the format was first written.
+std::string sealed_in_memory(const std::vector<StoredTensor>& stored, std::map<std::string, std::string> metadata) {
+  metadata["sha256"] = blank_seal();
+  std::string content = write_safetensors(stored, metadata);
+  seal(content);
+  return content;
+}
+
+class WatchingFileSystem : public FileSystem {
+ public:
+  const char *begin = nullptr, *end = nullptr;
+  size_t in_place = 0, elsewhere = 0;
+  ssize_t write(int fd, const void* data, size_t size) override {
+    const char* at = static_cast<const char*>(data);
+    (at >= begin && at + size <= end ? in_place : elsewhere) += size;
+    return FileSystem::write(fd, data, size);
+  }
+};
+
+TEST(Checkpoint, IsWrittenFromWhereTheTensorsLieAndInTheSameBytes) {
+  TemporaryFolder folder;
+  std::vector<float> large(5 << 20);  // 20 MiB, several segments of the seal
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i % 1013);
+  const int64_t n = static_cast<int64_t>(large.size());
+  WatchingFileSystem files;
+  files.begin = reinterpret_cast<const char*>(large.data());
+  files.end = files.begin + 4 * large.size();
+  const std::string digest =
+      write_sealed_safetensors(folder.file("w"), {{"a", "F64", {2}, moments.data()}, {"b", "F32", {n}, large.data()}},
+                               {{"run_id", "abc"}}, files);
+  EXPECT_EQ(files.in_place, 4 * large.size());
+  EXPECT_LT(files.elsewhere, 1000U);
+  const std::string written = read_file(folder.file("w"), size_t{1} << 30);
+  const std::vector<StoredTensor> stored = {{"a", Dtype::f64, {2}, std::as_bytes(std::span(moments))},
+                                            {"b", Dtype::f32, {n}, std::as_bytes(std::span(large))}};
+  EXPECT_TRUE(written == sealed_in_memory(stored, {{"run_id", "abc"}}));
+  EXPECT_EQ(digest, sha256_hex(written));
+  EXPECT_EQ(load_sealed_safetensors(folder.file("w")).at("b").count(), n);
+}
+
+// Whole and sealed, but not what the run needs: the previous one is used.
+TEST(Checkpoint, OneThatLacksWhatTheRunNeedsIsPassedOver) {
+  CheckpointRules rules;
+  rules.tensors = tensors();
+  rules.fault = [](const Checkpoint& checkpoint) -> std::string {
+    return checkpoint.file.metadata().contains("evaluated") ? "" : "no metadata 'evaluated'";
+  };
+  const std::map<std::string, std::string> good = {{"run_id", "abc"}, {"evaluated", "1"}};
+  const std::vector<float> narrow = {1, 2};
+  struct Case {
+    std::vector<NamedBytes> tensors;
+    std::map<std::string, std::string> metadata;
+    std::string about;
+  };
+  const std::vector<Case> cases = {
+      {{tensors()[0]}, good, "adam.m"},
+      {{tensors()[0], {"adam.m", "F32", {2}, narrow.data()}}, good, "expected F64 [2], got F32 [2]"},
+      {{tensors()[0], {"adam.m", "F64", {1, 2}, moments.data()}}, good, "expected F64 [2], got F64 [1,2]"},
+      {{tensors()[0], {"adam.m", "F64", {1}, moments.data()}}, good, "expected F64 [2], got F64 [1]"},
+      {tensors(), {{"run_id", "abc"}}, "no metadata 'evaluated'"},
+      {tensors(), {{"evaluated", "1"}}, "expected run_id abc, got nothing"},
+  };
+  for (const auto& bad : cases) {
+    TemporaryFolder folder;
+    save_checkpoint(folder.path(), 1, tensors(), good);
+    save_checkpoint(folder.path(), 2, bad.tensors, bad.metadata);
+    std::vector<std::string> warnings;
+    const auto checkpoint = load_newest_checkpoint(folder.path(), "abc", warnings, rules);
+    ASSERT_TRUE(checkpoint) << bad.about;
+    EXPECT_EQ(checkpoint->update, 1);
+    ASSERT_EQ(warnings.size(), 1U) << bad.about;
+    EXPECT_NE(warnings[0].find(bad.about), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find(name_of(folder, 2)), std::string::npos) << warnings[0];
+  }
+}
+
+TEST(Checkpoint, WhatIsNoFileOrAbsurdlyLargeIsPassedOver) {
+  TemporaryFolder folder;
+  save(folder, 1);
+  ASSERT_EQ(::mkfifo(name_of(folder, 2).c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", name_of(folder, 3));
+  std::filesystem::create_directory(name_of(folder, 4));
+  write_file_atomically(name_of(folder, 5), "");
+  std::filesystem::resize_file(name_of(folder, 5), uint64_t{1} << 42);
+  EXPECT_EQ(loads(folder, 4), 1);
 }
 
 TEST(Checkpoint, TheLastTwoAreKept) {

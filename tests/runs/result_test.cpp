@@ -143,6 +143,33 @@ TEST(Result, HostileTextIsRefusedByOneLine) {
   EXPECT_NE(refusal(text).find("same key twice"), std::string::npos);
 }
 
+TEST(Result, MutatedTextGivesAValueOrOneLine) {
+  std::mt19937_64 engine(1);
+  const std::vector<std::string> scraps = {
+      "[",  "]",     "{",     "}",   ",",    ":",       "\"",   "null",
+      "-1", "1e308", "1e999", "0.5", "true", "\\u0000", "\xff", "18446744073709551616"};
+  int accepted = 0;
+  for (int n = 0; n < 3000; ++n) {
+    std::string text = result_text(RandomResult(static_cast<uint64_t>(n % 30)).make());
+    for (auto changes = engine() % 3; changes < 3; ++changes) {
+      const size_t at = engine() % text.size();
+      const auto kind = engine() % 3;
+      if (kind == 0) text[at] = static_cast<char>(engine());
+      if (kind == 1) text.erase(at, 1 + engine() % 20);
+      if (kind == 2) text.insert(at, scraps[engine() % scraps.size()]);
+    }
+    try {
+      const Result result = parse_result(text, "runs/x/result.json");
+      EXPECT_EQ(result_text(parse_result(result_text(result), "again")), result_text(result));
+      ++accepted;
+    } catch (const Error&) {
+      refusal(text);
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, 3000);
+}
+
 TEST(Result, TheConfigIsTheCanonicalOneFlattened) {
   const auto map = config_map(R"({"format":1,"eval":{"gaps":[1,2]},"train":{"lr":1e-05,"clip":1.0,"seed":7,)"
                               R"("name":"a\"b","on":true}})");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ struct ToyRun {
     Result result;
     result.status = "done";
     result.model = "toy";
+    result.config = config_map(config().canonical);
     result.width = result.layers = result.states = 1;
     result.lr = weight;
     result.made.emplace().host = std::to_string(::getpid());
@@ -224,6 +226,118 @@ TEST(RunStore, ATornResultMeansTheRunIsNotOver) {
   EXPECT_THROW(load_result(folder_of(root)), Error);
   ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), clean_bytes());
+}
+
+// A result whose files were changed does not stand: the run says so, is done again, and ends in the same bytes.
+TEST(RunStore, ADamagedFinishedRunIsDoneAgain) {
+  for (const char* name : {"final.safetensors", "metrics.jsonl", "result.json"}) {
+    TemporaryFolder root;
+    ToyRun().run(root.path());
+    const std::string path = folder_of(root) + "/" + name;
+    std::string content = read_file(path, 1 << 20);
+    content[content.size() / 2] ^= 1;
+    write_file_atomically(path, content);
+    EXPECT_FALSE(has_result(folder_of(root))) << name;
+    {
+      RunStore store(root.path(), config());
+      std::vector<std::string> warnings;
+      EXPECT_TRUE(store.resume(warnings));
+      ASSERT_EQ(warnings.size(), 1U);
+      EXPECT_NE(warnings[0].find(name), std::string::npos) << warnings[0];
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_of(root) + "/result.json"));
+    ToyRun().run(root.path());
+    EXPECT_EQ(bytes_of(root), clean_bytes()) << name;
+    EXPECT_TRUE(has_result(folder_of(root)));
+  }
+}
+
+TEST(RunStore, MissingWeightsAndADamagedCheckpointLeaveAResultThatStands) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  std::filesystem::remove(folder_of(root) + "/final.safetensors");
+  EXPECT_TRUE(has_result(folder_of(root)));
+  write_file_atomically(folder_of(root) + "/" + checkpoint_name(8), "torn");
+  EXPECT_TRUE(has_result(folder_of(root)));
+  EXPECT_FALSE(verify_run(folder_of(root)).empty());
+}
+
+TEST(RunStore, AnEditedConfigIsRestoredAndNamed) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  const std::string toml = folder_of(root) + "/config.toml";
+  write_file_atomically(toml, "[train]\nupdates = 1\n");
+  EXPECT_FALSE(has_result(folder_of(root)));
+  {
+    const RunStore store(root.path(), config());
+    ASSERT_EQ(store.restored().size(), 1U);
+    EXPECT_NE(store.restored()[0].find(toml), std::string::npos);
+  }
+  EXPECT_TRUE(has_result(folder_of(root)));
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+  EXPECT_FALSE(restore_config(toml));
+  write_file_atomically(toml, "[train]\nupdates = 1\n");
+  EXPECT_TRUE(restore_config(toml));
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+  write_file_atomically(root.file("config.toml"), "x");
+  EXPECT_FALSE(restore_config(root.file("config.toml"))) << "no run folder";
+}
+
+TEST(RunStore, TheResultOfAnotherRunIsNotThisOnes) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  const std::string other = root.file("0123456789abcdef");
+  std::filesystem::copy(folder_of(root), other);
+  EXPECT_FALSE(has_result(other));
+  EXPECT_EQ(inspect_run(other).state, RunState::whole) << "a folder may have any name";
+}
+
+TEST(RunStore, ALinkInTheFolderIsNotFollowed) {
+  for (const char* name : {"lock", "result.json", "config.toml"}) {
+    TemporaryFolder root;
+    write_file_atomically(root.file("precious"), "precious");
+    std::filesystem::create_directory(folder_of(root));
+    std::filesystem::create_symlink(root.file("precious"), folder_of(root) + "/" + name);
+    try {
+      ToyRun().run(root.path());
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::cannot_write);
+      EXPECT_NE(std::string(error.what()).find("symbolic link"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(read_file(root.file("precious"), 100), "precious");
+  }
+}
+
+TEST(RunStore, ALockThatIsNoFileIsRefused) {
+  TemporaryFolder root;
+  std::filesystem::create_directory(folder_of(root));
+  ASSERT_EQ(::mkfifo((folder_of(root) + "/lock").c_str(), 0600), 0);
+  EXPECT_THROW(RunStore(root.path(), config()), Error);
+}
+
+// Sealed, whole, and of this run; what the metrics in it hold is not.
+TEST(RunStore, ACheckpointWithoutSoundMetricsIsPassedOver) {
+  const double weight = 1;
+  const std::vector<std::string> texts = {"{\"update\":1,\"phase\":\"train\"", "[]\n",
+                                          "{\"update\":-1,\"phase\":\"\"}\n",
+                                          "{\"update\":3,\"phase\":\"train\",\"loss\":0.5}\n"};
+  for (const auto& text : texts) {
+    TemporaryFolder root;
+    RunStore store(root.path(), config());
+    store.add({1, "train", {{"loss", 0.5}}});
+    store.save(1, {{"weight", "F64", {1}, &weight}});
+    save_checkpoint(
+        store.folder(), 2,
+        {{"weight", "F64", {1}, &weight}, {"run.metrics", "U8", {static_cast<int64_t>(text.size())}, text.data()}},
+        {{"run_id", config().run_id}});
+    std::vector<std::string> warnings;
+    const auto checkpoint = store.resume(warnings);
+    ASSERT_TRUE(checkpoint);
+    EXPECT_EQ(checkpoint->update, 1);
+    EXPECT_EQ(store.metrics().size(), 1U);
+    EXPECT_EQ(warnings.size(), 1U);
+  }
 }
 
 TEST(RunStore, TheSecondProcessSaysWhoHoldsTheRunAndLeaves) {

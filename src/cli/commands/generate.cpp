@@ -33,6 +33,7 @@ struct Options {
 constexpr size_t kBlockElements = size_t{1}
                                   << 19;  // of a block of samples: some milliseconds of work, a few MB of text
 constexpr size_t kGrain = 64;             // samples a thread formats at a time
+constexpr auto kAnyThread = std::launch::async | std::launch::deferred;  // where no thread is to be had: later, here
 
 // The data file and its digest, or standard output.
 class Output : public ByteSink {
@@ -48,8 +49,22 @@ class Output : public ByteSink {
     hash_.update(data, size);
     bytes_ += size;
   }
-  void commit() {
-    if (file_) file_->commit();
+  // Data and manifest appear both or not at all; what is no file has no manifest.
+  void commit(const std::string& path, const std::string& manifest) {
+    if (!file_) return;
+    if (file_->direct()) return file_->commit();
+    AtomicFile beside(path + ".manifest.json");
+    beside.write(manifest);
+    beside.prepare();
+    file_->prepare();
+    file_->commit();
+    try {
+      beside.commit();
+    } catch (...) {
+      real_file_system().remove(path);
+      real_file_system().remove(path + ".manifest.json");
+      throw;
+    }
   }
   uint64_t bytes() const { return bytes_; }
   std::string sha256() { return hash_.hex(); }
@@ -94,7 +109,7 @@ void for_each_block(const Source& source, const Options& options, const Use& use
         std::make_shared<SampleBlock>(source.sampler->block(source.split, options.start + done, n, options.threads));
     if (consumer.valid()) consumer.get();
     progress.update(done);
-    consumer = std::async(std::launch::async, [&use, block] { use(*block); });
+    consumer = std::async(kAnyThread, [&use, block] { use(*block); });
     done += n;
   }
   if (consumer.valid()) consumer.get();
@@ -122,7 +137,7 @@ void hash_canonical(const Source& source, const SampleBlock& block, int threads,
 
 void write_jsonl(const Source& source, const Options& options, Output& out, Sha256& canon) {
   for_each_block(source, options, [&](const SampleBlock& block) {
-    auto canonical = std::async(std::launch::async, [&] { hash_canonical(source, block, options.threads, canon); });
+    auto canonical = std::async(kAnyThread, [&] { hash_canonical(source, block, options.threads, canon); });
     const auto lines = texts(block, options.threads, [&](std::string& text, size_t i) {
       thread_local Gaps gaps;
       const uint64_t index = block.first + i;
@@ -237,11 +252,9 @@ Exit run(const Options& options) {
     write_npz(source, options, out, canon);
   else
     write_jsonl(source, options, out, canon);
-  out.commit();
-  if (options.out == "-") return Exit::done;
-  const std::string digest = canon.hex();
   const uint64_t bytes = out.bytes();
-  write_file_atomically(options.out + ".manifest.json", manifest(source, options, out, digest));
+  out.commit(options.out, manifest(source, options, out, canon.hex()));
+  if (options.out == "-") return Exit::done;
   complain(grouped(options.count) + " samples, " + bytes_text(static_cast<double>(bytes)) + ": " + options.out);
   return Exit::done;
 }

@@ -201,7 +201,7 @@ class Session {
                                      : "exit code " + std::to_string(done.exit_code);
     }
     board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
-    if (states_[w] == State::failed) say_lines(done.errors);
+    say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
     return states_[w] == State::held && !tried && !stop_requested();
   }
 
@@ -216,10 +216,11 @@ class Session {
     }
   }
 
-  void say_lines(const std::string& text) {
+  // Those that begin so.
+  void say_lines(const std::string& text, const std::string& beginning) {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
-      board_.say("  " + text.substr(at, end - at));
+      if (text.compare(at, beginning.size(), beginning) == 0) board_.say("  " + text.substr(at, end - at));
       at = end + 1;
     }
   }
@@ -281,7 +282,7 @@ void write_tables(const Options& options, const Suite& suite) {
   write_file_atomically(options.root + "/table.csv", render(summary, TableFormat::csv));
   write_file_atomically(options.root + "/table.json", render(summary, TableFormat::json));
   print(text);
-  print("\nwritten to " + options.root + "/table.{txt,md,csv,json}\n");
+  print("\nwritten to " + one_line(options.root) + "/table.{txt,md,csv,json}\n");
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {

@@ -41,12 +41,14 @@ std::string outcome(const Result& result) {
 }
 
 Exit run(const Options& options) {
+  if (restore_config(options.file))
+    complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
   const ResolvedConfig config = resolve_config(options.file, options.overrides, run_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;
   if (code == Exit::done) print(outcome(load_result(folder)));
-  print(folder + "\n");
+  print(one_line(folder) + "\n");
   return code;
 }
 

@@ -96,6 +96,9 @@ Exit run(const Options& options) {
   asked.device = options.device == "cuda" ? at::kCUDA : at::kCPU;
   asked.precision = precisions.at(options.precision);
   const auto rows = verify_directory(options.folder, asked);
+  if (count(rows, VerifyRow::Status::skip) == static_cast<int>(rows.size()))
+    throw bad_input("verify", fmt::format("no usable vector in '{}', {} skipped; {}: {}", one_line(options.folder),
+                                          rows.size(), one_line(rows.front().file), one_line(rows.front().reason)));
   if (options.json.empty())
     print(as_text(rows, options));
   else

@@ -62,17 +62,20 @@ class Pool {
     const size_t size = block_size(bytes);
     {
       const std::lock_guard lock(mutex_);
-      used_ += size;
       // The last one given back: the caches may still hold it.
       if (const auto after = free_.upper_bound(size); after != free_.begin() && std::prev(after)->first == size) {
         const auto found = std::prev(after);
         void* block = found->second;
         free_.erase(found);
         free_bytes_ -= size;
+        used_ += size;
         return block;
       }
     }
-    return map(size);
+    void* block = map(size);
+    const std::lock_guard lock(mutex_);
+    used_ += size;
+    return block;
   }
 
   void give(void* block, size_t bytes) {
@@ -80,7 +83,12 @@ class Pool {
     const std::lock_guard lock(mutex_);
     used_ -= size;
     most_used_ = std::max(most_used_, used_ + size);
-    free_.emplace(size, block);
+    try {
+      free_.emplace(size, block);
+    } catch (const std::bad_alloc&) {  // no place to note it: tensors are freed where nothing may be thrown
+      unmap(block, size);
+      return;
+    }
     free_bytes_ += size;
     if (used_ + free_bytes_ > most_used_ + kKeptAtLeast) release(kKeptAtLeast);
   }
@@ -130,8 +138,13 @@ class PoolAllocator final : public c10::Allocator {
       data = small_->raw_allocate(bytes);
     } else {
       data = take_block(bytes);
-      const std::lock_guard lock(mutex_);
-      sizes_[data] = bytes;
+      try {
+        const std::lock_guard lock(mutex_);
+        sizes_[data] = bytes;
+      } catch (...) {
+        give_block(data, bytes);
+        throw;
+      }
     }
     return {data, data, free_any, at::Device(at::kCPU)};
   }

@@ -1,0 +1,107 @@
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/stop.h"
+#include "runs/run_check.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string json;
+};
+
+std::vector<RunReport> inspect_all(const Options& options) {
+  std::vector<RunReport> reports;
+  for (const auto& root : options.folders) {
+    std::error_code failed;
+    if (!std::filesystem::is_directory(root, failed))
+      throw bad_input("check", "expected a folder of runs, got '" + one_line(root) + "'");
+    const auto found = find_runs(root);
+    if (found.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
+    for (const auto& folder : found) {
+      end_if_stopped("check");
+      reports.push_back(inspect_run(folder));
+    }
+  }
+  return reports;
+}
+
+std::string said_of(const RunReport& report) {
+  std::string out = to_string(report.state);
+  const bool unfinished = report.status.empty() && report.state != RunState::older;
+  if (unfinished && report.updates > 0) {
+    const std::string at = "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
+    out += report.state == RunState::unfinished ? " " + at : ", unfinished " + at;
+  }
+  return report.status == "diverged" ? out + ", diverged" : out;
+}
+
+int count(const std::vector<RunReport>& reports, RunState state) {
+  int n = 0;
+  for (const auto& report : reports) n += report.state == state;
+  return n;
+}
+
+constexpr RunState kStates[] = {RunState::whole, RunState::without_weights, RunState::unfinished, RunState::damaged,
+                                RunState::older};
+
+std::string as_text(const std::vector<RunReport>& reports) {
+  std::string out;
+  for (const auto& report : reports) {
+    out += one_line(report.folder) + ": " + said_of(report) + "\n";
+    if (report.state == RunState::damaged)
+      for (const auto& problem : report.problems) out += "  " + one_line(problem) + "\n";
+    if (report.state == RunState::without_weights)
+      out += "  final.safetensors is not there: tables take the run, eval does not\n";
+    if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
+  }
+  out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
+  std::string parts;
+  for (const RunState state : kStates)
+    if (const int n = count(reports, state); n > 0)
+      parts += (parts.empty() ? "" : ", ") + std::to_string(n) + " " + to_string(state);
+  return out + parts + "\n";
+}
+
+std::string as_json(const std::vector<RunReport>& reports) {
+  JsonWriter json;
+  json.begin_object();
+  for (const RunState state : kStates) json.member(to_string(state), count(reports, state));
+  json.key("runs").begin_array();
+  for (const auto& report : reports) {
+    json.begin_object().member("folder", report.folder).member("run_id", report.run_id);
+    json.member("state", to_string(report.state));
+    if (!report.status.empty()) json.member("status", report.status);
+    json.member("update", report.update).member("updates", report.updates);
+    json.array("problems", report.problems).end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
+Exit run(const Options& options) {
+  const auto reports = inspect_all(options);
+  if (!options.json.empty()) deliver(options.json, as_json(reports));
+  if (options.json != "-") print(as_text(reports));
+  return count(reports, RunState::damaged) > 0 ? Exit::check_failed : Exit::done;
+}
+
+}  // namespace
+
+void add_check(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments =
+      program.command("check", "Are these runs whole: every file against its digest; exit code 1 if one is damaged",
+                      {"selectivbench check runs", "selectivbench check runs/quick runs/paper --json check.json"},
+                      [options] { return run(*options); });
+  arguments.positionals("DIR", options->folders, true, "Folders of runs, or of one run each");
+  arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
+}
+
+}  // namespace sb::cli

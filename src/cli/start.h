@@ -1,0 +1,9 @@
+// What the process needs before anything else: descriptors 0 to 2 taken, and a line and a code where it would else end
+// by a signal.
+#pragma once
+
+namespace sb::cli {
+
+void settle_process();
+
+}  // namespace sb::cli

@@ -1,0 +1,250 @@
+#include "runs/run_check.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_writer.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "runs/checkpoint.h"
+#include "runs/json_fields.h"
+#include "runs/seal.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* weights_name = "final.safetensors";
+constexpr int64_t most_updates = int64_t{1} << 53;
+constexpr int64_t config_schema = 2;
+
+std::string file_in(const std::string& folder, const std::string& name) {
+  return (fs::path(folder) / name).string();
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+// The member's value as it stands on its line of the file: digests are of these bytes. "" where there is none.
+std::string line_of(const std::string& text, const std::string& key) {
+  const std::string start = "\n  " + json_quoted(key) + ": ";
+  const size_t at = text.find(start);
+  const size_t end = at == std::string::npos ? at : text.find('\n', at + start.size());
+  if (end == std::string::npos) return "";
+  std::string value = text.substr(at + start.size(), end - at - start.size());
+  if (value.ends_with(',')) value.pop_back();
+  return value;
+}
+
+void check_seal(const std::string& text, const std::string& path) {
+  if (!is_sealed(text)) throw bad_input("run", path + ": its bytes do not fit its sha256");
+}
+
+// Looks at one run; every check that fails leaves a line.
+class Inspector {
+ public:
+  explicit Inspector(const std::string& folder) { out_.folder = folder; }
+
+  RunReport look() {
+    const bool config = attempt([&] { look_at_config(); });
+    const bool checkpoints = attempt([&] { look_at_checkpoints(); });
+    if (!is_there(path("result.json"))) {
+      out_.state = RunState::unfinished;
+    } else {
+      out_.result_stands = attempt([&] { look_at_result(); }) && config;
+      out_.state = lacks_weights_ ? RunState::without_weights : RunState::whole;
+    }
+    if (!config || !checkpoints || !out_.problems.empty()) out_.state = RunState::damaged;
+    if (older_) out_.state = RunState::older;
+    if (older_) out_.result_stands = false;
+    return std::move(out_);
+  }
+
+ private:
+  std::string path(const std::string& name) const { return file_in(out_.folder, name); }
+
+  template <class Check>
+  bool attempt(const Check& check) {
+    const size_t before = out_.problems.size();
+    try {
+      check();
+    } catch (const OtherSchema& other) {
+      older_ = true;
+      out_.problems.emplace_back(other.what());
+    } catch (const Error& error) {
+      out_.problems.emplace_back(error.what());
+    }
+    return out_.problems.size() == before;
+  }
+
+  void expect(const std::string& name, const std::string& digest, size_t limit) {
+    attempt([&] {
+      if (sha256_hex(read_file(path(name), limit)) != digest)
+        throw bad_input("run", path(name) + ": its bytes do not fit its digest");
+    });
+  }
+
+  void look_at_config() {
+    const StoredConfig config = read_stored_config(out_.folder);
+    out_.run_id = config.run_id;
+    canonical_ = config.canonical;
+    out_.updates = config.updates;
+    expect("config.toml", sha256_hex(config.toml), largest_config_file);
+    if (!config.automaton_digest.empty()) expect("automaton.json", config.automaton_digest, largest_automaton);
+  }
+
+  void look_at_checkpoints() {
+    for (const auto& stored : list_checkpoints(out_.folder)) {
+      attempt([&] {
+        const Safetensors file = load_sealed_safetensors(stored.path);
+        const auto id = file.metadata().find("run_id");
+        if (!out_.run_id.empty() && (id == file.metadata().end() || id->second != out_.run_id))
+          throw bad_input("run", stored.path + ": a checkpoint of another run, expected " + out_.run_id);
+        out_.update = std::max(out_.update, stored.update);
+      });
+    }
+  }
+
+  void look_at_result() {
+    const Result result = load_result(out_.folder);
+    out_.status = result.status;
+    if (!out_.run_id.empty() && result.run_id != out_.run_id)
+      throw bad_input("run",
+                      path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
+    if (!canonical_.empty() && result.config != config_map(canonical_))
+      throw bad_input("run", path("result.json") + ": its config is not that of config.json");
+    for (const auto& [name, digest] : result.files) {
+      if (name.empty() || name.find('/') != std::string::npos)
+        throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
+      if (name == weights_name && !is_there(path(name))) {
+        lacks_weights_ = true;
+      } else {
+        expect(name, digest, name == weights_name ? largest_weights : largest_metrics);
+      }
+    }
+  }
+
+  RunReport out_;
+  std::string canonical_;  // empty where config.json cannot be read
+  bool older_ = false, lacks_weights_ = false;
+};
+
+}  // namespace
+
+std::string stored_config_text(const StoredConfig& config) {
+  const auto line = [](const std::string& key, const std::string& value) {
+    return "  " + json_quoted(key) + ": " + value;
+  };
+  std::string out = "{\n" + line("schema", std::to_string(config_schema));
+  out += ",\n" + line("run_id", json_quoted(config.run_id));
+  out += ",\n" + line("updates", std::to_string(config.updates));
+  if (!config.automaton_digest.empty()) out += ",\n" + line("automaton_sha256", json_quoted(config.automaton_digest));
+  out += ",\n" + line("config_toml_sha256", json_quoted(sha256_hex(config.toml)));
+  out += ",\n" + line("config_toml", json_quoted(config.toml));
+  return sealed_json(out + ",\n" + line("canonical", config.canonical) + "\n}");
+}
+
+StoredConfig read_stored_config(const std::string& folder) {
+  const std::string path = file_in(folder, "config.json");
+  return parse_stored_config(read_file(path, largest_config_file), path);
+}
+
+StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
+  check_seal(text, path);
+  const nlohmann::json parsed = parse_bounded(text, largest_config_file, "run", path);
+  FieldReader reader(parsed, "run", path);
+  int64_t schema = 1;  // before it was named
+  if (parsed.contains("schema")) reader.whole("schema", schema, 0, most_updates);
+  if (schema != config_schema)
+    throw OtherSchema(schema, "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " +
+                                  std::to_string(config_schema));
+  StoredConfig config;
+  std::string digest;
+  reader.text("run_id", config.run_id);
+  reader.whole("updates", config.updates, 0, most_updates);
+  if (parsed.contains("automaton_sha256")) reader.text("automaton_sha256", config.automaton_digest);
+  reader.text("config_toml_sha256", digest);
+  reader.text("config_toml", config.toml, largest_config_file);
+  config.canonical = line_of(text, "canonical");
+  if (sha256_hex(config.canonical).substr(0, 16) != config.run_id)
+    throw bad_input("run", path + ": its canonical config does not fit its run id");
+  if (sha256_hex(config.toml) != digest) throw bad_input("run", path + ": its config_toml does not fit its digest");
+  return config;
+}
+
+std::string load_result_text(const std::string& folder) {
+  const std::string path = file_in(folder, "result.json");
+  std::string text = read_file(path, largest_result);
+  check_seal(text, path);
+  return text;
+}
+
+Result load_result(const std::string& folder) {
+  return parse_result(load_result_text(folder), file_in(folder, "result.json"));
+}
+
+const char* to_string(RunState state) {
+  switch (state) {
+    case RunState::whole:
+      return "whole";
+    case RunState::without_weights:
+      return "whole without weights";
+    case RunState::unfinished:
+      return "unfinished";
+    case RunState::damaged:
+      return "damaged";
+    case RunState::older:
+      break;
+  }
+  return "older format";
+}
+
+RunReport inspect_run(const std::string& folder) {
+  return Inspector(folder).look();
+}
+
+std::vector<std::string> verify_run(const std::string& folder) {
+  return inspect_run(folder).problems;
+}
+
+bool has_result(const std::string& folder) {
+  if (!is_there(file_in(folder, "result.json"))) return false;
+  const RunReport report = inspect_run(folder);
+  return report.result_stands && fs::path(folder).filename() == report.run_id;
+}
+
+std::vector<std::string> find_runs(const std::string& root) {
+  std::vector<std::string> folders;
+  std::error_code failed;
+  const auto is_run = [](const fs::path& folder) {
+    std::error_code ignored;
+    return fs::is_directory(folder, ignored) && (is_there(folder / "config.json") || is_there(folder / "result.json"));
+  };
+  for (fs::directory_iterator at(root, failed), end; !failed && at != end; at.increment(failed))
+    if (is_run(at->path())) folders.push_back(at->path().string());
+  std::sort(folders.begin(), folders.end());
+  if (is_run(root)) folders.insert(folders.begin(), root);
+  return folders;
+}
+
+bool restore_config(const std::string& path, FileSystem& files) {
+  const fs::path file(path);
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  if (file.filename() != "config.toml" || !is_there(file_in(folder, "config.json"))) return false;
+  StoredConfig config;
+  try {
+    config = read_stored_config(folder);
+    if (read_file(path, largest_config_file) == config.toml) return false;
+  } catch (const Error&) {
+    if (config.run_id.empty()) return false;  // nothing to restore it from
+  }
+  write_file_atomically(path, config.toml, files);
+  return true;
+}
+
+}  // namespace sb

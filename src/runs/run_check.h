@@ -1,0 +1,62 @@
+// What can be said of a run folder without trusting anything in it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "runs/result.h"
+
+namespace sb {
+
+constexpr size_t largest_config_file = size_t{4} << 20;  // bytes of config.toml, and of config.json
+constexpr size_t largest_metrics = size_t{1} << 31;
+constexpr size_t largest_weights = size_t{1} << 34;
+constexpr size_t largest_automaton = size_t{1} << 30;
+
+// config.json, its seal and run id checked.
+struct StoredConfig {
+  std::string run_id, toml, canonical, automaton_digest;  // the digest is empty where the automaton is built
+  int64_t updates = 0;
+};
+std::string stored_config_text(const StoredConfig& config);  // sealed
+// Throws bad_input that names the file; OtherSchema for one written before it held the whole config.
+StoredConfig read_stored_config(const std::string& folder);
+StoredConfig parse_stored_config(const std::string& text, const std::string& path);
+
+// The result of a finished run: sealed, typed. Throws bad_input that names the file if it is absent, torn or changed,
+// OtherSchema for other versions.
+Result load_result(const std::string& folder);
+// Its text: bounded and sealed, not yet read.
+std::string load_result_text(const std::string& folder);
+
+enum class RunState {
+  whole,            // every file fits its digest
+  without_weights,  // the same, and final.safetensors is not there
+  unfinished,       // no result yet, and nothing is wrong
+  damaged,
+  older,  // written by a version that this program does not read
+};
+const char* to_string(RunState state);
+
+struct RunReport {
+  std::string folder, run_id;  // the id is empty where it cannot be read
+  RunState state = RunState::damaged;
+  std::vector<std::string> problems;  // one line each, with the file's name
+  bool result_stands = false;         // complete, and the files it names are as they were or are the missing weights
+  std::string status;                 // of the result: done or diverged
+  int64_t update = 0, updates = 0;    // of the newest whole checkpoint, of all
+};
+RunReport inspect_run(const std::string& folder);
+// One line for each file of the run that is missing or does not fit its digest; empty: all is well.
+std::vector<std::string> verify_run(const std::string& folder);
+
+// The folder is named after its run, its config is as it was and its result stands: nothing is left to do.
+bool has_result(const std::string& folder);
+// Folders under `root` that hold a run, sorted by name, and `root` itself if it does.
+std::vector<std::string> find_runs(const std::string& root);
+// If `path` is the config.toml of a run folder and was changed, writes it anew from config.json; true if so.
+bool restore_config(const std::string& path, FileSystem& files = real_file_system());
+
+}  // namespace sb

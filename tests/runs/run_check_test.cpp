@@ -1,0 +1,201 @@
+#include "runs/run_check.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "model_rules.h"
+#include "runs/run_store.h"
+#include "runs/seal.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+ResolvedConfig config() {
+  return resolve_text("[train]\nupdates = 8\n");
+}
+
+enum class Upto { config, checkpoint, diverged, result };
+
+// A run folder as it is at some point of a run's life.
+std::string make_run(const TemporaryFolder& root, Upto upto) {
+  RunStore store(root.path(), config());
+  const double weight = 2;
+  const std::vector<NamedBytes> tensors = {{"weight", "F64", {1}, &weight}};
+  if (upto == Upto::config) return store.folder();
+  store.add({3, "train", {{"loss", 0.5}}});
+  store.save(3, tensors);
+  if (upto == Upto::checkpoint) return store.folder();
+  Result result;
+  result.status = upto == Upto::diverged ? "diverged" : "done";
+  result.model = "toy";
+  result.config = config_map(config().canonical);
+  result.width = result.layers = result.states = 1;
+  store.finish(result, upto == Upto::diverged ? std::vector<NamedBytes>{} : tensors);
+  return store.folder();
+}
+
+bool names(const RunReport& report, const std::string& file) {
+  for (const auto& problem : report.problems)
+    if (problem.find(report.folder + "/" + file) != std::string::npos) return true;
+  return false;
+}
+
+TEST(InspectRun, TellsWhereARunStands) {
+  const TemporaryFolder fresh, begun, gone, done;
+  EXPECT_EQ(inspect_run(make_run(fresh, Upto::config)).state, RunState::unfinished);
+  const RunReport half = inspect_run(make_run(begun, Upto::checkpoint));
+  EXPECT_EQ(half.state, RunState::unfinished);
+  EXPECT_EQ(half.update, 3);
+  EXPECT_EQ(half.updates, 8);
+  EXPECT_EQ(half.run_id, config().run_id);
+  EXPECT_FALSE(half.result_stands);
+  const RunReport diverged = inspect_run(make_run(gone, Upto::diverged));
+  EXPECT_EQ(diverged.state, RunState::whole);
+  EXPECT_EQ(diverged.status, "diverged");
+  const std::string folder = make_run(done, Upto::result);
+  const RunReport whole = inspect_run(folder);
+  EXPECT_EQ(whole.state, RunState::whole);
+  EXPECT_TRUE(whole.result_stands);
+  EXPECT_TRUE(whole.problems.empty());
+  fs::remove(folder + "/final.safetensors");
+  EXPECT_EQ(inspect_run(folder).state, RunState::without_weights);
+  EXPECT_TRUE(inspect_run(folder).result_stands);
+}
+
+TEST(InspectRun, NamesEveryDamagedOrMissingFile) {
+  for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
+                           "checkpoint-00000003.safetensors"}) {
+    const TemporaryFolder root;
+    const std::string folder = make_run(root, Upto::result);
+    const std::string whole = read_file(folder + "/" + name, 1 << 20);
+    std::string changed = whole;
+    changed[changed.size() / 2] ^= 1;
+    write_file_atomically(folder + "/" + name, changed);
+    const RunReport report = inspect_run(folder);
+    EXPECT_EQ(report.state, RunState::damaged) << name;
+    EXPECT_TRUE(names(report, name)) << name;
+    EXPECT_EQ(report.result_stands, std::string(name).starts_with("checkpoint")) << name;
+    fs::remove(folder + "/" + name);
+    const std::string text = name;
+    const bool needed = text.starts_with("config") || text == "metrics.jsonl";
+    EXPECT_EQ(names(inspect_run(folder), name), needed) << name << " is missing";
+  }
+}
+
+TEST(InspectRun, FilesOfAnotherRunAreDamage) {
+  const TemporaryFolder root, other_root;
+  const auto other = resolve_text("[train]\nupdates = 9\n");
+  const std::string folder = make_run(root, Upto::result);
+  RunStore store(other_root.path(), other);
+  const double weight = 7;
+  store.save(5, {{"weight", "F64", {1}, &weight}});
+  Result result;
+  result.status = "done";
+  result.model = "toy";
+  result.config = config_map(other.canonical);
+  result.width = result.layers = result.states = 1;
+  store.finish(result, {{"weight", "F64", {1}, &weight}});
+  for (const char* name : {"final.safetensors", "result.json", "config.toml", "checkpoint-00000005.safetensors"}) {
+    const TemporaryFolder copy;
+    fs::copy(folder, copy.file("run"));
+    fs::copy_file(store.folder() + "/" + name, copy.file("run") + "/" + name, fs::copy_options::overwrite_existing);
+    const RunReport report = inspect_run(copy.file("run"));
+    EXPECT_EQ(report.state, RunState::damaged) << name;
+    EXPECT_TRUE(names(report, name)) << name;
+  }
+}
+
+TEST(InspectRun, OlderFormatsAreOlderNotDamaged) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  const std::string kept = read_file(folder + "/config.json", 1 << 20);
+  write_file_atomically(folder + "/config.json", sealed_json("{\n  \"run_id\": \"x\",\n  \"canonical\": {}\n}"));
+  EXPECT_EQ(inspect_run(folder).state, RunState::older);
+  write_file_atomically(folder + "/config.json", kept);
+  write_file_atomically(folder + "/result.json", sealed_json("{\"run_id\": \"x\", \"status\": \"done\"}"));
+  const RunReport report = inspect_run(folder);
+  EXPECT_EQ(report.state, RunState::older);
+  EXPECT_FALSE(report.result_stands);
+  EXPECT_FALSE(has_result(folder));
+}
+
+// The seal is a digest, not a signature.
+TEST(InspectRun, SealedButHostileFilesAreDamage) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  const std::vector<std::string> texts = {
+      "{}",
+      "{\"schema\": 2}",
+      "{\"schema\": \"two\"}",
+      "{\"schema\": 2, \"run_id\": [], \"updates\": 1e300}",
+      "{\"schema\": 2, \"x\": " + deep + "}",
+      "{\"schema\": 2, \"run_id\": \"44136fa355b3678a\", \"updates\": 1, \"config_toml_sha256\": \"\", "
+      "\"config_toml\": \"\",\n  \"canonical\": {}\n}"};
+  for (const char* name : {"config.json", "result.json"})
+    for (const auto& text : texts) {
+      const TemporaryFolder root;
+      const std::string folder = make_run(root, Upto::result);
+      write_file_atomically(folder + "/" + name, sealed_json(text));
+      const RunReport report = inspect_run(folder);
+      EXPECT_NE(report.state, RunState::whole) << text.substr(0, 80);
+      EXPECT_FALSE(report.result_stands);
+      for (const auto& problem : report.problems) EXPECT_EQ(problem.find('\n'), std::string::npos);
+    }
+}
+
+TEST(InspectRun, AResultCannotNameFilesOutsideOfItsFolder) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  Result result = load_result(folder);
+  result.files["../secret"] = "0";
+  write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
+  EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
+}
+
+TEST(InspectRun, NothingThatIsNoFileIsWaitedFor) {
+  for (const char* name : {"config.toml", "config.json", "result.json", "metrics.jsonl", "final.safetensors"}) {
+    const TemporaryFolder root;
+    const std::string folder = make_run(root, Upto::result);
+    fs::remove(folder + "/" + name);
+    ASSERT_EQ(::mkfifo((folder + "/" + name).c_str(), 0600), 0);
+    EXPECT_EQ(inspect_run(folder).state, RunState::damaged) << name;
+    fs::remove(folder + "/" + name);
+    fs::create_symlink("/dev/zero", folder + "/" + name);
+    EXPECT_EQ(inspect_run(folder).state, RunState::damaged) << name;
+  }
+}
+
+TEST(FindRuns, SeesRunsAndTheFolderItself) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::config);
+  fs::create_directory(root.file("nothing"));
+  write_file_atomically(root.file("table.txt"), "");
+  EXPECT_EQ(find_runs(root.path()), std::vector<std::string>{folder});
+  EXPECT_EQ(find_runs(folder), std::vector<std::string>{folder});
+  EXPECT_TRUE(find_runs(root.file("absent")).empty());
+}
+
+TEST(StoredConfig, ReadsBackAsWritten) {
+  StoredConfig config;
+  config.toml = "[a]\nb = \"\xc3\xa4\"\n";
+  config.canonical = "{\"format\":1}";
+  config.run_id = sha256_hex(config.canonical).substr(0, 16);
+  config.automaton_digest = "d";
+  config.updates = 12;
+  const StoredConfig again = parse_stored_config(stored_config_text(config), "config.json");
+  EXPECT_EQ(again.toml, config.toml);
+  EXPECT_EQ(again.canonical, config.canonical);
+  EXPECT_EQ(again.automaton_digest, "d");
+  EXPECT_EQ(again.updates, 12);
+  config.run_id = "0123456789abcdef";
+  EXPECT_THROW(parse_stored_config(stored_config_text(config), "config.json"), Error);
+}
+
+}  // namespace
+}  // namespace sb::test
