@@ -185,7 +185,7 @@ std::string result_text(const Result& result) {
 
 std::map<std::string, std::string> config_map(const std::string& canonical) {
   std::map<std::string, std::string> out;
-  const auto parsed = nlohmann::json::parse(canonical);
+  const auto parsed = parse_bounded(canonical, largest_result, "config", "the canonical config");
   for (const auto& [section, value] : parsed.items()) {
     if (!value.is_object()) {
       out[section] = canonical_text(value);

@@ -60,9 +60,9 @@ void describe(Fields& f, T& v) {
 template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, GateCounts>
 void describe(Fields& f, T& v) {
-  f.numbers("counts", v.counts, 0, static_cast<double>(most_count), 256);
-  f.real("mean", v.mean, -any_real, any_real);
   f.whole("total", v.total, 0, most_count);
+  f.numbers("counts", v.counts, 0, static_cast<double>(most_count), 256);
+  if (v.total > 0) f.real("mean", v.mean, -any_real, any_real);
 }
 
 template <class Fields, class T>

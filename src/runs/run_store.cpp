@@ -115,20 +115,18 @@ void RunStore::save(int64_t update, const std::vector<NamedBytes>& tensors,
   save_checkpoint(folder_, update, all, std::move(metadata), files_);
 }
 
-void RunStore::finish(const nlohmann::ordered_json& result, const std::vector<NamedBytes>& weights,
+void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
                       std::map<std::string, std::string> metadata) {
   write_rows();
-  nlohmann::ordered_json digests = {{"metrics.jsonl", sha256_hex(metric_lines(rows_))}};
+  result.run_id = run_id_;
+  result.files = {{"metrics.jsonl", sha256_hex(metric_lines(rows_))}};
   if (!weights.empty()) {
     metadata["run_id"] = run_id_;
     const std::string content = sealed_safetensors(weights, std::move(metadata));
     write_file_atomically(path("final.safetensors"), content, files_);
-    digests["final.safetensors"] = sha256_hex(content);
+    result.files["final.safetensors"] = sha256_hex(content);
   }
-  nlohmann::ordered_json out = {{"run_id", run_id_}};
-  out.update(result);
-  out["files"] = digests;
-  write_file_atomically(path("result.json"), sealed_json(out.dump(2)), files_);
+  write_file_atomically(path("result.json"), sealed_json(result_text(result)), files_);
 }
 
 bool has_result(const std::string& folder) {
@@ -140,12 +138,15 @@ bool has_result(const std::string& folder) {
   }
 }
 
-nlohmann::ordered_json load_result(const std::string& folder) {
+std::string load_result_text(const std::string& folder) {
   const std::string path = (fs::path(folder) / "result.json").string();
-  const std::string text = read_file(path, anything);
-  auto result = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!result.is_object() || !is_sealed(text)) throw bad_input("result", path + ": its bytes do not fit its sha256");
-  return result;
+  std::string text = read_file(path, largest_result);
+  if (!is_sealed(text)) throw bad_input("result", path + ": its bytes do not fit its sha256");
+  return text;
+}
+
+Result load_result(const std::string& folder) {
+  return parse_result(load_result_text(folder), (fs::path(folder) / "result.json").string());
 }
 
 std::vector<std::string> find_runs(const std::string& root) {
@@ -181,7 +182,7 @@ std::vector<std::string> verify_run(const std::string& folder) {
   });
   attempt([&] {
     const auto result = load_result(folder);
-    for (const auto& [name, digest] : result.at("files").items()) expect(name, digest.get<std::string>());
+    for (const auto& [name, digest] : result.files) expect(name, digest);
   });
   for (const auto& stored : list_checkpoints(folder)) attempt([&] { load_sealed_safetensors(stored.path); });
   return problems;

@@ -9,7 +9,6 @@
 // Every file is whole or absent.
 #pragma once
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "runs/checkpoint.h"
 #include "runs/config_file.h"
 #include "runs/metrics.h"
+#include "runs/result.h"
 #include "runs/run_lock.h"
 
 namespace sb {
@@ -40,9 +40,8 @@ class RunStore {
 
   // Metrics first, then the checkpoint that carries them: whichever instant the process dies, both are whole.
   void save(int64_t update, const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata = {});
-  // `result` becomes result.json with "run_id" and "files" (digests) added. No weights: no final.safetensors.
-  void finish(const nlohmann::ordered_json& result, const std::vector<NamedBytes>& weights,
-              std::map<std::string, std::string> metadata = {});
+  // `result` becomes result.json with `run_id` and `files` (digests) filled in. No weights: no final.safetensors.
+  void finish(Result result, const std::vector<NamedBytes>& weights, std::map<std::string, std::string> metadata = {});
 
  private:
   void write_config(const ResolvedConfig& config);
@@ -56,7 +55,9 @@ class RunStore {
 };
 
 // The result of a finished run. Throws bad_input that names the file if it is absent, torn or changed.
-nlohmann::ordered_json load_result(const std::string& folder);
+Result load_result(const std::string& folder);
+// Its text: bounded and sealed, not yet read.
+std::string load_result_text(const std::string& folder);
 bool has_result(const std::string& folder);  // a whole one
 // Folders under `root` that hold a run, sorted by name.
 std::vector<std::string> find_runs(const std::string& root);

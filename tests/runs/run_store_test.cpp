@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "model_rules.h"
@@ -43,7 +41,13 @@ struct ToyRun {
       store.add_timing({update, "train", {{"wall", 1e9 + static_cast<double>(::getpid())}}});
       if (update % 2 == 0) store.save(update, tensors());
     }
-    store.finish({{"status", "done"}, {"weight", weight}}, tensors());
+    Result result;
+    result.status = "done";
+    result.model = "toy";
+    result.width = result.layers = result.states = 1;
+    result.lr = weight;
+    result.made.emplace().host = std::to_string(::getpid());
+    store.finish(result, tensors());
   }
 };
 
@@ -53,9 +57,9 @@ std::string folder_of(const TemporaryFolder& root) {
 
 std::string bytes_of(const TemporaryFolder& root) {
   std::string all;
-  for (const char* name : {"/config.toml", "/config.json", "/metrics.jsonl", "/final.safetensors", "/result.json"})
+  for (const char* name : {"/config.toml", "/config.json", "/metrics.jsonl", "/final.safetensors"})
     all += read_file(folder_of(root) + name, 1 << 20);
-  return all;
+  return all + comparable_text(load_result(folder_of(root)));
 }
 
 std::string clean_bytes() {
@@ -84,8 +88,8 @@ TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   const auto result = load_result(folder_of(root));
-  EXPECT_EQ(result["run_id"], config().run_id);
-  EXPECT_EQ(result["status"], "done");
+  EXPECT_EQ(result.run_id, config().run_id);
+  EXPECT_EQ(result.status, "done");
   EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
   EXPECT_EQ(find_runs(root.path()), std::vector<std::string>{folder_of(root)});
   EXPECT_EQ(parse_metrics(read_file(folder_of(root) + "/metrics.jsonl", 1 << 20), "m").size(), 8U);

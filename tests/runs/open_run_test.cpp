@@ -1,0 +1,117 @@
+#include "runs/open_run.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "model_rules.h"
+#include "runs/run_store.h"
+#include "runs/seal.h"
+
+namespace sb::test {
+namespace {
+
+ResolvedConfig config(int seed = 1) {
+  return resolve_text("[run]\nseed = " + std::to_string(seed) + "\n");
+}
+
+std::string finish(const std::string& root, const ResolvedConfig& resolved, bool diverged = false) {
+  RunStore store(root, resolved);
+  Result result;
+  result.status = diverged ? "diverged" : "done";
+  result.model = resolved.values.model.name;
+  result.config = config_map(resolved.canonical);
+  result.width = result.layers = result.states = 1;
+  const double weight = static_cast<double>(resolved.values.run.seed);
+  std::vector<NamedBytes> weights = {{"weight", "F64", {1}, &weight}};
+  if (diverged) weights.clear();
+  store.finish(result, weights);
+  return store.folder();
+}
+
+template <class Act>
+std::string refusal(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(OpenRun, AWholeRunOpens) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_EQ(run.config.run_id, config().run_id);
+  ASSERT_TRUE(run.result);
+  EXPECT_EQ(open_result(folder).run_id, config().run_id);
+  EXPECT_EQ(open_weights(run).at("weight").as_doubles().front(), 1);
+}
+
+TEST(OpenRun, AnEditedConfigIsRefusedByName) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  const std::string toml = read_file(folder + "/config.toml", 1 << 20);
+  std::string edited = toml;
+  edited.replace(edited.find("length = 200"), 12, "length = 100");
+  write_file_atomically(folder + "/config.toml", edited);
+  for (const std::string& line : {refusal([&] { open_run(folder, rules()); }), refusal([&] { open_result(folder); })}) {
+    EXPECT_NE(line.find(folder + "/config.toml"), std::string::npos) << line;
+  }
+  write_file_atomically(folder + "/config.toml", toml + "# a remark\n");
+  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
+}
+
+TEST(OpenRun, FilesOfAnotherRunAreRefusedByName) {
+  for (const char* name : {"result.json", "final.safetensors", "config.toml", "config.json"}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config(1)), other = finish(root.path(), config(2));
+    std::filesystem::copy_file(other + "/" + name, folder + "/" + name,
+                               std::filesystem::copy_options::overwrite_existing);
+    const std::string line = refusal([&] { open_weights(open_run(folder, rules())); });
+    const std::string named = std::string(name) == "config.json" ? "config.toml" : name;
+    EXPECT_NE(line.find(folder + "/" + named), std::string::npos) << line;
+  }
+}
+
+TEST(OpenRun, AbsentWeightsAreSaidToBeAbsent) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  std::filesystem::remove(folder + "/final.safetensors");
+  EXPECT_NO_THROW(open_result(folder));
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_NE(refusal([&] { open_weights(run); }).find("final.safetensors"), std::string::npos);
+  const std::string gone = finish(root.path(), config(3), true);
+  EXPECT_NE(refusal([&] { open_weights(open_run(gone, rules())); }).find("diverged"), std::string::npos);
+}
+
+TEST(OpenRun, AnUnfinishedRunHasAConfigAndNoResult) {
+  const TemporaryFolder root;
+  const std::string folder = RunStore(root.path(), config()).folder();
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_FALSE(run.result);
+  EXPECT_NE(refusal([&] { open_weights(run); }).find("result.json"), std::string::npos);
+  EXPECT_NE(refusal([&] { open_result(folder); }).find("result.json"), std::string::npos);
+}
+
+// The seal is a digest, not a signature: anybody can seal anything.
+TEST(OpenRun, SealedButHostileConfigsAreRefused) {
+  for (const char* text :
+       {"{}", "{\"run_id\": 3\n}", "{\"run_id\": \"x\",\n  \"canonical\": [[[\n}",
+        "{\"run_id\": \"x\",\n  \"config_toml_sha256\": \"y\",\n  \"canonical\": {\"a\": {}}\n}",
+        "{\"run_id\": \"44136fa355b3678a\",\n  \"config_toml_sha256\": \"y\",\n  \"canonical\": {}\n}"}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config());
+    write_file_atomically(folder + "/config.json", sealed_json(text));
+    EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config."), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace sb::test
