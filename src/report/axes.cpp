@@ -34,7 +34,8 @@ std::string path_of(const std::string& root) {
 std::vector<std::string> texts_of(const nlohmann::json& entry, const char* key, const std::string& path) {
   std::vector<std::string> out;
   const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_array()) throw bad_input("suite", path + ": expected lists select and average");
+  if (found == entry.end() || !found->is_array())
+    throw bad_input("suite", path + ": expected lists select and average");
   for (const auto& item : *found) {
     if (!item.is_string()) throw bad_input("suite", path + ": expected names of keys");
     out.push_back(item.get<std::string>());

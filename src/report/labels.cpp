@@ -63,17 +63,24 @@ class Labeller {
     split();
     bundle(row_keys_, out_.rows);
     bundle(column_keys_, out_.columns);
-    for (const auto& key : by_task_) legend(key, false);
-    for (const auto& key : by_column_) legend(key, false);
-    for (const auto& key : by_model_) legend(key, true);
+    legend("By column", by_column_, [this](const std::string&) {
+      return [this](const Group& group) { return fmt::format("{}", fmt::join(out_.column_lines(group), " ")); };
+    });
+    legend("By model", by_model_, [this](const std::string& key) {
+      const bool model = decided(key, {"model.name"}), width = !model && decided(key, {"model.width"}, true);
+      return [=](const Group& group) {
+        return (width ? "width" : group.model()) + (model ? "" : " " + shown_value(group.value("model.width")));
+      };
+    });
     return std::move(out_);
   }
 
  private:
-  bool decided(const std::string& key, const Keys& by) const {
+  bool decided(const std::string& key, const Keys& by, bool where_present = false) const {
     std::map<Keys, std::string> seen;
     for (const auto& group : groups_) {
       const std::string value = group.value(key);
+      if (where_present && value.empty()) continue;
       if (seen.emplace(values_of(group, by), value).first->second != value) return false;
     }
     return true;
@@ -92,14 +99,14 @@ class Labeller {
         if (!decided(key, {"task.number"})) {
           column_keys_.push_back(key);
         } else if (!as_the_paper(key)) {
-          by_task_.push_back(key);
+          by_column_.push_back(key);
         }
       } else if (always_in_row(key)) {
         row_keys_.push_back(key);
         width |= key == "model.width";
       } else if (!key.starts_with("model.") && decided(key, data)) {
         by_column_.push_back(key);
-      } else if (decided(key, {"model.name"})) {
+      } else if (decided(key, {"model.name", "model.width"})) {
         by_model_.push_back(key);
       } else {
         row_keys_.push_back(key);
@@ -116,7 +123,8 @@ class Labeller {
       std::map<std::string, ConfigMap> all;
       for (int n = 0; n <= 4; ++n) {
         const std::string number = std::to_string(n);
-        all[number] = config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
+        all[number] =
+            config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
       }
       return all;
     }();
@@ -129,14 +137,24 @@ class Labeller {
     });
   }
 
+  // As few digits of real numbers as tell the values apart; 17 tell all.
+  static int digits_that_tell(const Keys& values) {
+    for (const int digits : {4, 6}) {
+      std::set<std::string> texts;
+      for (const auto& value : values) texts.insert(shown_value(value, digits));
+      if (texts.size() == values.size()) return digits;
+    }
+    return 17;
+  }
+
   std::map<std::string, std::string> texts_of(const std::string& key) const {
     Keys values(values_.at(key).begin(), values_.at(key).end());
     std::sort(values.begin(), values.end(), less_value);
     std::map<std::string, std::string> out;
     std::set<std::string> taken;
+    const int digits = digits_that_tell(values);
     for (const auto& value : values) {
-      std::string text = shown_value(value);
-      if (taken.contains(text) && parse_finite(value)) text = value;
+      std::string text = shown_value(value, digits);
       const std::string stem = text;
       for (int i = 2; !taken.insert(text).second; ++i) text = fmt::format("{} ({})", stem, i);
       out[value] = text;
@@ -174,23 +192,32 @@ class Labeller {
     }
   }
 
-  void legend(const std::string& key, bool by_model) {
-    const auto texts = texts_of(key);
-    std::map<std::string, std::set<std::string>> where;
-    for (const auto& group : groups_)
-      where[group.value(key)].insert(by_model ? out_.rows[0].text(group)
-                                              : fmt::format("{}", fmt::join(out_.column_lines(group), " ")));
-    Keys values(values_.at(key).begin(), values_.at(key).end());
-    std::sort(values.begin(), values.end(), less_value);
-    std::vector<std::string> parts;
-    for (const auto& value : values)
-      parts.push_back(fmt::format("{} ({})", texts.at(value), fmt::join(where.at(value), ", ")));
-    out_.legend.push_back(fmt::format("{}: {}", short_name(key), fmt::join(parts, ", ")));
+  // Values that column or model decide, in the order of these. A model without a switch does not differ in it, and the
+  // gap lengths tested are columns themselves.
+  template <class Naming>
+  void legend(const std::string& title, const Keys& keys, const Naming& naming) {
+    std::vector<std::string> lines;
+    for (const auto& key : keys) {
+      const bool one_switch = key.starts_with("model.switch ");
+      if (key == "eval.gaps" || (one_switch && values_.at(key).size() - values_.at(key).count("") < 2)) continue;
+      const auto texts = texts_of(key);
+      const auto name_of = naming(key);
+      std::map<std::string, std::set<std::string>> where;
+      for (const auto& group : groups_)
+        if (!one_switch || !group.value(key).empty()) where[group.value(key)].insert(name_of(group));
+      std::map<std::string, std::string> parts;
+      for (const auto& [value, names] : where)
+        parts[*names.begin()] = fmt::format("{} ({})", texts.at(value), fmt::join(names, ", "));
+      std::vector<std::string> ordered;
+      for (const auto& [name, part] : parts) ordered.push_back(part);
+      lines.push_back(fmt::format("{} {}", short_name(key), fmt::join(ordered, ", ")));
+    }
+    if (!lines.empty()) out_.legend.push_back(fmt::format("{}: {}.", title, fmt::join(lines, "; ")));
   }
 
   const std::vector<Group>& groups_;
   std::map<std::string, std::set<std::string>> values_;
-  Keys row_keys_, column_keys_, by_task_, by_column_, by_model_;
+  Keys row_keys_, column_keys_, by_column_, by_model_;
   Labels out_;
 };
 
@@ -265,11 +292,11 @@ std::string short_name(const std::string& key) {
   return same == 1 ? parameter->key : key;
 }
 
-std::string shown_value(const std::string& value) {
+std::string shown_value(const std::string& value, int digits) {
   if (value.empty()) return absent;
   if (!value.starts_with('"')) {
     const auto number = value.find_first_of(".e") == std::string::npos ? std::nullopt : parse_finite(value);
-    return number && value.size() > 8 ? fmt::format("{:.6g}", *number) : printable(value, 80);
+    return number && digits < 17 ? fmt::format("{:.{}g}", *number, digits) : printable(value, 80);
   }
   const std::string plain = plain_value(value);
   const bool bare = !plain.empty() && plain.size() <= 120 && plain.front() != ' ' && plain.back() != ' ' &&

@@ -24,7 +24,7 @@ struct Labels {
   std::vector<LabelAxis> rows;       // the model first
   std::vector<LabelAxis> columns;    // the task first
   std::vector<std::string> varying;  // every key that differs
-  std::vector<std::string> legend;   // what row or column decide: "updates: 700 (task 1), 350 (task 2)"
+  std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
 
   std::vector<std::string> row_values(const Group& group) const;     // which row
   std::vector<std::string> column_values(const Group& group) const;  // which column
@@ -34,8 +34,8 @@ struct Labels {
 
 Labels make_labels(const std::vector<Group>& groups);
 
-std::string short_name(const std::string& key);     // "d_state"; "train.batch" where eval has one too
-std::string shown_value(const std::string& value);  // numbers to six digits; absent: "–"
-std::vector<std::string> point_lines(const Point& point);  // "gap 20"
+std::string short_name(const std::string& key);                     // "d_state"; "train.batch" where eval has one too
+std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"
+std::vector<std::string> point_lines(const Point& point);           // "gap 20"
 
 }  // namespace sb

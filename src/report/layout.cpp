@@ -156,7 +156,8 @@ class CellSheet {
         for (const size_t axis : open_)
           out.push_back(group && group->chosen ? shown_value(group->candidates[*group->chosen].settings[axis]) : "");
       if (part.paper)
-        out.push_back(cell && cell->paper ? fixed(cell->paper->accuracy, 2) + " ± " + shortest(cell->paper->spread) : "");
+        out.push_back(cell && cell->paper ? fixed(cell->paper->accuracy, 2) + " ± " + shortest(cell->paper->spread)
+                                          : "");
     }
     return out;
   }
@@ -188,7 +189,8 @@ std::string averaging_text(const Rows& rows) {
   const auto [n, grammars] = *counts.begin();
   if (n == 1) return "one run a cell, no spread";
   if (grammars == 1) return fmt::format("mean ± standard deviation over {} train seeds", n);
-  if (grammars == static_cast<int64_t>(n)) return fmt::format("mean ± standard deviation over {} grammars, a run each", n);
+  if (grammars == static_cast<int64_t>(n))
+    return fmt::format("mean ± standard deviation over {} grammars, a run each", n);
   return fmt::format("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
 }
 

@@ -68,10 +68,11 @@ const std::vector<Row>& paper_rows() {
 const std::map<std::string, std::string>& fixed_settings(int task) {
   static const auto all = [] {
     std::array<std::map<std::string, std::string>, 3> out;
-    static const std::set<std::string> free = {"grammar.seed", "train.seed",      "train.lr",    "train.warmup",
+    static const std::set<std::string> free = {"grammar.seed", "train.seed",      "train.lr",        "train.warmup",
                                                "train.device", "train.precision", "train.accumulate"};
     for (int number = 1; number <= 3; ++number) {
-      const auto run = resolve(parse_settings("[task]\nnumber = " + std::to_string(number) + "\n", "paper"), {}, "paper");
+      const auto run =
+          resolve(parse_settings("[task]\nnumber = " + std::to_string(number) + "\n", "paper"), {}, "paper");
       for (const auto& [key, value] : config_map(run.canonical)) {
         const bool data = key.starts_with("grammar.") || key.starts_with("task.") || key.starts_with("train.");
         if ((data && !free.contains(key)) || key == "model.layers" || key == "model.dropout")
@@ -126,8 +127,7 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   if (row == rows.end() || result.task < 1 || result.task > 3) return std::nullopt;
   const auto task = static_cast<size_t>(result.task - 1);
   // The Transformer's 648 is the same network as its 768.
-  const bool width =
-      result.width == row->size[task].width || (result.model == "transformer" && result.width == 648);
+  const bool width = result.width == row->size[task].width || (result.model == "transformer" && result.width == 648);
   if (!width || !same_switches(result, *row, row->size[task])) return std::nullopt;
   if (!one_of(result, "train.lr", {5e-4, 1e-3, 2e-3}) || !one_of(result, "train.warmup", {476, 1000}))
     return std::nullopt;

@@ -23,22 +23,28 @@ std::string entry(const ConfigMap& config, const std::string& key) {
   return it == config.end() ? std::string() : it->second;
 }
 
+std::set<std::string> every_quirk() {
+  std::set<std::string> out;
+  for (const auto& p : parameters())
+    if (p.section == "quirks") out.insert(p.key);
+  return out;
+}
+
 // The whole config of a run in the form of Group::config.
 ConfigMap settings_of(const Result& result) {
   ConfigMap out;
-  std::string quirks;
-  size_t on = 0, all = 0;
-  for (const auto& p : parameters()) all += p.section == "quirks";
+  std::set<std::string> quirks(result.quirks.begin(), result.quirks.end());
   for (const auto& [key, value] : result.config) {
     if (key.starts_with("quirks.") && (value == "true" || value == "false")) {
-      if (value == "false") continue;
-      quirks += (quirks.empty() ? "" : " ") + key.substr(7);
-      ++on;
+      if (value == "true") quirks.insert(key.substr(7));
     } else {
-      out[key] = value;
+      // Names that tables have a use for stay theirs.
+      out[key.find('.') == std::string::npos || key == "run.label" ? "config." + key : key] = value;
     }
   }
-  if (on > 0) out["quirks"] = json_quoted(on == all ? "all " + std::to_string(all) : quirks);
+  if (!quirks.empty())
+    out["quirks"] = json_quoted(quirks == every_quirk() ? fmt::format("all {}", quirks.size())
+                                                        : fmt::format("{}", fmt::join(quirks, " ")));
   if (!result.label.empty()) out["run.label"] = json_quoted(result.label);
   out["model.name"] = json_quoted(result.model);
   out["task.number"] = std::to_string(result.task);
@@ -54,8 +60,7 @@ std::string fault_of(const Result& r) {
     return it == r.config.end() || it->second == value;
   };
   if (!says("model.name", json_quoted(r.model)) || !says("task.number", std::to_string(r.task)) ||
-      !says("grammar.seed", std::to_string(r.grammar_seed)) || !says("train.seed", std::to_string(r.train_seed)) ||
-      !says("model.width", std::to_string(r.width)))
+      !says("grammar.seed", std::to_string(r.grammar_seed)) || !says("train.seed", std::to_string(r.train_seed)))
     return "contradicts its own config";
   if (r.status != "done" && r.status != "diverged") return "status " + printable(r.status);
   if (r.status == "diverged") return "";
@@ -74,7 +79,7 @@ std::string name_of(const TableRun& run) {
 
 void leave_out(std::vector<TableRun>& runs, std::vector<std::string>& notes) {
   std::vector<TableRun> kept;
-  std::map<std::string, std::string> seen;  // run id to where it was found
+  std::map<std::string, std::string> seen;   // run id to where it was found
   std::map<ConfigMap, std::string> configs;  // to run id
   for (auto& run : runs) {
     const std::string fault = fault_of(run.result);
@@ -186,9 +191,8 @@ double spread(const std::vector<double>& values) {
 void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>& found) {
   cell.mean = *mean_of(found, [](const Measurement& m) { return std::optional(m.accuracy); });
   cell.kl = mean_of(found, [](const Measurement& m) { return m.kl; });
-  cell.ceiling = mean_of(found, [](const Measurement& m) {
-    return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt;
-  });
+  cell.ceiling = mean_of(
+      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt; });
   std::map<std::vector<std::string>, std::vector<double>> grammars;
   std::vector<double> accuracies;
   double chance = 0, valid = 0;

@@ -74,8 +74,8 @@ const char* to_string(Standing standing);
 
 struct Rows {
   std::vector<TableRun> runs;
-  std::vector<Standing> standing;  // of each run
-  std::vector<size_t> group_of;    // of each run
+  std::vector<Standing> standing;                         // of each run
+  std::vector<size_t> group_of;                           // of each run
   std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
   Axes axes;
   std::vector<Group> groups;

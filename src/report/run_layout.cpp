@@ -44,12 +44,14 @@ class RunSheet {
   }
 
   void what_it_is() {
-    add("run", [this](size_t run) { return printable(result(run).run_id, 64); }, true);
+    add(
+        "run", [this](size_t run) { return printable(result(run).run_id, 64); }, true);
     bool label_shown = false, labelled = false;
     for (const auto* axes : {&labels_.rows, &labels_.columns})
       for (const auto& axis : *axes) {
         label_shown |= axis.keys[0] == "run.label";
-        add(axis.name(), [this, &axis](size_t run) { return axis.text(group(run)); }, left_aligned(axis));
+        add(
+            axis.name(), [this, &axis](size_t run) { return axis.text(group(run)); }, left_aligned(axis));
       }
     bool one_seed = rows_.axes.average.size() == 2;
     for (size_t run = 0; run < rows_.runs.size(); ++run) {
@@ -57,7 +59,8 @@ class RunSheet {
       one_seed = one_seed && rows_.seeds[run][0] == rows_.seeds[run][1];
     }
     if (labelled && !label_shown)
-      add("label", [this](size_t run) { return shown_value(group(run).value("run.label")); }, true);
+      add(
+          "label", [this](size_t run) { return shown_value(group(run).value("run.label")); }, true);
     for (size_t i = 0; i < rows_.axes.average.size() && !(one_seed && i > 0); ++i)
       add(one_seed ? "seed" : short_name(config_key(rows_.axes.average[i])),
           [this, i](size_t run) { return shown_value(rows_.seeds[run][i]); });
@@ -95,7 +98,8 @@ class RunSheet {
       const auto& size = result(run).state_size;
       return size ? amount(static_cast<double>(*size)) : std::string("grows");
     });
-    add("status", [this](size_t run) { return std::string(to_string(rows_.standing[run])); }, true);
+    add(
+        "status", [this](size_t run) { return std::string(to_string(rows_.standing[run])); }, true);
   }
 
   const Rows& rows_;

@@ -154,8 +154,8 @@ void note_split_of_selection(Rows& rows) {
       }
   }
   if (runs > 0)
-    rows.notes.push_back(fmt::format("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)", runs,
-                                     runs == 1 ? " was" : "s were"));
+    rows.notes.push_back(fmt::format("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
+                                     runs, runs == 1 ? " was" : "s were"));
 }
 
 }  // namespace

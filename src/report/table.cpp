@@ -1,6 +1,9 @@
 #include "report/table.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -205,7 +208,8 @@ TableFormat parse_table_format(const std::string& name) {
 std::string cell_table(const Rows& rows, TableFormat format) {
   const Labels labels = make_labels(rows.groups);
   if (for_people(format)) return sheet_text(cell_sheet(rows, labels), format);
-  const bool paper = std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& c) { return c.paper.has_value(); });
+  const bool paper =
+      std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& c) { return c.paper.has_value(); });
   std::vector<Json> records;
   for (const size_t i : ordered_cells(rows, labels))
     records.push_back(cell_record(rows, labels, rows.cells[i], paper, format == TableFormat::json));
