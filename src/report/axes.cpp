@@ -111,18 +111,21 @@ void record_suite(const std::string& root, const Suite& suite) {
 Axes recorded_axes(const std::string& root, std::vector<std::string>& notes) {
   Axes axes;
   try {
-    for (const auto& suite : read_record(path_of(root))) {
-      for (const auto& key : suite.select) {
-        axes.add_select(key);
-        notes.push_back("selected over " + printable(key) + " too, as suite '" + printable(suite.name) + "' says");
-      }
-      for (const auto& key : suite.average) {
-        axes.add_average(key);
-        notes.push_back("averaged over " + printable(key) + " too, as suite '" + printable(suite.name) + "' says");
-      }
-    }
+    for (const auto& suite : read_record(path_of(root)))
+      for (const bool select : {true, false})
+        for (const auto& key : select ? suite.select : suite.average) {
+          const std::string known = key.starts_with("model.") ? key.substr(6) : "";  // switches are not checked here
+          const std::string fault = axis_fault(key, {known}, select);
+          const std::string told = "as suite '" + printable(suite.name) + "' says";
+          if (!fault.empty()) {
+            notes.push_back("not used, " + told + ": " + fault);
+            continue;
+          }
+          select ? axes.add_select(key) : axes.add_average(key);
+          notes.push_back((select ? "selected over " : "averaged over ") + printable(key) + " too, " + told);
+        }
   } catch (const Error& error) {
-    notes.push_back(std::string("not used: ") + error.what());
+    notes.push_back("not used: " + printable(error.what(), 1000));
     return {};
   }
   return axes;

@@ -52,7 +52,12 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
       if (key.starts_with("model.switch ")) switches.insert(key.substr(13));
   for (const auto& key : keys) {
     const std::string fault = axis_fault(key, {switches.begin(), switches.end()}, select);
-    if (!fault.empty()) throw bad_input(select ? "table --select" : "table --average", fault);
+    const std::string option = select ? "table --select" : "table --average";
+    if (!fault.empty()) throw bad_input(option, fault);
+    const auto& others = select ? axes.average : axes.select;
+    if (std::find(others.begin(), others.end(), key) != others.end())
+      throw bad_input(option,
+                      fmt::format("expected a key that is not {} over, got {}", select ? "averaged" : "selected", key));
     select ? axes.add_select(key) : axes.add_average(key);
   }
 }
@@ -76,7 +81,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
     } catch (const Error& error) {
-      out.notes.push_back(std::string("left out, damaged: ") + error.what());
+      out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
     }
   }
   for (const auto& [schema, names] : schemas)

@@ -47,8 +47,8 @@ std::vector<size_t> open_settings(const Rows& rows) {
   return out;
 }
 
-std::string cell_text(const Cell& cell, bool chosen, bool count) {
-  if (cell.runs.empty()) return chosen || cell.diverged == 0 ? "none" : "diverged";
+std::string cell_text(const Rows& rows, const Cell& cell, bool count) {
+  if (cell.runs.empty()) return status_of(rows, cell);
   std::string out = fixed(cell.mean, 3);
   if (cell.sd) out += " ± " + fixed(*cell.sd, 3);
   if (count && cell.grammars > 1 && cell.grammars < static_cast<int64_t>(cell.runs.size())) {
@@ -150,7 +150,7 @@ class CellSheet {
       const auto it = line.find(*part.key);
       const Cell* cell = it == line.end() ? nullptr : &rows_.cells[it->second];
       const Group* group = cell ? &rows_.groups[cell->group] : nullptr;
-      out.push_back(cell ? cell_text(*cell, group->chosen.has_value(), count_) : "");
+      out.push_back(cell ? cell_text(rows_, *cell, count_) : "");
       if (part.kl) out.push_back(cell && cell->kl ? fixed(*cell->kl, 4) : "");
       if (part.key->point == Point{})
         for (const size_t axis : open_)

@@ -309,6 +309,14 @@ const char* to_string(Standing standing) {
   return names[static_cast<size_t>(standing)];
 }
 
+std::string status_of(const Rows& rows, const Cell& cell) {
+  if (!cell.runs.empty()) return "done";
+  const auto& candidates = rows.groups[cell.group].candidates;
+  const bool any =
+      std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return !c.runs.empty(); });
+  return any ? "none chosen" : "diverged";
+}
+
 std::string plain_value(const std::string& json) {
   if (!json.starts_with('"')) return printable(json, 400);
   const auto parsed = nlohmann::json::parse(json, nullptr, false);

@@ -87,6 +87,9 @@ struct Rows {
 // contradict their own config are left out and named.
 Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {});
 
+// "done", or why there is no figure: "diverged" (every run of the group), "none chosen".
+std::string status_of(const Rows& rows, const Cell& cell);
+
 // A JSON text as people write it: without quotes, control characters shown.
 std::string plain_value(const std::string& json);
 std::string seeds_text(const Rows& rows, size_t run);

@@ -100,7 +100,7 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   out["candidates"] = group.candidates.size();
   out["eligible"] = eligible;
   out["diverged"] = cell.diverged;
-  out["status"] = any ? "done" : cell.diverged > 0 ? "diverged" : "none chosen";
+  out["status"] = status_of(rows, cell);
   if (paper) {
     out["paper"] = cell.paper ? six(cell.paper->accuracy) : Json(nullptr);
     out["paper_sd"] = cell.paper ? six(cell.paper->spread) : Json(nullptr);

@@ -102,6 +102,7 @@ TEST(Rows, WithoutACommonSeedNoneIsChosenAndTheCellSaysSo) {
   EXPECT_FALSE(rows.groups[0].chosen.has_value());
   EXPECT_TRUE(rows.cells[0].runs.empty());
   EXPECT_TRUE(noted(rows, "none chosen"));
+  EXPECT_EQ(status_of(rows, rows.cells[0]), "none chosen");
   for (const auto standing : rows.standing) EXPECT_EQ(standing, Standing::none_chosen);
 }
 
@@ -137,6 +138,7 @@ TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
   ASSERT_EQ(rows.cells.size(), 1U);
   EXPECT_TRUE(rows.cells[0].runs.empty());
   EXPECT_EQ(rows.cells[0].diverged, 6U);
+  EXPECT_EQ(status_of(rows, rows.cells[0]), "diverged");
   EXPECT_TRUE(noted(rows, "all 6 runs diverged"));
 }
 
@@ -200,6 +202,13 @@ TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
   EXPECT_TRUE(noted(rows, "without a test"));
   EXPECT_TRUE(noted(rows, "contradicts its own config"));
   EXPECT_TRUE(noted(rows, "not a number"));
+}
+
+TEST(Rows, AQuirkThatTheConfigTellsInOtherWordsStillTellsCellsApart) {
+  const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
+    if (r.run_seed == 2) r.quirks = {"double_residual"};
+  });
+  EXPECT_EQ(rows.cells.size(), 2U);
 }
 
 TEST(Rows, FurtherAxesAreSelectedAndAveragedOverWhereTheSuiteSaysSo) {
