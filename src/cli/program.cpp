@@ -112,6 +112,12 @@ Program::Program() : impl_(std::make_unique<Impl>()) {
 
 Program::~Program() = default;
 
+void Program::group(const std::string& name, const std::string& what) {
+  CLI::App* made = impl_->groups[name] = impl_->app.add_subcommand(name, what);
+  impl_->dress(*made);
+  made->require_subcommand(1);
+}
+
 Arguments& Program::command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
                             std::function<Exit()> action) {
   CLI::App* parent = &impl_->app;
@@ -119,14 +125,9 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
   if (const size_t space = path.find(' '); space != std::string::npos) {
     const std::string group = path.substr(0, space);
     name = path.substr(space + 1);
+    if (!impl_->groups.contains(group)) this->group(group, "Measurements: selectivbench " + group + " --help");
     parent = impl_->groups[group];
-    if (parent == nullptr) {
-      parent = impl_->groups[group] =
-          impl_->app.add_subcommand(group, "Measurements: selectivbench " + group + " --help");
-      impl_->dress(*parent);
-      parent->require_subcommand(1);
-      parent->footer("Example:\n  selectivbench " + path);
-    }
+    if (parent->get_footer().empty()) parent->footer("Example:\n  selectivbench " + path);
   }
   CLI::App* sub = parent->add_subcommand(name, what);
   impl_->dress(*sub);

@@ -1,9 +1,7 @@
 #include "cli/settings.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/number.h"
-#include "base/sha256.h"
 #include "base/text.h"
 #include "grammar/automaton_json.h"
 #include "grammar/build.h"
@@ -13,11 +11,6 @@ namespace {
 
 constexpr uint64_t kAnySeed = UINT64_MAX;
 constexpr int kMaxThreads = 1024;
-
-bool same(const GapConfig& a, const GapConfig& b) {
-  return a.law == b.law && a.min == b.min && a.max == b.max && a.mu == b.mu && a.sigma == b.sigma &&
-         a.probability == b.probability && a.start == b.start && a.content == b.content;
-}
 
 void describe_gap(JsonWriter& json, const GapConfig& gap) {
   json.begin_object().member("law", to_string(gap.law));
@@ -51,7 +44,13 @@ std::shared_ptr<const Automaton> GrammarSettings::load() const {
                       "has no meaning for an automaton from a file, expected it without --automaton");
     }
   }
-  return std::make_shared<const Automaton>(read_automaton(automaton_file));
+  file();
+  return {file_, &file_->automaton};
+}
+
+const AutomatonFile& GrammarSettings::file() const {
+  if (!file_) file_ = read_automaton_file(automaton_file, {"--automaton", 0, 0});
+  return *file_;
 }
 
 std::optional<GrammarConfig> GrammarSettings::origin() const {
@@ -66,7 +65,7 @@ void GrammarSettings::describe(JsonWriter& json) const {
     json.member("start_states", config.start_states).member("seed", config.seed);
   } else {
     json.member("automaton", automaton_file);
-    json.member("automaton_sha256", sha256_hex(read_file(automaton_file, kMaxAutomatonFile)));
+    json.member("automaton_sha256", file().sha256);
     json.member("seed", config.seed);
   }
   json.end_object();
@@ -95,27 +94,18 @@ void SequenceSettings::describe(JsonWriter& json) const {
   json.begin_object().member("length", length).member("stream", stream).member("split", split).end_object();
 }
 
-void TaskSettings::GapOverrides::add_to(Arguments& arguments, const std::string& prefix, const std::string& whose) {
-  arguments.choice(prefix + "-law", law, {"none", "constant", "uniform", "lognormal"}, "Law of gap lengths" + whose);
-  arguments.integer(prefix + "-min", min, 0, kMaxGap, "Shortest gap, frames; the length for law constant");
-  arguments.integer(prefix + "-max", max, 0, kMaxGap, "Longest gap, frames");
-  arguments.real(prefix + "-mu", mu, -100, 100, "Law lognormal: mean of the logarithm");
-  arguments.real(prefix + "-sigma", sigma, 0, 100, "Law lognormal: its standard deviation");
-  arguments.real(prefix + "-probability", probability, 0, 1, "An element has a gap at all");
-  arguments.integer(prefix + "-start", start, 0, 1'000'000, "First element that may have one");
-  arguments.choice(prefix + "-content", content, {"blank", "forbidden_symbol"}, "What a gap holds");
-}
-
-void TaskSettings::GapOverrides::apply(GapConfig& gap) const {
-  if (!law.empty()) gap.law = parse_gap_law(law);
-  if (!content.empty()) gap.content = parse_gap_content(content);
-  if (min) gap.min = *min;
-  if (max) gap.max = *max;
-  if (min && !max && gap.max < gap.min) gap.max = gap.min;
-  if (mu) gap.mu = *mu;
-  if (sigma) gap.sigma = *sigma;
-  if (probability) gap.probability = *probability;
-  if (start) gap.start = *start;
+void TaskSettings::add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help) {
+  const ConfigKey& known = *find_parameter("task." + key);
+  Option& option = options_.emplace_back();
+  option.flag = flag;
+  option.key = known.name();
+  if (known.kind == ConfigKey::Kind::whole) {
+    arguments.integer(flag, option.whole, static_cast<int>(known.least), static_cast<int>(known.most), help);
+  } else if (known.kind == ConfigKey::Kind::real) {
+    arguments.real(flag, option.real, known.low, known.high, help);
+  } else {
+    arguments.choice(flag, option.word, known.choices, help);
+  }
 }
 
 void TaskSettings::add_to(Arguments& arguments, int default_task) {
@@ -124,22 +114,40 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   arguments.integer(
       "--task", number_, 0, 4,
       "The paper's task: 1 memorisation, 2 noise rejection, 3 context, 4 generalisation; 0 bare sequences");
-  train_.add_to(arguments, "--gap", ", training");
-  test_.add_to(arguments, "--test-gap", ", other splits");
-  arguments.real("--noise", noise_, 0, 1000, "Added to each channel of every frame, times a uniform draw");
-  arguments.choice("--objective", objective_, {"state", "predict"}, "What a model is asked for");
+  for (const bool test : {false, true}) {
+    const std::string flag = test ? "--test-gap-" : "--gap-", key = test ? "test_gap_" : "gap_";
+    add(arguments, flag + "law", key + "law",
+        test ? "Law of gap lengths, other splits; they follow training unless given" : "Law of gap lengths, training");
+    add(arguments, flag + "min", key + "min", "Shortest gap, frames; the length for law constant");
+    add(arguments, flag + "max", key + "max",
+        test ? "Longest gap, frames" : "Longest gap, frames; tasks 2 and 4 are tested at it");
+    add(arguments, flag + "mu", key + "mu", "Law lognormal: mean of the logarithm");
+    add(arguments, flag + "sigma", key + "sigma", "Law lognormal: its standard deviation");
+    add(arguments, flag + "probability", key + "probability", "An element has a gap at all");
+    add(arguments, flag + "start", key + "start", "First element that may have one");
+    add(arguments, flag + "content", key + "content", "What a gap holds");
+  }
+  add(arguments, "--noise", "noise", "Added to each channel of every frame, times a uniform draw");
+  add(arguments, "--objective", "objective", "What a model is asked for");
 }
 
-TaskConfig TaskSettings::config() const {
-  TaskConfig task = paper_task(number_);
-  const bool one_law = same(task.train, task.test);
-  train_.apply(task.train);
-  if (one_law) train_.apply(task.test);
-  test_.apply(task.test);
-  if (noise_) task.noise = *noise_;
-  if (!objective_.empty()) task.objective = parse_objective(objective_);
-  check(task);
-  return task;
+TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
+  Settings settings;
+  const auto set = [&](const std::string& key, const std::string& flag, auto value, const std::string& text) {
+    const Place place{flag + " " + text, 0, 0};
+    TomlValue stored;
+    stored.content = value;
+    stored.place = place;
+    settings[key] = Setting{stored, place, place};
+  };
+  set("task.number", "--task", int64_t{number_}, std::to_string(number_));
+  set("task.length", "--length", int64_t{sequences.length}, std::to_string(sequences.length));
+  for (const Option& option : options_) {
+    if (option.whole) set(option.key, option.flag, int64_t{*option.whole}, std::to_string(*option.whole));
+    if (option.real) set(option.key, option.flag, *option.real, shortest(*option.real));
+    if (!option.word.empty()) set(option.key, option.flag, option.word, option.word);
+  }
+  return resolve_task(settings, "--task").task;
 }
 
 void describe(JsonWriter& json, const TaskConfig& task) {

@@ -1,6 +1,7 @@
 // Option groups that several commands share: the grammar, its sequences, the task.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "cli/arguments.h"
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
+#include "runs/config_file.h"
 #include "tasks/task.h"
 
 namespace sb::cli {
@@ -17,7 +19,7 @@ namespace sb::cli {
 // --vocab --ambiguities --depth --density --start-states --seed, or --automaton FILE.
 struct GrammarSettings {
   GrammarConfig config;
-  std::string automaton_file;  // empty: built from `config`
+  std::string automaton_file;  // empty: built from `config`; else read once
 
   void add_to(Arguments& arguments);
   std::shared_ptr<const Automaton> load() const;
@@ -25,7 +27,9 @@ struct GrammarSettings {
   void describe(JsonWriter& json) const;
 
  private:
+  const AutomatonFile& file() const;
   const Arguments* arguments_ = nullptr;
+  mutable std::shared_ptr<const AutomatonFile> file_;
 };
 
 // --length --stream --split
@@ -41,25 +45,24 @@ struct SequenceSettings {
   void describe(JsonWriter& json) const;
 };
 
-// --task N and what overrides its parameters. --gap-* change the training law, and the test law too where the task has
-// one law for both; --test-gap-* change the law of the other splits alone.
+// --task N and what overrides its parameters: the keys of [task], with the defaults, ranges and rules a config has.
+// --gap-* change the training law and move the test law along as there; --test-gap-* change the law of the other
+// splits.
 class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
-  TaskConfig config() const;
+  TaskConfig config(const SequenceSettings& sequences) const;
 
  private:
-  struct GapOverrides {
-    std::string law, content;
-    std::optional<int> min, max, start;
-    std::optional<double> mu, sigma, probability;
-    void add_to(Arguments& arguments, const std::string& prefix, const std::string& whose);
-    void apply(GapConfig& gap) const;
+  struct Option {
+    std::string flag, key;
+    std::optional<int> whole;
+    std::optional<double> real;
+    std::string word;
   };
+  void add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help);
   int number_ = 0;
-  GapOverrides train_, test_;
-  std::optional<double> noise_;
-  std::string objective_;
+  std::deque<Option> options_;  // addresses are handed out
 };
 
 void describe(JsonWriter& json, const TaskConfig& task);  // an object, the value of the last key

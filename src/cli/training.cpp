@@ -12,7 +12,6 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
-#include "models/options.h"
 #include "runs/run_store.h"
 
 namespace sb::cli {
@@ -48,26 +47,6 @@ void machine_line(const TrainProgress& p) {
 }
 
 }  // namespace
-
-ModelRules model_rules() {
-  ModelRules rules;
-  rules.switches = switch_names();
-  rules.check = [](const ModelSection& model) {
-    model_config(model.name, model.width, model.switches, model.layers, 41, 1601, model.dropout);
-  };
-  // A switch written out with the value it has anyway is the same run.
-  rules.essential = [](const ModelSection& model) {
-    const ModelConfig plain = model_config(model.name, model.width, {}, model.layers);
-    std::map<std::string, std::string> out;
-    for (const auto& [name, value] : model.switches) {
-      MixerOptions given = plain.mixer;
-      set_switch(given, name, value);
-      if (switch_value(given, name) != switch_value(plain.mixer, name)) out[name] = switch_value(given, name);
-    }
-    return out;
-  };
-  return rules;
-}
 
 void use_threads(int threads) {
   cpu::pool_tensor_memory();

@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "runs/config_file.h"
+#include "train/rules.h"
 #include "train/trainer.h"
 
 namespace sb::cli {
 
-ModelRules model_rules();
 void use_threads(int threads);  // 0: all cores; large tensors keep their memory from here on
 // Warns on standard error where the linear algebra behind torch is the slow reference one.
 void warn_about_slow_blas();

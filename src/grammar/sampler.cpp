@@ -15,8 +15,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t kMaxReachEntries = size_t{1} << 28;  // 2 GB
-constexpr size_t kGrain = 64;                         // samples handed to a thread at a time
+constexpr size_t kGrain = 64;  // samples handed to a thread at a time
 
 template <class T>
 T parse(const std::string& where, const std::string& name, std::initializer_list<T> values) {
@@ -84,7 +83,7 @@ struct Sampler::Impl {
 
   const ReachTable& reach() const {
     std::call_once(reach_made, [&] {
-      const size_t entries = (static_cast<size_t>(config.length) + 1) * automaton->names.size();
+      const int64_t entries = (int64_t{config.length} + 1) * automaton->states();
       if (entries > kMaxReachEntries) {
         throw bad_input("sample.length",
                         fmt::format("table of {} lengths times {} states, expected at most {} entries, got {}",

@@ -18,6 +18,9 @@ Split parse_split(const std::string& name);
 const char* to_string(Stream);
 const char* to_string(Split);
 
+// Of the table behind Sampler::reach, (length + 1) x states: 2 GB.
+constexpr int64_t kMaxReachEntries = int64_t{1} << 28;
+
 struct SamplerConfig {
   uint64_t seed = 1;
   int length = 200;  // elements a sample; also the longest accepted string

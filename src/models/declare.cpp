@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace sb {
 
 Declared declare(const ModelConfig& config) {
@@ -30,6 +32,17 @@ Declared declare(const ModelConfig& config) {
   p.matrix("decoder.weight", config.outputs, d);
   p.bias("decoder.bias", config.outputs, d);
   return out;
+}
+
+void check_network(const ModelConfig& config) {
+  constexpr int64_t most = int64_t{1} << 33;  // 32 GiB of weights in fp32, four times that with what training keeps
+  ModelConfig layer = config;
+  layer.layers = 1;
+  const Declared built = declare(layer);
+  built.mixers[0]->check_runnable();
+  const int64_t d = config.mixer.width, ends = d * (config.inputs + 1) + config.outputs * (d + 1);
+  const int64_t all = ends + config.layers * (built.parameters.count() - ends);
+  if (all > most) throw bad_input("model.width", fmt::format("{} parameters, expected at most {}", all, most));
 }
 
 Cost cost(const ModelConfig& config, int64_t length) {

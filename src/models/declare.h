@@ -12,6 +12,8 @@ struct Declared {
   std::vector<std::unique_ptr<Mixer>> mixers;
 };
 Declared declare(const ModelConfig& config);
+// Throws bad_input "[model.KEY] …" where building such a network would, without building it.
+void check_network(const ModelConfig& config);
 
 // What a network of this configuration costs.
 struct Cost {

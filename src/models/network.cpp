@@ -21,10 +21,10 @@ int64_t NetworkState::elements() const {
 }
 
 Network::Network(const ModelConfig& config, at::ScalarType type, at::Device device) : config_(config) {
+  check_network(config);
   Declared declared = declare(config);
   parameters_ = std::move(declared.parameters);
   mixers_ = std::move(declared.mixers);
-  mixers_[0]->check_runnable();
   encoder_ = parameters_.find("encoder.weight");
   encoder_bias_ = parameters_.find("encoder.bias");
   decoder_ = parameters_.find("decoder.weight");

@@ -18,12 +18,13 @@ namespace {
 struct Switch {
   std::string name;
   std::string expects;
+  std::string meaning;
   std::function<bool(MixerOptions&, const std::string&)> set;  // false: not a value of this switch
   std::function<std::string(const MixerOptions&)> get;
 };
 
-Switch truth(const char* name, bool MixerOptions::*field) {
-  return {name, "on or off",
+Switch truth(const char* name, bool MixerOptions::*field, const char* meaning) {
+  return {name, "on or off", meaning,
           [field](MixerOptions& options, const std::string& text) {
             if (text == "on" || text == "true" || text == "1") return options.*field = true, true;
             if (text == "off" || text == "false" || text == "0") return options.*field = false, true;
@@ -32,8 +33,8 @@ Switch truth(const char* name, bool MixerOptions::*field) {
           [field](const MixerOptions& options) { return std::string(options.*field ? "on" : "off"); }};
 }
 
-Switch integer(const char* name, int64_t MixerOptions::*field, int64_t low, int64_t high) {
-  return {name, fmt::format("an integer in {}..{}", low, high),
+Switch integer(const char* name, int64_t MixerOptions::*field, int64_t low, int64_t high, const char* meaning) {
+  return {name, fmt::format("an integer in {}..{}", low, high), meaning,
           [=](MixerOptions& options, const std::string& text) {
             const auto value = parse_integer(text);
             if (!value || *value < low || *value > high) return false;
@@ -43,8 +44,9 @@ Switch integer(const char* name, int64_t MixerOptions::*field, int64_t low, int6
           [field](const MixerOptions& options) { return std::to_string(options.*field); }};
 }
 
-Switch number(const char* name, double MixerOptions::*field, const char* expects, bool (*valid)(double)) {
-  return {name, expects,
+Switch number(const char* name, double MixerOptions::*field, const char* expects, bool (*valid)(double),
+              const char* meaning) {
+  return {name, expects, meaning,
           [=](MixerOptions& options, const std::string& text) {
             const auto value = parse_finite(text);
             if (!value || !valid(*value)) return false;
@@ -55,29 +57,42 @@ Switch number(const char* name, double MixerOptions::*field, const char* expects
 }
 
 Switch mlp_switch() {
-  auto made = integer("mlp", &MixerOptions::mlp, 0, 4);
+  auto made = integer("mlp", &MixerOptions::mlp, 0, 4, "expansion of the MLP after the mixer; 0: none");
   made.expects = "0, 1, 2 or 4";
   made.set = [inner = made.set](MixerOptions& options, const std::string& text) {
-    return text != "3" && inner(options, text);
+    MixerOptions tried = options;
+    if (!inner(tried, text) || tried.mlp == 3) return false;
+    options = tried;
+    return true;
   };
   return made;
 }
 
 const std::vector<Switch>& switches() {
+  const auto expansion = [](double v) { return v > 0 && v <= 16; };
   static const std::vector<Switch> all = {
-      integer("heads", &MixerOptions::heads, 1, 4096),
-      integer("d_state", &MixerOptions::d_state, 1, 4096),
-      number("expand_k", &MixerOptions::expand_k, "a number in (0, 16]", [](double v) { return v > 0 && v <= 16; }),
-      number("expand_v", &MixerOptions::expand_v, "a number in (0, 16]", [](double v) { return v > 0 && v <= 16; }),
-      integer("householder_factors", &MixerOptions::factors, 1, 16),
-      truth("complementary", &MixerOptions::complementary),
-      truth("negative_eigenvalues", &MixerOptions::negative_eigenvalues),
-      truth("short_conv", &MixerOptions::short_conv),
-      truth("output_gate", &MixerOptions::output_gate),
-      number("a_min", &MixerOptions::a_min, "a number in [0, 1)", [](double v) { return v >= 0 && v < 1; }),
+      integer("heads", &MixerOptions::heads, 1, 4096,
+              "heads; unset: 4 up to width 512, then a power of two with at most 128 channels a head"),
+      integer("d_state", &MixerOptions::d_state, 1, 4096, "numbers a channel of the state holds; even in s4"),
+      number("expand_k", &MixerOptions::expand_k, "a number in (0, 16]", expansion,
+             "width of the keys of all heads, in widths of the model"),
+      number("expand_v", &MixerOptions::expand_v, "a number in (0, 16]", expansion,
+             "width of the values of all heads, in widths of the model"),
+      integer("householder_factors", &MixerOptions::factors, 1, 16, "delta-rule steps a token"),
+      truth("complementary", &MixerOptions::complementary, "the gate that forgets also writes"),
+      truth("negative_eigenvalues", &MixerOptions::negative_eigenvalues,
+            "write strength in (0, 2) instead of (0, 1): a step may turn a direction of the state round"),
+      truth("short_conv", &MixerOptions::short_conv, "a causal convolution over 4 frames before the recurrence"),
+      truth("output_gate", &MixerOptions::output_gate, "the output is multiplied by silu of a projection of the input"),
+      number(
+          "a_min", &MixerOptions::a_min, "a number in [0, 1)", [](double v) { return v >= 0 && v < 1; },
+          "no step leaves less than this share of the state"),
       mlp_switch(),
-      number("rope_base", &MixerOptions::rope_base, "a number > 1", [](double v) { return v > 1; }),
-      truth("double_residual", &MixerOptions::double_residual),
+      number(
+          "rope_base", &MixerOptions::rope_base, "a number > 1", [](double v) { return v > 1; },
+          "longest wavelength of the rotary positions, in units of 2 pi frames"),
+      truth("double_residual", &MixerOptions::double_residual,
+            "the layer's output holds its input, which the network adds once more; unset: quirks.double_residual"),
   };
   return all;
 }
@@ -121,6 +136,12 @@ int64_t default_heads(int64_t width) {
     throw bad_input("model.width",
                     fmt::format("no power of two divides {} into heads of at most 128 channels; set heads", width));
   return heads;
+}
+
+std::vector<SwitchInfo> switch_table() {
+  std::vector<SwitchInfo> out;
+  for (const auto& each : switches()) out.push_back({each.name, each.expects, each.meaning});
+  return out;
 }
 
 const std::vector<std::string>& switch_names() {
@@ -191,6 +212,12 @@ ModelConfig model_config(const std::string& name, int64_t width, const Switches&
   config.mixer.width = name == "transformer" ? transformer_width(width) : width;
   if (config.mixer.heads == 0) config.mixer.heads = has(row.switches, "heads") ? default_heads(width) : 1;
   check_options(name, config.mixer, row.switches);
+  // What acts are whole widths of a head; 1/3 written with more or fewer digits is one network.
+  const auto share = [&](int64_t head) {
+    return static_cast<double>(head * config.mixer.heads) / static_cast<double>(config.mixer.width);
+  };
+  if (has(row.switches, "expand_k")) config.mixer.expand_k = share(config.mixer.key_width());
+  if (has(row.switches, "expand_v")) config.mixer.expand_v = share(config.mixer.value_width());
   return config;
 }
 

@@ -20,11 +20,12 @@ struct MixerOptions {
   double a_min = 0;  // no step decays the state below this factor
   int64_t mlp = 0;   // expansion of the MLP after the mixer: 0 (none), 1, 2 or 4
   double rope_base = 10000;
-  bool double_residual = true;  // the Transformer's output contains its input, to which the network adds it again
-  double dropout = 0;           // inside the mixer; the network's own value, not a switch
+  bool double_residual = false;  // the Transformer's output contains its input, to which the network adds it again
+  double dropout = 0;            // inside the mixer; the network's own value, not a switch
 
   int64_t key_width() const;    // K
   int64_t value_width() const;  // V
+  bool operator==(const MixerOptions&) const = default;
 };
 
 // 4 up to width 512, then the smallest power of two >= 4 that divides the width with at most 128 channels a head.
@@ -47,8 +48,13 @@ struct ModelConfig {
 ModelConfig model_config(const std::string& name, int64_t width, const Switches& switches = {}, int64_t layers = 8,
                          int64_t inputs = 41, int64_t outputs = 1601, double dropout = 0.2);
 
-// Every switch there is, and the value a configuration has for it.
+// Every switch there is: what config checks, `models NAME` and `config keys` say about it.
+struct SwitchInfo {
+  std::string name, range, meaning;
+};
+std::vector<SwitchInfo> switch_table();
 const std::vector<std::string>& switch_names();
+// The value a configuration has for it, each spelled one way.
 std::string switch_value(const MixerOptions& options, const std::string& name);
 void set_switch(MixerOptions& options, const std::string& name, const std::string& text);
 // Throws where heads, widths or state sizes do not fit each other.

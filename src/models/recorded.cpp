@@ -63,7 +63,10 @@ MixerOptions recorded_options(const Safetensors& file, const std::string& model,
     out.short_conv = extent("q_conv1d.weight", 0) > 0;
     out.output_gate = extent("g_proj.weight", 0) > 0;
   }
-  if (model == "transformer") out.mlp = extent("linear1.weight", 0) / (2 * out.width);
+  if (model == "transformer") {
+    out.mlp = extent("linear1.weight", 0) / (2 * out.width);
+    out.double_residual = true;  // recorded layers hold their input
+  }
   if (model == "mamba") {
     out.d_state = extent("A_log", 1);
     out.short_conv = extent("conv1d.weight", 0) > 0;

@@ -13,6 +13,7 @@ struct ModelRow {
   std::vector<std::string> switches;  // those with a meaning for it
   MixerOptions defaults;
   std::unique_ptr<Mixer> (*make)(const MixerOptions&, ParameterList&);  // declares the parameters
+  std::string equations = {};  // in short, lines without an end; what `models NAME` shows
 };
 
 template <class M>

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "runs/evaluation_file.h"
 #include "runs/open_run.h"
 #include "runs/run_store.h"
 
@@ -45,6 +46,19 @@ void folders_below(const fs::path& folder, int depth, std::vector<std::string>& 
   for (const auto& each : inner) folders_below(each, depth + 1, out);
 }
 
+// Only those of the run's own final weights say something of the run.
+void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& other_weights) {
+  std::vector<std::string> problems;
+  for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems)) {
+    if (saved.weights != "final") {
+      ++other_weights;
+      continue;
+    }
+    for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
+  }
+  for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
+}
+
 void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, const std::vector<TableRun>& runs) {
   std::set<std::string> switches;
   for (const auto& run : runs)
@@ -68,6 +82,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   FoundRuns out;
   std::vector<std::string> unfinished;
   std::map<int64_t, std::vector<std::string>> schemas;
+  size_t other_weights = 0;
   for (const auto& folder : folders) {
     std::error_code failed;
     if (!fs::exists(fs::path(folder) / "result.json", failed)) {
@@ -77,6 +92,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
     try {
       TableRun run{folder, open_result(folder), {}};
       run.result.samples.clear();  // large, and in no table
+      add_evaluations(run, out.notes, other_weights);
       out.runs.push_back(std::move(run));
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
@@ -87,6 +103,9 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   for (const auto& [schema, names] : schemas)
     out.notes.push_back(
         counted(fmt::format("of result schema {} (this program reads {})", schema, result_schema), names));
+  if (other_weights > 0)
+    out.notes.push_back(
+        fmt::format("left out: {} saved evaluations of a checkpoint or of weights trained elsewhere", other_weights));
   if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,18 @@ namespace sb {
 enum class Precision { fp64, fp32, tf32, amp, bf16 };
 enum class DeviceKind { cpu, cuda };
 
+// An automaton's file, read once: what is digested, what is copied into the run's folder and what is trained on are the
+// same bytes.
+struct AutomatonFile {
+  std::string text;
+  std::string sha256;
+  Automaton automaton;
+};
+
 struct GrammarSection {
   GrammarConfig build;
-  std::string automaton;  // path of a JSON automaton; empty: build one
+  std::string automaton;                      // path of a JSON automaton; empty: build one
+  std::shared_ptr<const AutomatonFile> file;  // what was there when the config was resolved
 };
 
 struct TaskSection {

@@ -13,15 +13,28 @@
 namespace sb {
 
 // Part of every run id: raised when the same configuration would give other numbers (streams, defaults of the format).
-constexpr int config_format = 1;
+constexpr int config_format = 2;
+
+// A switch of one model, for `config keys`.
+struct SwitchRow {
+  std::string model, key, initial, range, meaning;
+};
+
+// The network a config asks for: its width, and the value of every switch the model has, defaults and quirks resolved.
+struct NetworkKeys {
+  int64_t width = 0;
+  std::map<std::string, std::string> switches;
+  bool operator==(const NetworkKeys&) const = default;
+};
 
 // What the models room knows and this room does not.
 struct ModelRules {
   std::vector<std::string> switches;  // every key of [model] that some mixer reads; empty: not checked here
-  std::function<void(const ModelSection&)> check;  // throws bad_input "[model.KEY] …"; the place is added here
-  // The switches that differ from the model's defaults, each value spelled one way; what the run id takes.
-  // Unset: all, as given.
-  std::function<std::map<std::string, std::string>(const ModelSection&)> essential;
+  std::vector<SwitchRow> table;
+  // Each throws bad_input, one "[section.key] …" a line; the place of the key is added here.
+  std::vector<std::function<void(const RunConfig&)>> checks;
+  // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
+  std::function<NetworkKeys(const RunConfig&)> network;
 };
 
 struct Setting {
@@ -52,13 +65,25 @@ struct Origin {
 struct ResolvedConfig {
   RunConfig values;
   std::map<std::string, Origin> origins;  // by "section.key", one for every parameter and switch
-  std::string automaton_digest;           // SHA-256 of the automaton's file; empty: built
   std::string canonical;                  // JSON: what can change a number, sorted, each value spelled one way
   std::string run_id;                     // first 16 hex digits of the SHA-256 of `canonical`
 };
 
-// `name` stands in for a file where an error has no better place.
-ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name);
+// Automaton files by path, so that all runs of a suite see the same bytes.
+using AutomatonFiles = std::map<std::string, std::shared_ptr<const AutomatonFile>>;
+// Bounded and parsed; throws bad_input "[grammar.automaton] …" that ends in `from`.
+std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from);
+
+// All that is wrong is found: the error has one line a fault, each with its place. `name` stands in for a file where a
+// fault has no better place.
+ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
+                       AutomatonFiles* files = nullptr);
+// The task alone, for commands whose options are its keys; the same defaults, rules and checks.
+TaskSection resolve_task(const Settings& settings, const std::string& name);
+// Values with every default that follows from others, unchecked; what cannot be read keeps its default.
+RunConfig tentative_values(const Settings& settings);
+// A switch's value, spelled one way: 2, 2.0 and "2" are the same.
+std::string switch_text(const std::string& key, const TomlValue& value);
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules);
 
@@ -68,8 +93,8 @@ std::string config_toml(const ResolvedConfig& config, bool origins, const std::s
 // {"run_id", "values": {section: {key: value}}, "origins": {section.key: text}}
 std::string config_json(const ResolvedConfig& config);
 
-// Every parameter with range, default and meaning: `config keys`.
-std::string parameter_table();
-std::string parameter_json();
+// Every parameter with range, default and meaning, and every switch of every model: `config keys`.
+std::string parameter_table(const ModelRules& rules);
+std::string parameter_json(const ModelRules& rules);
 
 }  // namespace sb

@@ -95,18 +95,22 @@ std::string config_json(const ResolvedConfig& config) {
   return out + "\n  }\n}\n";
 }
 
-std::string parameter_table() {
+std::string parameter_table(const ModelRules& rules) {
+  using Align = TextTable::Align;
   const RunConfig defaults;
-  TextTable table({"parameter", "default", "range", "meaning"},
-                  {TextTable::Align::left, TextTable::Align::left, TextTable::Align::left, TextTable::Align::left});
+  TextTable table({"parameter", "default", "range", "meaning"}, {Align::left, Align::left, Align::left, Align::left});
   for (const auto& p : parameters()) {
     const bool unset = p.name() == "grammar.density";
     table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
   }
-  return table.text();
+  if (rules.table.empty()) return table.text();
+  TextTable switches({"switch", "model", "default", "range", "meaning"},
+                     {Align::left, Align::left, Align::left, Align::left, Align::left});
+  for (const auto& s : rules.table) switches.row({"model." + s.key, s.model, s.initial, s.range, s.meaning});
+  return table.text() + "\n" + switches.text();
 }
 
-std::string parameter_json() {
+std::string parameter_json(const ModelRules& rules) {
   const RunConfig defaults;
   JsonWriter json;
   json.begin_array();
@@ -117,6 +121,15 @@ std::string parameter_json() {
         .member("range", p.range())
         .member("meaning", p.meaning)
         .member("identifies", p.identifies)
+        .end_object();
+  for (const auto& s : rules.table)
+    json.begin_object()
+        .member("name", "model." + s.key)
+        .member("model", s.model)
+        .member("default", s.initial)
+        .member("range", s.range)
+        .member("meaning", s.meaning)
+        .member("identifies", true)
         .end_object();
   return json.end_array().text() + "\n";
 }

@@ -10,13 +10,13 @@
 #include "base/sha256.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "grammar/automaton_json.h"
 #include "grammar/build.h"
+#include "grammar/sampler.h"
 #include "runs/config_file.h"
 
 namespace sb {
 namespace {
-
-constexpr size_t largest_automaton = size_t{1} << 30;
 
 // One spelling a value: 2, 2.0 and "2" are the same switch.
 std::string switch_text(const std::string& text) {
@@ -28,38 +28,86 @@ std::string switch_text(const std::string& text) {
   return shortest(*real);
 }
 
-std::string switch_text(const std::string& key, const TomlValue& value) {
-  if (const auto* truth = std::get_if<bool>(&value.content)) return *truth ? "true" : "false";
-  if (const auto* whole = std::get_if<int64_t>(&value.content)) return std::to_string(*whole);
-  if (const auto* real = std::get_if<double>(&value.content)) return switch_text(shortest(*real));
-  if (const auto* text = value.text(); text && text->size() <= 4096 && text->find('\0') == std::string::npos)
-    return switch_text(*text);
-  throw bad_input("model." + printable(key), fmt::format("wrong kind of value, expected a number, a truth value or "
-                                                         "text, got {}, {}",
-                                                         kind_name(value), value.place.text()));
+int64_t built_states(const GrammarConfig& g) {
+  return int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
 }
 
 class Resolver {
  public:
-  Resolver(const Settings& settings, const ModelRules& rules, const std::string& name)
-      : settings_(settings), rules_(rules), name_(name) {}
+  Resolver(const Settings& settings, const ModelRules& rules, const std::string& name, AutomatonFiles* files = nullptr)
+      : settings_(settings), rules_(rules), name_(name), files_(files) {}
 
   ResolvedConfig run() {
-    for (const auto& p : parameters()) out_.origins[p.name()] = Origin{};
-    seeds();
-    task();
-    for (const auto& p : parameters()) apply(p.name());
-    switches();
-    derive();
-    check_across();
-    check_model();
-    if (!values().grammar.automaton.empty()) digest_automaton();
+    take();
+    if (!values().grammar.automaton.empty()) attempt([&] { read_automaton(); });
+    if (faults_.empty()) {  // what follows would only repeat them
+      derive();
+      check_across();
+      if (faults_.empty()) check_reach();
+      for (const auto& check : rules_.checks) attempt([&] { check(values()); }, false);
+    }
+    end();
     return std::move(out_);
+  }
+
+  TaskSection run_task() {
+    take();
+    if (faults_.empty()) {
+      derive();
+      check_task();
+    }
+    end();
+    return values().task;
+  }
+
+  RunConfig run_values() {
+    take();
+    derive();
+    return values();
   }
 
  private:
   RunConfig& values() { return out_.values; }
+  const RunConfig& values() const { return out_.values; }
   bool given(const std::string& name) const { return settings_.contains(name); }
+
+  void take() {
+    for (const auto& p : parameters()) out_.origins[p.name()] = Origin{};
+    attempt([&] { seeds(); });
+    attempt([&] { task(); });
+    for (const auto& p : parameters())
+      if (p.name() != "run.seed" && p.name() != "task.number") attempt([&] { apply(p.name()); });
+    switches();
+  }
+
+  template <class Act>
+  void attempt(const Act& act, bool placed = true) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      const std::string lines = error.what();
+      for (size_t from = 0; from <= lines.size();) {
+        const size_t end = std::min(lines.find('\n', from), lines.size());
+        const std::string line = lines.substr(from, end - from);
+        faults_.push_back(placed ? line : line + ", " + place_of(line));
+        from = end + 1;
+      }
+    }
+  }
+
+  // Where what a line "[section.key] …" speaks of was given.
+  std::string place_of(const std::string& line) const {
+    const std::string key = line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
+    if (key.starts_with("model.")) return place({key, "model.name", "model.width"});
+    if (key.starts_with("train.")) return place({key, "train.device"});
+    if (key.starts_with("task.")) return place({key, "task.number"});
+    return place({key, "grammar.automaton", "grammar.density", "grammar.depth", "task.length"});
+  }
+
+  void end() const {
+    if (!faults_.empty()) throw Error(Exit::bad_input, fmt::format("{}", fmt::join(faults_, "\n")));
+  }
 
   void apply(const std::string& name) {
     const auto found = settings_.find(name);
@@ -96,17 +144,21 @@ class Resolver {
     for (const auto& [name, setting] : settings_) {
       if (!name.starts_with("model.") || find_parameter(name)) continue;
       const std::string key = name.substr(6);
-      const auto& known = rules_.switches;
-      if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
-        std::vector<std::string> all = known;
-        for (const auto& p : parameters())
-          if (p.section == "model") all.push_back(p.key);
-        throw bad_input(
-            "model", fmt::format("unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
-      }
-      values().model.switches[key] = switch_text(key, setting.value);
+      attempt([&] { take_switch(key, setting); });
       out_.origins[name] = Origin{Origin::Kind::given, setting.origin, ""};
     }
+  }
+
+  void take_switch(const std::string& key, const Setting& setting) {
+    const auto& known = rules_.switches;
+    if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
+      std::vector<std::string> all = known;
+      for (const auto& p : parameters())
+        if (p.section == "model") all.push_back(p.key);
+      throw bad_input(
+          "model", fmt::format("unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
+    }
+    values().model.switches[key] = switch_text(key, setting.value);
   }
 
   void derive() {
@@ -136,13 +188,23 @@ class Resolver {
     const int number = values().task.task.number;
     const bool at_longest = number == 2 || number == 4;
     for (const char* key : {"law", "min", "max", "probability", "start", "content", "mu", "sigma"}) {
-      const std::string part = key;
-      const std::string test = "task.test_gap_" + part;
-      const bool length = part == "min" || part == "max";
-      const std::string train = "task.gap_" + (at_longest && length ? "max" : part);
-      if (given(test) || !given(train) || (at_longest && part == "law")) continue;
-      find_parameter(test)->set(values(), find_parameter(train)->get(values()));
-      derived(test, train);
+      const std::string part = key, test = "task.test_gap_" + part, train = "task.gap_" + part;
+      if (given(test)) continue;
+      if (at_longest && (part == "min" || part == "max")) {
+        at_longest_gap(test);
+      } else if (given(train) && !(at_longest && part == "law")) {
+        find_parameter(test)->set(values(), find_parameter(train)->get(values()));
+        derived(test, train);
+      }
+    }
+  }
+
+  void at_longest_gap(const std::string& test) {
+    for (const char* cause : {"task.gap_max", "task.gap_min", "task.gap_law"}) {
+      if (!given(cause)) continue;
+      find_parameter(test)->set(values(), int64_t{longest_gap(values().task.task.train)});
+      derived(test, cause);
+      return;
     }
   }
 
@@ -154,19 +216,13 @@ class Resolver {
   }
 
   void refuse_unless(bool good, const std::string& where, const std::string& what,
-                     std::initializer_list<std::string> names) const {
-    if (!good) throw bad_input(where, what + ", " + place(names));
+                     std::initializer_list<std::string> names) {
+    if (!good) faults_.push_back("[" + where + "] " + what + ", " + place(names));
   }
 
   void check_across() {
     check_grammar();
-    check_gap("gap_", values().task.task.train);
-    check_gap("test_gap_", values().task.task.test);
-    try {
-      check(values().task.task);
-    } catch (const Error& error) {
-      throw Error(error.code(), std::string(error.what()) + ", " + place({"task.number"}));
-    }
+    check_task();
     const TrainSection& t = values().train;
     refuse_unless(t.batch % t.accumulate == 0, "train.accumulate",
                   fmt::format("{} does not divide batch ({})", t.accumulate, t.batch),
@@ -189,7 +245,7 @@ class Resolver {
     refuse_unless(g.ambiguities < g.vocab, "grammar.ambiguities",
                   fmt::format("expected at most vocab - 1 ({}), got {}", g.vocab - 1, g.ambiguities),
                   {"grammar.ambiguities", "grammar.vocab"});
-    const int64_t states = int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
+    const int64_t states = built_states(g);
     refuse_unless(states <= kMaxStates, "grammar.depth",
                   fmt::format("{} states, expected at most {}", states, kMaxStates),
                   {"grammar.depth", "grammar.ambiguities", "grammar.vocab"});
@@ -209,28 +265,40 @@ class Resolver {
                   {name + "start", "task.gap_start", "task.length"});
   }
 
-  // The models room says "[model.KEY] what"; the place of KEY belongs behind it.
-  void check_model() {
-    if (!rules_.check) return;
-    try {
-      rules_.check(values().model);
-    } catch (const Error& error) {
-      const std::string line = error.what();
-      const std::string key = line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
-      throw Error(error.code(), line + ", " + place({key, "model.name", "model.width"}));
-    }
+  void check_task() {
+    const size_t before = faults_.size();
+    check_gap("gap_", values().task.task.train);
+    const bool follows = std::none_of(settings_.begin(), settings_.end(),
+                                      [](const auto& each) { return each.first.starts_with("task.test_gap_"); });
+    if (faults_.size() == before || !follows) check_gap("test_gap_", values().task.task.test);
+    if (faults_.size() == before) attempt([&] { check(values().task.task); }, false);
   }
 
-  void digest_automaton() {
-    const Place& from = settings_.at("grammar.automaton").value.place;
-    out_.automaton_digest =
-        sha256_hex(read_text(values().grammar.automaton, largest_automaton, "grammar.automaton", from));
+  void read_automaton() {
+    auto& grammar = values().grammar;
+    auto known = files_ ? (*files_)[grammar.automaton] : nullptr;
+    if (!known) known = read_automaton_file(grammar.automaton, settings_.at("grammar.automaton").value.place);
+    if (files_) (*files_)[grammar.automaton] = known;
+    grammar.file = known;
+  }
+
+  // The table behind the exact filter and the direct stream.
+  void check_reach() {
+    const GrammarSection& g = values().grammar;
+    const int64_t states = g.file ? g.file->automaton.states() : built_states(g.build);
+    const int64_t entries = (int64_t{values().task.length} + 1) * states;
+    refuse_unless(entries <= kMaxReachEntries, "task.length",
+                  fmt::format("a table of {} lengths times {} states, expected at most {} entries, got {}",
+                              values().task.length + 1, states, kMaxReachEntries, entries),
+                  {"task.length", "grammar.automaton", "grammar.depth", "grammar.vocab"});
   }
 
   const Settings& settings_;
   const ModelRules& rules_;
   std::string name_;
+  AutomatonFiles* files_;
   ResolvedConfig out_;
+  std::vector<std::string> faults_;
 };
 
 // A parameter that the values of others silence has no part in the id.
@@ -255,12 +323,16 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
   std::map<std::string, std::map<std::string, std::string>> sections;
   for (const auto& p : parameters()) {
     if (!acts(config, p)) continue;
+    // Acts through the network alone, which stands below in full.
+    if (rules.network && p.name() == "quirks.double_residual") continue;
     const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] = automaton ? json_quoted(config.automaton_digest) : json_text(p.get(config.values));
+    sections[p.section][p.key] =
+        automaton ? json_quoted(config.values.grammar.file->sha256) : json_text(p.get(config.values));
   }
-  const ModelSection& model = config.values.model;
-  const auto switches = rules.essential ? rules.essential(model) : model.switches;
-  for (const auto& [key, text] : switches) sections["model"]["switch " + key] = json_quoted(text);
+  const NetworkKeys network = rules.network ? rules.network(config.values)
+                                            : NetworkKeys{config.values.model.width, config.values.model.switches};
+  sections["model"]["width"] = std::to_string(network.width);
+  for (const auto& [key, text] : network.switches) sections["model"]["switch " + key] = json_quoted(text);
   std::string out = fmt::format("{{\"format\":{}", config_format);
   for (const auto& [section, keys] : sections) {
     std::vector<std::string> members;
@@ -272,11 +344,44 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
 
 }  // namespace
 
-ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name) {
-  ResolvedConfig config = Resolver(settings, rules, name).run();
+std::string switch_text(const std::string& key, const TomlValue& value) {
+  if (const auto* truth = std::get_if<bool>(&value.content)) return *truth ? "true" : "false";
+  if (const auto* whole = std::get_if<int64_t>(&value.content)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value.content)) return switch_text(shortest(*real));
+  if (const auto* text = value.text(); text && text->size() <= 4096 && text->find('\0') == std::string::npos)
+    return switch_text(*text);
+  throw bad_input("model." + printable(key), fmt::format("wrong kind of value, expected a number, a truth value or "
+                                                         "text, got {}, {}",
+                                                         kind_name(value), value.place.text()));
+}
+
+std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from) {
+  auto file = std::make_shared<AutomatonFile>();
+  file->text = read_text(path, kMaxAutomatonFile, "grammar.automaton", from);
+  file->sha256 = sha256_hex(file->text);
+  try {
+    file->automaton = automaton_from_json(file->text, path);
+  } catch (const Error& error) {
+    const std::string_view line = error.what();
+    throw bad_input("grammar.automaton", std::string(line.substr(line.find("] ") + 2)) + ", " + from.text());
+  }
+  return file;
+}
+
+ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
+                       AutomatonFiles* files) {
+  ResolvedConfig config = Resolver(settings, rules, name, files).run();
   config.canonical = canonical_json(config, rules);
   config.run_id = sha256_hex(config.canonical).substr(0, 16);
   return config;
+}
+
+TaskSection resolve_task(const Settings& settings, const std::string& name) {
+  return Resolver(settings, {}, name).run_task();
+}
+
+RunConfig tentative_values(const Settings& settings) {
+  return Resolver(settings, {}, "").run_values();
 }
 
 }  // namespace sb

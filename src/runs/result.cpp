@@ -11,13 +11,6 @@ namespace sb {
 using Json = nlohmann::ordered_json;
 
 template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, DecaySpectrum>
-void describe(Fields& f, T& v) {
-  f.whole("layer", v.layer, 0, 65535);
-  f.numbers("quantiles", v.quantiles, -any_real, any_real, 64);
-}
-
-template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, StateShare>
 void describe(Fields& f, T& v) {
   f.whole("state", v.state, 0, 65535);
@@ -84,7 +77,7 @@ void describe(Fields& f, T& v) {
   f.whole("updates", v.updates, 0, most_count);
   f.whole("samples_seen", v.samples_seen, 0, most_count);
   f.whole("states", v.states, 1, 65536);
-  f.real("lr", v.lr, 0, 1e6);
+  f.real("lr", v.lr, 0, any_real);
   f.real("chance", v.chance, 0, 1);
   f.real("topological_entropy", v.topological_entropy, -1e6, 1e6);
   f.object("test", v.test);

@@ -86,6 +86,13 @@ void describe(Fields& f, T& v) {
 }
 
 template <class Fields, class T>
+requires std::is_same_v<std::remove_const_t<T>, DecaySpectrum>
+void describe(Fields& f, T& v) {
+  f.whole("layer", v.layer, 0, 65535);
+  f.numbers("quantiles", v.quantiles, -any_real, any_real, 64);
+}
+
+template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, Provenance>
 void describe(Fields& f, T& v) {
   f.text("version", v.version);

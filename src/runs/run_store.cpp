@@ -62,8 +62,7 @@ std::string RunStore::path(const std::string& name) const {
 
 void RunStore::write_config(const ResolvedConfig& config) {
   const std::string copy = "automaton.json";
-  if (!config.values.grammar.automaton.empty() && sha256_hex(read_if_there(path(copy))) != config.automaton_digest)
-    write_file_atomically(path(copy), read_file(config.values.grammar.automaton, anything), files_);
+  if (const auto& automaton = config.values.grammar.file) write_if_changed(path(copy), automaton->text, files_);
   const std::string toml = config_toml(config, false, copy);
   write_if_changed(path("config.toml"), toml, files_);
   std::string json = "{\n  \"run_id\": " + json_quoted(run_id_) +

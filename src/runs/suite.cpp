@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
@@ -18,14 +21,23 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t largest_file = size_t{1} << 20;
 constexpr size_t most_runs = 100000;
+constexpr size_t most_faults = 100;  // shown
+constexpr size_t most_seen = 1000;   // values a condition remembers
 
 // One choice of an axis: the settings it makes.
 using Choice = Settings;
 using Axis = std::vector<Choice>;
 
 struct Condition {
+  struct Wanted {
+    std::string text;  // spelled one way
+    Place place;
+    bool met = false;  // by some run
+  };
   std::string name;
-  std::vector<TomlValue> any_of;
+  Place key;
+  std::vector<Wanted> any_of;
+  std::set<std::string> seen;  // what runs have instead
 };
 
 struct Override {
@@ -186,49 +198,111 @@ class SuiteReader {
   // Each value must be one that the parameter can have, so that a misspelt condition is an error and not a no-op.
   void conditions(const TomlValue& value, std::vector<Condition>& out) const {
     for (const auto& [name, setting] : settings_of(value, folder_)) {
-      Condition condition{name, {setting.value}};
+      Condition condition{name, setting.key, {}, {}};
       const ConfigKey* parameter = find_parameter(name);
       const auto* list = setting.value.list();
-      if (list && !(parameter && parameter->kind == ConfigKey::Kind::wholes)) condition.any_of = *list;
-      for (const auto& item : condition.any_of)
-        if (parameter) parse_value(*parameter, item);
+      const bool any = list && !(parameter && parameter->kind == ConfigKey::Kind::wholes);
+      for (const auto& item : any ? *list : TomlValue::List{setting.value})
+        condition.any_of.push_back({spelled(name, item), item.place});
       out.push_back(std::move(condition));
     }
   }
 
-  // Whether the settings so far give `name` one of the values; a value nobody set is its default.
-  bool holds(const Condition& condition, const Settings& settings) const {
-    const ConfigKey* parameter = find_parameter(condition.name);
-    const auto found = settings.find(condition.name);
-    for (const auto& wanted : condition.any_of) {
-      if (parameter) {
-        const ParameterValue now =
-            found == settings.end() ? parameter->get(RunConfig{}) : parse_value(*parameter, found->second.value);
-        if (now == parse_value(*parameter, wanted)) return true;
-      } else if (found != settings.end() && found->second.value.content.index() == wanted.content.index() &&
-                 shown(found->second.value) == shown(wanted)) {
-        return true;
-      }
+  static std::string spelled(const std::string& name, const TomlValue& value) {
+    const ConfigKey* parameter = find_parameter(name);
+    return parameter ? toml_text(parse_value(*parameter, value)) : switch_text(name.substr(name.find('.') + 1), value);
+  }
+
+  // What the settings so far give `name`: a value nobody set is its default, or follows from others; nothing for a
+  // switch that is not set.
+  static std::optional<std::string> value_now(const std::string& name, const Settings& settings) {
+    const auto found = settings.find(name);
+    if (found != settings.end()) return spelled(name, found->second.value);
+    const ConfigKey* parameter = find_parameter(name);
+    if (!parameter) return std::nullopt;
+    return toml_text(parameter->get(tentative_values(settings)));
+  }
+
+  static bool holds(Condition& condition, const Settings& settings) {
+    const auto now = value_now(condition.name, settings);
+    if (!now) return false;
+    bool met = false;
+    for (auto& wanted : condition.any_of) {
+      if (wanted.text != *now) continue;
+      met = wanted.met = true;
     }
-    return false;
+    if (condition.seen.size() < most_seen) condition.seen.insert(*now);
+    return met;
   }
 
   // Nothing where an override takes the combination out.
-  std::optional<Settings> combination(size_t number) const {
+  std::optional<Settings> combination(size_t number) {
     Settings settings = base_;
     for (size_t i = axes_.size(); i-- > 0;) {
       for (const auto& [name, setting] : axes_[i][number % axes_[i].size()]) settings.insert_or_assign(name, setting);
       number /= axes_[i].size();
     }
-    for (const auto& rule : rules_of_suite_) {
-      const bool all = std::all_of(rule.when.begin(), rule.when.end(),
-                                   [&](const Condition& condition) { return holds(condition, settings); });
+    for (auto& rule : rules_of_suite_) {
+      bool all = true;
+      for (auto& condition : rule.when) all &= holds(condition, settings);
       if (!all) continue;
       if (rule.skip) return std::nullopt;
       for (const auto& [name, setting] : rule.set) settings.insert_or_assign(name, setting);
     }
+    for (const auto& [name, setting] : settings) keys_.insert(name);
     for (const auto& assignment : command_line_) add_override(settings, assignment);
     return settings;
+  }
+
+  // Values and keys of conditions that no run has, each with the nearest that one has.
+  void check_conditions() {
+    std::vector<std::string> keys(keys_.begin(), keys_.end());
+    for (const auto& key : rules_.switches) keys.push_back("model." + key);
+    for (const auto& rule : rules_of_suite_)
+      for (const auto& condition : rule.when) {
+        if (condition.seen.empty()) {
+          const bool known = std::find(keys.begin(), keys.end(), condition.name) != keys.end();
+          const std::string hint = known ? "" : did_you_mean(condition.name, keys);
+          note("[override] no run has " + printable(condition.name) + hint + ", " + condition.key.text());
+          continue;
+        }
+        for (const auto& wanted : condition.any_of)
+          if (!wanted.met)
+            note(fmt::format("[override] no run has {} = {}, the nearest is {}, {}", condition.name,
+                             printable(wanted.text), nearest_of(wanted.text, condition.seen), wanted.place.text()));
+      }
+  }
+
+  static std::string nearest_of(const std::string& wanted, const std::set<std::string>& seen) {
+    const auto number = parse_finite(wanted);
+    const auto distance = [&](const std::string& text) {
+      const auto value = number ? parse_finite(text) : std::nullopt;
+      return value ? std::abs(*value - *number) : 1e300 + 1e298 * static_cast<double>(edit_distance(text, wanted));
+    };
+    return printable(*std::min_element(seen.begin(), seen.end(),
+                                       [&](const auto& a, const auto& b) { return distance(a) < distance(b); }));
+  }
+
+  void note(const std::string& lines) {
+    for (size_t from = 0; from <= lines.size();) {
+      const size_t end = std::min(lines.find('\n', from), lines.size());
+      const std::string line = lines.substr(from, end - from);
+      if (faults_[line]++ == 0) order_.push_back(line);
+      from = end + 1;
+    }
+  }
+
+  void refuse(size_t runs) const {
+    if (order_.empty()) return;
+    std::string out;
+    for (size_t i = 0; i < std::min(order_.size(), most_faults); ++i) {
+      out += (i > 0 ? "\n" : "") + order_[i];
+      if (runs > 1 && !order_[i].starts_with("[override] no run has"))
+        out += fmt::format(" ({} of {} runs)", faults_.at(order_[i]), runs);
+    }
+    if (order_.size() > most_faults)
+      out += fmt::format("\n[suite] {} more faults, {}", order_.size() - most_faults, Place{path_, 1, 1}.text());
+    throw Error(Exit::bad_input, out);
   }
 
   void expand() {
@@ -238,18 +312,26 @@ class SuiteReader {
       if (count > most_runs) throw fault("grid", fmt::format("more than {} runs", most_runs), Place{path_, 1, 1});
     }
     std::unordered_set<std::string> seen;
+    AutomatonFiles files;
     for (size_t i = 0; i < count; ++i) {
-      const auto settings = combination(i);
-      if (!settings) {
-        ++suite_.skipped;
-        continue;
+      try {
+        const auto settings = combination(i);
+        if (!settings) {
+          ++suite_.skipped;
+          continue;
+        }
+        ResolvedConfig run = resolve(*settings, rules_, path_, &files);
+        if (seen.insert(run.run_id).second)
+          suite_.runs.push_back(std::move(run));
+        else
+          ++suite_.merged;
+      } catch (const Error& error) {
+        if (error.code() != Exit::bad_input) throw;
+        note(error.what());
       }
-      ResolvedConfig run = resolve(*settings, rules_, path_);
-      if (seen.insert(run.run_id).second)
-        suite_.runs.push_back(std::move(run));
-      else
-        ++suite_.merged;
     }
+    if (count > suite_.skipped) check_conditions();
+    refuse(count - suite_.skipped);
     if (suite_.runs.empty()) throw fault("suite", "no run is left", Place{path_, 1, 1});
   }
 
@@ -259,6 +341,9 @@ class SuiteReader {
   Settings base_;
   std::vector<Axis> axes_;
   std::vector<Override> rules_of_suite_;
+  std::set<std::string> keys_;            // that some run sets
+  std::map<std::string, size_t> faults_;  // runs by line
+  std::vector<std::string> order_;        // of the lines
   Suite suite_;
 };
 
@@ -293,6 +378,73 @@ Suite parse_suite(std::string_view text, const std::string& path, const std::vec
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
   const std::string text = read_text(path, largest_file, "suite", {path, 1, 1});
   return parse_suite(text, path, overrides, rules);
+}
+
+bool is_suite(const std::string& path) {
+  const TomlValue document = parse_toml(read_text(path, largest_file, "config", {path, 1, 1}), path);
+  return std::any_of(document.table()->begin(), document.table()->end(), [](const TomlMember& member) {
+    return member.key == "suite" || member.key == "grid" || member.key == "override";
+  });
+}
+
+std::string value_text(const ResolvedConfig& run, const std::string& key) {
+  if (const ConfigKey* parameter = find_parameter(key)) {
+    const ParameterValue value = parameter->get(run.values);
+    const auto* text = std::get_if<std::string>(&value);
+    return text ? *text : toml_text(value);
+  }
+  const auto found = run.values.model.switches.find(key.substr(key.find('.') + 1));
+  return found == run.values.model.switches.end() ? "" : found->second;
+}
+
+namespace {
+
+// Keys that some run's files give, in the order of the schema, switches after the parameters of [model].
+std::vector<std::string> given_keys(const std::vector<ResolvedConfig>& runs) {
+  std::set<std::string> given;
+  for (const auto& run : runs)
+    for (const auto& [name, origin] : run.origins)
+      if (origin.kind == Origin::Kind::given) given.insert(name);
+  std::vector<std::string> names;
+  for (const auto& section : section_names()) {
+    for (const auto& p : parameters())
+      if (p.section == section && given.erase(p.name()) > 0) names.push_back(p.name());
+    if (section != "model") continue;
+    for (const auto& name : given)
+      if (!find_parameter(name)) names.push_back(name);
+  }
+  return names;
+}
+
+bool same_in_all(const std::vector<ResolvedConfig>& runs, const std::string& name) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const auto& run) { return value_text(run, name) == value_text(runs.front(), name); });
+}
+
+}  // namespace
+
+std::vector<std::string> varying_keys(const std::vector<ResolvedConfig>& runs) {
+  std::vector<std::string> names = given_keys(runs);
+  std::erase_if(names, [&](const std::string& name) { return same_in_all(runs, name); });
+  return names;
+}
+
+std::string common_toml(const std::vector<ResolvedConfig>& runs) {
+  std::string out, section;
+  for (const auto& name : given_keys(runs)) {
+    if (!same_in_all(runs, name)) continue;
+    const std::string key = name.substr(name.find('.') + 1);
+    if (name.substr(0, name.find('.')) != section) {
+      section = name.substr(0, name.find('.'));
+      out += "[" + section + "]\n";
+    }
+    const ConfigKey* parameter = find_parameter(name);
+    const auto& run = runs.front();
+    const std::string value = parameter ? toml_text(parameter->get(run.values)) : toml_quoted(value_text(run, name));
+    const auto origin = run.origins.find(name);
+    out += key + " = " + value + (origin == run.origins.end() ? "" : "  # " + origin->second.text()) + "\n";
+  }
+  return out;
 }
 
 }  // namespace sb

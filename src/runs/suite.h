@@ -30,9 +30,20 @@ struct Suite {
 // over data, seeds or what is measured.
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select);
 
-// Everything is resolved and checked here, before anything runs. Overrides of the command line come last.
+// Everything is resolved and checked here, before anything runs. Overrides of the command line come last. The error
+// lists every fault of every run once, with its place and how many runs have it, and every condition that no run meets.
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules);
 Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
                   const ModelRules& rules);
+// Whether the file is a suite ([suite], [grid] or [[override]]) rather than one run.
+bool is_suite(const std::string& path);
+
+// Keys ("section.key", a switch "model.KEY") that the files or the command line give and whose values differ between
+// the runs, in the order of the schema; what tells the runs of a suite apart.
+std::vector<std::string> varying_keys(const std::vector<ResolvedConfig>& runs);
+// The run's value of such a key as text, bare; "" for a switch it does not have.
+std::string value_text(const ResolvedConfig& run, const std::string& key);
+// TOML of what the files give and all runs share.
+std::string common_toml(const std::vector<ResolvedConfig>& runs);
 
 }  // namespace sb

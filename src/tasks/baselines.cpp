@@ -159,15 +159,16 @@ void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit)
   }
 }
 
-double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, int threads) {
+double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, Split split,
+                      int threads) {
   const Automaton& automaton = maker.sampler().automaton();
   std::vector<uint64_t> right(test.count(), 0);
   parallel_for(test.count(), kGrain, threads, [&](size_t begin, size_t end) {
-    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(Split::test), 0, kTablePrune);
+    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(split), 0, kTablePrune);
     SummedPosterior summed(automaton.states());
     Batch batch;
     for (size_t i = begin; i < end; ++i) {
-      maker.make(Split::test, test, i, 1, batch);
+      maker.make(split, test, i, 1, batch);
       core.reset();
       for (int e = 0; e < batch.elements; ++e) {
         for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
@@ -199,19 +200,19 @@ std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, 
   const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
   std::vector<double> curve;
   for (const uint64_t samples : train_samples) {
-    curve.push_back(table_accuracy(maker, Counts(sampler->automaton(), train, samples), test, threads));
+    curve.push_back(table_accuracy(maker, Counts(sampler->automaton(), train, samples), test, Split::test, threads));
   }
   return curve;
 }
 
 Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
-                    uint64_t test_samples, int threads) {
+                    uint64_t test_samples, int threads, Split split, uint64_t first) {
   expect_samples(train_samples, "training samples");
   expect_samples(test_samples, "test samples");
   const BatchMaker maker(sampler, task);
   const Automaton& automaton = sampler->automaton();
   const SampleBlock train = sampler->block(Split::train, 0, train_samples, threads);
-  const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
+  const SampleBlock test = sampler->block(split, first, test_samples, threads);
 
   std::vector<uint64_t> visits(static_cast<size_t>(automaton.states()), 0);
   for (const uint16_t state : train.states) ++visits[automaton.id[state]];
@@ -232,7 +233,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   uint64_t majority = 0;
   std::array<uint64_t, kMaxGram> right{};
   for (size_t i = 0; i < test.count(); ++i) {
-    maker.make(Split::test, test, i, 1, batch);
+    maker.make(split, test, i, 1, batch);
     walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
       majority += id == commonest ? 1 : 0;
       int32_t guess = commonest;
@@ -247,7 +248,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   out.chance = 1.0 / automaton.states();
   out.majority = static_cast<double>(majority) / cells;
   for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
-  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, threads);
+  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, split, threads);
   out.train_samples = train_samples;
   out.test_samples = test_samples;
   return out;

@@ -22,11 +22,11 @@ struct Baselines {
   uint64_t test_samples = 0;
 };
 
-// Accuracies over elements of test samples 0 .. test_samples-1, learnt from labelled training samples
-// 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence on
-// results.
+// Accuracies over elements of the samples first .. first+test_samples-1 of `split`, learnt from labelled training
+// samples 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence
+// on results.
 Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
-                    uint64_t test_samples, int threads);
+                    uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0);
 
 // Counts starts and transitions of labelled samples, then filters as the exact filter does, with the gap law known but
 // neither grammar nor length conditioning. After n departures from s, a class seen there before leads to its states

@@ -1,10 +1,10 @@
 #include "tasks/ceiling.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "tasks/running_mean.h"
 
 namespace sb {
 namespace {
@@ -21,22 +21,6 @@ struct SampleFigures {
   double last_frame = 0;
 };
 
-// Mean and its standard error, in one pass in a fixed order.
-class Mean {
- public:
-  void add(double x) {
-    ++count_;
-    const double step = x - mean_;
-    mean_ += step / count_;
-    squares_ += step * (x - mean_);
-  }
-  double mean() const { return mean_; }
-  double error() const { return count_ > 1 ? std::sqrt(squares_ / (count_ - 1) / count_) : 0; }
-
- private:
-  double count_ = 0, mean_ = 0, squares_ = 0;
-};
-
 }  // namespace
 
 Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request) {
@@ -48,7 +32,7 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   out.exact = task.noise <= 1;
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
-  Mean accuracy, filter_accuracy, upper_bound, realised, last_frame;
+  RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
   const double share = 1.0 / static_cast<double>(elements);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
@@ -88,16 +72,17 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   }
   const auto samples = static_cast<double>(request.samples);
   const double cells = samples * static_cast<double>(elements);
-  out.accuracy = accuracy.mean();
+  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
+  out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
-  out.upper_bound = upper_bound.mean();
-  out.realised = realised.mean();
-  out.filter_accuracy = filter_accuracy.mean();
+  out.upper_bound = share_of(upper_bound);
+  out.realised = share_of(realised);
+  out.filter_accuracy = share_of(filter_accuracy);
   out.filter_stderr = filter_accuracy.error();
-  out.last_frame_accuracy = last_frame.mean();
+  out.last_frame_accuracy = share_of(last_frame);
   for (size_t e = 0; e < elements; ++e) {
     out.mean_entropy += out.entropy_by_position[e] / cells;
-    out.by_position[e] /= samples;
+    out.by_position[e] = std::min(1.0, out.by_position[e] / samples);
     out.entropy_by_position[e] /= samples;
   }
   return out;

@@ -41,8 +41,12 @@ class ExactFilter {
   void posterior(std::vector<StateProbability>& out) const;
   void posterior(double* over_ids, int gap_frames) const;
   double probability(int32_t id, int gap_frames) const;  // one entry of it
-  double log_likelihood() const;                         // of the frames so far, nats
-  size_t live() const;                                   // hypotheses
+  // Objective `predict`, [vocab]; gap_frames < 0: given the frames so far, otherwise given the segment too.
+  void next_classes(double* over_classes, int gap_frames = -1) const;  // P(class of the next element)
+  void mean_law(double* over_classes,
+                int gap_frames = -1) const;  // the grammar's next_symbol_law, averaged over states
+  double log_likelihood() const;             // of the frames so far, nats
+  size_t live() const;                       // hypotheses
   int states() const;
 
  private:
@@ -93,5 +97,30 @@ struct CeilingRequest {
   std::function<void(uint64_t)> progress;  // samples done; called from the calling thread
 };
 Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request);
+
+// Objective `predict`. The metric sums a model's output over the frames of element e, t = 1..n; its first largest entry
+// is held against the class of element e + 1 (elements with a successor count), and KL(law(s_e) || sum / n), law the
+// grammar's next_symbol_law of the true state, is averaged over all elements. The two have different best predictors:
+//   accuracy  of q_t(c) = P(next class = c | frames 1..t), with strings conditioned on fitting the length, as they are
+//             drawn. Estimated as P(next class = the one named | frames, segment): the mean of counting (`counted`).
+//   kl        of q_t = sum_s P(s | frames 1..t) law(s). Estimated as its mean over P(s | frames, segment): the mean of
+//             what the metric scores with the true state (`kl_counted`).
+// `upper_bound` and `kl_bound` are those of the same laws given frames and segment: what the metric makes of a causal
+// model is a function of exactly these, so none has a higher expected accuracy or a lower expected KL. Where frames
+// tell data from gaps they equal `accuracy` and `kl`.
+struct PredictCeiling {
+  double accuracy = 0, stderr_ = 0;
+  double counted = 0, counted_stderr = 0;
+  double upper_bound = 0;
+  double kl = 0, kl_stderr = 0;  // nats an element
+  double kl_counted = 0, kl_counted_stderr = 0;
+  double kl_bound = 0;
+  uint64_t samples = 0;
+  bool exact = true;                   // false: noise > 1 hides symbols; no accuracy is higher, no KL lower
+  std::vector<double> by_position;     // [elements - 1], of `accuracy`
+  std::vector<double> kl_by_position;  // [elements], of `kl`
+};
+PredictCeiling predict_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+                               const CeilingRequest& request);
 
 }  // namespace sb

@@ -61,6 +61,23 @@ class GrammarModel {
     }
   }
 
+  // emit(class, probability) of the element after `state`, the used-th of its string. conditioned: strings fit the
+  // length; otherwise the grammar's own law.
+  template <class Emit>
+  void next_classes(int32_t state, int32_t used, bool conditioned, const Emit& emit) const {
+    const int left = length_ - used;
+    if (state == automaton_->end) {
+      const double share = 1.0 / static_cast<double>(starts_.size());
+      for (const Edge& start : starts_) emit(start.symbol, conditioned ? start.probability : share);
+      return;
+    }
+    const double fits = conditioned ? sampler_->reach(left, state) : 1;
+    for (int edge = automaton_->row[state]; edge < automaton_->row[state + 1]; ++edge) {
+      const Edge& to = edges_[static_cast<size_t>(edge)];
+      emit(to.symbol, conditioned ? to.probability * sampler_->reach(left - 1, to.dst) / fits : to.probability);
+    }
+  }
+
   const Automaton& automaton() const { return *automaton_; }
 
  private:
@@ -89,6 +106,13 @@ struct ExactFilter::Impl {
   void dense(double* over_ids, int gap_frames) const {
     std::fill_n(over_ids, core.model().automaton().states(), 0.0);
     core.visit(gap_frames, [&](int32_t state, double p) { over_ids[core.model().id(state)] = p; });
+  }
+
+  void next(double* over_classes, int gap_frames, bool conditioned) const {
+    std::fill_n(over_classes, core.model().automaton().vocab, 0.0);
+    core.visit_hypotheses(gap_frames, [&](int32_t state, int32_t used, double p) {
+      core.model().next_classes(state, used, conditioned, [&](int32_t c, double q) { over_classes[c] += p * q; });
+    });
   }
 };
 
@@ -136,6 +160,12 @@ double ExactFilter::probability(int32_t id, int gap_frames) const {
   double out = 0;
   impl_->core.visit(gap_frames, [&](int32_t state, double p) { out += impl_->core.model().id(state) == id ? p : 0; });
   return out;
+}
+void ExactFilter::next_classes(double* over_classes, int gap_frames) const {
+  impl_->next(over_classes, gap_frames, true);
+}
+void ExactFilter::mean_law(double* over_classes, int gap_frames) const {
+  impl_->next(over_classes, gap_frames, false);
 }
 double ExactFilter::log_likelihood() const {
   return impl_->core.log_likelihood();

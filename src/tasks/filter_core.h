@@ -107,6 +107,18 @@ class FilterCore {
     }
   }
 
+  // visit(state, used, probability) for each hypothesis; `gap_frames` as above.
+  template <class Visit>
+  void visit_hypotheses(int gap_frames, const Visit& visit) const {
+    double total = gap_frames < 0 ? 1 : 0;
+    for (const Hypothesis& h : live_) total += gap_frames >= 0 && h.gap == gap_frames ? h.weight * gap_stops(h) : 0;
+    if (total <= 0) return;
+    for (const Hypothesis& h : live_) {
+      if (gap_frames < 0) visit(h.state, h.used, h.weight);
+      if (h.gap == gap_frames) visit(h.state, h.used, h.weight * gap_stops(h) / total);
+    }
+  }
+
   Belief belief(int gap_frames) const {
     Belief out;
     visit(gap_frames, [&](int32_t state, double p) {

@@ -1,14 +1,16 @@
 #include "train/data.h"
 
-#include "grammar/automaton_json.h"
+#include "base/error.h"
 #include "grammar/build.h"
 
 namespace sb {
 
 RunData make_data(const RunConfig& config) {
+  // A file's automaton lives as long as what was read.
+  const auto& file = config.grammar.file;
+  if (!file && !config.grammar.automaton.empty()) throw bad_input("grammar.automaton", "named, but not read");
   std::shared_ptr<const Automaton> automaton =
-      config.grammar.automaton.empty() ? build_automaton(config.grammar.build)
-                                       : std::make_shared<const Automaton>(read_automaton(config.grammar.automaton));
+      file ? std::shared_ptr<const Automaton>(file, &file->automaton) : build_automaton(config.grammar.build);
   SamplerConfig sampling;
   sampling.seed = config.grammar.build.seed;
   sampling.length = config.task.length;
@@ -22,9 +24,10 @@ RunData make_data(const RunConfig& config) {
   return data;
 }
 
-TaskConfig with_test_gap(TaskConfig task, int gap) {
-  task.test.law = gap == 0 ? GapLaw::none : GapLaw::constant;
-  task.test.min = task.test.max = gap;
+TaskConfig with_gap(TaskConfig task, Split split, int gap) {
+  GapConfig& law = split == Split::train ? task.train : task.test;
+  law.law = gap == 0 ? GapLaw::none : GapLaw::constant;
+  law.min = law.max = gap;
   return task;
 }
 

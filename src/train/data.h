@@ -16,7 +16,8 @@ struct RunData {
 };
 
 RunData make_data(const RunConfig& config);
-// The task with every test element followed by `gap` frames: a point of the generalisation grid.
-TaskConfig with_test_gap(TaskConfig task, int gap);
+// The task with gaps of `gap` frames on this split: a point of the generalisation grid. Which elements have one, and
+// what fills it, stays as it is.
+TaskConfig with_gap(TaskConfig task, Split split, int gap);
 
 }  // namespace sb

@@ -40,8 +40,8 @@ struct Row {
   double loss = 0, kl = 0;
   int64_t frames = 0;
   std::vector<Share> by_position, by_gap_frame, by_since_certain, by_entropy;
+  std::vector<Confusion> confusion;
 
-  int element = 0;         // the one whose frames are being summed
   std::vector<float> sum;  // [classes]
   std::vector<ElementBelief> beliefs;
 };
@@ -58,6 +58,7 @@ class Tally {
       row.by_gap_frame.resize(kGapFrameBins);
       row.by_since_certain.resize(kCertaintyBins);
       row.by_entropy.resize(kEntropyBins);
+      if (task.objective == Objective::state) row.confusion.resize(static_cast<size_t>(automaton.vocab));
     }
     automaton_ = &automaton;
   }
@@ -99,6 +100,7 @@ class Tally {
       row.elements.right += right;
       ++row.elements.total;
       count(row.by_position, static_cast<size_t>(e), right);
+      if (!row.confusion.empty()) confuse(row, static_cast<int32_t>(best), id, right);
       if (!row.beliefs.empty()) {
         const ElementBelief& belief = row.beliefs[static_cast<size_t>(e)];
         count(row.by_since_certain, static_cast<size_t>(belief.since_certain), right);
@@ -111,6 +113,14 @@ class Tally {
       row.kl += divergence(law, row.sum, frames);
     }
     std::fill(row.sum.begin(), row.sum.end(), 0.0F);
+  }
+
+  int32_t symbol_of(int32_t id) const { return automaton_->symbol[state_of_id_[static_cast<size_t>(id)]]; }
+
+  void confuse(Row& row, int32_t named, int32_t id, bool right) const {
+    Confusion& at = row.confusion[static_cast<size_t>(symbol_of(id))];
+    if (right) ++at.right;
+    if (!right) ++(symbol_of(named) == symbol_of(id) ? at.same_symbol : at.other_symbol);
   }
 
   const TensorBatch& batch_;
@@ -141,6 +151,14 @@ void predict_batch(Predictor& predictor, const TensorBatch& batch, int chunk, Ta
   }
 }
 
+// Under the objective `predict` the last element has frames and no target: it is not padding.
+int64_t elements_without_frames(const Batch& batch, size_t row) {
+  const int32_t* start = batch.start.data() + row * static_cast<size_t>(batch.elements + 1);
+  int64_t out = 0;
+  for (int e = 0; e < batch.elements; ++e) out += start[e] == start[e + 1];
+  return out;
+}
+
 struct Totals {
   Evaluation result;
   double loss = 0, kl = 0;
@@ -159,12 +177,19 @@ struct Totals {
     add(result.by_gap_frame, row.by_gap_frame);
     add(result.by_since_certain, row.by_since_certain);
     add(result.by_entropy, row.by_entropy);
+    result.confusion.resize(row.confusion.size());
+    for (size_t c = 0; c < row.confusion.size(); ++c) {
+      result.confusion[c].right += row.confusion[c].right;
+      result.confusion[c].same_symbol += row.confusion[c].same_symbol;
+      result.confusion[c].other_symbol += row.confusion[c].other_symbol;
+    }
     sum += row.elements.value();
     squares += row.elements.value() * row.elements.value();
     ++samples;
   }
 
   Evaluation finish(bool predict) {
+    result.samples = samples;
     result.loss = result.frames == 0 ? 0 : loss / static_cast<double>(result.frames);
     result.kl = predict && laws > 0 ? kl / static_cast<double>(laws) : 0;
     if (samples > 1) {
@@ -202,9 +227,10 @@ Evaluation evaluate(Predictor& predictor, std::shared_ptr<const Sampler> sampler
       });
     }
     predict_batch(predictor, batch, request.chunk, tally);
-    for (auto& row : tally.rows()) {
+    for (size_t b = 0; b < tally.rows().size(); ++b) {
+      Row& row = tally.rows()[b];
       if (request.padding_correct) {
-        const int64_t padded = batch.frames.elements - row.elements.total;
+        const int64_t padded = elements_without_frames(batch.frames, b);
         row.elements.right += padded;
         row.elements.total += padded;
       }

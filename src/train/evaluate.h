@@ -26,7 +26,13 @@ struct Share {
   double value() const { return total == 0 ? 0 : static_cast<double>(right) / static_cast<double>(total); }
 };
 
+// Answers for elements of one symbol.
+struct Confusion {
+  int64_t right = 0, same_symbol = 0, other_symbol = 0;
+};
+
 struct Evaluation {
+  int64_t samples = 0;
   Share elements;   // the metric: softmax summed over an element's frames, argmax against its state
   double loss = 0;  // mean cross-entropy over real frames, nats
   double kl = 0;    // objective predict: mean over elements of KL(next-symbol law || mean prediction), nats
@@ -35,6 +41,7 @@ struct Evaluation {
   std::vector<Share> by_gap_frame;      // single frames: 0 = data frame, g = g-th gap frame after it
   std::vector<Share> by_since_certain;  // elements since the exact filter was last certain; the last bin holds the rest
   std::vector<Share> by_entropy;        // posterior entropy of the filter, bins of kEntropyBin nats, the last open
+  std::vector<Confusion> confusion;     // objective state: by symbol of the true state
   double stderr_ = 0;                   // of the accuracy, from the spread between samples
 };
 

@@ -1,106 +1,175 @@
 #include "train/gates.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
-#include "train/network_predictor.h"
+#include "train/loader.h"
 
 namespace sb {
 namespace {
 
-constexpr double kStepLow = -4, kStepHigh = 1;  // log10 of the binned step sizes
+constexpr std::string_view fixed_decay = "fixed_decay";
 
-size_t bin_of(const std::string& gate, double value) {
-  double place = value;
-  if (gate == "write") place = value / 2;
-  if (gate == "step") place = (std::log10(std::max(value, 1e-30)) - kStepLow) / (kStepHigh - kStepLow);
-  return static_cast<size_t>(std::clamp(static_cast<int>(place * kGateBins), 0, kGateBins - 1));
+struct Scale {
+  double low = 0, high = 1;
+  bool log10 = false;
+};
+
+Scale scale_of(const std::string& gate) {
+  if (gate == "write") return {0, 2, false};
+  if (gate == "step") return {-4, 1, true};
+  return {};
 }
 
-void take(GateHistogram& histogram, const std::string& gate, double value) {
-  ++histogram.count[bin_of(gate, value)];
-  histogram.sum += value;
-  ++histogram.total;
-}
+struct Histogram {
+  std::array<int64_t, kGateBins> count{};
+  double sum = 0;
+  int64_t total = 0;
 
-// Values [B,T,…]: every entry of a frame counts.
-void take_frames(const Batch& batch, const at::Tensor& values, GateRecord& record) {
-  const at::Tensor flat = values.to(at::kDouble).reshape({batch.batch, batch.frames, -1}).contiguous();
+  void take(const Scale& scale, double value) {
+    if (!std::isfinite(value)) return;
+    const double at = scale.log10 ? std::log10(std::max(value, 1e-30)) : value;
+    const double place = std::clamp((at - scale.low) / (scale.high - scale.low) * kGateBins, 0.0, kGateBins - 1.0);
+    ++count[static_cast<size_t>(place)];
+    sum += value;
+    ++total;
+  }
+  double mean() const { return total == 0 ? 0 : sum / static_cast<double>(total); }
+  GateCounts counts() const {
+    GateCounts out;
+    if (total == 0) return out;
+    out.counts.assign(count.begin(), count.end());
+    out.mean = mean();
+    out.total = total;
+    return out;
+  }
+};
+
+struct Record {
+  Histogram data, gap;
+  std::vector<double> channel_sum;  // over data frames, one entry a value of a frame
+  int64_t frames = 0;               // data frames
+};
+
+// Values [B, to - from, …] of frames [from, to): every entry of a frame counts.
+void take_frames(const Batch& batch, int from, int to, const at::Tensor& values, const Scale& scale, Record& record) {
+  const int64_t frames = to - from;
+  const at::Tensor flat = values.to(at::kDouble).reshape({batch.batch, frames, -1}).contiguous();
   const int64_t each = flat.size(2);
   const double* p = flat.data_ptr<double>();
-  for (size_t f = 0; f < batch.symbol.size(); ++f) {
-    if (batch.element[f] < 0) continue;
-    GateHistogram& histogram = batch.gap[f] ? record.gap : record.data;
-    for (int64_t i = 0; i < each; ++i) take(histogram, record.gate, p[static_cast<int64_t>(f) * each + i]);
+  record.channel_sum.resize(static_cast<size_t>(each));
+  for (int b = 0; b < batch.batch; ++b) {
+    for (int t = from; t < to; ++t) {
+      const size_t frame = static_cast<size_t>(b) * batch.frames + t;
+      if (batch.element[frame] < 0) continue;
+      const double* row = p + (b * frames + (t - from)) * each;
+      Histogram& histogram = batch.gap[frame] ? record.gap : record.data;
+      for (int64_t i = 0; i < each; ++i) histogram.take(scale, row[i]);
+      if (batch.gap[frame]) continue;
+      ++record.frames;
+      for (int64_t i = 0; i < each; ++i) record.channel_sum[static_cast<size_t>(i)] += row[i];
+    }
   }
 }
 
-Json histogram_json(const GateHistogram& h) {
-  return {{"mean", h.mean()}, {"values", h.total}, {"counts", h.count}};
+// Decays that do not depend on data count once.
+void take_fixed(const at::Tensor& values, Record& record) {
+  const at::Tensor flat = values.to(at::kDouble).reshape({-1}).contiguous();
+  record.channel_sum.assign(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
+  record.frames = 1;
 }
 
-Json edges(const std::string& gate) {
-  Json out = Json::array();
-  for (int i = 0; i <= kGateBins; ++i) {
-    const double at = static_cast<double>(i) / kGateBins;
-    out.push_back(gate == "step"    ? std::pow(10.0, kStepLow + at * (kStepHigh - kStepLow))
-                  : gate == "write" ? 2 * at
-                                    : at);
+DecaySpectrum spectrum(int layer, const Record& record) {
+  DecaySpectrum out;
+  out.layer = layer;
+  std::vector<double> means;
+  for (const double sum : record.channel_sum) means.push_back(sum / static_cast<double>(record.frames));
+  std::sort(means.begin(), means.end());
+  for (const double q : {0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0}) {
+    const double at = q * static_cast<double>(means.size() - 1);
+    const auto below = static_cast<size_t>(at);
+    const size_t above = std::min(below + 1, means.size() - 1);
+    out.quantiles.push_back(means[below] + (at - static_cast<double>(below)) * (means[above] - means[below]));
   }
   return out;
 }
 
+using Records = std::map<std::pair<int64_t, std::string>, Record>;
+
+void add_selectivity(const Records& records, GateFigures& out) {
+  const auto mean_difference = [&](const char* gate) -> std::optional<double> {
+    double sum = 0;
+    int layers = 0;
+    for (const auto& [key, record] : records) {
+      if (key.second != gate || record.data.total == 0 || record.gap.total == 0) continue;
+      sum += record.data.mean() - record.gap.mean();
+      ++layers;
+    }
+    return layers == 0 ? std::nullopt : std::optional(sum / layers);
+  };
+  out.write_selectivity = mean_difference("write");
+  if (const auto decay = mean_difference("decay")) out.forget_selectivity = -*decay;
+}
+
 }  // namespace
 
-GateReport record_gates(const Network& network, const RunData& data, Split split, int64_t samples, int batch,
-                        at::ScalarType type) {
-  std::map<std::pair<int64_t, std::string>, GateRecord> records;
-  for (int64_t first = 0; first < samples; first += batch) {
+GateReport record_gates(const Network& network, const RunData& data, const TaskConfig& task,
+                        const GateRequest& request) {
+  const BatchMaker maker(data.sampler, task);
+  Records records;
+  const at::NoGradGuard no_grad;
+  for (int64_t first = 0; first < request.samples; first += request.batch) {
     Batch frames;
-    data.maker->make(split, static_cast<uint64_t>(first), static_cast<int>(std::min<int64_t>(batch, samples - first)),
-                     frames);
-    const TensorBatch tensors = to_tensors(std::move(frames), *data.maker, type);
-    const GateRecorder recorder = [&](int64_t layer, std::string_view gate, const at::Tensor& values) {
-      GateRecord& record = records[{layer, std::string(gate)}];
-      record.layer = layer;
-      record.gate = gate;
-      take_frames(tensors.frames, values, record);
-    };
-    const at::NoGradGuard no_grad;
-    Pass pass;
-    pass.gates = &recorder;
-    network.hidden(tensors.input, pass);
+    maker.make(request.split, static_cast<uint64_t>(first),
+               static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), frames);
+    const TensorBatch batch = to_tensors(std::move(frames), maker, request.type);
+    NetworkState state;
+    for (int from = 0; from < batch.frames.frames; from += request.chunk) {
+      const int to = std::min(batch.frames.frames, from + request.chunk);
+      const GateRecorder recorder = [&](int64_t layer, std::string_view gate, const at::Tensor& values) {
+        const std::string name(gate);
+        if (gate == fixed_decay) return take_fixed(values, records[{layer, name}]);
+        take_frames(batch.frames, from, to, values, scale_of(name), records[{layer, name}]);
+      };
+      Pass pass;
+      pass.gates = &recorder;
+      pass.state = from == 0 && to == batch.frames.frames ? nullptr : &state;
+      network.hidden(batch.input.narrow(1, from, to - from), pass);
+    }
   }
   GateReport report;
-  int writes = 0, decays = 0;
-  for (auto& [key, record] : records) {
-    const double difference = record.data.mean() - record.gap.mean();
-    if (record.gate == "write") report.write_selectivity += difference, ++writes;
-    if (record.gate == "decay") report.forget_selectivity -= difference, ++decays;
-    report.gates.push_back(std::move(record));
+  for (const auto& [key, record] : records) {
+    const auto& [layer, gate] = key;
+    const Scale scale = scale_of(gate);
+    if (gate != fixed_decay) {
+      report.figures.gates.push_back({static_cast<int>(layer), gate, scale.low, scale.high, scale.log10,
+                                      record.data.counts(), record.gap.counts()});
+    }
+    const bool finite = std::all_of(record.channel_sum.begin(), record.channel_sum.end(),
+                                    [](double sum) { return std::isfinite(sum); });
+    if ((gate == "decay" || gate == fixed_decay) && record.frames > 0 && !record.channel_sum.empty() && finite) {
+      report.decays.push_back(spectrum(static_cast<int>(layer), record));
+    }
   }
-  if (writes > 0) report.write_selectivity /= writes;
-  if (decays > 0) report.forget_selectivity /= decays;
-  report.has_write = writes > 0;
-  report.has_forget = decays > 0;
+  add_selectivity(records, report.figures);
   return report;
 }
 
-Json gates_json(const GateReport& report) {
-  Json gates = Json::array();
-  for (const GateRecord& record : report.gates) {
-    gates.push_back({{"layer", record.layer},
-                     {"gate", record.gate},
-                     {"edges", edges(record.gate)},
-                     {"data", histogram_json(record.data)},
-                     {"gap", histogram_json(record.gap)}});
-  }
-  Json index = Json::object();
-  if (report.has_write) index["write"] = report.write_selectivity;
-  if (report.has_forget) index["forget"] = report.forget_selectivity;
-  return {{"gates", gates}, {"selectivity", index}};
+int64_t affordable_gate_samples(const Network& network, const RunData& data, const TaskConfig& task, Split split,
+                                int64_t most) {
+  constexpr double values = 1e7;
+  Batch frames;
+  BatchMaker(data.sampler, task).make(split, 0, 1, frames);
+  const ModelConfig& config = network.config();
+  const double each = static_cast<double>(frames.real_frames(0)) * static_cast<double>(config.mixer.width) *
+                      static_cast<double>(config.layers);
+  return static_cast<int64_t>(std::clamp(values / each, 1.0, static_cast<double>(most)));
 }
 
 }  // namespace sb

@@ -1,39 +1,105 @@
 #include "train/results.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "tasks/baselines.h"
+
 namespace sb {
 namespace {
 
-Json accuracies(const std::vector<Share>& shares) {
-  Json out = Json::array();
-  for (const Share& s : shares) out.push_back(s.total == 0 ? Json(nullptr) : Json(s.value()));
+std::vector<AccuracyBin> bins(const std::vector<Share>& shares, double width) {
+  std::vector<AccuracyBin> out;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i].total > 0) out.push_back({static_cast<double>(i) * width, shares[i].value(), shares[i].total});
+  }
   return out;
 }
 
-Json bins(const std::vector<Share>& shares, double width) {
-  Json out = Json::array();
-  for (size_t i = 0; i < shares.size(); ++i) {
-    if (shares[i].total == 0) continue;
-    out.push_back(
-        {{"from", static_cast<double>(i) * width}, {"accuracy", shares[i].value()}, {"count", shares[i].total}});
-  }
-  return out;
+// Frames of an element on average, its own counted.
+double frames_an_element(const GapConfig& gap) {
+  if (gap.law == GapLaw::none) return 1;
+  const std::vector<double> law = gap_length_law(gap);
+  double mean = 0;
+  for (size_t n = 0; n < law.size(); ++n) mean += static_cast<double>(n) * law[n];
+  return 1 + gap.probability * mean;
+}
+
+// Samples that stay below a number of frames.
+uint64_t affordable(double frames, const GapConfig& gap, int length, int64_t most) {
+  const double each = frames_an_element(gap) * length;
+  return static_cast<uint64_t>(std::clamp(frames / each, 1.0, static_cast<double>(std::max<int64_t>(1, most))));
 }
 
 }  // namespace
 
-Json evaluation_json(const Evaluation& evaluation, Objective objective, bool breakdowns) {
-  Json out = {{"accuracy", evaluation.elements.value()},
-              {"loss", evaluation.loss},
-              {"stderr", evaluation.stderr_},
-              {"elements", evaluation.elements.total},
-              {"frames", evaluation.frames}};
-  if (objective == Objective::predict) out["kl"] = evaluation.kl;
-  if (breakdowns) {
-    out["by_position"] = accuracies(evaluation.by_position);
-    out["by_gap_frame"] = bins(evaluation.by_gap_frame, 1);
-    out["by_since_certain"] = bins(evaluation.by_since_certain, 1);
-    out["by_entropy"] = bins(evaluation.by_entropy, kEntropyBin);
+Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
+                        bool breakdowns) {
+  Measurement out;
+  out.split = to_string(split);
+  out.gap = gap;
+  out.samples = evaluation.samples;
+  out.elements = evaluation.elements.total;
+  out.frames = evaluation.frames;
+  out.accuracy = evaluation.elements.value();
+  out.stderr_ = evaluation.stderr_;
+  out.loss = std::max(0.0, evaluation.loss);  // probabilities rounded to float can exceed 1 by a little
+  if (task.objective == Objective::predict) out.kl = evaluation.kl;
+  if (!breakdowns) return out;
+  for (size_t i = 0; i < evaluation.by_position.size() && i < recorded_positions; ++i) {
+    const Share& s = evaluation.by_position[i];
+    out.by_position.push_back(s.total == 0 ? std::nullopt : std::optional(s.value()));
   }
+  out.by_gap_frame = bins(evaluation.by_gap_frame, 1);
+  out.by_since_certain = bins(evaluation.by_since_certain, 1);
+  out.by_entropy = bins(evaluation.by_entropy, kEntropyBin);
+  for (size_t c = 0; c < evaluation.confusion.size(); ++c) {
+    const Confusion& n = evaluation.confusion[c];
+    if (n.right + n.same_symbol + n.other_symbol == 0) continue;
+    out.confusion.push_back({static_cast<int>(c), n.right, n.same_symbol, n.other_symbol});
+  }
+  return out;
+}
+
+std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split,
+                                              int64_t samples) {
+  if (samples == 0) return std::nullopt;
+  CeilingRequest ask;
+  ask.split = split;
+  ask.samples = static_cast<uint64_t>(samples);
+  ask.threads = at::get_num_threads();
+  CeilingFigure out;
+  out.samples = samples;
+  const auto take = [&](const auto& ceiling) {
+    out.accuracy = ceiling.accuracy;
+    out.stderr_ = ceiling.stderr_;
+    out.upper_bound = ceiling.upper_bound;
+    out.exact = ceiling.exact;
+  };
+  if (task.objective == Objective::state) {
+    take(exact_ceiling(data.sampler, task, ask));
+  } else {
+    const PredictCeiling ceiling = predict_ceiling(data.sampler, task, ask);
+    take(ceiling);
+    out.kl = std::max(0.0, ceiling.kl);
+  }
+  return out;
+}
+
+std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples) {
+  if (data.task.objective != Objective::state) return std::nullopt;
+  constexpr double train_frames = 400'000, test_frames = 20'000;
+  const int length = data.sampler->config().length;
+  const uint64_t train = affordable(train_frames, data.task.train, length, samples_seen);
+  const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
+  const Baselines found = baselines(data.sampler, data.task, train, test, at::get_num_threads(), data.test);
+  BaselineFigures out;
+  out.majority = found.majority;
+  out.table_learner = found.table_learner;
+  out.n_gram.assign(found.n_gram.begin(), found.n_gram.end());
+  out.train_samples = static_cast<int64_t>(train);
+  out.test_samples = static_cast<int64_t>(test);
   return out;
 }
 

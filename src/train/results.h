@@ -1,18 +1,28 @@
-// Evaluations and results as JSON, in a stable order of keys.
+// What evaluations found, as the parts of a result.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runs/config.h"
+#include "runs/result.h"
+#include "train/data.h"
 #include "train/evaluate.h"
 
 namespace sb {
 
 using Json = nlohmann::ordered_json;
 
-// {"accuracy", "loss", "stderr", "elements", "frames"} (+ "kl" for the predict objective); with `breakdowns` also
-// "by_position" (accuracies), "by_gap_frame", "by_since_certain", "by_entropy" (objects with bin, accuracy, count).
-Json evaluation_json(const Evaluation& evaluation, Objective objective, bool breakdowns);
+// Breakdowns where the evaluation has them and `breakdowns` asks for them.
+Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
+                        bool breakdowns);
+// The ceiling of one task, its objective and a split; nothing where `samples` is 0.
+std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split,
+                                              int64_t samples);
+// Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where
+// the objective is not `state`.
+std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples);
 std::vector<std::string> quirk_names(const Quirks& quirks);  // those that are on
 
 }  // namespace sb

@@ -5,9 +5,13 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "grammar/figures.h"
 #include "runs/schema.h"
-#include "tasks/ceiling.h"
+#include "train/gates.h"
 #include "train/network_predictor.h"
+#include "train/provenance.h"
+#include "train/results.h"
+#include "train/samples.h"
 #include "train/trainer.h"
 
 namespace sb {
@@ -16,6 +20,32 @@ namespace {
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+// Work of all processes on the run, as far as checkpoints have kept it.
+struct Spent {
+  double train_seconds = 0, total_seconds = 0;
+  double frames = 0;  // of training
+
+  std::map<std::string, std::string> metadata() const {
+    return {{"spent_train_seconds", shortest(train_seconds)},
+            {"spent_total_seconds", shortest(total_seconds)},
+            {"spent_frames", shortest(frames)}};
+  }
+  static Spent from(const std::map<std::string, std::string>& metadata) {
+    const auto field = [&](const char* key) {
+      const auto found = metadata.find(key);
+      const auto value = found == metadata.end() ? std::nullopt : parse_finite(found->second);
+      return value && *value >= 0 && *value < 1e12 ? *value : 0;
+    };
+    return {field("spent_train_seconds"), field("spent_total_seconds"), field("spent_frames")};
+  }
+};
 
 // The state of one run while it is being worked on.
 class Run {
@@ -77,6 +107,7 @@ class Run {
     trainer_.restore(checkpoint->file);
     done_ = checkpoint->update;
     evaluated_ = checkpoint->file.metadata().at("evaluated") == "1";
+    spent_ = Spent::from(checkpoint->file.metadata());
     for (const MetricRow& row : store_.metrics()) {
       for (const auto& [name, value] : row.values) {
         if (row.phase == "valid" && name == "accuracy") valid_ = value;
@@ -85,7 +116,17 @@ class Run {
     }
   }
 
-  void save() { store_.save(done_, trainer_.state(), metadata()); }
+  Spent spent() const {
+    Spent out = spent_;
+    out.total_seconds += seconds_since(began_);
+    return out;
+  }
+
+  void save() {
+    auto all = metadata();
+    all.merge(spent().metadata());
+    store_.save(done_, trainer_.state(), std::move(all));
+  }
 
   RunStatus stop() {
     save();
@@ -93,6 +134,7 @@ class Run {
   }
 
   bool one_update() {
+    const auto began = Clock::now();
     if (!loader_) {
       loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates,
                                          storage_type(config_.train));
@@ -107,6 +149,8 @@ class Run {
     store_.add({done_, "train", {{"loss", step.loss}, {"grad_norm", step.norm}, {"lr", step.lr}}});
     ++done_;
     evaluated_ = false;
+    for (int b = 0; b < batch.frames.batch; ++b) spent_.frames += batch.frames.real_frames(b);
+    spent_.train_seconds += seconds_since(began);
     report("train");
     return true;
   }
@@ -144,75 +188,98 @@ class Run {
     return true;
   }
 
-  Json ceiling_json(const TaskConfig& task, double accuracy, Json& out) const {
-    CeilingRequest ask;
-    ask.split = data_.test;
-    ask.samples = static_cast<uint64_t>(config_.eval.ceiling_samples);
-    ask.threads = at::get_num_threads();
-    const Ceiling ceiling = exact_ceiling(data_.sampler, task, ask);
-    out["ceiling"] = ceiling.accuracy;
-    out["ceiling_stderr"] = ceiling.stderr_;
-    if (ceiling.accuracy > 0) out["fraction_of_ceiling"] = accuracy / ceiling.accuracy;
-    return out;
+  void announce(const char* phase) {
+    if (asked_to_stop()) throw Stopped{};
+    report(phase);
   }
 
-  Json header(const char* status) const {
-    const Automaton& automaton = data_.sampler->automaton();
-    Json switches = Json::object();
-    for (const auto& [key, value] : config_.model.switches) switches[key] = value;
-    return {{"status", status},
-            {"model", config_.model.name},
-            {"task", config_.task.task.number},
-            {"objective", to_string(config_.task.task.objective)},
-            {"seed", config_.run.seed},
-            {"grammar_seed", config_.grammar.build.seed},
-            {"train_seed", config_.train.seed},
-            {"width", config_.model.width},
-            {"layers", config_.model.layers},
-            {"switches", switches},
-            {"params", trainer_.network().parameters().count()},
-            {"lr", config_.train.lr},
-            {"precision", to_string(config_.train.precision)},
-            {"device", to_string(config_.train.device)},
-            {"quirks", quirk_names(config_.quirks)},
-            {"label", config_.run.label},
-            {"states", automaton.states()},
-            {"chance", 1.0 / static_cast<double>(trainer_.network().config().outputs)},
-            {"updates", done_},
-            {"samples_seen", done_ * config_.train.batch}};
-  }
-
-  Json final_result() {
-    Json out = header("done");
-    if (!last_valid_) last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
-    report("test");
-    EvaluationRequest ask = request(data_.test, config_.eval.test_samples);
-    ask.breakdowns = data_.task.objective == Objective::state;
-    const Evaluation test = run_evaluation(data_.task, ask);
-    out["test"] = evaluation_json(test, data_.task.objective, true);
-    out["valid"] = evaluation_json(*last_valid_, data_.task.objective, false);
-    if (data_.task.objective == Objective::state) ceiling_json(data_.task, test.elements.value(), out);
-    if (!config_.eval.gaps.empty()) out["grid"] = grid();
-    return out;
-  }
-
-  Json grid() {
-    Json points = Json::array();
-    for (const int gap : config_.eval.gaps) {
-      report("grid");
-      const TaskConfig task = with_test_gap(data_.task, gap);
-      const Evaluation result = run_evaluation(task, request(data_.test, config_.eval.grid_samples));
-      Json point = {{"gap", gap}};
-      point.update(evaluation_json(result, task.objective, false));
-      if (task.objective == Objective::state) ceiling_json(task, result.elements.value(), point);
-      points.push_back(std::move(point));
+  Result header(const char* status) const {
+    const Network& network = trainer_.network();
+    Result out;
+    out.status = status;
+    out.model = config_.model.name;
+    out.task = config_.task.task.number;
+    out.objective = to_string(config_.task.task.objective);
+    out.precision = to_string(config_.train.precision);
+    out.device = to_string(config_.train.device);
+    out.config = config_map(resolved_.canonical);
+    out.label = config_.run.label;
+    out.run_seed = config_.run.seed;
+    out.grammar_seed = config_.grammar.build.seed;
+    out.train_seed = config_.train.seed;
+    out.width = config_.model.width;
+    out.layers = config_.model.layers;
+    out.quirks = quirk_names(config_.quirks);
+    out.params = network.parameters().count();
+    const Taxonomy row = network.mixer(0).taxonomy();
+    if (row.action != Taxonomy::Action::cache && row.action != Taxonomy::Action::unknown) {
+      out.state_size = row.state_elements;
     }
-    return points;
+    out.updates = done_;
+    out.samples_seen = done_ * config_.train.batch;
+    out.states = data_.sampler->automaton().states();
+    out.lr = config_.train.lr;
+    out.chance = 1.0 / static_cast<double>(network.config().outputs);
+    const double entropy = topological_entropy(data_.sampler->automaton());
+    if (std::isfinite(entropy)) out.topological_entropy = entropy;
+    return out;
+  }
+
+  Provenance made() const {
+    const Spent all = spent();
+    Provenance out = provenance();
+    out.train_seconds = all.train_seconds;
+    out.total_seconds = all.total_seconds;
+    if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;
+    out.finished = utc_now();
+    return out;
+  }
+
+  Measurement test_at(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns) {
+    EvaluationRequest ask = request(data_.test, samples);
+    ask.breakdowns = breakdowns && task.objective == Objective::state;
+    Measurement out = measurement(run_evaluation(task, ask), data_.test, task, gap, breakdowns);
+    out.ceiling = measured_ceiling(data_, task, data_.test, config_.eval.ceiling_samples);
+    return out;
+  }
+
+  Result final_result() {
+    Result out = header("done");
+    if (!last_valid_) last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+    out.valid = measurement(*last_valid_, data_.select, data_.task, std::nullopt, false);
+    announce("test");
+    out.test = test_at(data_.task, config_.eval.test_samples, std::nullopt, true);
+    for (const int gap : config_.eval.gaps) {
+      announce("grid");
+      out.grid.push_back(test_at(with_gap(data_.task, data_.test, gap), config_.eval.grid_samples, gap, false));
+    }
+    announce("records");
+    add_records(out);
+    out.made = made();
+    return out;
+  }
+
+  // What cannot be had any more once the weights are gone.
+  void add_records(Result& out) {
+    const Network& network = trainer_.network();
+    GateRequest ask;
+    ask.split = data_.test;
+    ask.samples = affordable_gate_samples(network, data_, data_.task, data_.test,
+                                          std::min<int64_t>(50, config_.eval.test_samples));
+    ask.batch = config_.eval.batch;
+    ask.chunk = config_.eval.chunk;
+    ask.type = storage_type(config_.train);
+    GateReport gates = record_gates(network, data_, data_.task, ask);
+    if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
+    out.decays = std::move(gates.decays);
+    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, ask.type);
+    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples);
   }
 
   RunStatus diverged() {
-    Json out = header("diverged");
-    out["diverged"] = {{"update", divergence_.update}, {"layer", divergence_.layer}, {"tensor", divergence_.tensor}};
+    Result out = header("diverged");
+    out.divergence = DivergenceFigure{divergence_.update, divergence_.layer, divergence_.tensor};
+    out.made = made();
     store_.finish(out, {});
     return RunStatus::diverged;
   }
@@ -229,6 +296,8 @@ class Run {
   int64_t done_ = 0;
   bool evaluated_ = false;
   double loss_ = 0, valid_ = -1;
+  Spent spent_;  // total_seconds: of the processes before this one
+  const Clock::time_point began_ = Clock::now();
 };
 
 }  // namespace

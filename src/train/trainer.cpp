@@ -74,14 +74,15 @@ at::ScalarType storage_type(const TrainSection& train) {
   }
 }
 
+ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs) {
+  Switches switches = config.model.switches;
+  if (config.quirks.double_residual && config.model.name == "transformer") switches.emplace("double_residual", "on");
+  return model_config(config.model.name, config.model.width, switches, config.model.layers, inputs, outputs,
+                      config.model.dropout);
+}
+
 ModelConfig network_config(const RunConfig& config, const Automaton& automaton) {
-  ModelConfig model =
-      model_config(config.model.name, config.model.width, config.model.switches, config.model.layers, automaton.vocab,
-                   output_classes(automaton, config.task.task.objective), config.model.dropout);
-  if (config.model.name == "transformer" && !config.model.switches.contains("double_residual")) {
-    model.mixer.double_residual = config.quirks.double_residual;
-  }
-  return model;
+  return network_config(config, automaton.vocab, output_classes(automaton, config.task.task.objective));
 }
 
 Trainer::Trainer(const RunConfig& config, const RunData& data)

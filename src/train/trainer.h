@@ -16,7 +16,7 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  std::string phase;  // "train", "valid", "test", "grid"
+  std::string phase;  // "train", "valid", "test", "grid", "records"
   int64_t update = 0, updates = 0;
   double loss = 0;
   double valid = -1;  // accuracy of the last evaluation
@@ -30,6 +30,7 @@ struct TrainHooks {
 
 // The model of a run, with the sizes its automaton asks for.
 ModelConfig network_config(const RunConfig& config, const Automaton& automaton);
+ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs);
 at::ScalarType storage_type(const TrainSection& train);  // throws where this build cannot run the precision or device
 
 // Where a value that is not a number was first seen.

@@ -1,4 +1,4 @@
-// Config and suite readers: any bytes give a value or one line, and what resolves survives its own text.
+// Config and suite readers: any bytes give a value or one line a fault, and what resolves survives its own text.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -13,9 +13,12 @@ void expect(bool holds) {
   if (!holds) std::abort();
 }
 
+// One line a fault.
 void check_line(const sb::Error& error) {
-  const std::string line = error.what();
-  expect(error.code() == sb::Exit::bad_input && line.starts_with("[") && line.find('\n') == std::string::npos);
+  const std::string lines = error.what();
+  expect(error.code() == sb::Exit::bad_input && lines.starts_with("["));
+  for (size_t end = lines.find('\n'); end != std::string::npos; end = lines.find('\n', end + 1))
+    expect(lines.substr(end + 1).starts_with("["));
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_P(EveryModel, SwitchesRunForwardAndBackwardWithoutNaN) {
                                                                   {"a_min", {"0.9"}},
                                                                   {"mlp", {"0", "1", "2", "4"}},
                                                                   {"rope_base", {"500"}},
-                                                                  {"double_residual", {"off"}}};
+                                                                  {"double_residual", {"on", "off"}}};
   for (const auto& name : find_model(GetParam()).switches)
     for (const auto& value : values.at(name)) {
       Network network(model_config(GetParam(), 16, {{name, value}}, 1, 5, 9, 0.1));

@@ -95,6 +95,54 @@ TEST(Config, ParametersAreCheckedAgainstEachOther) {
             "[eval.gaps] expected different gap lengths, got one twice, run.toml:2:8");
 }
 
+TEST(Config, AllThatIsWrongIsSaidAtOnce) {
+  EXPECT_EQ(fault_of("[train]\nlr = -1\nbatch = 'x'\n[model]\nd_sate = 3\n"),
+            "[train.batch] wrong kind of value, expected an integer, got 'x', run.toml:3:9\n"
+            "[train.lr] out of range, expected (0, 10], got -1, run.toml:2:6\n"
+            "[model] unknown key 'd_sate', did you mean d_state?, run.toml:5:1");
+  EXPECT_EQ(fault_of("[train]\nbatch = 10\naccumulate = 4\n[task]\nlength = 20\ngap_law = 'constant'\n"
+                     "gap_start = 30\ntest_gap_start = 0\n[model]\nname = 'mamva'\n"),
+            "[task.gap_start] expected at most length (20), got 30, run.toml:7:13\n"
+            "[train.accumulate] 4 does not divide batch (10), run.toml:3:14\n"
+            "[model.name] unknown model, did you mean mamba?, run.toml:10:8");
+}
+
+TEST(Config, ATableOfLengthsAndStatesThatIsTooLargeIsRefusedBeforeAnyWork) {
+  EXPECT_EQ(fault_of("[task]\nlength = 1000000\n"),
+            "[task.length] a table of 1000001 lengths times 1601 states, expected at most 268435456 entries, got "
+            "1601001601, run.toml:2:10");
+  EXPECT_EQ(fault_of("[task]\nlength = 160000\n"), "");
+}
+
+TEST(Config, TasksTwoAndFourAreTestedAtTheLongestTrainingGap) {
+  const auto test = [](const std::string& text) {
+    return resolve_text("[task]\nnumber = 2\n" + text).values.task.task.test;
+  };
+  EXPECT_EQ(test("").min, 10);
+  EXPECT_EQ(test("gap_max = 50\n").min, 50);
+  EXPECT_EQ(test("gap_law = 'constant'\ngap_min = 5\n").min, 5);
+  EXPECT_EQ(test("gap_law = 'constant'\ngap_min = 5\ntest_gap_min = 7\n").min, 7);
+  EXPECT_EQ(test("gap_min = 3\n").min, 10);
+  EXPECT_EQ(test("gap_probability = 0.5\n").probability, 0.5);
+}
+
+TEST(Config, TheTaskAloneResolvesAsInAWholeConfig) {
+  for (const std::string text : {"number = 2\ngap_max = 50\n", "number = 3\ngap_probability = 0.5\n", "number = 1\n",
+                                 "number = 4\ngap_law = 'constant'\ngap_min = 4\nnoise = 0.5\n", "number = 0\n"}) {
+    const Settings settings = parse_settings("[task]\n" + text, "run.toml");
+    const ResolvedConfig whole = resolve(settings, rules(), "run.toml");
+    RunConfig alone;
+    alone.task = resolve_task(settings, "run.toml");
+    for (const auto& p : parameters())
+      if (p.section == "task") {
+        EXPECT_EQ(p.get(alone), p.get(whole.values)) << p.name() << "\n" << text;
+      }
+  }
+  EXPECT_EQ(
+      error_line([] { resolve_task(parse_settings("[task]\nnumber = 2\ngap_min = 12\n", "run.toml"), "run.toml"); }),
+      "[task.gap_min] gap_min (12) > gap_max (10), run.toml:3:11");
+}
+
 TEST(Config, SyntaxErrorsNameTheirPlace) {
   for (const std::string text : {"[train\nlr = 1", "[train]\nlr = \n", "[train]\nlr = 1\nlr = 2\n", "a.b.c = [1, 2",
                                  "[train]\nlr = 'x\n", "\xff\xfe", "[train]\nlr = 1__0\n"}) {
@@ -244,10 +292,14 @@ TEST(ConfigText, ShowSaysWhereEachValueCameFrom) {
 }
 
 TEST(ConfigText, TheTableOfKeysNamesEveryParameter) {
-  const std::string table = parameter_table();
-  const auto json = nlohmann::json::parse(parameter_json());
-  EXPECT_EQ(json.size(), parameters().size());
+  ModelRules with_table = rules();
+  with_table.table = {{"gla", "expand_k", "1.0", "a number", "width of the keys"}};
+  const std::string table = parameter_table(with_table);
+  const auto json = nlohmann::json::parse(parameter_json(with_table));
+  EXPECT_EQ(json.size(), parameters().size() + 1);
   for (const auto& p : parameters()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
+  EXPECT_NE(table.find("model.expand_k  gla"), std::string::npos) << table;
+  EXPECT_EQ(json.back()["model"], "gla");
 }
 
 }  // namespace

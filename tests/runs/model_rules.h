@@ -30,7 +30,8 @@ inline const std::map<std::string, std::vector<std::string>>& zoo() {
 inline ModelRules rules() {
   ModelRules out;
   for (const auto& [model, switches] : zoo()) out.switches.insert(out.switches.end(), switches.begin(), switches.end());
-  out.check = [](const ModelSection& model) {
+  out.checks.emplace_back([](const RunConfig& config) {
+    const ModelSection& model = config.model;
     const auto found = zoo().find(model.name);
     std::vector<std::string> names;
     for (const auto& [name, switches] : zoo()) names.push_back(name);
@@ -39,7 +40,7 @@ inline ModelRules rules() {
     for (const auto& [key, text] : model.switches)
       if (std::find(found->second.begin(), found->second.end(), key) == found->second.end())
         throw bad_input("model." + key, model.name + " has no such switch");
-  };
+  });
   return out;
 }
 

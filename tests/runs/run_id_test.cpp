@@ -78,9 +78,10 @@ TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
 TEST(RunId, TakesTheAutomatonByContentNotByPath) {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("sub"));
-  write_file_atomically(folder.file("a.json"), "{}");
-  write_file_atomically(folder.file("sub/b.json"), "{}");
-  write_file_atomically(folder.file("c.json"), "{ }");
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(folder.file("a.json"), text);
+  write_file_atomically(folder.file("sub/b.json"), text);
+  write_file_atomically(folder.file("c.json"), text + "\n");
   const auto with = [&](const std::string& path) { return id("[grammar]\nautomaton = '" + path + "'\n"); };
   EXPECT_EQ(with(folder.file("a.json")), with(folder.file("sub/b.json")));
   EXPECT_NE(with(folder.file("a.json")), with(folder.file("c.json")));
@@ -91,18 +92,39 @@ TEST(RunId, TakesTheAutomatonByContentNotByPath) {
   EXPECT_EQ(resolve_config(folder.file("sub/run.toml"), {}, rules()).run_id, with(folder.file("a.json")));
 }
 
-TEST(RunId, TakesSwitchesInTheModelsOwnSpelling) {
-  ModelRules with_defaults = rules();
-  with_defaults.essential = [](const ModelSection& model) {
-    auto switches = model.switches;
-    if (switches.contains("output_gate") && switches["output_gate"] != "false") switches.erase("output_gate");
-    return switches;
+TEST(RunId, ReadsTheAutomatonOnce) {
+  TemporaryFolder folder;
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(folder.file("a.json"), text);
+  const auto config = resolve_text("[grammar]\nautomaton = '" + folder.file("a.json") + "'\n");
+  write_file_atomically(folder.file("a.json"), "something else");
+  ASSERT_TRUE(config.values.grammar.file);
+  EXPECT_EQ(config.values.grammar.file->text, text);
+  EXPECT_EQ(config.values.grammar.file->sha256, sha256_hex(text));
+  EXPECT_EQ(config.values.grammar.file->automaton.states(), 2);
+  EXPECT_NE(config.canonical.find(sha256_hex(text)), std::string::npos);
+  EXPECT_NE(fault_of("[grammar]\nautomaton = '" + folder.file("a.json") + "'\n").find("run.toml:2:13"),
+            std::string::npos);
+}
+
+TEST(RunId, TakesTheNetworkInFullWhereTheModelsTellIt) {
+  ModelRules telling = rules();
+  telling.network = [](const RunConfig& config) {
+    NetworkKeys keys{config.model.width == 648 ? 768 : config.model.width, {{"heads", "4"}, {"output_gate", "on"}}};
+    for (const auto& [key, text] : config.model.switches) keys.switches[key] = text == "false" ? "off" : text;
+    keys.switches["double_residual"] = config.quirks.double_residual ? "on" : "off";
+    if (keys.switches["output_gate"] == "true") keys.switches["output_gate"] = "on";
+    return keys;
   };
   const auto of = [&](const std::string& text) {
-    return resolve(parse_settings("[model]\nname = 'gla'\n" + text, "run.toml"), with_defaults, "run.toml").run_id;
+    return resolve(parse_settings("[model]\nname = 'gla'\n" + text, "run.toml"), telling, "run.toml").run_id;
   };
   EXPECT_EQ(of(""), of("output_gate = true\n"));
   EXPECT_NE(of(""), of("output_gate = false\n"));
+  EXPECT_EQ(of("width = 648\n"), of("width = 768\n"));
+  EXPECT_NE(of("width = 512\n"), of("width = 768\n"));
+  EXPECT_NE(of(""), of("[quirks]\ndouble_residual = true\n"));
+  EXPECT_NE(id(""), id("[quirks]\ndouble_residual = true\n")) << "without the models' word it stands for itself";
 }
 
 }  // namespace

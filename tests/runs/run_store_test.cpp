@@ -267,13 +267,16 @@ TEST(RunStore, AFolderThatCannotBeMadeIsACannotWrite) {
 
 TEST(RunStore, TheAutomatonTravelsWithTheRun) {
   TemporaryFolder root;
-  write_file_atomically(root.file("a.json"), "{\"automaton\": 1}");
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(root.file("a.json"), text);
   const auto with = resolve_text("[grammar]\nautomaton = '" + root.file("a.json") + "'\n");
+  write_file_atomically(root.file("a.json"), "changed after it was read");
   std::string folder;
   {
     const RunStore store(root.path(), with);
     folder = store.folder();
   }
+  EXPECT_EQ(read_file(folder + "/automaton.json", 1000), text);
   std::filesystem::remove(root.file("a.json"));
   const auto again = resolve_config(folder + "/config.toml", {}, rules());
   EXPECT_EQ(again.run_id, with.run_id);

@@ -99,9 +99,9 @@ TEST(Suite, BaseFileThenSectionsThenGridThenOverridesThenCommandLine) {
 
 TEST(Suite, OneBadCombinationRefusesTheWholeSuite) {
   EXPECT_EQ(suite_fault("[grid]\ntrain.lr = [0.001, -1]\n"),
-            "[train.lr] out of range, expected (0, 10], got -1, suite.toml:2:20");
+            "[train.lr] out of range, expected (0, 10], got -1, suite.toml:2:20 (1 of 2 runs)");
   EXPECT_EQ(suite_fault("[grid]\nmodel.name = ['gla', 'mambo']\n"),
-            "[model.name] unknown model, did you mean mamba?, suite.toml:2:22");
+            "[model.name] unknown model, did you mean mamba?, suite.toml:2:22 (1 of 2 runs)");
 }
 
 TEST(Suite, NamesTheAxesOfItsTables) {
@@ -144,6 +144,68 @@ TEST(Suite, MistakesNameTheirPlace) {
   for (const char* key : {"run.seed", "train.updates", "train.batch", "eval.every", "eval.batch"})
     grid += std::string(key) + " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n";
   EXPECT_NE(suite_fault(grid).find("more than 100000 runs"), std::string::npos);
+}
+
+TEST(Suite, EveryFaultOfEveryRunIsInOneList) {
+  EXPECT_EQ(suite_fault(R"(
+[grid]
+model.name = ["mamba", "mamva"]
+train.batch = [8, 9, 0]
+[train]
+accumulate = 4
+)"),
+            "[train.accumulate] 4 does not divide batch (9), suite.toml:6:14 (2 of 6 runs)\n"
+            "[train.batch] out of range, expected 1..65536, got 0, suite.toml:4:22 (2 of 6 runs)\n"
+            "[model.name] unknown model, did you mean mamba?, suite.toml:3:24 (2 of 6 runs)");
+}
+
+TEST(Suite, AConditionThatNoRunMeetsIsRefusedWithTheNearest) {
+  const std::string grid = "[grid]\nmodel.name = ['mamba', 'gla']\nmodel.width = [256, 512]\n";
+  const auto when = [&](const std::string& condition) {
+    return suite_fault(grid + "[[override]]\nwhen = {" + condition + "}\nset = {train.lr = 0.002}\n");
+  };
+  EXPECT_EQ(when("model.name = 'mamba2'"),
+            "[override] no run has model.name = \"mamba2\", the nearest is \"mamba\", suite.toml:5:22");
+  EXPECT_EQ(when("model.width = [256, 500]"),
+            "[override] no run has model.width = 500, the nearest is 512, suite.toml:5:29");
+  EXPECT_EQ(when("model.d_sate = 64"),
+            "[override] no run has model.d_sate, did you mean model.d_state?, suite.toml:5:15");
+  EXPECT_EQ(when("model.d_state = 64"), "[override] no run has model.d_state, suite.toml:5:15");
+  EXPECT_EQ(when("task.noise = 0.2"), "[override] no run has task.noise = 0.2, the nearest is 0.0, suite.toml:5:22");
+  EXPECT_EQ(when("train.batch = 64, model.width = 512"), "") << "defaults are values that runs have";
+}
+
+TEST(Suite, ConditionsSeeWhatFollowsFromOtherValues) {
+  const auto suite = suite_of(
+      "[grid]\ntask.number = [1, 2]\n[[override]]\nwhen = {task.noise = 0.2}\nset = {train.lr = 0.002}\n"
+      "[[override]]\nwhen = {model.d_state = '32'}\nset = {train.batch = 8}\n"
+      "[model]\nname = 'mamba'\nd_state = 32\n");
+  EXPECT_EQ(suite.runs[0].values.train.lr, 0.001);
+  EXPECT_EQ(suite.runs[1].values.train.lr, 0.002);
+  EXPECT_EQ(suite.runs[0].values.train.batch, 8);
+}
+
+TEST(Suite, TellsWhatVaries) {
+  const auto suite = suite_of(
+      "[grid]\nmodel.name = ['mamba', 'gla']\nrun.seed = [1, 2]\n[train]\nlr = 0.002\n"
+      "[[override]]\nwhen = {model.name = 'mamba'}\nset = {model.d_state = 32}\n");
+  EXPECT_EQ(varying_keys(suite.runs), (std::vector<std::string>{"model.name", "model.d_state", "run.seed"}));
+  EXPECT_EQ(value_text(suite.runs[0], "model.name"), "mamba");
+  EXPECT_EQ(value_text(suite.runs[0], "model.d_state"), "32");
+  EXPECT_EQ(value_text(suite.runs[2], "model.d_state"), "");
+  EXPECT_EQ(value_text(suite.runs[3], "run.seed"), "2");
+}
+
+TEST(Suite, ReadsAnAutomatonOnceForAllRuns) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("a.json"),
+                        R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
+  write_file_atomically(folder.file("s.toml"), "[grid]\nrun.seed = [1, 2]\n[grammar]\nautomaton = 'a.json'\n");
+  const auto suite = read_suite(folder.file("s.toml"), {}, rules());
+  EXPECT_EQ(suite.runs[0].values.grammar.file, suite.runs[1].values.grammar.file);
+  EXPECT_TRUE(is_suite(folder.file("s.toml")));
+  write_file_atomically(folder.file("r.toml"), "[grammar]\nautomaton = 'a.json'\n");
+  EXPECT_FALSE(is_suite(folder.file("r.toml")));
 }
 
 }  // namespace

@@ -64,5 +64,20 @@ TEST(Baselines, DoNotDependOnThreadsAndNeedSamples) {
   EXPECT_THROW(baselines(sampler, paper_task(0), 1, 0, 1), Error);
 }
 
+TEST(Baselines, AreScoredOnTheSamplesAskedFor) {
+  const auto sampler = test::sampler(test::forked(), 30);
+  const auto on = [&](Split split, uint64_t first) {
+    return baselines(sampler, paper_task(1), 40, 10, 1, split, first).n_gram;
+  };
+  EXPECT_EQ(on(Split::test, 0), baselines(sampler, paper_task(1), 40, 10, 1).n_gram);
+  EXPECT_NE(on(Split::test, 0), on(Split::valid, 0));
+  EXPECT_NE(on(Split::test, 0), on(Split::test, 10));
+  TaskConfig apart = paper_task(0);
+  apart.train = {.law = GapLaw::constant, .content = GapContent::forbidden_symbol};
+  EXPECT_LT(baselines(sampler, apart, 40, 10, 1, Split::train, 100).n_gram[1],
+            baselines(sampler, apart, 40, 10, 1, Split::test, 0).n_gram[1])
+      << "the training split has its own gaps";
+}
+
 }  // namespace
 }  // namespace sb

@@ -97,6 +97,41 @@ TEST(Evaluate, BreakdownsCountEveryElementOnce) {
   EXPECT_EQ(frames, result.frames);
 }
 
+TEST(Evaluate, WrongAnswersAreOfTheRightSymbolOrOfAnother) {
+  const RunData data = data_of({"task.number=1", "task.length=60"});
+  FilterPredictor filter(data.sampler, data.task, Split::test);
+  EvaluationRequest request;
+  request.split = Split::test;
+  request.samples = 20;
+  const Evaluation result = evaluate(filter, data.sampler, data.task, request);
+  int64_t right = 0, total = 0, other = 0;
+  for (const Confusion& c : result.confusion) {
+    right += c.right;
+    other += c.other_symbol;
+    total += c.right + c.same_symbol + c.other_symbol;
+  }
+  EXPECT_EQ(right, result.elements.right);
+  EXPECT_EQ(total, result.elements.total);
+  EXPECT_LT(right, total);  // ambiguous symbols leave the filter in doubt
+  EXPECT_EQ(other, 0);      // but it sees which symbol is shown
+}
+
+// Its last element has frames and no target; it was counted as right.
+TEST(Evaluate, PaddingCorrectDoesNotCountTheLastElementOfAPrediction) {
+  const ResolvedConfig config = test::small_config({"task.objective=predict"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  NetworkPredictor predictor(trainer.network());
+  EvaluationRequest request;
+  request.samples = 10;
+  const Evaluation plain = evaluate(predictor, data.sampler, data.task, request);
+  request.padding_correct = true;
+  const Evaluation quirky = evaluate(predictor, data.sampler, data.task, request);
+  EXPECT_EQ(plain.elements.total, 10 * 19);
+  EXPECT_EQ(quirky.elements.total, plain.elements.total);
+  EXPECT_EQ(quirky.elements.right, plain.elements.right);
+}
+
 TEST(Evaluate, SameBytesForAnyThreadCount) {
   const ResolvedConfig config = test::small_config({"task.number=2"});
   const RunData data = make_data(config.values);
@@ -108,8 +143,10 @@ TEST(Evaluate, SameBytesForAnyThreadCount) {
   std::vector<std::string> texts;
   for (const int threads : {1, 2, 4}) {
     at::set_num_threads(threads);
-    texts.push_back(
-        evaluation_json(evaluate(predictor, data.sampler, data.task, request), Objective::state, true).dump());
+    Result result;
+    result.test =
+        measurement(evaluate(predictor, data.sampler, data.task, request), request.split, data.task, {}, true);
+    texts.push_back(comparable_text(result));
   }
   at::set_num_threads(2);
   EXPECT_EQ(texts[0], texts[1]);

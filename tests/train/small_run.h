@@ -62,7 +62,7 @@ inline std::string content(const std::string& root, const ResolvedConfig& config
 // What must not depend on interruptions, threads or jobs.
 inline std::vector<std::string> lasting_bytes(const std::string& root, const ResolvedConfig& config) {
   return {content(root, config, "metrics.jsonl"), content(root, config, "final.safetensors"),
-          content(root, config, "result.json")};
+          comparable_text(load_result(root + "/" + config.run_id))};
 }
 
 }  // namespace sb::test

@@ -24,17 +24,22 @@ struct Options {
   int threads = 0;
 };
 
+void describe_all(JsonWriter& json, const Options& options, const TaskConfig& task) {
+  json.key("grammar");
+  options.grammar.describe(json);
+  json.key("sequences");
+  options.sequences.describe(json);
+  json.member("start", options.start).key("task");
+  describe(json, task);
+}
+
 std::string as_json(const Options& options, const TaskConfig& task, const Ceiling& c,
                     const std::optional<Baselines>& b) {
   JsonWriter json;
   json.begin_object().member("ceiling", c.accuracy).member("samples", c.samples).member("stderr", c.stderr_);
   json.member("upper_bound", c.upper_bound).member("counted", c.filter_accuracy).member("exact", c.exact);
-  json.member("mean_entropy", c.mean_entropy).key("grammar");
-  options.grammar.describe(json);
-  json.key("sequences");
-  options.sequences.describe(json);
-  json.key("task");
-  describe(json, task);
+  json.member("mean_entropy", c.mean_entropy);
+  describe_all(json, options, task);
   json.array("by_position", c.by_position).array("entropy_by_position", c.entropy_by_position);
   if (b) {
     json.key("baselines").begin_object().member("chance", b->chance).member("majority", b->majority);
@@ -45,6 +50,17 @@ std::string as_json(const Options& options, const TaskConfig& task, const Ceilin
   return json.text() + "\n";
 }
 
+std::string as_json(const Options& options, const TaskConfig& task, const PredictCeiling& c) {
+  JsonWriter json;
+  json.begin_object().member("ceiling", c.accuracy).member("samples", c.samples).member("stderr", c.stderr_);
+  json.member("upper_bound", c.upper_bound).member("counted", c.counted).member("exact", c.exact);
+  json.member("kl", c.kl).member("kl_stderr", c.kl_stderr).member("kl_bound", c.kl_bound);
+  json.member("kl_counted", c.kl_counted);
+  describe_all(json, options, task);
+  json.array("by_position", c.by_position).array("kl_by_position", c.kl_by_position).end_object();
+  return json.text() + "\n";
+}
+
 // Mean over elements [from, to).
 double mean(const std::vector<double>& values, size_t from, size_t to) {
   double sum = 0;
@@ -52,24 +68,43 @@ double mean(const std::vector<double>& values, size_t from, size_t to) {
   return sum / static_cast<double>(to - from);
 }
 
-std::string by_position(const Ceiling& c) {
-  TextTable table({"elements", "ceiling", "entropy"});
-  const size_t n = c.by_position.size();
+// Two columns over elements, in stretches that double.
+std::string by_position(const std::vector<double>& a, const std::string& name_a, const std::vector<double>& b,
+                        const std::string& name_b) {
+  TextTable table({"elements", name_a, name_b});
+  const size_t n = std::min(a.size(), b.size());
   for (size_t from = 0, width = 1; from < n; from += width, width *= 2) {
     const size_t to = std::min(n, from + width);
-    table.row({std::to_string(from) + (to - from > 1 ? "-" + std::to_string(to - 1) : ""),
-               fixed(mean(c.by_position, from, to), 4), fixed(mean(c.entropy_by_position, from, to), 4)});
+    table.row({std::to_string(from) + (to - from > 1 ? "-" + std::to_string(to - 1) : ""), fixed(mean(a, from, to), 4),
+               fixed(mean(b, from, to), 4)});
   }
   return table.text();
 }
 
-std::string as_text(const Ceiling& c, const std::optional<Baselines>& b) {
-  TextTable table({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
-  table.row(
-      {"ceiling", fixed(c.accuracy, 5), "± " + fixed(c.stderr_, 5) + ", score of the exact filter under the metric"});
-  table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
+TextTable figures() {
+  return TextTable({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
+}
+
+constexpr const char* kHidden = "noise above 1 hides symbols: of a filter that sees them all";
+
+// Whether the baselines are scored on samples they learnt from.
+bool overlaps(const Options& options) {
+  return (options.sequences.split == "train" || options.sequences.split == "reference") &&
+         options.start < options.train_samples;
+}
+
+std::string as_text(const Options& options, const Ceiling& c, const std::optional<Baselines>& b) {
+  TextTable table = figures();
+  if (c.exact) {
+    table.row(
+        {"ceiling", fixed(c.accuracy, 5), "± " + fixed(c.stderr_, 5) + ", score of the exact filter under the metric"});
+    table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
+  } else {
+    table.row({"upper bound", fixed(c.upper_bound, 5),
+               "± " + fixed(c.stderr_, 5) + ", not reached; " + std::string(kHidden)});
+  }
   table.row({"entropy", fixed(c.mean_entropy, 5), "nats an element, of the filter's belief"});
-  table.row({"samples", grouped(c.samples), c.exact ? "" : "noise above 1 hides symbols: upper bounds only"});
+  table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
     table.row({"majority", fixed(b->majority, 5), "the commonest state"});
@@ -79,32 +114,64 @@ std::string as_text(const Ceiling& c, const std::optional<Baselines>& b) {
     }
     table.row({"table learner", fixed(b->table_learner, 5),
                "transitions counted in " + grouped(b->train_samples) + " labelled samples, then filtered"});
+    if (overlaps(options)) table.row({"", "", "the baselines are scored on samples they learnt from"});
   }
-  return table.text() + "\n" + by_position(c);
+  return table.text() + "\n" +
+         by_position(c.by_position, c.exact ? "ceiling" : "bound", c.entropy_by_position, "entropy");
+}
+
+std::string as_text(const Options& options, const PredictCeiling& c) {
+  TextTable table = figures();
+  const std::string spread = "± " + fixed(c.stderr_, 5), kl_spread = "± " + fixed(c.kl_stderr, 5);
+  if (c.exact) {
+    table.row({"ceiling", fixed(c.accuracy, 5), spread + ", next symbols named right by their exact law"});
+    table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
+    table.row({"KL", fixed(c.kl, 5), kl_spread + ", nats an element, from the grammar's law to the mean over states"});
+    table.row({"lower bound", fixed(c.kl_bound, 5), "no causal model has less KL"});
+  } else {
+    table.row({"upper bound", fixed(c.upper_bound, 5), spread + ", not reached; " + std::string(kHidden)});
+    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + ", nats an element; not reached either"});
+  }
+  table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
+  return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");
 }
 
 Exit run(const Options& options) {
-  const TaskConfig task = options.task.config();
+  const TaskConfig task = options.task.config(options.sequences);
+  const bool predict = task.objective == Objective::predict;
+  if (predict && options.baselines)
+    throw bad_input("ceiling --baselines", "they name states, expected --objective state, got predict");
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   CeilingRequest request;
   request.split = parse_split(options.sequences.split);
   request.first = options.start;
   request.samples = options.samples;
   request.threads = options.threads;
-  std::optional<Ceiling> ceiling;
+  std::string text, json;
   {
     Progress progress("samples", options.samples);
     request.progress = [&](uint64_t done) {
       end_if_stopped("ceiling");
       progress.update(done);
     };
-    ceiling = exact_ceiling(sampler, task, request);
+    if (predict) {
+      const PredictCeiling ceiling = predict_ceiling(sampler, task, request);
+      text = as_text(options, ceiling);
+      json = as_json(options, task, ceiling);
+    } else {
+      const Ceiling ceiling = exact_ceiling(sampler, task, request);
+      std::optional<Baselines> learnt;
+      if (options.baselines) {
+        learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads, request.split,
+                           options.start);
+      }
+      text = as_text(options, ceiling, learnt);
+      json = as_json(options, task, ceiling, learnt);
+    }
   }
-  std::optional<Baselines> learnt;
-  if (options.baselines) learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads);
   end_if_stopped("ceiling");
-  if (!options.json.empty()) deliver(options.json, as_json(options, task, *ceiling, learnt));
-  if (options.json != "-") print(as_text(*ceiling, learnt));
+  if (!options.json.empty()) deliver(options.json, json);
+  if (options.json != "-") print(text);
   return Exit::done;
 }
 
@@ -113,7 +180,7 @@ Exit run(const Options& options) {
 void add_ceiling(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "ceiling", "The best accuracy any causal model can have, by exact filtering",
+      "ceiling", "The best any causal model can do, by exact filtering",
       {"selectivbench ceiling --task 1 --seed 1", "selectivbench ceiling --task 3 --baselines --json ceiling.json"},
       [options] { return run(*options); });
   options->grammar.add_to(arguments);

@@ -1,8 +1,12 @@
 #include <memory>
 
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/training.h"
+#include "runs/suite.h"
 
 namespace sb::cli {
 namespace {
@@ -12,33 +16,75 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
+std::string suite_text(const Suite& suite, const Options& options) {
+  const std::vector<std::string> keys = varying_keys(suite.runs);
+  std::string out = "# a suite" + (suite.name.empty() ? "" : " '" + printable(suite.name) + "'") + " of " +
+                    grouped(suite.runs.size()) + (suite.runs.size() == 1 ? " run" : " runs");
+  if (suite.merged > 0) out += ", " + grouped(suite.merged) + " combinations twice in other words";
+  if (suite.skipped > 0) out += ", " + grouped(suite.skipped) + " taken out";
+  out += "; `selectivbench suite " + printable(options.file, 200) + "` runs it\n";
+  std::vector<std::string> header = {"run"};
+  std::vector<TextTable::Align> align(keys.size() + 1, TextTable::Align::left);
+  header.insert(header.end(), keys.begin(), keys.end());
+  TextTable table(header, align);
+  for (const auto& run : suite.runs) {
+    std::vector<std::string> cells = {run.run_id};
+    for (const auto& key : keys) cells.push_back(printable(value_text(run, key)));
+    table.row(cells);
+  }
+  return out + table.text() + "# and all of them:\n" + common_toml(suite.runs);
+}
+
+std::string suite_json(const Suite& suite) {
+  const std::vector<std::string> keys = varying_keys(suite.runs);
+  JsonWriter json;
+  json.begin_object().member("suite", suite.name).member("merged", suite.merged).member("skipped", suite.skipped);
+  json.array("varies", keys).key("runs").begin_array();
+  for (const auto& run : suite.runs) {
+    json.begin_object().member("run_id", run.run_id);
+    for (const auto& key : keys) json.member(key, value_text(run, key));
+    json.end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
 Exit show(const Options& options) {
+  if (is_suite(options.file)) {
+    const Suite suite = read_suite(options.file, options.overrides, model_rules());
+    if (!options.json.empty()) deliver(options.json, suite_json(suite));
+    if (options.json != "-") print(suite_text(suite, options));
+    return Exit::done;
+  }
   const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
   if (!options.json.empty()) deliver(options.json, config_json(config));
-  if (options.json != "-") print("# run " + config.run_id + "\n" + config_toml(config, true));
+  if (options.json != "-") print(config_toml(config, true));
   return Exit::done;
 }
 
 Exit keys(const Options& options) {
-  if (!options.json.empty()) deliver(options.json, parameter_json());
-  if (options.json != "-") print(parameter_table());
+  if (!options.json.empty()) deliver(options.json, parameter_json(model_rules()));
+  if (options.json != "-") print(parameter_table(model_rules()));
   return Exit::done;
 }
 
 }  // namespace
 
 void add_config(Program& program) {
+  program.group("config", "Configs: what one means (show), every key it can have (keys)");
   auto shown = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "config show", "A config with everything it means, and where each value comes from",
-      {"selectivbench config show configs/example.toml --set train.lr=5e-4"}, [shown] { return show(*shown); });
-  arguments.positional("FILE", shown->file, true, "The run's config (TOML)");
+      "config show", "A config with everything it means, and where each value comes from; a suite with its runs",
+      {"selectivbench config show configs/example.toml --set train.lr=5e-4",
+       "selectivbench config show configs/quick.toml"},
+      [shown] { return show(*shown); });
+  arguments.positional("FILE", shown->file, true, "The config of a run or a suite (TOML)");
   add_set(arguments, shown->overrides);
   arguments.text("--json", shown->json, "FILE", "Write it as JSON, - for standard output");
 
   auto listed = std::make_shared<Options>();
-  Arguments& list = program.command("config keys", "Every key a config can have: range, default, meaning",
-                                    {"selectivbench config keys"}, [listed] { return keys(*listed); });
+  Arguments& list =
+      program.command("config keys", "Every key a config can have, switches of models too: range, default, meaning",
+                      {"selectivbench config keys"}, [listed] { return keys(*listed); });
   list.text("--json", listed->json, "FILE", "Write it as JSON, - for standard output");
 }
 

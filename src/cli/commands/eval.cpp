@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 
+#include "base/file.h"
 #include "base/number.h"
-#include "base/suggest.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -11,31 +13,22 @@
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "runs/checkpoint.h"
-#include "tasks/ceiling.h"
+#include "runs/evaluation_file.h"
+#include "runs/open_run.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
+#include "train/provenance.h"
 
 namespace sb::cli {
 namespace {
 
 struct Options {
-  std::string folder, split = "test", json;
+  std::string folder, split = "test", json, weights;
   std::vector<std::string> gaps;
-  bool gates = false;
+  bool gates = false, checkpoint = false, save = false;
   uint64_t samples = 0;
   int threads = 0;
 };
-
-// The weights of a finished run, or of its newest whole checkpoint.
-Safetensors weights_of(const std::string& folder, const std::string& run_id) {
-  const std::string final = folder + "/final.safetensors";
-  if (std::filesystem::exists(final)) return load_sealed_safetensors(final);
-  std::vector<std::string> warnings;
-  auto checkpoint = load_newest_checkpoint(folder, run_id, warnings);
-  for (const auto& line : warnings) complain("warning: " + line);
-  if (!checkpoint) throw bad_input("eval", "expected final.safetensors or a checkpoint, got neither, " + folder);
-  return std::move(checkpoint->file);
-}
 
 std::vector<int> gap_lengths(const std::vector<std::string>& texts) {
   std::vector<int> out;
@@ -44,138 +37,253 @@ std::vector<int> gap_lengths(const std::vector<std::string>& texts) {
     if (!value || *value > kMaxGap) {
       throw bad_input("eval --gap", "expected 0.." + std::to_string(kMaxGap) + ", got " + printable(text));
     }
+    if (std::find(out.begin(), out.end(), static_cast<int>(*value)) != out.end()) {
+      throw bad_input("eval --gap", "expected different gap lengths, got " + printable(text) + " twice");
+    }
     out.push_back(static_cast<int>(*value));
   }
   return out;
 }
 
+std::string digest_of(const std::string& path) {
+  return sha256_hex(read_file(path, std::numeric_limits<size_t>::max()));
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (const int64_t extent : shape) out += (out.empty() ? "[" : ", ") + std::to_string(extent);
+  return out.empty() ? "[]" : out + "]";
+}
+
+// Weights from elsewhere: one line for each tensor that does not fit, before anything is loaded.
+void check_tensors(const Safetensors& file, const ParameterList& parameters) {
+  constexpr size_t most_lines = 20;
+  std::vector<std::string> lines;
+  std::set<std::string> known;
+  for (const auto& p : parameters.all()) {
+    known.insert(p.name);
+    const StoredTensor* stored = file.find(p.name);
+    if (!stored) {
+      lines.push_back("missing: " + p.name + " " + shape_text(p.shape));
+    } else if (stored->shape != p.shape) {
+      lines.push_back("wrong shape: " + p.name + ", expected " + shape_text(p.shape) + ", got " +
+                      shape_text(stored->shape));
+    } else if (stored->dtype < Dtype::f16) {
+      lines.push_back("wrong type: " + p.name + ", expected floating point, got " +
+                      std::string(dtype_name(stored->dtype)));
+    }
+  }
+  for (const auto& tensor : file.tensors()) {
+    if (!known.contains(tensor.name)) {
+      lines.push_back("not of this model: " + printable(tensor.name) + " " + shape_text(tensor.shape));
+    }
+  }
+  if (lines.empty()) return;
+  for (size_t i = 0; i < std::min(lines.size(), most_lines); ++i) complain(lines[i]);
+  if (lines.size() > most_lines) complain("and " + std::to_string(lines.size() - most_lines) + " more");
+  throw bad_input("eval --weights", "expected the run's " + std::to_string(known.size()) + " tensors, " +
+                                        std::to_string(lines.size()) + " do not fit, " + printable(file.name(), 400));
+}
+
 class Evaluator {
  public:
-  Evaluator(const Options& options, const RunConfig& config)
+  Evaluator(const Options& options, const OpenRun& run)
       : options_(options),
-        config_(config),
-        data_(make_data(config)),
-        type_(storage_type(config.train)),
-        network_(network_config(config, data_.sampler->automaton()), type_),
-        split_(parse_split(options.split)) {}
-
-  Network& network() { return network_; }
-
-  Json evaluate_at(const TaskConfig& task, int64_t default_samples, bool breakdowns) {
-    EvaluationRequest request;
-    request.split = split_;
-    request.samples = options_.samples > 0 ? static_cast<int64_t>(options_.samples) : default_samples;
-    request.batch = config_.eval.batch;
-    request.chunk = config_.eval.chunk;
-    request.padding_correct = config_.quirks.padding_correct;
-    request.breakdowns = breakdowns && task.objective == Objective::state;
-    request.type = type_;
-    request.stop = [] { return stop_requested(); };
-    NetworkPredictor predictor(network_);
-    Evaluation result;
-    try {
-      result = evaluate(predictor, data_.sampler, task, request);
-    } catch (const Stopped&) {
-      end_if_stopped("eval");
-    }
-    Json out = evaluation_json(result, task.objective, breakdowns);
-    if (task.objective == Objective::state) {
-      CeilingRequest ask;
-      ask.split = split_;
-      ask.samples = static_cast<uint64_t>(std::min<int64_t>(request.samples, config_.eval.ceiling_samples));
-      const Ceiling ceiling = exact_ceiling(data_.sampler, task, ask);
-      out["ceiling"] = ceiling.accuracy;
-      if (ceiling.accuracy > 0) out["fraction_of_ceiling"] = result.elements.value() / ceiling.accuracy;
-    }
-    return out;
+        run_(run),
+        config_(run.config.values),
+        data_(make_data(config_)),
+        type_(storage_type(config_.train)),
+        network_(network_config(config_, data_.sampler->automaton()), type_),
+        split_(parse_split(options.split)) {
+    // What the run's own result calls the test set.
+    if (split_ == Split::test) split_ = data_.test;
+    check_split(data_.sampler->config(), split_);
+    out_.run_id = run.config.run_id;
+    out_.model = config_.model.name;
+    out_.task = config_.task.task.number;
+    out_.objective = to_string(config_.task.task.objective);
+    out_.split = options.split;
+    if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
+    out_.gaps = gap_lengths(options.gaps);
+    out_.with_gates = options.gates;
   }
 
-  Json run() {
-    Json out = {{"split", options_.split}, {"model", config_.model.name}, {"task", config_.task.task.number}};
-    const std::vector<int> gaps = gap_lengths(options_.gaps);
-    if (gaps.empty()) {
-      out.update(evaluate_at(data_.task,
-                             split_ == Split::valid ? config_.eval.valid_samples : config_.eval.test_samples, true));
+  void load_weights() {
+    if (!options_.weights.empty()) {
+      out_.weights = "file";
+      out_.weights_sha256 = digest_of(options_.weights);
+      const Safetensors file = Safetensors::load(options_.weights);
+      check_tensors(file, network_.parameters());
+      network_.load(file);
+    } else if (options_.checkpoint) {
+      out_.weights = "checkpoint";
+      std::vector<std::string> warnings;
+      const auto checkpoint = load_newest_checkpoint(run_.folder, out_.run_id, warnings);
+      for (const auto& line : warnings) complain("warning: " + line);
+      if (!checkpoint) throw bad_input("eval --checkpoint", "expected a checkpoint, got none, " + shown_folder());
+      out_.update = checkpoint->update;
+      out_.weights_sha256 = digest_of(checkpoint->file.name());
+      network_.load(checkpoint->file);
     } else {
-      Json points = Json::array();
-      for (const int gap : gaps) {
-        Json point = {{"gap", gap}};
-        point.update(evaluate_at(with_test_gap(data_.task, gap), config_.eval.grid_samples, false));
-        points.push_back(std::move(point));
-      }
-      out["grid"] = std::move(points);
+      out_.weights = "final";
+      network_.load(open_weights(run_));
+      out_.weights_sha256 = run_.result->files.at("final.safetensors");
+    }
+  }
+
+  SavedEvaluation run() {
+    for (const auto& [task, gap] : tasks()) {
+      out_.points.push_back(evaluate_at(task, gap));
+      end_if_stopped("eval");
     }
     if (options_.gates) {
-      const int64_t samples = options_.samples > 0 ? static_cast<int64_t>(options_.samples) : 50;
-      out["gates"] = gates_json(record_gates(network_, data_, split_, samples, config_.eval.batch, type_));
+      for (const auto& [task, gap] : tasks()) {
+        GateReport report = record_gates(network_, data_, task, gate_request(task));
+        out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
+        end_if_stopped("eval");
+      }
     }
-    return out;
+    out_.made = provenance();
+    out_.made->finished = utc_now();
+    return out_;
   }
 
  private:
+  std::string shown_folder() const { return printable(run_.folder, 400); }
+
+  std::vector<std::pair<TaskConfig, std::optional<int>>> tasks() const {
+    if (out_.gaps.empty()) return {{data_.task, std::nullopt}};
+    std::vector<std::pair<TaskConfig, std::optional<int>>> all;
+    for (const int gap : out_.gaps) all.emplace_back(with_gap(data_.task, split_, gap), gap);
+    return all;
+  }
+
+  Measurement evaluate_at(const TaskConfig& task, std::optional<int> gap) {
+    const int64_t usual = gap                         ? config_.eval.grid_samples
+                          : options_.split == "valid" ? config_.eval.valid_samples
+                                                      : config_.eval.test_samples;
+    EvaluationRequest request;
+    request.split = split_;
+    request.samples = out_.samples.value_or(usual);
+    request.batch = config_.eval.batch;
+    request.chunk = config_.eval.chunk;
+    request.padding_correct = config_.quirks.padding_correct;
+    request.breakdowns = !gap && task.objective == Objective::state;
+    request.type = type_;
+    request.stop = [] { return stop_requested(); };
+    NetworkPredictor predictor(network_);
+    Evaluation found;
+    try {
+      found = evaluate(predictor, data_.sampler, task, request);
+    } catch (const Stopped&) {
+      end_if_stopped("eval");
+    }
+    Measurement out = measurement(found, split_, task, gap, !gap);
+    out.ceiling =
+        measured_ceiling(data_, task, split_, std::min<int64_t>(request.samples, config_.eval.ceiling_samples));
+    return out;
+  }
+
+  GateRequest gate_request(const TaskConfig& task) const {
+    GateRequest ask;
+    ask.split = split_;
+    ask.samples = out_.samples.value_or(affordable_gate_samples(network_, data_, task, split_, 50));
+    ask.batch = config_.eval.batch;
+    ask.chunk = config_.eval.chunk;
+    ask.type = type_;
+    return ask;
+  }
+
   const Options& options_;
+  const OpenRun& run_;
   const RunConfig& config_;
   RunData data_;
   at::ScalarType type_;
   Network network_;
   Split split_;
+  SavedEvaluation out_;
 };
 
-std::string line_of(const std::string& name, const Json& j) {
-  std::string out = name + "accuracy " + fixed(j.at("accuracy").get<double>(), 4) + " ± " +
-                    fixed(j.at("stderr").get<double>(), 4) + ", loss " + fixed(j.at("loss").get<double>(), 4);
-  if (j.contains("kl")) out += ", KL " + fixed(j.at("kl").get<double>(), 4);
-  if (j.contains("ceiling")) out += ", ceiling " + fixed(j.at("ceiling").get<double>(), 4);
+std::string line_of(const std::string& name, const Measurement& m) {
+  std::string out =
+      name + ": accuracy " + fixed(m.accuracy, 4) + " ± " + fixed(m.stderr_, 4) + ", loss " + fixed(m.loss, 4);
+  if (m.kl) out += ", KL " + fixed(*m.kl, 4);
+  if (m.ceiling) out += (m.ceiling->exact ? ", ceiling " : ", upper bound ") + fixed(m.ceiling->accuracy, 4);
   return out + "\n";
 }
 
-std::string bins_text(const Json& j, const char* key, const std::string& title) {
-  if (!j.contains(key) || j.at(key).empty()) return {};
+std::string bins_text(const std::vector<AccuracyBin>& bins, const std::string& title) {
+  if (bins.empty()) return {};
   TextTable table({title, "accuracy", "count"});
-  for (const auto& bin : j.at(key)) {
-    table.row({shortest(bin.at("from").get<double>()), fixed(bin.at("accuracy").get<double>(), 4),
-               grouped(bin.at("count").get<uint64_t>())});
+  for (const auto& bin : bins) {
+    table.row({shortest(bin.from), fixed(bin.accuracy, 4), grouped(static_cast<uint64_t>(bin.count))});
   }
   return "\n" + table.text();
 }
 
-std::string gates_text(const Json& gates) {
+std::string confusion_text(const std::vector<SymbolConfusion>& symbols) {
+  SymbolConfusion all;
+  for (const auto& s : symbols) {
+    all.right += s.right;
+    all.same_symbol += s.same_symbol;
+    all.other_symbol += s.other_symbol;
+  }
+  const auto total = static_cast<double>(all.right + all.same_symbol + all.other_symbol);
+  if (total == 0) return {};
+  return "\nright state " + fixed(static_cast<double>(all.right) / total, 4) + ", right symbol and wrong state " +
+         fixed(static_cast<double>(all.same_symbol) / total, 4) + ", wrong symbol " +
+         fixed(static_cast<double>(all.other_symbol) / total, 4) + "\n";
+}
+
+std::string gates_text(const std::string& name, const GatePoint& point) {
+  if (point.figures.gates.empty()) return "\n" + name + ": this model has no gates\n";
+  using Align = TextTable::Align;
   TextTable table({"layer", "gate", "mean on data", "mean in gaps"},
-                  {TextTable::Align::right, TextTable::Align::left, TextTable::Align::right, TextTable::Align::right});
-  for (const auto& g : gates.at("gates")) {
-    table.row({g.at("layer").dump(), g.at("gate").get<std::string>(), fixed(g.at("data").at("mean").get<double>(), 4),
-               fixed(g.at("gap").at("mean").get<double>(), 4)});
+                  {Align::right, Align::left, Align::right, Align::right});
+  const auto mean = [](const GateCounts& c) { return c.total == 0 ? std::string("-") : fixed(c.mean, 4); };
+  for (const auto& g : point.figures.gates) {
+    table.row({std::to_string(g.layer), printable(g.gate), mean(g.data), mean(g.gap)});
   }
-  std::string out = "\n" + table.text();
-  for (const auto& [name, value] : gates.at("selectivity").items()) {
-    out += name + " selectivity " + fixed(value.get<double>(), 4) + "\n";
-  }
+  std::string out = "\n" + name + ":\n" + table.text();
+  const auto& [gates, write, forget] = point.figures;
+  if (write) out += "write selectivity " + fixed(*write, 4) + "\n";
+  if (forget) out += "forget selectivity " + fixed(*forget, 4) + "\n";
   return out;
 }
 
-std::string as_text(const Json& j) {
+std::string as_text(const SavedEvaluation& e, const Options& options) {
   std::string out;
-  if (j.contains("grid")) {
-    for (const auto& point : j.at("grid")) out += line_of("gap " + point.at("gap").dump() + ": ", point);
-  } else {
-    out = line_of(j.at("split").get<std::string>() + ": ", j);
-    out += bins_text(j, "by_gap_frame", "gap frame");
-    out += bins_text(j, "by_since_certain", "since certain");
-    out += bins_text(j, "by_entropy", "entropy from");
+  if (e.weights == "checkpoint") out += "weights: checkpoint after " + std::to_string(*e.update) + " updates\n";
+  if (e.weights == "file") out += "weights: " + printable(options.weights, 400) + ", not the run's own\n";
+  const std::string task = "task " + std::to_string(e.task) + ", ";
+  const auto name = [&](const std::string& split, const std::optional<int>& gap) {
+    const std::string shown = split == e.split ? split : e.split + " (" + split + " samples)";
+    return task + shown + (gap ? ", gap " + std::to_string(*gap) : "");
+  };
+  for (const auto& point : e.points) {
+    out += line_of(name(point.split, point.gap), point);
+    out += confusion_text(point.confusion) + bins_text(point.by_gap_frame, "gap frame") +
+           bins_text(point.by_since_certain, "since certain") + bins_text(point.by_entropy, "entropy from");
   }
-  if (j.contains("gates")) out += gates_text(j.at("gates"));
+  for (const auto& point : e.gates) out += gates_text(name(e.points.front().split, point.gap) + ", gates", point);
   return out;
 }
 
 Exit run(const Options& options) {
-  const ResolvedConfig config = resolve_config(options.folder + "/config.toml", {}, model_rules());
+  if (options.checkpoint && !options.weights.empty()) {
+    throw bad_input("eval", "expected --checkpoint or --weights, got both");
+  }
+  const OpenRun opened = open_run(options.folder, model_rules());
   use_threads(options.threads);
-  Evaluator evaluator(options, config.values);
-  evaluator.network().load(weights_of(options.folder, config.run_id));
-  Json out = {{"run_id", config.run_id}};
-  out.update(evaluator.run());
-  if (!options.json.empty()) deliver(options.json, out.dump(2) + "\n");
-  if (options.json != "-") print(as_text(out));
+  Evaluator evaluator(options, opened);
+  evaluator.load_weights();
+  const SavedEvaluation found = evaluator.run();
+  if (!options.json.empty()) deliver(options.json, evaluation_text(found));
+  if (options.json != "-") print(as_text(found, options));
+  if (options.save) {
+    const std::string path = save_evaluation(options.folder, found);
+    if (options.json != "-") print("saved: " + printable(path, 400) + "\n");
+  }
   return Exit::done;
 }
 
@@ -186,13 +294,18 @@ void add_eval(Program& program) {
   Arguments& arguments =
       program.command("eval", "Test a trained model again: other splits, other gap lengths, its gates",
                       {"selectivbench eval runs/0123456789abcdef --gap 10 --gap 100",
-                       "selectivbench eval runs/0123456789abcdef --gates --json gates.json"},
+                       "selectivbench eval runs/0123456789abcdef --gates --json gates.json",
+                       "selectivbench eval runs/0123456789abcdef --weights elsewhere.safetensors --save"},
                       [options] { return run(*options); });
   arguments.positional("RUNDIR", options->folder, true, "Folder of the run");
-  arguments.texts("--gap", options->gaps, "N", "Test with N gap frames after every element; may be given many times");
+  arguments.texts("--gap", options->gaps, "N",
+                  "Test with gaps of N frames on the split asked for; may be given many times");
   arguments.choice("--split", options->split, {"train", "valid", "test", "reference"}, "Which samples");
   arguments.integer("--samples", options->samples, 0, 100'000'000, "How many samples, 0: as the run's config says");
   arguments.flag("--gates", options->gates, "Record decay, write strength and step size on data and in gaps");
+  arguments.text("--weights", options->weights, "FILE", "Use these weights (safetensors, the run's names and shapes)");
+  arguments.flag("--checkpoint", options->checkpoint, "Use the newest checkpoint instead of the final weights");
+  arguments.flag("--save", options->save, "Keep the result in the run's folder, where tables find it");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
   add_threads(arguments, options->threads);
 }

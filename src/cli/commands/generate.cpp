@@ -64,7 +64,7 @@ class Output : public ByteSink {
 struct Source {
   explicit Source(const Options& options)
       : split(parse_split(options.sequences.split)),
-        task(options.task.config()),
+        task(options.task.config(options.sequences)),
         sampler(options.sequences.sampler(options.grammar.load(), options.grammar.config.seed)),
         gaps(std::shared_ptr<const Automaton>(sampler, &sampler->automaton()), task, options.grammar.config.seed),
         rows(sampler->automaton()),

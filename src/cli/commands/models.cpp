@@ -2,12 +2,15 @@
 
 #include <memory>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "models/declare.h"
+#include "models/match.h"
 #include "models/probe.h"
 
 namespace sb::cli {
@@ -17,7 +20,38 @@ struct Options {
   int width = 256, layers = 8, inputs = 41, outputs = 1601, length = 400;
   bool probe = false;
   std::string json;
+  std::string model;  // empty: all
+  std::vector<std::string> sets;
+  std::string match_params, match_state, match_flops;  // empty: the width given
+
+  Switches switches() const;
+  std::vector<std::string> models() const { return model.empty() ? model_names() : std::vector{model}; }
 };
+
+Switches Options::switches() const {
+  Switches out;
+  for (const auto& text : sets) {
+    const size_t equals = text.find('=');
+    const size_t from = text.starts_with("model.") ? 6 : 0;
+    if (equals == std::string::npos || equals <= from)
+      throw bad_input("models --set", "expected SWITCH=VALUE, got '" + printable(text) + "'");
+    out[text.substr(from, equals - from)] = text.substr(equals + 1);
+  }
+  MixerOptions any;  // names and values that no model takes are refused; a model may lack a switch
+  for (const auto& [key, value] : out) set_switch(any, key, value);
+  return out;
+}
+
+// 80k, 1.5M, 2G or a plain number
+double amount(const std::string& option, const std::string& text) {
+  static const std::map<char, double> factors = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}};
+  const auto found = text.empty() ? factors.end() : factors.find(text.back());
+  const auto number = parse_finite(found == factors.end() ? text : text.substr(0, text.size() - 1));
+  const double value = number ? *number * (found == factors.end() ? 1 : found->second) : 0;
+  if (!(value >= 1 && value <= 1e15))
+    throw bad_input("models " + option, "expected a number such as 80k or 1.5M, got '" + printable(text) + "'");
+  return value;
+}
 
 struct Line {
   std::string model;
@@ -31,12 +65,13 @@ struct Line {
 Line line_of(const std::string& model, const Options& options) {
   Line line{model, "", false, {}, {}, {}};
   try {
-    line.config = model_config(model, options.width, {}, options.layers, options.inputs, options.outputs);
+    line.config =
+        model_config(model, options.width, options.switches(), options.layers, options.inputs, options.outputs);
     const Declared built = declare(line.config);
     line.cost = cost(line.config, options.length);
     line.row = built.mixers[0]->taxonomy();
     line.counted = true;
-    built.mixers[0]->check_runnable();
+    check_network(line.config);
   } catch (const Error& error) {
     line.refused = error.what();
   }
@@ -82,6 +117,46 @@ void write_row(JsonWriter& json, const Taxonomy& row) {
   json.member("channel_mixing", row.channel_mixing);
 }
 
+// Switches of one model: the value here, the default at this width, range and meaning.
+struct SwitchLine {
+  std::string name, value, initial, range, meaning;
+};
+
+std::vector<SwitchLine> switch_lines(const Line& line) {
+  const ModelRow& row = find_model(line.model);
+  std::optional<MixerOptions> plain;
+  try {
+    plain = model_config(line.model, line.config.width).mixer;
+  } catch (const Error&) {
+    plain.reset();  // no such width without switches
+  }
+  std::vector<SwitchLine> out;
+  for (const auto& about : switch_table()) {
+    if (std::find(row.switches.begin(), row.switches.end(), about.name) == row.switches.end()) continue;
+    const std::string initial = plain                   ? switch_value(*plain, about.name)
+                                : about.name == "heads" ? "-"
+                                                        : switch_value(row.defaults, about.name);
+    out.push_back({about.name, line.counted ? switch_value(line.config.mixer, about.name) : "-", initial, about.range,
+                   about.meaning});
+  }
+  return out;
+}
+
+std::string described(const Line& line) {
+  using Align = TextTable::Align;
+  const ModelRow& row = find_model(line.model);
+  std::string out = line.model + "\n";
+  for (size_t from = 0; from < row.equations.size();) {
+    const size_t end = std::min(row.equations.find('\n', from), row.equations.size());
+    out += "  " + row.equations.substr(from, end - from) + "\n";
+    from = end + 1;
+  }
+  TextTable table({"switch", "value", "default", "range", "meaning"},
+                  {Align::left, Align::left, Align::left, Align::left, Align::left});
+  for (const auto& s : switch_lines(line)) table.row({s.name, s.value, s.initial, s.range, s.meaning});
+  return out + "\n" + table.text() + "\n";
+}
+
 std::string as_json(const std::vector<Line>& lines, const Options& options) {
   JsonWriter json;
   json.begin_object();
@@ -92,6 +167,14 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
     json.begin_object().member("name", line.model);
     json.member("runs", line.counted && line.refused.empty());
     if (!line.refused.empty()) json.member("reason", line.refused);
+    if (!options.model.empty()) {
+      json.member("equations", find_model(line.model).equations).key("switches").begin_array();
+      for (const auto& s : switch_lines(line)) {
+        json.begin_object().member("name", s.name).member("value", s.value).member("default", s.initial);
+        json.member("range", s.range).member("meaning", s.meaning).end_object();
+      }
+      json.end_array();
+    }
     if (line.counted) {
       const Cost& c = line.cost;
       json.member("width", line.config.mixer.width).member("heads", line.config.mixer.heads);
@@ -109,6 +192,69 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
   }
   json.end_array().end_object();
   return json.text() + "\n";
+}
+
+struct Match {
+  std::string option, what;
+  double target = 0;
+  double (*size)(const Cost&) = nullptr;
+};
+
+std::optional<Match> match_of(const Options& options) {
+  std::vector<Match> asked;
+  const auto add = [&](const char* option, const std::string& text, const char* what, double (*size)(const Cost&)) {
+    if (!text.empty()) asked.push_back({option, what, amount(option, text), size});
+  };
+  add("--match-params", options.match_params, "parameters",
+      [](const Cost& c) { return static_cast<double>(c.parameters); });
+  add("--match-state", options.match_state, "state elements a layer",
+      [](const Cost& c) { return static_cast<double>(c.state_elements); });
+  add("--match-flops", options.match_flops, "FLOPs a token",
+      [](const Cost& c) { return c.matmul_flops + c.mixing_flops; });
+  if (asked.size() > 1) throw bad_input("models " + asked[1].option, "expected one --match option, got two");
+  return asked.empty() ? std::nullopt : std::optional(asked.front());
+}
+
+Exit run_match(const Options& options, const Match& match) {
+  using Align = TextTable::Align;
+  TextTable table(
+      {"model", "width", "heads", match.what, "of asked", "parameters", "state/layer", "MFLOP/token"},
+      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
+  JsonWriter json;
+  json.begin_object().member("matched", match.what).member("asked", match.target).key("models").begin_array();
+  std::string notes;
+  const Switches switches = options.switches();
+  for (const auto& model : options.models()) {
+    MatchRequest request{model,           switches,       options.layers, options.inputs,
+                         options.outputs, options.length, match.size,     match.target};
+    const auto found = nearest_width(request);
+    json.begin_object().member("name", model).member("found", found.has_value());
+    if (found) {
+      const Cost& c = found->cost;
+      const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
+      table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads),
+                 grouped(static_cast<uint64_t>(found->size)), fixed(ratio, 4),
+                 grouped(static_cast<uint64_t>(c.parameters)), grouped(static_cast<uint64_t>(c.state_elements)),
+                 fixed(flops / 1e6, 1)});
+      json.member("width", found->config.mixer.width).member("heads", found->config.mixer.heads);
+      json.member("value", found->size).member("ratio", ratio).member("parameters", c.parameters);
+      json.member("state_elements", c.state_elements).member("flops_per_token", flops);
+    } else {
+      notes += model + ": no width has any " + match.what + " with these switches\n";
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+  if (!options.json.empty()) {
+    deliver(options.json, json.text() + "\n");
+    return Exit::done;
+  }
+  print(table.text() +
+        fmt::format("The width that comes nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
+                    grouped(static_cast<uint64_t>(match.target)), match.what, options.layers, options.inputs,
+                    options.outputs, options.length) +
+        notes);
+  return Exit::done;
 }
 
 struct Probed {
@@ -155,8 +301,9 @@ std::string as_json(const std::vector<Probed>& rows) {
 Exit run_probe(const Options& options) {
   std::vector<Probed> rows;
   bool all = true;
-  for (const auto& model : model_names()) {
-    rows.push_back({model, declared_row(model), probe(model)});
+  const Switches switches = options.switches();
+  for (const auto& model : options.models()) {
+    rows.push_back({model, declared_row(model, switches), probe(model, switches)});
     all &= rows.back().declared == rows.back().measured.row;
   }
   if (options.json.empty())
@@ -167,11 +314,13 @@ Exit run_probe(const Options& options) {
 }
 
 Exit run(const Options& options) {
+  if (!options.model.empty()) find_model(options.model);
+  if (const auto match = match_of(options)) return run_match(options, *match);
   if (options.probe) return run_probe(options);
   std::vector<Line> lines;
-  for (const auto& model : model_names()) lines.push_back(line_of(model, options));
+  for (const auto& model : options.models()) lines.push_back(line_of(model, options));
   if (options.json.empty())
-    print(as_text(lines, options));
+    print((options.model.empty() ? "" : described(lines.front())) + as_text(lines, options));
   else
     deliver(options.json, as_json(lines, options));
   return Exit::done;
@@ -182,14 +331,21 @@ Exit run(const Options& options) {
 void add_models(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "models", "The models: parameters, state, FLOPs a token, and their place in the taxonomy",
-      {"selectivbench models", "selectivbench models --width 1152 --json -", "selectivbench models --probe"},
+      "models",
+      "The models: parameters, state, FLOPs a token, their place in the taxonomy; NAME: equations and switches",
+      {"selectivbench models", "selectivbench models mamba2 --width 512 --set d_state=64",
+       "selectivbench models --match-params 80k --layers 2 --inputs 13 --outputs 145", "selectivbench models --probe"},
       [options] { return run(*options); });
+  arguments.positional("NAME", options->model, false, "One model: its equations and switches too");
   arguments.integer("--width", options->width, 1, 65536, "Channels of a layer");
   arguments.integer("--layers", options->layers, 1, 1024, "Layers");
   arguments.integer("--inputs", options->inputs, 1, 1 << 24, "Input symbols");
   arguments.integer("--outputs", options->outputs, 1, 1 << 24, "Output classes");
   arguments.integer("--length", options->length, 1, 1 << 24, "Frames of a sequence, for the FLOPs of mixing");
+  arguments.texts("--set", options->sets, "SWITCH=VALUE", "Value of a switch; may be given many times");
+  arguments.text("--match-params", options->match_params, "N", "The width with about N parameters, e.g. 80k");
+  arguments.text("--match-state", options->match_state, "N", "The width with about N numbers of state a layer");
+  arguments.text("--match-flops", options->match_flops, "N", "The width with about N FLOPs a token, e.g. 1.5M");
   arguments.flag("--probe", options->probe, "Measure the taxonomy on built layers instead; exit 1 where it differs");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }

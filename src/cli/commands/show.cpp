@@ -49,7 +49,7 @@ GapText gap_text(const Batch& batch, int element) {
 }
 
 Exit run(const Options& options) {
-  const TaskConfig task = options.task.config();
+  const TaskConfig task = options.task.config(options.sequences);
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   const Automaton& automaton = sampler->automaton();
   const Split split = parse_split(options.sequences.split);

@@ -158,7 +158,8 @@ Exit list_runs(const Options& options, const Suite& suite) {
 }
 
 Exit run(const Options& options) {
-  const Suite suite = read_suite(options.file, options.overrides, model_rules());
+  const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
+  const Suite suite = read_suite(options.file, options.overrides, look ? model_rules() : run_rules());
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
@@ -16,26 +17,31 @@ struct Options {
   int threads = 0;
 };
 
-std::string outcome(const Json& result) {
-  const std::string name = result.at("model").get<std::string>() + ", task " + result.at("task").dump();
-  if (result.at("status") == "diverged") {
-    const Json& d = result.at("diverged");
-    return name + ": diverged at update " + d.at("update").dump() + ", layer " + d.at("layer").dump() + ", " +
-           d.at("tensor").get<std::string>() + "\n";
+std::string outcome(const Result& result) {
+  const std::string name = printable(result.model) + ", task " + std::to_string(result.task);
+  if (result.divergence) {
+    const DivergenceFigure& d = *result.divergence;
+    return name + ": diverged at update " + std::to_string(d.update) + ", layer " + std::to_string(d.layer) + ", " +
+           printable(d.tensor) + "\n";
   }
-  std::string out = name + ": test accuracy " + fixed(result.at("test").at("accuracy").get<double>(), 4);
-  if (result.contains("ceiling")) out += ", ceiling " + fixed(result.at("ceiling").get<double>(), 4);
-  out += ", chance " + fixed(result.at("chance").get<double>(), 4) + "\n";
-  if (result.contains("grid")) {
-    for (const auto& point : result.at("grid")) {
-      out += "  gap " + point.at("gap").dump() + ": " + fixed(point.at("accuracy").get<double>(), 4) + "\n";
+  std::string out = name;
+  if (result.test) {
+    out += ": test accuracy " + fixed(result.test->accuracy, 4);
+    if (result.test->kl) out += ", KL " + fixed(*result.test->kl, 4);
+    if (result.test->ceiling) {
+      out += std::string(result.test->ceiling->exact ? ", ceiling " : ", upper bound ") +
+             fixed(result.test->ceiling->accuracy, 4);
     }
+  }
+  out += ", chance " + fixed(result.chance, 4) + "\n";
+  for (const auto& point : result.grid) {
+    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + fixed(point.accuracy, 4) + "\n";
   }
   return out;
 }
 
 Exit run(const Options& options) {
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, run_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;

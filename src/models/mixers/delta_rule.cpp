@@ -96,14 +96,18 @@ ModelRow delta_net_row() {
   return {"delta_net",
           {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "mlp"},
           {.output_gate = false},
-          make_mixer<DeltaNet>};
+          make_mixer<DeltaNet>,
+          "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x)\n"
+          "S_t = S_(t-1) + beta k (v - k^T S_(t-1))^T;  o = K^-1/2 q^T S;  out = W RMS(o)"};
 }
 
 ModelRow gated_delta_net_row() {
   return {"gated_delta_net",
           {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"},
           {},
-          make_mixer<GatedDeltaNet>};
+          make_mixer<GatedDeltaNet>,
+          "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x), g = -e^A softplus(W x + b)\n"
+          "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))"};
 }
 
 ModelRow gated_delta_product_row() {
@@ -111,7 +115,9 @@ ModelRow gated_delta_product_row() {
           {"heads", "expand_k", "expand_v", "householder_factors", "negative_eigenvalues", "short_conv", "output_gate",
            "a_min", "mlp"},
           {.factors = 4, .negative_eigenvalues = true},
-          make_mixer<GatedDeltaProduct>};
+          make_mixer<GatedDeltaProduct>,
+          "as gated_delta_net, with n = householder_factors keys, values and strengths a token:\n"
+          "S = e^g S_(t-1), then for j = 1..n: S = S + beta_j k_j (v_j - k_j^T S)^T;  o = K^-1/2 q^T S"};
 }
 
 }  // namespace sb

@@ -79,7 +79,10 @@ ModelRow gla_row() {
   return {"gla",
           {"heads", "expand_k", "expand_v", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
           {.complementary = false},
-          make_mixer<Gla>};
+          make_mixer<Gla>,
+          "q, k, v = silu(conv4(W x)), g = logsigmoid(W W x) / 16 a key channel\n"
+          "S_t = diag(e^g) S_(t-1) + k v^T, k (1 - e^g) where complementary;  o = K^-1/2 q^T S\n"
+          "out = W (RMS(o) silu(W x))"};
 }
 
 }  // namespace sb

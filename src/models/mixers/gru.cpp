@@ -47,7 +47,11 @@ class Gru final : public Mixer {
 }  // namespace
 
 ModelRow gru_row() {
-  return {"gru", {"a_min", "mlp"}, {}, make_mixer<Gru>};
+  return {"gru",
+          {"a_min", "mlp"},
+          {},
+          make_mixer<Gru>,
+          "r, z = sigma(W x + U h + b);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h;  out = h'"};
 }
 
 }  // namespace sb

@@ -92,10 +92,20 @@ const std::vector<std::string> linear_switches = {"heads", "expand_k", "expand_v
 }  // namespace
 
 ModelRow linear_attn_row() {
-  return {"linear_attn", linear_switches, {.expand_v = 1}, make_mixer<LearnedMap>};
+  return {"linear_attn",
+          linear_switches,
+          {.expand_v = 1},
+          make_mixer<LearnedMap>,
+          "q, k, v = W x;  phi(x) = (W1 x + c1) (W2 x + c2), learned\n"
+          "S_t = S_(t-1) + phi(k) v^T;  o = K^-1/2 phi(q)^T S;  out = W RMS(o)"};
 }
 ModelRow linear_attn_elu_row() {
-  return {"linear_attn_elu", linear_switches, {.expand_v = 1}, make_mixer<EluMap>};
+  return {"linear_attn_elu",
+          linear_switches,
+          {.expand_v = 1},
+          make_mixer<EluMap>,
+          "q, k, v = W x;  phi(x) = elu(x) + 1\n"
+          "S_t = S_(t-1) + phi(k) v^T;  o = phi(q)^T S / (phi(q) . sum phi(k));  out = W RMS(o)"};
 }
 
 }  // namespace sb

@@ -65,7 +65,10 @@ ModelRow mamba_row() {
   return {"mamba",
           {"d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
           {.d_state = 64},
-          make_mixer<Mamba>};
+          make_mixer<Mamba>,
+          "(x, z) = W u, x = silu(conv4(x)), (r, B, C) = W x, Delta = softplus(W r);  D = 2 d channels, N = d_state\n"
+          "h_t = exp(-Delta e^A) h_(t-1) + Delta B x_t;  y = C h + D x;  out = W (y silu(z))\n"
+          "not complementary: a learned constant writes instead of Delta"};
 }
 
 }  // namespace sb

@@ -70,10 +70,14 @@ class Mamba2 final : public Mixer {
 }  // namespace
 
 ModelRow mamba2_row() {
-  return {"mamba2",
-          {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
-          {},
-          make_mixer<Mamba2>};
+  return {
+      "mamba2",
+      {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
+      {},
+      make_mixer<Mamba2>,
+      "(z, x, B, C, dt) = W u, (x, B, C) = silu(conv4(.)), Delta = softplus(dt + b);  2 h heads of d/h, N = d_state\n"
+      "S_t = exp(-Delta e^A) S_(t-1) + B (Delta x_t)^T a head;  y = C^T S + D x;  out = W RMS(y silu(z))\n"
+      "not complementary: a learned constant writes instead of Delta"};
 }
 
 }  // namespace sb

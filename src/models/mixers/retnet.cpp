@@ -42,7 +42,9 @@ class RetNet final : public Mixer {
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
     const auto qk_v = split_last(mixed, {2 * keys_, values_});
     const auto qk = rope(heads_of(qk_v[0], 2 * h), o_.rope_base, -1, context.position()).split_with_sizes({h, h}, 2);
-    const auto o = carried_attention(context, qk[0], qk[1], heads_of(qk_v[1], h), log_decays(x),
+    const auto decays = log_decays(x);
+    if (context.gates) context.record("fixed_decay", decays.exp());
+    const auto o = carried_attention(context, qk[0], qk[1], heads_of(qk_v[1], h), decays,
                                      1 / std::sqrt(static_cast<double>(o_.key_width())));
     const auto normed = o_.output_gate ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
                                        : rms_norm(o, norm_->value, 1e-5);
@@ -79,7 +81,9 @@ ModelRow retnet_row() {
   return {"retnet",
           {"heads", "expand_k", "expand_v", "short_conv", "output_gate", "rope_base", "mlp"},
           {},
-          make_mixer<RetNet>};
+          make_mixer<RetNet>,
+          "q, k, v = silu(conv4(W x)), q and k rotated by position, gamma = 1 - 2^(-5-j) fixed for head j\n"
+          "S_t = gamma S_(t-1) + k v^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))"};
 }
 
 }  // namespace sb

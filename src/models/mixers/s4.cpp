@@ -96,6 +96,7 @@ class S4d final : public Mixer {
     const int64_t chunk = std::min(length, longest_chunk), chunks = (length + chunk - 1) / chunk;
     const auto type = x.scalar_type();
     const Modes m = modes();
+    if (context.gates) context.record("fixed_decay", (m.z.re * m.z.re + m.z.im * m.z.im).sqrt());
     const Complex pw = powers(m.z, chunk + 1);
     const auto both = [&](const at::Tensor& re, const at::Tensor& im, int64_t axis) {
       return at::cat({re, im}, axis).to(type);
@@ -164,7 +165,12 @@ class S4d final : public Mixer {
 }  // namespace
 
 ModelRow s4_row() {
-  return {"s4", {"d_state", "mlp"}, {}, make_mixer<S4d>};
+  return {"s4",
+          {"d_state", "mlp"},
+          {},
+          make_mixer<S4d>,
+          "M = d_state / 2 complex modes a channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
+          "g_t = z g_(t-1) + x_t;  y = 2 Re sum C (z - 1) / A g + D x;  [a, b] = W GELU(y), out = a sigma(b)"};
 }
 
 }  // namespace sb

@@ -82,10 +82,13 @@ class Transformer final : public Mixer {
 }  // namespace
 
 ModelRow transformer_row() {
-  return {"transformer",
-          {"heads", "mlp", "rope_base", "double_residual"},
-          {.mlp = 4, .rope_base = 1000},
-          make_mixer<Transformer>};
+  return {
+      "transformer",
+      {"heads", "mlp", "rope_base", "double_residual"},
+      {.mlp = 4, .rope_base = 1000},
+      make_mixer<Transformer>,
+      "q, k = rope(norm(W x)), v = W x;  att = softmax(q k^T / sqrt(d/h), causal) v\n"
+      "x1 = x + norm(W att);  [a, b] = W x1;  out = x1 + W (a sigma(beta a) b), without the x unless double_residual"};
 }
 
 }  // namespace sb

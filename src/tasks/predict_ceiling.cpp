@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "tasks/ceiling.h"
+#include "tasks/running_mean.h"
+
+namespace sb {
+namespace {
+
+constexpr size_t kRound = 512;  // samples held in memory at once
+constexpr size_t kGrain = 16;
+constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
+
+// What one sample adds; means over its elements.
+struct SampleFigures {
+  double accuracy = 0, counted = 0, upper_bound = 0;
+  double kl = 0, kl_counted = 0, kl_bound = 0;
+};
+
+// sum_c a(c) ln b(c), b a sum of `frames` predictions
+double cross(const std::vector<double>& a, const std::vector<double>& b, double frames) {
+  double sum = 0;
+  for (size_t c = 0; c < a.size(); ++c) {
+    if (a[c] > 0) sum += a[c] * std::log(std::max(kLeast, b[c]) / frames);
+  }
+  return sum;
+}
+
+// The grammar's law of every state and its negative entropy, by state id.
+struct Laws {
+  explicit Laws(const Automaton& automaton) {
+    const auto states = static_cast<size_t>(automaton.states());
+    law.resize(states);
+    negentropy.resize(states);
+    for (size_t s = 0; s < states; ++s) {
+      auto& row = law[static_cast<size_t>(automaton.id[s])];
+      row.resize(static_cast<size_t>(automaton.vocab));
+      next_symbol_law(automaton, static_cast<int>(s), row.data());
+      negentropy[static_cast<size_t>(automaton.id[s])] = cross(row, row, 1);
+    }
+  }
+  std::vector<std::vector<double>> law;
+  std::vector<double> negentropy;
+};
+
+class SampleWalk {
+ public:
+  SampleWalk(const std::shared_ptr<const Sampler>& sampler, const TaskConfig& task, Split split, const Laws& laws)
+      : filter_(sampler, task, split),
+        laws_(laws),
+        posterior_(laws.law.size()),
+        now_(static_cast<size_t>(sampler->automaton().vocab)),
+        next_(now_),
+        law_(now_) {}
+
+  SampleFigures run(const Batch& batch, double* accuracy, double* kl) {
+    SampleFigures out;
+    const double elements = batch.elements, followed = batch.elements - 1;
+    filter_.reset();
+    for (int e = 0; e < batch.elements; ++e) {
+      const int frames = batch.start[e + 1] - batch.start[e];
+      std::fill(next_.begin(), next_.end(), 0.0);
+      std::fill(law_.begin(), law_.end(), 0.0);
+      for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
+        filter_.frame(batch.symbol[t]);
+        filter_.next_classes(now_.data());
+        for (size_t c = 0; c < now_.size(); ++c) next_[c] += now_[c];
+        filter_.mean_law(now_.data());
+        for (size_t c = 0; c < now_.size(); ++c) law_[c] += now_[c];
+      }
+      const int gap_frames = frames - 1;
+      if (e + 1 < batch.elements) {
+        const auto named = std::max_element(next_.begin(), next_.end()) - next_.begin();
+        filter_.next_classes(now_.data(), gap_frames);
+        accuracy[e] = now_[static_cast<size_t>(named)];
+        out.accuracy += accuracy[e] / followed;
+        out.upper_bound += *std::max_element(now_.begin(), now_.end()) / followed;
+        out.counted += named == batch.symbol[batch.start[e + 1]] ? 1 / followed : 0;
+      }
+      filter_.posterior(posterior_.data(), gap_frames);
+      double known = 0;  // mean negative entropy of the law
+      for (size_t id = 0; id < posterior_.size(); ++id) known += posterior_[id] * laws_.negentropy[id];
+      filter_.mean_law(now_.data(), gap_frames);
+      const auto id = static_cast<size_t>(batch.state[e]);
+      kl[e] = known - cross(now_, law_, frames);
+      out.kl += kl[e] / elements;
+      out.kl_bound += (known - cross(now_, now_, 1)) / elements;
+      out.kl_counted += (laws_.negentropy[id] - cross(laws_.law[id], law_, frames)) / elements;
+    }
+    return out;
+  }
+
+ private:
+  ExactFilter filter_;
+  const Laws& laws_;
+  std::vector<double> posterior_, now_, next_, law_;
+};
+
+}  // namespace
+
+PredictCeiling predict_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+                               const CeilingRequest& request) {
+  if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
+  const BatchMaker maker(sampler, task);
+  const Laws laws(sampler->automaton());
+  const auto elements = static_cast<size_t>(sampler->config().length);
+  PredictCeiling out;
+  out.samples = request.samples;
+  out.exact = task.noise <= 1;
+  out.by_position.assign(elements - 1, 0.0);
+  out.kl_by_position.assign(elements, 0.0);
+  RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
+  for (uint64_t done = 0; done < request.samples;) {
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
+    std::vector<SampleFigures> figures(round);
+    std::vector<double> right(round * elements), far(round * elements);
+    parallel_for(round, kGrain, request.threads, [&](size_t begin, size_t end) {
+      SampleWalk walk(sampler, task, request.split, laws);
+      Batch batch;
+      for (size_t i = begin; i < end; ++i) {
+        maker.make(request.split, request.first + done + i, 1, batch);
+        figures[i] = walk.run(batch, right.data() + i * elements, far.data() + i * elements);
+      }
+    });
+    for (size_t i = 0; i < round; ++i) {
+      accuracy.add(figures[i].accuracy);
+      counted.add(figures[i].counted);
+      upper_bound.add(figures[i].upper_bound);
+      kl.add(figures[i].kl);
+      kl_counted.add(figures[i].kl_counted);
+      kl_bound.add(figures[i].kl_bound);
+      for (size_t e = 0; e < elements; ++e) {
+        if (e + 1 < elements) out.by_position[e] += right[i * elements + e];
+        out.kl_by_position[e] += far[i * elements + e];
+      }
+    }
+    done += round;
+    if (request.progress) request.progress(done);
+  }
+  for (double& value : out.by_position) value = std::min(1.0, value / static_cast<double>(request.samples));
+  for (double& value : out.kl_by_position) value /= static_cast<double>(request.samples);
+  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
+  out.accuracy = share_of(accuracy);
+  out.stderr_ = accuracy.error();
+  out.counted = share_of(counted);
+  out.counted_stderr = counted.error();
+  out.upper_bound = share_of(upper_bound);
+  out.kl = kl.mean();
+  out.kl_stderr = kl.error();
+  out.kl_counted = kl_counted.mean();
+  out.kl_counted_stderr = kl_counted.error();
+  out.kl_bound = kl_bound.mean();
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# eval.sh PROGRAM: `eval` believes a run folder only after its files have been compared, measures what it was asked for, and
+# keeps what it found.
+set -uo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+small=$(dirname "$0")/small.toml
+
+train() { "$program" train "$small" --out "$work/runs" "$@" 2> /dev/null | tail -n 1; }
+one=$(train --set task.number=2 --set run.seed=1)
+two=$(train --set task.number=2 --set run.seed=2)
+quirk=$(train --set task.number=2 --set quirks.test_in_train=true)
+[[ -f $one/result.json && -f $two/result.json && -f $quirk/result.json ]] || { echo "FAILED: no runs"; exit 1; }
+
+# refused NAME FOLDER [ARGUMENT…]: exit code 2, nothing on standard output, a last line that names NAME.
+refused() {
+  local name=$1
+  shift
+  "$program" eval "$@" > "$work/stdout" 2> "$work/stderr"
+  local code=$?
+  [[ $code -eq 2 ]] || fail "$*: exit code $code, expected 2"
+  [[ ! -s $work/stdout ]] || fail "$*: wrote $(head -c 200 "$work/stdout")"
+  tail -n 1 "$work/stderr" | grep -q -- "$name" || fail "$*: no $name in $(cat "$work/stderr")"
+  ! grep -q internal "$work/stderr" || fail "$*: $(cat "$work/stderr")"
+}
+copy() { rm -rf "$work/copy" && cp -r "$one" "$work/copy"; }
+
+copy && sed -i 's/^length = .*/length = 21/' "$work/copy/config.toml" && refused config.toml "$work/copy"
+copy && cp "$two/final.safetensors" "$work/copy/" && refused final.safetensors "$work/copy"
+copy && cp "$two/result.json" "$work/copy/" && refused result.json "$work/copy"
+copy && cp "$two/config.json" "$work/copy/" && refused config.toml "$work/copy"
+copy && rm "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
+copy && rm "$work/copy/result.json" && refused result.json "$work/copy"
+copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
+refused config.json "$work/none"
+
+# A checkpoint only where it is asked for, and the output says so.
+copy && rm "$work/copy/final.safetensors"
+"$program" eval "$work/copy" --checkpoint > "$work/out" || fail "--checkpoint"
+grep -q "^weights: checkpoint after" "$work/out" || fail "--checkpoint is not named"
+
+# The test set of the run is what its result calls so.
+accuracy() { grep -o '"accuracy": *[0-9.e-]*' "$1" | head -n 1 | tr -d ' '; }
+tested() { grep '"test":' "$1/result.json" | grep -o '"accuracy":[0-9.e-]*' | head -n 1; }
+for run in "$one" "$quirk"; do
+  "$program" eval "$run" --json "$work/out.json" > /dev/null || fail "eval $run"
+  [[ $(accuracy "$work/out.json") == $(tested "$run") ]] ||
+    fail "$run: eval gives $(accuracy "$work/out.json"), its result $(tested "$run")"
+done
+"$program" eval "$quirk" | grep -q "test (reference samples)" || fail "the split behind test_in_train is not named"
+
+# Gaps on every split, and the gates with them.
+frames() { grep -o '"frames": *[0-9]*' "$1" | head -n 1 | grep -o '[0-9]*'; }
+for split in train valid test; do
+  "$program" eval "$one" --split "$split" --gap 3 --samples 4 --json "$work/out.json" > /dev/null || fail "--split $split --gap"
+  elements=$(grep -o '"elements": *[0-9]*' "$work/out.json" | grep -o '[0-9]*')
+  [[ $(frames "$work/out.json") -eq $((4 * elements)) ]] || fail "--split $split --gap 3: $(frames "$work/out.json") frames"
+done
+gap_values() { grep -A 4 '"gap": {' "$1" | grep -o '"total": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
+"$program" eval "$one" --gates --gap 2 --samples 4 --json "$work/two.json" > /dev/null || fail "--gates --gap 2"
+"$program" eval "$one" --gates --gap 6 --samples 4 --json "$work/six.json" > "$work/out" || fail "--gates --gap 6"
+[[ $(gap_values "$work/six.json") -eq $((3 * $(gap_values "$work/two.json"))) ]] || fail "--gates ignores --gap"
+grep -q "^task 2, test, gap 6: accuracy" "$work/out" || fail "a point is not labelled by its own task: $(head -n 1 "$work/out")"
+
+# Weights trained elsewhere.
+"$program" eval "$one" --weights "$two/final.safetensors" --json "$work/out.json" > "$work/out" || fail "--weights"
+grep -q "not the run's own" "$work/out" || fail "--weights is not named"
+grep -q '"weights": "file"' "$work/out.json" || fail "--weights is not marked"
+wide=$(train --set task.number=2 --set model.width=32)
+refused "do not fit" "$one" --weights "$wide/final.safetensors"
+[[ $(grep -c "wrong shape" "$work/stderr") -gt 1 ]] || fail "no line for each tensor: $(cat "$work/stderr")"
+gru=$(train --set task.number=2 --set model.name=gru)
+refused "do not fit" "$one" --weights "$gru/final.safetensors"
+grep -q "^missing: " "$work/stderr" && grep -q "^not of this model: " "$work/stderr" || fail "missing or extra tensors unnamed"
+refused "$small" "$one" --weights "$small"
+
+# Kept results: the same request again leaves the file alone; other numbers never replace it.
+"$program" eval "$one" --gap 2 --gates --save > "$work/out" || fail "--save"
+kept=$(sed -n 's/^saved: //p' "$work/out")
+[[ -f $kept ]] || fail "--save kept nothing: $(cat "$work/out")"
+before=$(sha256sum "$kept")
+"$program" eval "$one" --gap 2 --gates --save --threads 1 > /dev/null || fail "--save again"
+[[ $(sha256sum "$kept") == "$before" ]] || fail "--save replaced the same numbers"
+printf x >> "$kept"
+"$program" eval "$one" --gap 2 --gates --save > /dev/null 2> "$work/stderr" && fail "--save replaced a damaged file"
+grep -q "$(basename "$kept")" "$work/stderr" || fail "the damaged file is not named"
+[[ $failed -eq 0 ]] && echo "eval checks, measures and keeps"
+exit $failed

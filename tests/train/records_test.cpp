@@ -1,0 +1,183 @@
+// What a result keeps of a network once its weights are gone.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "../base/temporary_folder.h"
+#include "small_run.h"
+#include "train/gates.h"
+#include "train/network_predictor.h"
+#include "train/samples.h"
+
+namespace sb {
+namespace {
+
+using test::small_config;
+
+struct Subject {
+  explicit Subject(const std::vector<std::string>& overrides)
+      : config(small_config(overrides)), data(make_data(config.values)), trainer(config.values, data) {}
+  ResolvedConfig config;
+  RunData data;
+  Trainer trainer;
+
+  GateReport gates(const TaskConfig& task, int chunk = 1024) const {
+    GateRequest ask;
+    ask.samples = 6;
+    ask.batch = 4;
+    ask.chunk = chunk;
+    ask.type = storage_type(config.values.train);
+    return record_gates(trainer.network(), data, task, ask);
+  }
+};
+
+int64_t values(const GateReport& report, bool gap) {
+  const GateCounts& c = gap ? report.figures.gates.at(0).gap : report.figures.gates.at(0).data;
+  return c.total;
+}
+
+TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
+  const Subject subject({"task.number=2"});
+  const GateReport report = subject.gates(subject.data.task);
+  Batch frames;
+  subject.data.maker->make(Split::test, 0, 6, frames);
+  const int64_t data = 6 * 20,
+                all = std::count_if(frames.element.begin(), frames.element.end(), [](int e) { return e >= 0; });
+  ASSERT_FALSE(report.figures.gates.empty());
+  const int64_t each = values(report, false) / data;
+  EXPECT_EQ(values(report, false), each * data);
+  EXPECT_EQ(values(report, true), each * (all - data));
+  for (const auto& g : report.figures.gates) {
+    EXPECT_EQ(std::accumulate(g.data.counts.begin(), g.data.counts.end(), int64_t{0}), g.data.total);
+    EXPECT_EQ(g.data.counts.size(), static_cast<size_t>(kGateBins));
+  }
+  EXPECT_TRUE(report.figures.forget_selectivity);
+}
+
+TEST(Gates, FollowTheGapAskedFor) {
+  const Subject subject({"task.number=2"});
+  const int64_t data = values(subject.gates(subject.data.task), false);
+  for (const int gap : {1, 7}) {
+    const GateReport report = subject.gates(with_gap(subject.data.task, Split::test, gap));
+    EXPECT_EQ(values(report, false), data);
+    EXPECT_EQ(values(report, true), gap * data);
+  }
+  const GateReport none = subject.gates(with_gap(subject.data.task, Split::test, 0));
+  EXPECT_EQ(values(none, true), 0);
+  EXPECT_FALSE(none.figures.write_selectivity);  // nothing to compare with: not zero
+  EXPECT_FALSE(none.figures.forget_selectivity);
+}
+
+TEST(Gates, StreamedInStretchesTheyAreTheSame) {
+  for (const auto& model : test::paper_models()) {
+    const Subject subject({"task.number=2", "model.name=" + model, "train.precision=fp64"});
+    const GateReport whole = subject.gates(subject.data.task), pieces = subject.gates(subject.data.task, 9);
+    ASSERT_EQ(whole.figures.gates.size(), pieces.figures.gates.size()) << model;
+    for (size_t i = 0; i < whole.figures.gates.size(); ++i) {
+      EXPECT_EQ(whole.figures.gates[i].data.total, pieces.figures.gates[i].data.total) << model;
+      EXPECT_NEAR(whole.figures.gates[i].gap.mean, pieces.figures.gates[i].gap.mean, 1e-9) << model;
+    }
+  }
+}
+
+TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
+  for (const char* model : {"mamba", "mamba2", "gla", "gated_delta_net", "gru", "s4", "retnet"}) {
+    const Subject subject({std::string("model.name=") + model});
+    const GateReport report = subject.gates(subject.data.task);
+    ASSERT_EQ(report.decays.size(), 2U) << model;
+    for (const auto& spectrum : report.decays) {
+      ASSERT_EQ(spectrum.quantiles.size(), 7U);
+      EXPECT_TRUE(std::is_sorted(spectrum.quantiles.begin(), spectrum.quantiles.end())) << model;
+      EXPECT_GT(spectrum.quantiles.front(), 0) << model;
+      EXPECT_LE(spectrum.quantiles.back(), 1) << model;
+    }
+  }
+  const Subject retnet({"model.name=retnet", "model.heads=2"});
+  const auto decays = retnet.gates(retnet.data.task).decays.at(0).quantiles;
+  EXPECT_NEAR(decays.front(), 1 - 1.0 / 32, 1e-6);
+  EXPECT_NEAR(decays.back(), 1 - 1.0 / 64, 1e-6);
+  const Subject attention({"model.name=linear_attn"});
+  EXPECT_TRUE(attention.gates(attention.data.task).decays.empty());
+}
+
+TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
+  const Subject subject({"task.number=3", "task.length=60"});
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16, at::kFloat);
+  ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
+  Batch frames;
+  subject.data.maker->make(Split::test, 0, recorded_samples, frames);
+  ExactFilter filter(subject.data.sampler, subject.data.task, Split::test);
+  for (int b = 0; b < recorded_samples; ++b) {
+    const SampleRecord& sample = samples[static_cast<size_t>(b)];
+    EXPECT_EQ(sample.length, 60);
+    ASSERT_EQ(sample.elements.size(), static_cast<size_t>(recorded_elements));
+    const auto beliefs = follow(filter, frames, b);
+    for (int e = 0; e < recorded_elements; ++e) {
+      const ElementRecord& element = sample.elements[static_cast<size_t>(e)];
+      const int32_t* start = frames.start.data() + static_cast<size_t>(b) * 61;
+      EXPECT_EQ(element.state, frames.state[static_cast<size_t>(b) * 60 + e]);
+      EXPECT_EQ(element.symbol, frames.symbol[static_cast<size_t>(b) * frames.frames + start[e]]);
+      EXPECT_EQ(element.gap_frames, start[e + 1] - start[e] - 1);
+      ASSERT_FALSE(element.filter.empty());
+      EXPECT_EQ(element.filter[0].state, beliefs[static_cast<size_t>(e)].summed_best);
+      ASSERT_EQ(element.network.size(), static_cast<size_t>(recorded_states));
+      for (size_t i = 1; i < element.network.size(); ++i) {
+        EXPECT_LE(element.network[i].probability, element.network[i - 1].probability);
+      }
+      double sum = 0;
+      for (const auto& share : element.filter) sum += share.probability;
+      EXPECT_LE(sum, 1 + 1e-5);
+    }
+  }
+}
+
+TEST(Samples, UnderPredictSharesAreOfTheNextSymbol) {
+  const Subject subject({"task.objective=predict"});
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024, at::kFloat);
+  for (const auto& element : samples.at(0).elements) {
+    for (const auto* shares : {&element.network, &element.filter}) {
+      for (const auto& share : *shares) EXPECT_LT(share.state, 6);
+    }
+  }
+}
+
+TEST(Baselines, StandInTheResultForTheSameTask) {
+  const ResolvedConfig config = small_config({"task.number=2"});
+  const test::TemporaryFolder root;
+  test::work(config, root.path());
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  ASSERT_TRUE(result.baselines);
+  EXPECT_EQ(result.baselines->train_samples, 48);
+  EXPECT_EQ(result.baselines->test_samples, 12);
+  EXPECT_EQ(result.baselines->n_gram.size(), 4U);
+  EXPECT_GT(result.baselines->table_learner, result.baselines->majority);
+  EXPECT_EQ(result.samples.size(), 3U);
+  EXPECT_TRUE(result.gates);
+  const std::string text = read_file(root.path() + "/" + config.run_id + "/result.json", size_t{1} << 20);
+  EXPECT_LT(text.size(), 200'000U);
+}
+
+TEST(Baselines, PredictHasNoneAndSaysNothing) {
+  const ResolvedConfig config = small_config({"task.objective=predict"});
+  const test::TemporaryFolder root;
+  ASSERT_EQ(test::work(config, root.path()), RunStatus::done);
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  EXPECT_FALSE(result.baselines);
+  ASSERT_TRUE(result.test->kl && result.test->ceiling && result.test->ceiling->kl);
+  EXPECT_LT(*result.test->ceiling->kl, *result.test->kl);  // nothing was learnt in twelve updates
+  EXPECT_TRUE(result.test->confusion.empty());
+}
+
+TEST(WithGap, ChangesTheLawOfTheSplitAskedFor) {
+  const RunData data = make_data(small_config({"task.number=2"}).values);
+  for (const Split split : {Split::train, Split::test, Split::reference}) {
+    const TaskConfig task = with_gap(data.task, split, 5);
+    Batch frames;
+    BatchMaker(data.sampler, task).make(split, 0, 2, frames);
+    EXPECT_EQ(frames.real_frames(0), 20 * 6) << to_string(split);
+  }
+}
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,288 @@
+// Configs against the real models: what is refused, and which networks share an id.
+#include "train/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/ATen.h>
+
+#include <map>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "models/declare.h"
+#include "runs/suite.h"
+#include "small_run.h"
+
+namespace sb {
+namespace {
+
+using test::TemporaryFolder;
+
+ResolvedConfig resolved(const std::string& text, const ModelRules& rules = model_rules()) {
+  return resolve(parse_settings(text, "run.toml"), rules, "run.toml");
+}
+
+std::string fault(const std::string& text, const ModelRules& rules = model_rules()) {
+  try {
+    resolved(text, rules);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.what();
+  }
+  return "";
+}
+
+const std::map<std::string, std::vector<std::string>>& switch_values() {
+  static const std::map<std::string, std::vector<std::string>> values = {
+      {"heads", {"1", "2", "4", "'4'"}},
+      {"d_state", {"4", "6", "64", "128"}},
+      {"expand_k", {"0.5", "1", "1.0", "2"}},
+      {"expand_v", {"0.5", "1", "2.0", "2"}},
+      {"householder_factors", {"1", "2", "4"}},
+      {"complementary", {"true", "false", "'on'"}},
+      {"negative_eigenvalues", {"true", "false", "'off'"}},
+      {"short_conv", {"true", "false", "1"}},
+      {"output_gate", {"true", "false", "0"}},
+      {"a_min", {"0", "0.0", "0.5", "0.9"}},
+      {"mlp", {"0", "1", "2", "4"}},
+      {"rope_base", {"500", "1000", "1e3", "10000"}},
+      {"double_residual", {"true", "false", "'on'"}},
+  };
+  return values;
+}
+
+struct Case {
+  std::string text, id;
+  ModelConfig network;
+  at::Tensor output;  // of one layer, the same seed and input
+};
+
+at::Tensor forward(ModelConfig config) {
+  config.layers = 1;
+  config.inputs = 5;
+  config.outputs = 7;
+  config.dropout = config.mixer.dropout = 0;
+  Network network(config);
+  network.initialise(3);
+  const at::NoGradGuard no_gradients;
+  at::manual_seed(1);
+  return network.logits(at::randn({2, 6, 5}));
+}
+
+bool same_network(const ModelConfig& a, const ModelConfig& b) {
+  return a.mixer == b.mixer && a.layers == b.layers && a.dropout == b.dropout;
+}
+
+// Every switch of the model at several values and two widths, each with and without the quirk that touches networks.
+std::vector<Case> cases_of(const std::string& model) {
+  std::vector<std::string> texts;
+  for (const char* width : {"16", "32"}) {
+    const std::string head = "[model]\nname = '" + model + "'\nwidth = " + width + "\n";
+    texts.push_back(head);
+    for (const auto& name : find_model(model).switches)
+      for (const auto& value : switch_values().at(name)) texts.push_back(head + name + " = " + value + "\n");
+  }
+  std::vector<Case> out;
+  for (const auto& text : texts)
+    for (const char* quirk : {"", "[quirks]\ndouble_residual = true\n", "[quirks]\ndouble_residual = false\n"}) {
+      const ResolvedConfig config = resolved(text + quirk);
+      const ModelConfig network = network_config(config.values, 41, 1601);
+      out.push_back({text + quirk, config.run_id, network, forward(network)});
+    }
+  return out;
+}
+
+TEST(RunIds, AreEqualForEqualNetworksAndForNoOthers) {
+  for (const auto& model : model_names()) {
+    const std::vector<Case> cases = cases_of(model);
+    for (size_t i = 0; i < cases.size(); ++i)
+      for (size_t j = i + 1; j < cases.size(); ++j) {
+        const Case &a = cases[i], &b = cases[j];
+        EXPECT_EQ(a.id == b.id, same_network(a.network, b.network)) << a.text << "---\n" << b.text;
+        const bool alike = a.output.sizes() == b.output.sizes() && at::equal(a.output, b.output);
+        if (!alike) {
+          EXPECT_NE(a.id, b.id) << a.text << "---\n" << b.text;
+        }
+      }
+  }
+}
+
+TEST(RunIds, TellTheTransformersResidualsApart) {
+  const std::string plain = "[model]\nname = 'transformer'\nwidth = 16\n";
+  const auto id = [&](const std::string& text) { return resolved(plain + text).run_id; };
+  EXPECT_NE(id(""), id("double_residual = true\n"));
+  EXPECT_EQ(id(""), id("double_residual = false\n"));
+  EXPECT_EQ(id("double_residual = true\n"), id("[quirks]\ndouble_residual = true\n"));
+  EXPECT_EQ(id("double_residual = false\n"), id("double_residual = false\n[quirks]\ndouble_residual = true\n"))
+      << "the switch has the last word";
+  const std::string gla = "[model]\nname = 'gla'\n";
+  EXPECT_EQ(resolved(gla).run_id, resolved(gla + "[quirks]\ndouble_residual = true\n").run_id);
+  const auto width = [](const char* label) {
+    return resolved("[model]\nname = 'transformer'\nwidth = " + std::string(label) + "\n").run_id;
+  };
+  EXPECT_EQ(width("648"), width("768"));
+  EXPECT_EQ(width("1296"), width("1280"));
+  EXPECT_NE(width("512"), width("768"));
+}
+
+// Whether a network of this config can be built and, where it is small, run.
+bool builds(const RunConfig& values) {
+  try {
+    Network network(network_config(values, 5, 7));
+    network.initialise(1);
+    if (values.model.width <= 24) {
+      const at::Tensor loss = network.loss(at::ones({1, 3, 5}), at::zeros({1, 3}, at::kLong));
+      loss.backward();
+    }
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return false;
+  }
+}
+
+TEST(Rules, RefuseExactlyWhatCannotBeBuilt) {
+  size_t refused = 0, built = 0;
+  for (const auto& row : registry()) {
+    std::vector<std::string> variants = {""};
+    const auto add = [&](const char* name, std::initializer_list<const char*> values) {
+      if (std::find(row.switches.begin(), row.switches.end(), name) == row.switches.end()) return;
+      for (const char* value : values) variants.push_back(std::string(name) + " = " + value + "\n");
+    };
+    add("heads", {"1", "3", "8"});
+    add("d_state", {"1", "7"});
+    add("expand_k", {"0.3", "0.25"});
+    add("expand_v", {"1.5"});
+    std::vector<int> widths;
+    for (int w = 1; w <= 40; ++w) widths.push_back(w);
+    for (const int w : {52, 63, 64, 66, 100, 132, 514, 520, 648, 960}) widths.push_back(w);
+    for (const int width : widths)
+      for (const auto& variant : variants) {
+        const std::string text =
+            "[model]\nname = '" + row.name + "'\nlayers = 1\nwidth = " + std::to_string(width) + "\n" + variant;
+        const std::string line = fault(text);
+        RunConfig values = tentative_values(parse_settings(text, "run.toml"));
+        EXPECT_EQ(line.empty(), builds(values)) << text << line;
+        if (!line.empty()) {
+          EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
+        }
+        ++(line.empty() ? built : refused);
+      }
+  }
+  EXPECT_GT(refused, 500U);
+  EXPECT_GT(built, 500U);
+}
+
+TEST(Rules, SayEveryWrongSwitch) {
+  EXPECT_EQ(fault("[model]\nname = 'gla'\nshort_conv = 'maybe'\nmlp = 3\n"),
+            "[model.mlp] expected 0, 1, 2 or 4, got '3', run.toml:4:7\n"
+            "[model.short_conv] expected on or off, got 'maybe', run.toml:3:14");
+  EXPECT_NE(fault("[model]\nname = 'gru'\nwidth = 65536\nlayers = 1024\n").find("[model.width] "), std::string::npos);
+}
+
+TEST(Rules, ADeviceThisBuildHasNotIsRefusedForRunsAndShownOtherwise) {
+  const std::string text = "[train]\ndevice = 'cuda'\n";
+  EXPECT_EQ(fault(text), "");
+  EXPECT_EQ(fault(text, run_rules()),
+            "[train.device] expected cpu, got cuda: this build trains on the CPU only, run.toml:2:10");
+  EXPECT_EQ(fault("[train]\nprecision = 'bf16'\n", run_rules()),
+            "[train.precision] expected fp32 or fp64 on the CPU, got a GPU precision, run.toml:2:13");
+}
+
+TEST(Rules, AGrammarWithoutSamplesIsRefusedBeforeAnyRun) {
+  const std::string line = fault("[task]\nlength = 1\n", run_rules());
+  EXPECT_NE(line.find("[sample.length] "), std::string::npos) << line;
+  EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
+}
+
+TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
+  try {
+    parse_suite(
+        "[grid]\nmodel.name = ['gla', 'retnet', 'gru']\nmodel.width = [16, 34, 36]\n[train]\ndevice = 'cuda'\n"
+        "precision = 'fp32'\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n",
+        "suite.toml", {}, run_rules());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "[train.device] expected cpu, got cuda: this build trains on the CPU only, suite.toml:5:10 (9 of 9 "
+                 "runs)\n"
+                 "[model.heads] width 34 is not divisible by 4 heads, suite.toml:2:15 (1 of 9 runs)\n"
+                 "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
+                 "(1 of 9 runs)");
+  }
+}
+
+TEST(Rules, TheTableOfSwitchesHoldsEverySwitchOfEveryModel) {
+  size_t rows = 0;
+  for (const auto& row : registry()) rows += row.switches.size();
+  const ModelRules rules = model_rules();
+  EXPECT_EQ(rules.table.size(), rows);
+  for (const auto& row : rules.table) {
+    EXPECT_FALSE(row.meaning.empty() || row.range.empty()) << row.key;
+    if (row.initial == "unset") continue;
+    const std::string base = "[model]\nname = '" + row.model + "'\nwidth = 64\n";
+    EXPECT_EQ(resolved(base).run_id, resolved(base + row.key + " = '" + row.initial + "'\n").run_id)
+        << row.model << " " << row.key << ": its default written out is the same run";
+  }
+  for (const auto& row : registry()) EXPECT_FALSE(row.equations.empty()) << row.name;
+}
+
+TEST(Ceilings, NoneIsMeasuredWhereNoneIsAskedFor) {
+  const TemporaryFolder root;
+  const ResolvedConfig config = test::small_config({"eval.ceiling_samples=0", "eval.gaps=[1]", "train.updates=4"});
+  EXPECT_EQ(test::work(config, root.path()), RunStatus::done);
+  EXPECT_EQ(test::content(root.path(), config, "result.json").find("\"ceiling\""), std::string::npos);
+}
+
+// The exact laws as a model's output: the metric of `evaluate` and the ceiling's own counting must agree.
+class LawPredictor final : public Predictor {
+ public:
+  LawPredictor(const RunData& data, bool of_next) : data_(data), of_next_(of_next) {}
+  int64_t classes() const override { return data_.sampler->automaton().vocab; }
+  void begin(const TensorBatch& batch) override {
+    filters_.clear();
+    for (int b = 0; b < batch.frames.batch; ++b) filters_.emplace_back(data_.sampler, data_.task, Split::test);
+  }
+  void predict(const TensorBatch& batch, int from, int to, float* probabilities) override {
+    std::vector<double> law(static_cast<size_t>(classes()));
+    for (int b = 0; b < batch.frames.batch; ++b)
+      for (int t = from; t < to; ++t, probabilities += classes()) {
+        const int16_t symbol = batch.frames.symbol[static_cast<size_t>(b) * batch.frames.frames + t];
+        if (symbol == kPaddingFrame) {
+          std::fill_n(probabilities, classes(), 0.0F);
+          continue;
+        }
+        auto& filter = filters_[static_cast<size_t>(b)];
+        filter.frame(symbol);
+        of_next_ ? filter.next_classes(law.data()) : filter.mean_law(law.data());
+        for (size_t c = 0; c < law.size(); ++c) probabilities[c] = static_cast<float>(law[c]);
+      }
+  }
+
+ private:
+  const RunData& data_;
+  bool of_next_;
+  std::vector<ExactFilter> filters_;
+};
+
+TEST(Ceilings, OfPredictionAreWhatTheMetricGivesTheExactLaws) {
+  for (const char* task : {"task.number=1", "task.number=2", "task.number=3"}) {
+    const ResolvedConfig config =
+        test::small_config({"task.objective=predict", task, "task.gap_start=0", "task.test_gap_start=0"});
+    const RunData data = make_data(config.values);
+    EvaluationRequest request;
+    request.split = Split::test;
+    request.samples = 40;
+    request.batch = 7;
+    CeilingRequest ask;
+    ask.samples = 40;
+    const PredictCeiling ceiling = predict_ceiling(data.sampler, data.task, ask);
+    LawPredictor next(data, true), mean(data, false);
+    EXPECT_NEAR(evaluate(next, data.sampler, data.task, request).elements.value(), ceiling.counted, 1e-12) << task;
+    EXPECT_NEAR(evaluate(mean, data.sampler, data.task, request).kl, ceiling.kl_counted, 1e-5) << task;
+    EXPECT_GT(ceiling.kl_counted, 0.001) << task;
+  }
+}
+
+}  // namespace
+}  // namespace sb
