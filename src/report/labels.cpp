@@ -306,8 +306,8 @@ std::string shown_value(const std::string& value, int digits) {
 
 std::vector<std::string> point_lines(const Point& point) {
   Keys out;
-  if (!point.split.empty()) out.push_back(fmt::format("{} split, {} samples", printable(point.split), point.samples));
   if (point.gap) out.push_back(fmt::format("gap {}", *point.gap));
+  if (!point.split.empty()) out.push_back(fmt::format("{}, {} samples", printable(point.split), point.samples));
   return out;
 }
 

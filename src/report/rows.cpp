@@ -160,11 +160,14 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   if (!r.test) return out;
   out[{}] = &*r.test;
   for (const auto& m : r.grid) out.emplace(Point{m.gap, "", 0}, &m);
+  // One of as many samples as the config says for gap lengths is the measurement a run with that gap would have made.
+  const auto usual = parse_integer(entry(r.config, "eval.grid_samples"));
   for (const auto& m : run.evaluations) {
     if (!std::isfinite(m.accuracy)) continue;
-    const auto known = m.split == r.test->split ? out.find(Point{m.gap, "", 0}) : out.end();
-    if (known != out.end() && known->second->samples == m.samples) continue;
-    out.emplace(Point{m.gap, m.split, m.samples}, &m);
+    const bool own_split = m.split == r.test->split;
+    if (own_split && !m.gap && m.samples == r.test->samples) continue;
+    const bool own = own_split && m.gap && usual == m.samples;
+    out.emplace(own ? Point{m.gap, "", 0} : Point{m.gap, m.split, m.samples}, &m);
   }
   return out;
 }

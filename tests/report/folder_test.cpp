@@ -8,6 +8,7 @@
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "report/table.h"
+#include "runs/evaluation_file.h"
 #include "runs/run_store.h"
 #include "runs/seal.h"
 #include "synthetic.h"
@@ -65,6 +66,35 @@ TEST(Folder, BadRunsAreListedAndSpoilNothing) {
   EXPECT_TRUE(noted(rows.notes, "1 not finished: " + config(5).run_id));
   EXPECT_TRUE(noted(rows.notes, hostile));
   EXPECT_NE(cell_table(rows, TableFormat::text).find("not finished"), std::string::npos);
+}
+
+TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
+  TemporaryFolder root;
+  const auto resolved = config(1, "[task]\nnumber = 2\n");
+  const std::string folder = finish(root.file(""), resolved);
+  SavedEvaluation saved;
+  saved.run_id = resolved.run_id;
+  saved.model = resolved.values.model.name;
+  saved.task = 2;
+  saved.objective = "state";
+  saved.split = "test";
+  saved.gaps = {30};
+  saved.weights = "final";
+  saved.weights_sha256 = sha256_hex("weights");
+  saved.points = {measured("test", .25, .9)};
+  saved.points[0].gap = 30;
+  save_evaluation(folder, saved);
+  saved.weights = "file";
+  saved.weights_sha256 = sha256_hex("other weights");
+  saved.points[0].accuracy = .75;
+  save_evaluation(folder, saved);
+  write_file_atomically(folder + "/eval-0123456789abcdef.json", "{}");
+  const Rows rows = read_rows(root.file(""));
+  ASSERT_EQ(rows.cells.size(), 2U);
+  EXPECT_EQ(rows.cells[1].point.gap, 30);
+  EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
+  EXPECT_TRUE(noted(rows.notes, "1 saved evaluations of a checkpoint or of weights trained elsewhere"));
+  EXPECT_TRUE(noted(rows.notes, "eval-0123456789abcdef.json"));
 }
 
 TEST(Folder, WithoutAFinishedRunThereIsOneLineThatSaysWhy) {

@@ -180,7 +180,20 @@ TEST(Rows, SavedEvaluationsAreCellsAndSayInHowManyRunsTheyAre) {
   ASSERT_EQ(rows.cells.size(), 2U);
   EXPECT_EQ(rows.cells[1].point.gap, 30);
   EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
-  EXPECT_TRUE(noted(rows, "gap 30: measured in 1 of 2 runs"));
+  EXPECT_TRUE(noted(rows, "gap 30, test, 100 samples: measured in 1 of 2 runs"));
+}
+
+TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
+  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[eval]\ngrid_samples = 100\n[grid]\nrun.seed = [1]\n"));
+  for (const double accuracy : {.25, .26}) {  // the second has other samples
+    runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 100 : 200));
+    runs[0].evaluations.back().gap = 30;
+  }
+  runs[0].evaluations.push_back(measured("test", .5, .9));  // the run's own test again
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  ASSERT_EQ(rows.cells.size(), 3U);
+  EXPECT_EQ(rows.cells[1].point, (Point{30, "", 0}));
+  EXPECT_EQ(rows.cells[2].point, (Point{30, "test", 200}));
 }
 
 TEST(Rows, ASecondCopyOfARunIsLeftOutAndNamed) {
