@@ -77,6 +77,10 @@ std::string config_key(const std::string& axis) {
   return "model.switch " + axis.substr(6);
 }
 
+std::string axis_name(const std::string& config_key) {
+  return config_key.starts_with("model.switch ") ? "model." + config_key.substr(13) : config_key;
+}
+
 Axes axes_of(const Suite& suite) {
   Axes axes;
   for (const auto& key : suite.select) axes.add_select(key);

@@ -17,6 +17,7 @@ struct Axes {
 
 // "model.d_state" as Result::config spells it: "model.switch d_state".
 std::string config_key(const std::string& axis);
+std::string axis_name(const std::string& config_key);  // and back
 
 Axes axes_of(const Suite& suite);
 // ROOT/suite.json, sealed: the axes that suites of this folder named beyond the usual ones, one entry a suite.

@@ -46,7 +46,7 @@ void add_axes(Json& record, const Group& group, const Labels& labels) {
   record["width"] = config_value(group.value("model.width"));
   record["task"] = config_value(group.value("task.number"));
   for (const auto& key : labels.varying)
-    if (!named_otherwise(key)) record[key] = config_value(group.value(key));
+    if (!named_otherwise(key)) record[axis_name(key)] = config_value(group.value(key));
 }
 
 Json candidates_json(const Rows& rows, const Group& group) {
@@ -172,7 +172,8 @@ std::string csv_text(const std::vector<Json>& records) {
 }
 
 std::string json_document(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
-  Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", labels.varying}};
+  Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", Json::array()}};
+  for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;
