@@ -1,40 +1,152 @@
 #include "report/paper.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/number.h"
+#include "runs/config_file.h"
 
 namespace sb {
 namespace {
 
-struct Row {
-  const char* model;
-  std::array<PaperFigure, 3> task;
+struct Size {
+  int64_t width;
+  int64_t d_state;  // 0: the model has none
 };
 
-constexpr std::array<Row, 7> kPaper = {{
-    {"delta_net", {{{.50, .01}, {.41, .01}, {.35, .001}}}},
-    {"gla", {{{.75, .01}, {.68, .05}, {.50, .01}}}},
-    {"mamba", {{{.89, .009}, {.71, .01}, {.63, .08}}}},
-    {"mamba2", {{{.92, .007}, {.67, .01}, {.64, .01}}}},
-    {"gated_delta_net", {{{.87, .01}, {.76, .01}, {.57, .008}}}},
-    {"gated_delta_product", {{{.87, .008}, {.74, .02}, {.61, .01}}}},
-    {"transformer", {{{.86, .005}, {.77, .01}, {.67, .07}}}},
-}};
+// By task 1, 2, 3.
+struct Row {
+  const char* model;
+  std::array<PaperFigure, 3> figure;
+  std::array<Size, 3> size;
+  std::map<std::string, std::string> switches;  // beyond d_state and heads, as the network has them
+};
+
+const std::vector<Row>& paper_rows() {
+  static const std::vector<Row> rows = {
+      {"delta_net",
+       {{{.50, .01}, {.41, .01}, {.35, .001}}},
+       {{{1296, 0}, {1296, 0}, {1296, 0}}},
+       {{"expand_k", "1"}, {"expand_v", "2"}, {"negative_eigenvalues", "off"}, {"output_gate", "off"}}},
+      {"gla",
+       {{{.75, .01}, {.68, .05}, {.50, .01}}},
+       {{{1152, 0}, {1152, 0}, {1152, 0}}},
+       {{"expand_k", "1"}, {"expand_v", "2"}, {"complementary", "off"}, {"a_min", "0"}, {"output_gate", "on"}}},
+      {"mamba",
+       {{{.89, .009}, {.71, .01}, {.63, .08}}},
+       {{{1296, 64}, {1152, 64}, {1296, 64}}},
+       {{"complementary", "on"}, {"a_min", "0"}, {"output_gate", "on"}}},
+      {"mamba2",
+       {{{.92, .007}, {.67, .01}, {.64, .01}}},
+       {{{1296, 128}, {1152, 64}, {1296, 64}}},
+       {{"complementary", "on"}, {"a_min", "0"}, {"output_gate", "on"}}},
+      {"gated_delta_net",
+       {{{.87, .01}, {.76, .01}, {.57, .008}}},
+       {{{1152, 0}, {1152, 0}, {1152, 0}}},
+       {{"expand_k", "1"}, {"expand_v", "2"}, {"negative_eigenvalues", "off"}, {"a_min", "0"}, {"output_gate", "on"}}},
+      {"gated_delta_product",
+       {{{.87, .008}, {.74, .02}, {.61, .01}}},
+       {{{768, 0}, {768, 0}, {768, 0}}},
+       {{"expand_k", "1"},
+        {"expand_v", "2"},
+        {"householder_factors", "4"},
+        {"negative_eigenvalues", "on"},
+        {"a_min", "0"},
+        {"output_gate", "on"}}},
+      {"transformer",
+       {{{.86, .005}, {.77, .01}, {.67, .07}}},
+       {{{768, 0}, {768, 0}, {768, 0}}},
+       {{"mlp", "4"}, {"rope_base", "1000"}}},
+  };
+  return rows;
+}
+
+// Every key of a run of this task that the paper fixes; what is not set there has the paper's value by default.
+const std::map<std::string, std::string>& fixed_settings(int task) {
+  static const auto all = [] {
+    std::array<std::map<std::string, std::string>, 3> out;
+    static const std::set<std::string> free = {"grammar.seed", "train.seed",      "train.lr",        "train.warmup",
+                                               "train.device", "train.precision", "train.accumulate"};
+    for (int number = 1; number <= 3; ++number) {
+      const auto run =
+          resolve(parse_settings("[task]\nnumber = " + std::to_string(number) + "\n", "paper"), {}, "paper");
+      for (const auto& [key, value] : config_map(run.canonical)) {
+        const bool data = key.starts_with("grammar.") || key.starts_with("task.") || key.starts_with("train.");
+        if ((data && !free.contains(key)) || key == "model.layers" || key == "model.dropout")
+          out[static_cast<size_t>(number - 1)][key] = value;
+      }
+    }
+    return out;
+  }();
+  return all[static_cast<size_t>(task - 1)];
+}
+
+std::string switch_plain(std::string text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  return text == "true" ? "on" : text == "false" ? "off" : text;
+}
+
+bool same_value(const std::string& a, const std::string& b) {
+  const auto x = parse_finite(a), y = parse_finite(b);
+  return x && y ? *x == *y : a == b;
+}
+
+bool same_switches(const Result& result, const Row& row, const Size& size) {
+  std::map<std::string, std::string> wanted = row.switches;
+  wanted["short_conv"] = "on";
+  if (!wanted.contains("mlp")) wanted["mlp"] = "0";
+  wanted["heads"] = size.width == 768 ? "8" : "16";
+  if (size.d_state > 0) wanted["d_state"] = std::to_string(size.d_state);
+  bool d_state_given = false;
+  for (const auto& [key, value] : result.config) {
+    if (!key.starts_with("model.switch ")) continue;
+    const std::string name = key.substr(13);
+    if (name == "double_residual") continue;  // a quirk of the published code
+    d_state_given |= name == "d_state";
+    const auto it = wanted.find(name);
+    if (it == wanted.end() || !same_value(switch_plain(value), it->second)) return false;
+  }
+  // Where it is not given it is the model's own: 64 for Mamba, 128 for Mamba2.
+  return d_state_given || size.d_state == 0 || size.d_state == (result.model == "mamba" ? 64 : 128);
+}
+
+bool one_of(const Result& result, const char* key, std::initializer_list<double> values) {
+  const auto it = result.config.find(key);
+  const auto number = it == result.config.end() ? std::nullopt : parse_finite(it->second);
+  return number && std::find(values.begin(), values.end(), *number) != values.end();
+}
 
 }  // namespace
 
-PaperFigure paper_figure(const std::string& model, const std::string& task) {
-  if (task != "1" && task != "2" && task != "3") return {};
-  for (const auto& row : kPaper) {
-    if (model == row.model) return row.task[static_cast<size_t>(task[0] - '1')];
+std::optional<PaperFigure> paper_figure(const Result& result) {
+  const auto& rows = paper_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return result.model == each.model; });
+  if (row == rows.end() || result.task < 1 || result.task > 3) return std::nullopt;
+  const auto task = static_cast<size_t>(result.task - 1);
+  // The Transformer's 648 is the same network as its 768.
+  const bool width = result.width == row->size[task].width || (result.model == "transformer" && result.width == 648);
+  if (!width || !same_switches(result, *row, row->size[task])) return std::nullopt;
+  if (!one_of(result, "train.lr", {5e-4, 1e-3, 2e-3}) || !one_of(result, "train.warmup", {476, 1000}))
+    return std::nullopt;
+  for (const auto& [key, value] : fixed_settings(result.task)) {
+    const auto it = result.config.find(key);
+    if (it == result.config.end() || it->second != value) return std::nullopt;
   }
-  return {};
+  // Keys of grammar, task and training that the paper's runs have not: an automaton of one's own, another gap law.
+  for (const auto& [key, value] : result.config) {
+    const bool data = key.starts_with("grammar.") || key.starts_with("task.");
+    if (data && key != "grammar.seed" && !fixed_settings(result.task).contains(key)) return std::nullopt;
+  }
+  return row->figure[task];
 }
 
 int model_rank(const std::string& model) {
-  for (size_t i = 0; i < kPaper.size(); ++i) {
-    if (model == kPaper[i].model) return static_cast<int>(i);
-  }
-  return static_cast<int>(kPaper.size());
+  const auto& rows = paper_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
+  return static_cast<int>(row - rows.begin());
 }
 
 }  // namespace sb

@@ -94,16 +94,39 @@ class SuiteReader {
   void suite_section(const TomlValue& value) {
     if (!value.table()) throw fault("suite", "expected a section [suite]", value.place);
     for (const auto& member : *value.table()) {
+      if (member.key == "select" || member.key == "average") {
+        axis_keys(member);
+        continue;
+      }
       if (member.key != "name" && member.key != "base")
-        throw fault(
-            "suite",
-            fmt::format("unknown key '{}'{}", printable(member.key), did_you_mean(member.key, {"name", "base"})),
-            member.place);
+        throw fault("suite",
+                    fmt::format("unknown key '{}'{}", printable(member.key),
+                                did_you_mean(member.key, {"name", "base", "select", "average"})),
+                    member.place);
       const auto* text = member.value.text();
       if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
       if (member.key == "name") suite_.name = *text;
       if (member.key == "base") base_ = read_base(*text, member.value.place);
     }
+  }
+
+  void axis_keys(const TomlMember& member) {
+    const bool select = member.key == "select";
+    const auto* items = member.value.list();
+    if (!items)
+      throw fault("suite." + member.key, "expected a list of keys, got " + shown(member.value), member.value.place);
+    for (const auto& item : *items) {
+      const auto* key = item.text();
+      if (!key) throw fault("suite." + member.key, "expected a key, got " + shown(item), item.place);
+      const std::string wrong = axis_fault(*key, rules_.switches, select);
+      if (!wrong.empty()) throw fault("suite." + member.key, wrong, item.place);
+      auto& keys = select ? suite_.select : suite_.average;
+      if (std::find(keys.begin(), keys.end(), *key) == keys.end()) keys.push_back(*key);
+    }
+    for (const auto& key : suite_.select)
+      if (std::find(suite_.average.begin(), suite_.average.end(), key) != suite_.average.end())
+        throw fault("suite." + member.key, "expected a key once, got " + printable(key) + " in select and average",
+                    member.place);
   }
 
   Settings read_base(const std::string& name, const Place& place) const {
@@ -325,6 +348,27 @@ class SuiteReader {
 };
 
 }  // namespace
+
+std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
+  static const std::set<std::string> never = {"model.name", "task.number", "grammar.seed",    "train.seed",
+                                              "run.seed",   "run.label",   "train.precision", "train.device"};
+  const ConfigKey* parameter = find_parameter(key);
+  std::vector<std::string> known;
+  for (const auto& name : switches) known.push_back("model." + name);
+  if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
+    for (const auto& p : parameters()) known.push_back(p.name());
+    return fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known));
+  }
+  const bool trains = key.starts_with("model.") || key.starts_with("train.");
+  if (never.contains(key) || (select && !trains) || (parameter && !parameter->identifies))
+    return fmt::format("expected {}, got {}",
+                       select ? "a key of [model] or [train] that is no seed, name, precision or device"
+                              : "a key that tells runs apart and is no seed, name, precision or device",
+                       key);
+  if (!select && (key == "train.lr" || key == "train.warmup"))
+    return fmt::format("expected a key that is not selected over, got {}", key);
+  return "";
+}
 
 Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
                   const ModelRules& rules) {

@@ -104,6 +104,31 @@ TEST(Suite, OneBadCombinationRefusesTheWholeSuite) {
             "[model.name] unknown model, did you mean mamba?, suite.toml:2:22 (1 of 2 runs)");
 }
 
+TEST(Suite, NamesTheAxesOfItsTables) {
+  const auto suite = suite_of(
+      "[suite]\nselect = ['train.weight_decay', 'model.d_state', 'train.weight_decay']\naverage = "
+      "['grammar.automaton']\n");
+  EXPECT_EQ(suite.select, (std::vector<std::string>{"train.weight_decay", "model.d_state"}));
+  EXPECT_EQ(suite.average, std::vector<std::string>{"grammar.automaton"});
+  EXPECT_EQ(suite_fault("[suite]\nselect = ['train.weight_decai']\n"),
+            "[suite.select] unknown key 'train.weight_decai', did you mean train.weight_decay?, suite.toml:2:11");
+  EXPECT_EQ(suite_fault("[suite]\nselect = ['model.d_stat']\n"),
+            "[suite.select] unknown key 'model.d_stat', did you mean model.d_state?, suite.toml:2:11");
+  EXPECT_EQ(suite_fault("[suite]\nselect = 'train.lr'\n"),
+            "[suite.select] expected a list of keys, got 'train.lr', suite.toml:2:10");
+  EXPECT_EQ(suite_fault("[suite]\naverage = [3]\n"), "[suite.average] expected a key, got 3, suite.toml:2:12");
+  // Never over data, seeds or what is measured: the easiest test would win.
+  for (const char* key : {"train.seed", "grammar.seed", "grammar.depth", "task.gap_max", "eval.test_samples",
+                          "quirks.test_in_train", "model.name", "run.label"})
+    EXPECT_NE(
+        suite_fault("[suite]\nselect = ['" + std::string(key) + "']\n").find("expected a key of [model] or [train]"),
+        std::string::npos)
+        << key;
+  EXPECT_NE(suite_fault("[suite]\naverage = ['train.lr']\n").find("not selected over"), std::string::npos);
+  EXPECT_NE(suite_fault("[suite]\nselect = ['train.batch']\naverage = ['train.batch']\n").find("in select and average"),
+            std::string::npos);
+}
+
 TEST(Suite, MistakesNameTheirPlace) {
   EXPECT_EQ(suite_fault("[gird]\n"), "[suite] unknown section 'gird', did you mean grid?, suite.toml:1:2");
   EXPECT_EQ(suite_fault("[grid]\ntrain.lrr = [1]\n"), "[train] unknown key 'lrr', did you mean lr?, suite.toml:2:7");

@@ -20,7 +20,9 @@
 #include "cli/workers.h"
 #include "grammar/build.h"
 #include "models/declare.h"
-#include "report/summary.h"
+#include "report/folder.h"
+#include "report/table.h"
+#include "runs/open_run.h"
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
@@ -36,9 +38,9 @@ struct Options {
 };
 
 std::string finished_text(const std::string& folder) {
-  const RunResult r = read_result(folder);
-  if (r.status == "diverged") return "diverged";
-  return "test " + fixed(r.test, 3) + " of " + fixed(r.ceiling, 3);
+  const Result r = open_result(folder);
+  if (r.status == "diverged" || !r.test) return "diverged";
+  return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
 }
 
 // How large a run is: what --list shows and estimates are scaled by.
@@ -263,26 +265,20 @@ class Session {
 };
 
 void write_tables(const Options& options, const Suite& suite) {
-  std::vector<RunResult> results;
-  std::vector<std::string> missing;
-  const auto varying = varying_keys(suite.runs);
-  for (const auto& run : suite.runs) {
-    try {
-      results.push_back(read_result(options.root + "/" + run.run_id));
-    } catch (const Error&) {
-      missing.push_back("not finished: " + run_name(run, varying) + ", " + run.run_id);
-    }
-  }
-  if (results.empty()) return;
-  Summary summary = summarise(results);
-  summary.notes.insert(summary.notes.end(), missing.begin(), missing.end());
-  const std::string text = render(summary, TableFormat::text);
+  std::vector<std::string> folders;
+  for (const auto& run : suite.runs) folders.push_back(options.root + "/" + run.run_id);
+  FoundRuns found = read_runs(folders);
+  if (found.runs.empty()) return;
+  record_suite(options.root, suite);
+  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes));
+  const std::string text = cell_table(rows, TableFormat::text);
   write_file_atomically(options.root + "/table.txt", text);
-  write_file_atomically(options.root + "/table.md", render(summary, TableFormat::markdown));
-  write_file_atomically(options.root + "/table.csv", render(summary, TableFormat::csv));
-  write_file_atomically(options.root + "/table.json", render(summary, TableFormat::json));
+  write_file_atomically(options.root + "/table.md", cell_table(rows, TableFormat::markdown));
+  write_file_atomically(options.root + "/table.csv", cell_table(rows, TableFormat::csv));
+  write_file_atomically(options.root + "/table.json", cell_table(rows, TableFormat::json));
+  write_file_atomically(options.root + "/table.tex", cell_table(rows, TableFormat::latex));
   print(text);
-  print("\nwritten to " + one_line(options.root) + "/table.{txt,md,csv,json}\n");
+  print("\nwritten to " + one_line(options.root) + "/table.{txt,md,csv,json,tex}\n");
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {

@@ -2,17 +2,25 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "report/summary.h"
+#include "report/folder.h"
+#include "report/table.h"
 
 namespace sb::cli {
 namespace {
 
 struct Options {
   std::string folder, format = "text", out = "-";
+  std::vector<std::string> select, average;
+  bool per_run = false;
 };
 
 Exit run(const Options& options) {
-  deliver(options.out, render(summarise_folder(options.folder), parse_table_format(options.format)));
+  const TableFormat format = parse_table_format(options.format);
+  const Rows rows = read_rows(options.folder, options.select, options.average);
+  deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
+  // A CSV file has no place for them.
+  if (format == TableFormat::csv)
+    for (const auto& note : rows.notes) complain("note: " + note);
   return Exit::done;
 }
 
@@ -20,12 +28,17 @@ Exit run(const Options& options) {
 
 void add_table(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments =
-      program.command("table", "The table of finished runs: model by task, mean and spread over seeds",
-                      {"selectivbench table runs/quick", "selectivbench table runs/quick --format md --out table.md"},
-                      [options] { return run(*options); });
-  arguments.positional("DIR", options->folder, true, "Folder of runs");
-  arguments.choice("--format", options->format, {"text", "md", "csv", "json"}, "How the table is written");
+  Arguments& arguments = program.command(
+      "table", "The table of finished runs: mean and spread over seeds, at the learning rate and warm-up best on valid",
+      {"selectivbench table runs/quick", "selectivbench table runs/quick --format latex --out table.tex",
+       "selectivbench table runs/quick --per-run --format csv"},
+      [options] { return run(*options); });
+  arguments.positional("DIR", options->folder, true, "Folder of runs, or of folders of runs");
+  arguments.choice("--format", options->format, table_format_names(), "How the table is written");
+  arguments.flag("--per-run", options->per_run, "One line a run instead of one cell a setting");
+  arguments.texts("--select", options->select, "KEY",
+                  "Also take the best of this key on valid, as of train.lr and train.warmup (e.g. train.weight_decay)");
+  arguments.texts("--average", options->average, "KEY", "Also average over this key, as over the seeds");
   arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");
 }
 

@@ -1,0 +1,136 @@
+#include "report/folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "runs/evaluation_file.h"
+#include "runs/open_run.h"
+#include "runs/run_store.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int deepest = 4;  // folders below the root
+constexpr size_t most_names = 20;
+
+std::string name_of(const std::string& folder) {
+  const fs::path path = fs::path(folder).lexically_normal();
+  return printable((path.has_filename() ? path : path.parent_path()).filename().string());
+}
+
+std::string counted(const std::string& what, const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), most_names);
+  const std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(shown));
+  return fmt::format("left out: {} {}: {}{}", names.size(), what, fmt::join(first, ", "),
+                     shown < names.size() ? fmt::format(" and {} more", names.size() - shown) : "");
+}
+
+// The root and what lies below it, runs not entered, links not followed.
+void folders_below(const fs::path& folder, int depth, std::vector<std::string>& out) {
+  std::error_code failed;
+  out.push_back(folder.string());
+  if (depth == deepest || fs::is_regular_file(folder / "config.json", failed)) return;
+  std::vector<fs::path> inner;
+  for (auto it = fs::directory_iterator(folder, failed); !failed && it != fs::directory_iterator();
+       it.increment(failed))
+    if (it->is_directory(failed) && !it->is_symlink(failed) && !fs::is_regular_file(it->path() / "config.json", failed))
+      inner.push_back(it->path());
+  std::sort(inner.begin(), inner.end());
+  for (const auto& each : inner) folders_below(each, depth + 1, out);
+}
+
+// Only those of the run's own final weights say something of the run.
+void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& other_weights) {
+  std::vector<std::string> problems;
+  for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems)) {
+    if (saved.weights != "final") {
+      ++other_weights;
+      continue;
+    }
+    for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
+  }
+  for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
+}
+
+void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, const std::vector<TableRun>& runs) {
+  std::set<std::string> switches;
+  for (const auto& run : runs)
+    for (const auto& [key, value] : run.result.config)
+      if (key.starts_with("model.switch ")) switches.insert(key.substr(13));
+  for (const auto& key : keys) {
+    const std::string fault = axis_fault(key, {switches.begin(), switches.end()}, select);
+    const std::string option = select ? "table --select" : "table --average";
+    if (!fault.empty()) throw bad_input(option, fault);
+    const auto& others = select ? axes.average : axes.select;
+    if (std::find(others.begin(), others.end(), key) != others.end())
+      throw bad_input(option,
+                      fmt::format("expected a key that is not {} over, got {}", select ? "averaged" : "selected", key));
+    select ? axes.add_select(key) : axes.add_average(key);
+  }
+}
+
+}  // namespace
+
+FoundRuns read_runs(const std::vector<std::string>& folders) {
+  FoundRuns out;
+  std::vector<std::string> unfinished;
+  std::map<int64_t, std::vector<std::string>> schemas;
+  size_t other_weights = 0;
+  for (const auto& folder : folders) {
+    std::error_code failed;
+    if (!fs::exists(fs::path(folder) / "result.json", failed)) {
+      unfinished.push_back(name_of(folder));
+      continue;
+    }
+    try {
+      TableRun run{folder, open_result(folder), {}};
+      run.result.samples.clear();  // large, and in no table
+      add_evaluations(run, out.notes, other_weights);
+      out.runs.push_back(std::move(run));
+    } catch (const OtherSchema& other) {
+      schemas[other.schema()].push_back(name_of(folder));
+    } catch (const Error& error) {
+      out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
+    }
+  }
+  for (const auto& [schema, names] : schemas)
+    out.notes.push_back(
+        counted(fmt::format("of result schema {} (this program reads {})", schema, result_schema), names));
+  if (other_weights > 0)
+    out.notes.push_back(
+        fmt::format("left out: {} saved evaluations of a checkpoint or of weights trained elsewhere", other_weights));
+  if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
+  return out;
+}
+
+Rows read_rows(const std::string& root, const std::vector<std::string>& select,
+               const std::vector<std::string>& average) {
+  std::vector<std::string> folders, runs;
+  folders_below(root, 0, folders);
+  Axes axes;
+  std::vector<std::string> notes;
+  for (const auto& folder : folders) {
+    const auto found = find_runs(folder);
+    runs.insert(runs.end(), found.begin(), found.end());
+    const Axes recorded = recorded_axes(folder, notes);
+    for (const auto& key : recorded.select) axes.add_select(key);
+    for (const auto& key : recorded.average) axes.add_average(key);
+  }
+  FoundRuns found = read_runs(runs);
+  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  if (found.runs.empty())
+    throw bad_input("table", fmt::format("expected finished runs below the folder, got none, {}{}",
+                                         printable(root, 400), found.notes.empty() ? "" : "; " + found.notes.front()));
+  add_given(axes, select, true, found.runs);
+  add_given(axes, average, false, found.runs);
+  return make_rows(std::move(found.runs), axes, std::move(notes));
+}
+
+}  // namespace sb

@@ -1,0 +1,21 @@
+// Runs of a folder, read for tables. A run that cannot be used is named in the notes and spoils nothing.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "report/rows.h"
+
+namespace sb {
+
+struct FoundRuns {
+  std::vector<TableRun> runs;
+  std::vector<std::string> notes;  // unfinished, damaged, of another schema
+};
+
+FoundRuns read_runs(const std::vector<std::string>& folders);
+// Rows of every finished run in `root` and in the folders below it, with the axes recorded there and those given.
+// Throws bad_input where there is no finished run, or where a given axis is no key of a run.
+Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
+               const std::vector<std::string>& average = {});
+
+}  // namespace sb

@@ -1,0 +1,314 @@
+#include "report/labels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/select.h"
+#include "runs/config_file.h"
+
+namespace sb {
+namespace {
+
+using Keys = std::vector<std::string>;
+const std::string absent = "–";
+
+Keys values_of(const Group& group, const Keys& keys) {
+  Keys out;
+  for (const auto& key : keys) out.push_back(group.value(key));
+  return out;
+}
+
+bool in_column(const std::string& key) {
+  return key.starts_with("grammar.") || key.starts_with("task.");
+}
+
+// Keys that tell rows apart by themselves, even where model or column would decide them.
+bool always_in_row(const std::string& key) {
+  static const std::set<std::string> keys = {"run.label", "quirks", "model.width", "train.precision", "train.device"};
+  return keys.contains(key);
+}
+
+// Order of labels: label and quirks behind the model, then as the parameters are documented, then all else.
+std::pair<size_t, std::string> rank(const std::string& key) {
+  static const Keys first = {"model.name", "run.label", "quirks", "task.number", "task.objective"};
+  const auto it = std::find(first.begin(), first.end(), key);
+  if (it != first.end()) return {static_cast<size_t>(it - first.begin()), key};
+  const auto& all = parameters();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].name() == key) return {first.size() + i, key};
+  return {first.size() + all.size(), key};
+}
+
+class Labeller {
+ public:
+  explicit Labeller(const std::vector<Group>& groups) : groups_(groups) {
+    std::set<std::string> keys = {"model.name", "task.number"};
+    for (const auto& group : groups_)
+      for (const auto& [key, value] : group.config) keys.insert(key);
+    for (const auto& key : keys) {
+      auto& values = values_[key];
+      for (const auto& group : groups_) values.insert(group.value(key));
+      if (values.size() > 1) out_.varying.push_back(key);
+    }
+    std::sort(out_.varying.begin(), out_.varying.end(),
+              [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  }
+
+  Labels run() {
+    split();
+    bundle(row_keys_, out_.rows);
+    bundle(column_keys_, out_.columns);
+    legend("By column", by_column_, [this](const std::string&) {
+      return [this](const Group& group) { return fmt::format("{}", fmt::join(out_.column_lines(group), " ")); };
+    });
+    legend("By model", by_model_, [this](const std::string& key) {
+      const bool model = decided(key, {"model.name"}), width = !model && decided(key, {"model.width"}, true);
+      return [=](const Group& group) {
+        return (width ? "width" : group.model()) + (model ? "" : " " + shown_value(group.value("model.width")));
+      };
+    });
+    return std::move(out_);
+  }
+
+ private:
+  bool decided(const std::string& key, const Keys& by, bool where_present = false) const {
+    std::map<Keys, std::string> seen;
+    for (const auto& group : groups_) {
+      const std::string value = group.value(key);
+      if (where_present && value.empty()) continue;
+      if (seen.emplace(values_of(group, by), value).first->second != value) return false;
+    }
+    return true;
+  }
+
+  void split() {
+    row_keys_ = {"model.name"};
+    column_keys_ = {"task.number"};
+    bool width = false;
+    Keys data;
+    for (const auto& [key, values] : values_)
+      if (in_column(key)) data.push_back(key);
+    for (const auto& key : out_.varying) {
+      if (key == "model.name" || key == "task.number") continue;
+      if (in_column(key)) {
+        if (!decided(key, {"task.number"})) {
+          column_keys_.push_back(key);
+        } else if (!as_the_paper(key)) {
+          by_column_.push_back(key);
+        }
+      } else if (always_in_row(key)) {
+        row_keys_.push_back(key);
+        width |= key == "model.width";
+      } else if (!key.starts_with("model.") && decided(key, data)) {
+        by_column_.push_back(key);
+      } else if (decided(key, {"model.name", "model.width"})) {
+        by_model_.push_back(key);
+      } else {
+        row_keys_.push_back(key);
+      }
+    }
+    if (!width && values_.contains("model.width")) row_keys_.push_back("model.width");
+    std::sort(row_keys_.begin(), row_keys_.end(),
+              [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  }
+
+  // "task 3" stands for the paper's values of that task: they need no words.
+  bool as_the_paper(const std::string& key) const {
+    static const auto tasks = [] {
+      std::map<std::string, ConfigMap> all;
+      for (int n = 0; n <= 4; ++n) {
+        const std::string number = std::to_string(n);
+        all[number] =
+            config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
+      }
+      return all;
+    }();
+    if (!key.starts_with("task.")) return false;
+    return std::all_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+      const auto task = tasks.find(group.value("task.number"));
+      if (task == tasks.end()) return false;
+      const auto it = task->second.find(key);
+      return group.value(key) == (it == task->second.end() ? "" : it->second);
+    });
+  }
+
+  // As few digits of real numbers as tell the values apart; 17 tell all.
+  static int digits_that_tell(const Keys& values) {
+    for (const int digits : {4, 6}) {
+      std::set<std::string> texts;
+      for (const auto& value : values) texts.insert(shown_value(value, digits));
+      if (texts.size() == values.size()) return digits;
+    }
+    return 17;
+  }
+
+  std::map<std::string, std::string> texts_of(const std::string& key) const {
+    Keys values(values_.at(key).begin(), values_.at(key).end());
+    std::sort(values.begin(), values.end(), less_value);
+    std::map<std::string, std::string> out;
+    std::set<std::string> taken;
+    const int digits = digits_that_tell(values);
+    for (const auto& value : values) {
+      std::string text = shown_value(value, digits);
+      const std::string stem = text;
+      for (int i = 2; !taken.insert(text).second; ++i) text = fmt::format("{} ({})", stem, i);
+      out[value] = text;
+    }
+    return out;
+  }
+
+  // How the groups fall apart by this key.
+  std::vector<size_t> partition(const std::string& key) const {
+    std::map<std::string, size_t> number;
+    std::vector<size_t> out;
+    for (const auto& group : groups_) out.push_back(number.emplace(group.value(key), number.size()).first->second);
+    return out;
+  }
+
+  static bool joins(const std::string& key, const std::map<std::string, std::string>& texts) {
+    static const std::set<std::string> alone = {"model.name", "task.number", "run.label", "quirks"};
+    return !alone.contains(key) && std::all_of(texts.begin(), texts.end(), [](const auto& each) {
+      return each.second.find_first_of("/ \\") == std::string::npos;
+    });
+  }
+
+  void bundle(const Keys& keys, std::vector<LabelAxis>& axes) const {
+    std::map<std::pair<std::string, std::vector<size_t>>, size_t> known;
+    for (const auto& key : keys) {
+      auto texts = texts_of(key);
+      const bool may_join = values_.at(key).size() > 1 && joins(key, texts);
+      const std::string section = key.substr(0, key.find('.'));
+      const auto [at, fresh] = known.emplace(std::pair(may_join ? section : key, partition(key)), axes.size());
+      if (fresh) axes.emplace_back();
+      LabelAxis& axis = axes[at->second];
+      axis.keys.push_back(key);
+      axis.names.push_back(short_name(key));
+      axis.shown.push_back(std::move(texts));
+    }
+  }
+
+  // Values that column or model decide, in the order of these. A model without a switch does not differ in it, and the
+  // gap lengths tested are columns themselves.
+  template <class Naming>
+  void legend(const std::string& title, const Keys& keys, const Naming& naming) {
+    std::vector<std::string> lines;
+    for (const auto& key : keys) {
+      const bool one_switch = key.starts_with("model.switch ");
+      if (key == "eval.gaps" || (one_switch && values_.at(key).size() - values_.at(key).count("") < 2)) continue;
+      const auto texts = texts_of(key);
+      const auto name_of = naming(key);
+      std::map<std::string, std::set<std::string>> where;
+      for (const auto& group : groups_)
+        if (!one_switch || !group.value(key).empty()) where[group.value(key)].insert(name_of(group));
+      std::map<std::string, std::string> parts;
+      for (const auto& [value, names] : where)
+        parts[*names.begin()] = fmt::format("{} ({})", texts.at(value), fmt::join(names, ", "));
+      std::vector<std::string> ordered;
+      for (const auto& [name, part] : parts) ordered.push_back(part);
+      lines.push_back(fmt::format("{} {}", short_name(key), fmt::join(ordered, ", ")));
+    }
+    if (!lines.empty()) out_.legend.push_back(fmt::format("{}: {}.", title, fmt::join(lines, "; ")));
+  }
+
+  const std::vector<Group>& groups_;
+  std::map<std::string, std::set<std::string>> values_;
+  Keys row_keys_, column_keys_, by_column_, by_model_;
+  Labels out_;
+};
+
+}  // namespace
+
+std::string LabelAxis::name() const {
+  return fmt::format("{}", fmt::join(names, "/"));
+}
+
+std::vector<std::string> LabelAxis::values(const Group& group) const {
+  return values_of(group, keys);
+}
+
+std::string LabelAxis::text(const Group& group) const {
+  Keys parts;
+  for (size_t i = 0; i < keys.size(); ++i) parts.push_back(shown[i].at(group.value(keys[i])));
+  return fmt::format("{}", fmt::join(parts, "/"));
+}
+
+std::vector<std::string> LabelAxis::lines(const Group& group) const {
+  Keys parts;
+  for (size_t i = 0; i < keys.size(); ++i) parts.push_back(names[i] + " " + shown[i].at(group.value(keys[i])));
+  return parts;
+}
+
+std::vector<std::string> Labels::row_values(const Group& group) const {
+  Keys out;
+  for (const auto& axis : rows)
+    for (const auto& value : axis.values(group)) out.push_back(value);
+  return out;
+}
+
+std::vector<std::string> Labels::column_values(const Group& group) const {
+  Keys out;
+  for (const auto& axis : columns)
+    for (const auto& value : axis.values(group)) out.push_back(value);
+  return out;
+}
+
+std::vector<std::string> Labels::column_lines(const Group& group) const {
+  Keys out;
+  for (const auto& axis : columns)
+    for (const auto& line : axis.lines(group)) out.push_back(line);
+  return out;
+}
+
+std::string Labels::name(const Group& group) const {
+  Keys parts;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i == 0) {
+      parts.push_back(rows[i].text(group));
+    } else if (rows[i].shown[0].size() > 1) {
+      for (const auto& line : rows[i].lines(group)) parts.push_back(line);
+    }
+  }
+  for (const auto& line : column_lines(group)) parts.push_back(line);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Labels make_labels(const std::vector<Group>& groups) {
+  return Labeller(groups).run();
+}
+
+std::string short_name(const std::string& key) {
+  if (key == "model.name") return "model";
+  if (key == "task.number") return "task";
+  if (key.starts_with("model.switch ")) return printable(key.substr(13));
+  const ConfigKey* parameter = find_parameter(key);
+  if (!parameter) return printable(key);
+  size_t same = 0;
+  for (const auto& p : parameters()) same += p.key == parameter->key;
+  return same == 1 ? parameter->key : key;
+}
+
+std::string shown_value(const std::string& value, int digits) {
+  if (value.empty()) return absent;
+  if (!value.starts_with('"')) {
+    const auto number = value.find_first_of(".e") == std::string::npos ? std::nullopt : parse_finite(value);
+    return number && digits < 17 ? fmt::format("{:.{}g}", *number, digits) : printable(value, 80);
+  }
+  const std::string plain = plain_value(value);
+  const bool bare = !plain.empty() && plain.size() <= 120 && plain.front() != ' ' && plain.back() != ' ' &&
+                    plain.find("  ") == std::string::npos;
+  return bare ? plain : "'" + plain.substr(0, 120) + "'";
+}
+
+std::vector<std::string> point_lines(const Point& point) {
+  Keys out;
+  if (point.gap) out.push_back(fmt::format("gap {}", *point.gap));
+  if (!point.split.empty()) out.push_back(fmt::format("{}, {} samples", printable(point.split), point.samples));
+  return out;
+}
+
+}  // namespace sb

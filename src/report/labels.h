@@ -1,0 +1,41 @@
+// Names for rows and columns: every key that differs between groups is seen, as a label of the row (model, training,
+// quirks), as a label of the column (grammar and task), or in the legend where row or column decide its value.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/rows.h"
+
+namespace sb {
+
+// Keys that always move together share a label.
+struct LabelAxis {
+  std::vector<std::string> keys, names;
+  std::vector<std::map<std::string, std::string>> shown;  // by key: value to a text that no other value has
+
+  std::string name() const;  // "vocab/depth"
+  std::vector<std::string> values(const Group& group) const;
+  std::string text(const Group& group) const;                // "21/20"
+  std::vector<std::string> lines(const Group& group) const;  // "vocab 21", "depth 20"
+};
+
+struct Labels {
+  std::vector<LabelAxis> rows;       // the model first
+  std::vector<LabelAxis> columns;    // the task first
+  std::vector<std::string> varying;  // every key that differs
+  std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
+
+  std::vector<std::string> row_values(const Group& group) const;     // which row
+  std::vector<std::string> column_values(const Group& group) const;  // which column
+  std::vector<std::string> column_lines(const Group& group) const;   // "task 1", "vocab 21"
+  std::string name(const Group& group) const;                        // in one line, for notes
+};
+
+Labels make_labels(const std::vector<Group>& groups);
+
+std::string short_name(const std::string& key);                     // "d_state"; "train.batch" where eval has one too
+std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"
+std::vector<std::string> point_lines(const Point& point);           // "gap 20"
+
+}  // namespace sb

@@ -1,0 +1,245 @@
+#include "report/layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <set>
+
+#include "base/number.h"
+#include "report/order.h"
+
+namespace sb {
+namespace {
+
+// "0.959" or "0.959–0.999".
+struct Range {
+  std::optional<double> low, high;
+  void add(double value) {
+    if (!low || value < *low) low = value;
+    if (!high || value > *high) high = value;
+  }
+  template <class Text>
+  std::string text(const Text& text) const {
+    if (!low) return "";
+    const std::string a = text(*low), b = text(*high);
+    return a == b ? a : a + "–" + b;
+  }
+};
+
+// Whether cells must say themselves how many runs they average.
+bool counts_differ(const Rows& rows) {
+  std::set<std::pair<size_t, int64_t>> counts;
+  for (const auto& cell : rows.cells)
+    if (!cell.runs.empty()) counts.emplace(cell.runs.size(), cell.grammars);
+  return counts.size() > 1;
+}
+
+// The selected axes whose chosen value is not the same everywhere.
+std::vector<size_t> open_settings(const Rows& rows) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i) {
+    std::set<std::string> values;
+    for (const auto& group : rows.groups)
+      if (group.chosen) values.insert(group.candidates[*group.chosen].settings[i]);
+    if (values.size() > 1) out.push_back(i);
+  }
+  return out;
+}
+
+std::string cell_text(const Rows& rows, const Cell& cell, bool count) {
+  if (cell.runs.empty()) return status_of(rows, cell);
+  std::string out = fixed(cell.mean, 3);
+  if (cell.sd) out += " ± " + fixed(*cell.sd, 3);
+  if (count && cell.grammars > 1 && cell.grammars < static_cast<int64_t>(cell.runs.size())) {
+    out += fmt::format(" ({}, {} grammars)", cell.runs.size(), cell.grammars);
+  } else if (count) {
+    out += fmt::format(" ({})", cell.runs.size());
+  }
+  if (cell.diverged > 0) out += fmt::format(", {} diverged", cell.diverged);
+  return out;
+}
+
+class CellSheet {
+ public:
+  CellSheet(const Rows& rows, const Labels& labels)
+      : rows_(rows), labels_(labels), open_(open_settings(rows)), count_(counts_differ(rows)) {
+    for (size_t i = 0; i < rows.cells.size(); ++i) {
+      const Cell& cell = rows.cells[i];
+      const Group& group = rows.groups[cell.group];
+      cells_[labels.row_values(group)][{labels.column_values(group), cell.point}] = i;
+      columns_[{labels.column_values(group), cell.point}].push_back(i);
+    }
+  }
+
+  Sheet make() {
+    label_columns();
+    foot_.assign(2, std::vector<std::string>(sheet_.columns.size()));
+    foot_[0][0] = "ceiling";
+    foot_[1][0] = "chance";
+    int block = 0;
+    for (const auto& [key, cells] : columns_) value_columns(key, cells, ++block);
+    for (const auto& [values, line] : cells_) sheet_.rows.push_back(row(line));
+    sheet_.foot = foot_;
+    sheet_.caption = caption_of(rows_);
+    for (const auto& line : labels_.legend) sheet_.caption.push_back(line);
+    sheet_.notes = rows_.notes;
+    return std::move(sheet_);
+  }
+
+ private:
+  using Line = std::map<ColumnKey, size_t, ColumnOrder>;
+
+  void label_columns() {
+    for (const auto& axis : labels_.rows) sheet_.columns.push_back({{axis.name()}, left_aligned(axis), 0});
+    sheet_.columns.push_back({{"params"}, false, 0});
+    sheet_.columns.push_back({{"state", "a layer"}, false, 0});
+  }
+
+  bool any(const std::vector<size_t>& cells, bool (*has)(const Cell&)) const {
+    return std::any_of(cells.begin(), cells.end(), [&](size_t i) { return has(rows_.cells[i]); });
+  }
+
+  // Of one column: the mean, the settings where they differ and the paper's figure.
+  void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
+    std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
+    for (const auto& line : point_lines(key.point)) header.push_back(line);
+    sheet_.columns.push_back({header, false, block});
+    Part part{&key, any(cells, [](const Cell& c) { return c.kl.has_value(); }),
+              any(cells, [](const Cell& c) { return c.paper.has_value(); })};
+    Range ceiling, chance;
+    bool exact = true;
+    for (const size_t i : cells) {
+      const Cell& cell = rows_.cells[i];
+      if (cell.ceiling) ceiling.add(*cell.ceiling);
+      if (cell.chance) chance.add(*cell.chance);
+      exact &= cell.ceiling_exact;
+    }
+    const auto digits = [](double v) { return fixed(v, 3); };
+    foot_[0].push_back((exact || !ceiling.low ? "" : "≤ ") + ceiling.text(digits));
+    foot_[1].push_back(chance.text(digits));
+    const auto beside = [&](const std::string& name) {
+      sheet_.columns.push_back({{name}, false, block});
+      for (auto& line : foot_) line.emplace_back();
+    };
+    if (part.kl) beside("KL, nats");
+    if (key.point == Point{})
+      for (const size_t axis : open_) beside(short_name(config_key(rows_.axes.select[axis])));
+    if (part.paper) beside("paper");
+    parts_.push_back(part);
+  }
+
+  std::vector<std::string> row(const Line& line) const {
+    const Group& first = rows_.groups[rows_.cells[line.begin()->second].group];
+    std::vector<std::string> out;
+    for (const auto& axis : labels_.rows) out.push_back(axis.text(first));
+    Range params, state;
+    bool grows = false;
+    for (const auto& [key, i] : line)
+      for (const auto& candidate : rows_.groups[rows_.cells[i].group].candidates)
+        for (const auto* runs : {&candidate.runs, &candidate.diverged})
+          for (const size_t run : *runs) {
+            const Result& r = rows_.runs[run].result;
+            params.add(static_cast<double>(r.params));
+            grows |= !r.state_size;
+            if (r.state_size) state.add(static_cast<double>(*r.state_size));
+          }
+    out.push_back(params.text(amount));
+    out.push_back(grows ? "grows" : state.text(amount));
+    for (const auto& part : parts_) {
+      const auto it = line.find(*part.key);
+      const Cell* cell = it == line.end() ? nullptr : &rows_.cells[it->second];
+      const Group* group = cell ? &rows_.groups[cell->group] : nullptr;
+      out.push_back(cell ? cell_text(rows_, *cell, count_) : "");
+      if (part.kl) out.push_back(cell && cell->kl ? fixed(*cell->kl, 4) : "");
+      if (part.key->point == Point{})
+        for (const size_t axis : open_)
+          out.push_back(group && group->chosen ? shown_value(group->candidates[*group->chosen].settings[axis]) : "");
+      if (part.paper)
+        out.push_back(cell && cell->paper ? fixed(cell->paper->accuracy, 2) + " ± " + shortest(cell->paper->spread)
+                                          : "");
+    }
+    return out;
+  }
+
+  struct Part {
+    const ColumnKey* key;
+    bool kl, paper;
+  };
+
+  const Rows& rows_;
+  const Labels& labels_;
+  std::vector<size_t> open_;
+  bool count_;
+  std::map<std::vector<std::string>, Line, RowOrder> cells_;
+  std::map<ColumnKey, std::vector<size_t>, ColumnOrder> columns_;
+  std::vector<Part> parts_;
+  std::vector<std::vector<std::string>> foot_;
+  Sheet sheet_;
+};
+
+std::string averaging_text(const Rows& rows) {
+  std::set<std::pair<size_t, int64_t>> counts;
+  for (const auto& cell : rows.cells)
+    if (!cell.runs.empty()) counts.emplace(cell.runs.size(), cell.grammars);
+  if (counts.empty()) return "no figure";
+  if (counts.size() > 1)
+    return "mean ± standard deviation (runs): over the means of the grammars where there are several, else over train "
+           "seeds";
+  const auto [n, grammars] = *counts.begin();
+  if (n == 1) return "one run a cell, no spread";
+  if (grammars == 1) return fmt::format("mean ± standard deviation over {} train seeds", n);
+  if (grammars == static_cast<int64_t>(n))
+    return fmt::format("mean ± standard deviation over {} grammars, a run each", n);
+  return fmt::format("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
+}
+
+}  // namespace
+
+std::vector<std::string> caption_of(const Rows& rows) {
+  bool predict = !rows.groups.empty();
+  for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
+  std::vector<std::string> out = {
+      fmt::format("Test accuracy{}: {}.", predict ? " of the next symbol" : "", averaging_text(rows))};
+  size_t least = SIZE_MAX, most = 0;
+  for (const auto& group : rows.groups) {
+    least = std::min(least, group.candidates.size());
+    most = std::max(most, group.candidates.size());
+  }
+  const auto open = open_settings(rows);
+  std::vector<std::string> names, same;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i) {
+    std::set<std::string> all, chosen;
+    for (const auto& group : rows.groups) {
+      for (const auto& candidate : group.candidates) all.insert(candidate.settings[i]);
+      if (group.chosen) chosen.insert(group.candidates[*group.chosen].settings[i]);
+    }
+    const std::string name = short_name(config_key(rows.axes.select[i]));
+    if (all.size() > 1) names.push_back(name);
+    if (chosen.size() == 1 && !chosen.begin()->empty()) same.push_back(name + " " + shown_value(*chosen.begin()));
+  }
+  std::string line;
+  if (most > 1)
+    line = fmt::format("Chosen of {} settings of {} by mean valid accuracy over the seeds that all of them have.",
+                       least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
+                       fmt::join(names, " and "));
+  if (!same.empty()) line += (line.empty() ? "" : " ") + fmt::format("Everywhere: {}.", fmt::join(same, ", "));
+  if (!line.empty()) out.push_back(line);
+  return out;
+}
+
+std::string amount(double value) {
+  return value >= 1e6   ? fixed(value / 1e6, 2) + " M"
+         : value >= 1e4 ? fixed(value / 1e3, 1) + " k"
+                        : fmt::format("{:.0f}", value);
+}
+
+bool left_aligned(const LabelAxis& axis) {
+  return axis.keys[0] == "model.name" || axis.keys[0] == "run.label" || axis.keys[0] == "quirks";
+}
+
+Sheet cell_sheet(const Rows& rows, const Labels& labels) {
+  return CellSheet(rows, labels).make();
+}
+
+}  // namespace sb

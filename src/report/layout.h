@@ -1,0 +1,16 @@
+// Rows as sheets that people read.
+#pragma once
+#include "report/labels.h"
+#include "report/sheet.h"
+
+namespace sb {
+
+Sheet cell_sheet(const Rows& rows, const Labels& labels);
+Sheet run_sheet(const Rows& rows, const Labels& labels);
+// What a table says beneath itself: how cells were averaged and chosen.
+std::vector<std::string> caption_of(const Rows& rows);
+
+std::string amount(double value);  // 159.1 k
+bool left_aligned(const LabelAxis& axis);
+
+}  // namespace sb

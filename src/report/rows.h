@@ -1,0 +1,97 @@
+// What is one cell. Every table, statistic and page is made from these rows.
+//
+// A group is the runs whose resolved config (and label) is the same but for the averaged axes (seeds) and the selected
+// ones (learning rate, warm-up). A candidate is one setting of the selected axes. One candidate a group is chosen:
+// - Seeds on which every candidate diverged, or that none has finished, are left aside. Candidates that have all the
+//   others are eligible; the best mean valid accuracy over those seeds wins, and of equals the first.
+// - Where no candidate has them all, those with any compete over the seeds that all of them have, and a note says so.
+//   Without such a seed none is chosen, and the cell holds no figure.
+// - A lone candidate needs no valid accuracy.
+// A cell is one measurement (the run's own test, another gap length, …) of the chosen candidate's runs.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/axes.h"
+#include "report/paper.h"
+#include "runs/result.h"
+
+namespace sb {
+
+struct TableRun {
+  std::string folder;
+  Result result;
+  std::vector<Measurement> evaluations;  // saved beside the result afterwards
+};
+
+// Values are JSON text as in Result::config; an absent key is "".
+using ConfigMap = std::map<std::string, std::string>;
+
+struct Candidate {
+  std::vector<std::string> settings;  // of Axes::select, in order
+  std::vector<size_t> runs;           // done, in order of seeds
+  std::vector<size_t> diverged;
+  std::vector<std::string> missing;  // seeds that other candidates have, in words
+  bool eligible = false;
+  std::optional<double> valid;  // mean accuracy over the seeds selection looked at
+};
+
+struct Group {
+  ConfigMap config;  // less the averaged and selected axes; quirks in one key "quirks", the label as "run.label"
+  std::vector<Candidate> candidates;
+  std::optional<size_t> chosen;
+
+  std::string value(const std::string& key) const;  // "" where absent
+  std::string model() const;
+};
+
+// What was measured: the run's own test where all is empty.
+struct Point {
+  std::optional<int> gap;
+  std::string split;    // of evaluations saved afterwards, where it is not the split of the run's test
+  int64_t samples = 0;  // of such evaluations
+  auto operator<=>(const Point&) const = default;
+};
+
+struct Cell {
+  size_t group = 0;
+  Point point;
+  std::vector<size_t> runs;  // averaged; empty: no figure
+  int64_t grammars = 0;      // different grammars among them
+  double mean = 0;           // test accuracy
+  std::optional<double> sd;  // over the means of the grammars where there are several, else over the runs
+  std::optional<double> valid, kl, ceiling;
+  bool ceiling_exact = true;  // false: an upper bound
+  std::optional<double> chance;
+  size_t diverged = 0;  // runs of the chosen candidate, or of all where none is chosen
+  std::optional<PaperFigure> paper;
+};
+
+enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged };
+const char* to_string(Standing standing);
+
+struct Rows {
+  std::vector<TableRun> runs;
+  std::vector<Standing> standing;                         // of each run
+  std::vector<size_t> group_of;                           // of each run
+  std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
+  Axes axes;
+  std::vector<Group> groups;
+  std::vector<Cell> cells;         // by group
+  std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
+};
+
+// `notes` come first among those of the rows. Runs without usable figures, second copies of a run and runs that
+// contradict their own config are left out and named.
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {});
+
+// "done", or why there is no figure: "diverged" (every run of the group), "none chosen".
+std::string status_of(const Rows& rows, const Cell& cell);
+
+// A JSON text as people write it: without quotes, control characters shown.
+std::string plain_value(const std::string& json);
+std::string seeds_text(const Rows& rows, size_t run);
+
+}  // namespace sb

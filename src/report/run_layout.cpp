@@ -1,0 +1,116 @@
+// One line a run.
+#include <functional>
+#include <set>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/layout.h"
+#include "report/order.h"
+
+namespace sb {
+namespace {
+
+struct RunColumn {
+  std::string name;
+  bool left = false;
+  std::function<std::string(size_t)> text;  // of a run
+};
+
+class RunSheet {
+ public:
+  RunSheet(const Rows& rows, const Labels& labels) : rows_(rows), labels_(labels) {}
+
+  Sheet make() {
+    what_it_is();
+    what_it_found();
+    Sheet sheet;
+    for (const auto& column : columns_) sheet.columns.push_back({{column.name}, column.left, 0});
+    for (const size_t run : ordered_runs(rows_, labels_)) {
+      std::vector<std::string> line;
+      for (const auto& column : columns_) line.push_back(column.text(run));
+      sheet.rows.push_back(std::move(line));
+    }
+    sheet.caption = labels_.legend;
+    sheet.notes = rows_.notes;
+    return sheet;
+  }
+
+ private:
+  const Result& result(size_t run) const { return rows_.runs[run].result; }
+  const Group& group(size_t run) const { return rows_.groups[rows_.group_of[run]]; }
+
+  void add(const std::string& name, std::function<std::string(size_t)> text, bool left = false) {
+    columns_.push_back({name, left, std::move(text)});
+  }
+
+  void what_it_is() {
+    add(
+        "run", [this](size_t run) { return printable(result(run).run_id, 64); }, true);
+    bool label_shown = false, labelled = false;
+    for (const auto* axes : {&labels_.rows, &labels_.columns})
+      for (const auto& axis : *axes) {
+        label_shown |= axis.keys[0] == "run.label";
+        add(
+            axis.name(), [this, &axis](size_t run) { return axis.text(group(run)); }, left_aligned(axis));
+      }
+    bool one_seed = rows_.axes.average.size() == 2;
+    for (size_t run = 0; run < rows_.runs.size(); ++run) {
+      labelled |= !result(run).label.empty();
+      one_seed = one_seed && rows_.seeds[run][0] == rows_.seeds[run][1];
+    }
+    if (labelled && !label_shown)
+      add(
+          "label", [this](size_t run) { return shown_value(group(run).value("run.label")); }, true);
+    for (size_t i = 0; i < rows_.axes.average.size() && !(one_seed && i > 0); ++i)
+      add(one_seed ? "seed" : short_name(config_key(rows_.axes.average[i])),
+          [this, i](size_t run) { return shown_value(rows_.seeds[run][i]); });
+    for (size_t i = 0; i < rows_.axes.select.size(); ++i)
+      add(short_name(config_key(rows_.axes.select[i])),
+          [this, i](size_t run) { return shown_value(rows_.settings[run][i]); });
+  }
+
+  void what_it_found() {
+    const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
+    add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
+    add("test", [=, this](size_t run) { return accuracy(result(run).test); });
+    std::set<int> gaps;
+    for (const auto& run : rows_.runs)
+      for (const auto& m : run.result.grid)
+        if (m.gap) gaps.insert(*m.gap);
+    for (const int gap : gaps)
+      add("gap " + std::to_string(gap), [=, this](size_t run) {
+        for (const auto& m : result(run).grid)
+          if (m.gap == gap) return fixed(m.accuracy, 3);
+        return std::string();
+      });
+    add("ceiling", [this](size_t run) {
+      const auto& test = result(run).test;
+      if (!test || !test->ceiling) return std::string();
+      return (test->ceiling->exact ? "" : "≤ ") + fixed(test->ceiling->accuracy, 3);
+    });
+    add("fraction", [this](size_t run) {
+      const auto& test = result(run).test;
+      if (!test || !test->ceiling || test->ceiling->accuracy <= 0) return std::string();
+      return fixed(test->accuracy / test->ceiling->accuracy, 3);
+    });
+    add("params", [this](size_t run) { return amount(static_cast<double>(result(run).params)); });
+    add("state", [this](size_t run) {
+      const auto& size = result(run).state_size;
+      return size ? amount(static_cast<double>(*size)) : std::string("grows");
+    });
+    add(
+        "status", [this](size_t run) { return std::string(to_string(rows_.standing[run])); }, true);
+  }
+
+  const Rows& rows_;
+  const Labels& labels_;
+  std::vector<RunColumn> columns_;
+};
+
+}  // namespace
+
+Sheet run_sheet(const Rows& rows, const Labels& labels) {
+  return RunSheet(rows, labels).make();
+}
+
+}  // namespace sb

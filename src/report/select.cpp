@@ -1,0 +1,168 @@
+#include "report/select.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+using Seeds = std::vector<std::string>;
+
+class Choice {
+ public:
+  Choice(Rows& rows, Group& group, std::string name) : rows_(rows), group_(group), name_(std::move(name)) {}
+
+  void make() {
+    decide();
+    size_t runs = 0, diverged = 0;
+    for (const auto& candidate : group_.candidates) {
+      runs += candidate.runs.size() + candidate.diverged.size();
+      diverged += candidate.diverged.size();
+    }
+    if (diverged == runs) {
+      say(fmt::format("all {} runs diverged", runs));
+    } else if (group_.chosen && !group_.candidates[*group_.chosen].diverged.empty()) {
+      say("not in the mean: " + lacks(group_.candidates[*group_.chosen]));
+    }
+  }
+
+ private:
+  void decide() {
+    for (const auto& candidate : group_.candidates)
+      for (const size_t run : candidate.runs) known_.emplace(rows_.seeds[run], run);
+    if (known_.empty()) return;  // all diverged
+    if (group_.candidates.size() == 1) {
+      group_.candidates[0].eligible = true;
+      group_.candidates[0].valid = mean_valid(group_.candidates[0], all_seeds());
+      group_.chosen = 0;
+      return;
+    }
+    for (auto& candidate : group_.candidates) judge(candidate);
+    if (pick(all_seeds())) {
+      for (const auto& candidate : group_.candidates)
+        if (!candidate.eligible) say(settings_text(candidate) + " not eligible: " + lacks(candidate));
+    } else {
+      choose_over_common();
+    }
+  }
+
+  std::set<Seeds> all_seeds() const {
+    std::set<Seeds> out;
+    for (const auto& [seeds, run] : known_) out.insert(seeds);
+    return out;
+  }
+
+  // Nothing where a run lacks its valid accuracy.
+  std::optional<double> mean_valid(const Candidate& candidate, const std::set<Seeds>& over) const {
+    double sum = 0;
+    size_t n = 0;
+    for (const size_t run : candidate.runs) {
+      if (!over.contains(rows_.seeds[run])) continue;
+      const auto& valid = rows_.runs[run].result.valid;
+      if (!valid) return std::nullopt;
+      sum += valid->accuracy;
+      ++n;
+    }
+    return n == 0 ? std::nullopt : std::optional(sum / static_cast<double>(n));
+  }
+
+  void judge(Candidate& candidate) const {
+    std::set<Seeds> own;
+    for (const size_t run : candidate.runs) own.insert(rows_.seeds[run]);
+    for (const auto& [seeds, run] : known_)
+      if (!own.contains(seeds)) candidate.missing.push_back(seeds_text(rows_, run));
+    if (candidate.missing.empty()) candidate.valid = mean_valid(candidate, own);
+    candidate.eligible = candidate.valid.has_value();
+  }
+
+  bool pick(const std::set<Seeds>& over) {
+    for (size_t c = 0; c < group_.candidates.size(); ++c) {
+      Candidate& candidate = group_.candidates[c];
+      if (!candidate.eligible) continue;
+      candidate.valid = mean_valid(candidate, over);
+      if (!group_.chosen || *candidate.valid > *group_.candidates[*group_.chosen].valid) group_.chosen = c;
+    }
+    return group_.chosen.has_value();
+  }
+
+  void choose_over_common() {
+    std::set<Seeds> common = all_seeds();
+    size_t competing = 0;
+    for (const auto& candidate : group_.candidates) {
+      if (candidate.runs.empty()) continue;
+      ++competing;
+      std::set<Seeds> own;
+      for (const size_t run : candidate.runs)
+        if (rows_.runs[run].result.valid) own.insert(rows_.seeds[run]);
+      std::erase_if(common, [&](const Seeds& seeds) { return !own.contains(seeds); });
+    }
+    for (const auto& candidate : group_.candidates)
+      if (!candidate.missing.empty() || !candidate.valid) say(settings_text(candidate) + ": " + lacks(candidate));
+    if (common.empty()) {
+      say("none chosen: no setting has every seed, and no seed every setting");
+      return;
+    }
+    for (auto& candidate : group_.candidates) candidate.eligible = !candidate.runs.empty();
+    pick(common);
+    std::vector<std::string> names;
+    for (const auto& seeds : common) names.push_back(seeds_text(rows_, known_.at(seeds)));
+    say(fmt::format("no setting has every seed: {} chosen of {} over those that all have ({})",
+                    settings_text(group_.candidates[*group_.chosen]), competing, fmt::join(names, ", ")));
+  }
+
+  std::string lacks(const Candidate& candidate) const {
+    std::string out;
+    if (!candidate.missing.empty()) out = fmt::format("lacks {}", fmt::join(candidate.missing, ", "));
+    if (!candidate.diverged.empty()) {
+      std::vector<std::string> seeds;
+      for (const size_t run : candidate.diverged) seeds.push_back(seeds_text(rows_, run));
+      out += fmt::format("{}diverged at {}", out.empty() ? "" : "; ", fmt::join(seeds, ", "));
+    }
+    return out.empty() ? "a run has no valid accuracy" : out;
+  }
+
+  std::string settings_text(const Candidate& candidate) const {
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < candidate.settings.size(); ++i)
+      parts.push_back(short_name(config_key(rows_.axes.select[i])) + " " + shown_value(candidate.settings[i]));
+    return fmt::format("{}", fmt::join(parts, " "));
+  }
+
+  void say(const std::string& what) { rows_.notes.push_back(name_ + ": " + what); }
+
+  Rows& rows_;
+  Group& group_;
+  std::string name_;
+  std::map<Seeds, size_t> known_;  // every seed that some candidate has finished, with one run of it
+};
+
+void note_split_of_selection(Rows& rows) {
+  size_t runs = 0;
+  for (const auto& group : rows.groups) {
+    if (group.candidates.size() < 2) continue;
+    for (const auto& candidate : group.candidates)
+      for (const size_t run : candidate.runs) {
+        const auto& r = rows.runs[run].result;
+        runs += r.valid && (r.valid->split == "test" || r.valid->split == "reference" ||
+                            (r.test && r.valid->split == r.test->split));
+      }
+  }
+  if (runs > 0)
+    rows.notes.push_back(fmt::format("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
+                                     runs, runs == 1 ? " was" : "s were"));
+}
+
+}  // namespace
+
+void choose(Rows& rows, const Labels& labels) {
+  for (auto& group : rows.groups) Choice(rows, group, labels.name(group)).make();
+  note_split_of_selection(rows);
+}
+
+}  // namespace sb

@@ -1,0 +1,232 @@
+#include "report/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "report/layout.h"
+#include "report/order.h"
+
+namespace sb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json six(std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return nullptr;
+  const double rounded = std::round(*value * 1e6) / 1e6;
+  return rounded == 0 ? 0.0 : rounded;
+}
+
+// A value of the config: numbers and truth values as such, the rest as text.
+Json config_value(const std::string& text) {
+  if (text.empty()) return nullptr;
+  if (text.starts_with('{') || text.starts_with('[')) return text;
+  Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? Json(text) : parsed;
+}
+
+// Keys of axes that the record has under names of its own.
+bool named_otherwise(const std::string& key) {
+  return key == "model.name" || key == "task.number" || key == "model.width";
+}
+
+void add_setting(Json& record, const Rows& rows, const std::vector<std::string>& settings, bool known) {
+  for (size_t i = 0; i < rows.axes.select.size(); ++i)
+    record[rows.axes.select[i]] = known ? config_value(settings[i]) : Json(nullptr);
+}
+
+void add_axes(Json& record, const Group& group, const Labels& labels) {
+  record["model"] = config_value(group.value("model.name"));
+  record["width"] = config_value(group.value("model.width"));
+  record["task"] = config_value(group.value("task.number"));
+  for (const auto& key : labels.varying)
+    if (!named_otherwise(key)) record[axis_name(key)] = config_value(group.value(key));
+}
+
+Json candidates_json(const Rows& rows, const Group& group) {
+  Json out = Json::array();
+  for (size_t c = 0; c < group.candidates.size(); ++c) {
+    const Candidate& candidate = group.candidates[c];
+    Json one = Json::object();
+    add_setting(one, rows, candidate.settings, true);
+    one["chosen"] = group.chosen == c;
+    one["eligible"] = candidate.eligible;
+    one["valid"] = six(candidate.valid);
+    one["runs"] = candidate.runs.size();
+    one["diverged"] = candidate.diverged.size();
+    one["missing"] = candidate.missing;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool paper, bool whole) {
+  const Group& group = rows.groups[cell.group];
+  const Candidate* chosen = group.chosen ? &group.candidates[*group.chosen] : nullptr;
+  Json out = Json::object();
+  add_axes(out, group, labels);
+  out["gap"] = cell.point.gap ? Json(*cell.point.gap) : Json(nullptr);
+  out["split"] = cell.point.split.empty() ? Json(nullptr) : Json(cell.point.split);
+  add_setting(out, rows, chosen ? chosen->settings : std::vector<std::string>(), chosen != nullptr);
+  const bool any = !cell.runs.empty();
+  out["mean"] = any ? six(cell.mean) : Json(nullptr);
+  out["sd"] = six(cell.sd);
+  out["sd_over"] = !cell.sd ? Json(nullptr) : Json(cell.grammars > 1 ? "grammars" : "train seeds");
+  out["runs"] = cell.runs.size();
+  out["grammars"] = cell.grammars;
+  out["valid"] = six(cell.valid);
+  out["kl"] = six(cell.kl);
+  out["ceiling"] = six(cell.ceiling);
+  out["ceiling_exact"] = cell.ceiling ? Json(cell.ceiling_exact) : Json(nullptr);
+  out["fraction_of_ceiling"] =
+      any && cell.ceiling && *cell.ceiling > 0 ? six(cell.mean / *cell.ceiling) : Json(nullptr);
+  out["chance"] = six(cell.chance);
+  size_t eligible = 0;
+  const Result* one = nullptr;
+  for (const auto& candidate : group.candidates) {
+    eligible += candidate.eligible;
+    for (const auto* runs : {&candidate.runs, &candidate.diverged})
+      if (!runs->empty() && !one) one = &rows.runs[runs->front()].result;
+  }
+  out["params"] = one ? Json(one->params) : Json(nullptr);
+  out["state_size"] = one && one->state_size ? Json(*one->state_size) : Json(nullptr);
+  out["precision"] = one ? Json(one->precision) : Json(nullptr);
+  out["candidates"] = group.candidates.size();
+  out["eligible"] = eligible;
+  out["diverged"] = cell.diverged;
+  out["status"] = status_of(rows, cell);
+  if (paper) {
+    out["paper"] = cell.paper ? six(cell.paper->accuracy) : Json(nullptr);
+    out["paper_sd"] = cell.paper ? six(cell.paper->spread) : Json(nullptr);
+  }
+  if (whole) {
+    out["run_ids"] = Json::array();
+    for (const size_t run : cell.runs) out["run_ids"].push_back(rows.runs[run].result.run_id);
+    out["settings"] = candidates_json(rows, group);
+  }
+  return out;
+}
+
+Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::set<int>& gaps) {
+  const Result& r = rows.runs[run].result;
+  const Group& group = rows.groups[rows.group_of[run]];
+  Json out = {{"run", r.run_id}, {"label", r.label}};
+  add_axes(out, group, labels);
+  for (size_t i = 0; i < rows.axes.average.size(); ++i) out[rows.axes.average[i]] = config_value(rows.seeds[run][i]);
+  add_setting(out, rows, rows.settings[run], true);
+  out["valid"] = r.valid ? six(r.valid->accuracy) : Json(nullptr);
+  out["valid_split"] = r.valid ? Json(r.valid->split) : Json(nullptr);
+  out["test"] = r.test ? six(r.test->accuracy) : Json(nullptr);
+  for (const int gap : gaps) {
+    Json& point = out["gap " + std::to_string(gap)] = nullptr;
+    for (const auto& m : r.grid)
+      if (m.gap == gap) point = six(m.accuracy);
+  }
+  const auto* ceiling = r.test && r.test->ceiling ? &*r.test->ceiling : nullptr;
+  out["ceiling"] = ceiling ? six(ceiling->accuracy) : Json(nullptr);
+  out["ceiling_exact"] = ceiling ? Json(ceiling->exact) : Json(nullptr);
+  out["fraction_of_ceiling"] =
+      ceiling && ceiling->accuracy > 0 ? six(r.test->accuracy / ceiling->accuracy) : Json(nullptr);
+  out["params"] = r.params;
+  out["state_size"] = r.state_size ? Json(*r.state_size) : Json(nullptr);
+  out["precision"] = r.precision;
+  out["status"] = r.status;
+  out["counts_as"] = to_string(rows.standing[run]);
+  return out;
+}
+
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return shortest(value.get<double>());
+  if (!value.is_string()) return value.dump();
+  const std::string text = printable(value.get_ref<const std::string&>(), 8192);
+  const bool bare = text.find_first_of(",\"'") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ');
+  if (bare) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_text(const std::vector<Json>& records) {
+  if (records.empty()) return "";
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& fields) {
+    for (size_t i = 0; i < fields.size(); ++i) out += (i > 0 ? "," : "") + fields[i];
+    out += "\n";
+  };
+  std::vector<std::string> fields;
+  for (const auto& [key, value] : records.front().items()) fields.push_back(csv_field(key));
+  line(fields);
+  for (const auto& record : records) {
+    fields.clear();
+    for (const auto& [key, value] : record.items()) fields.push_back(csv_field(value));
+    line(fields);
+  }
+  return out;
+}
+
+std::string json_document(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
+  Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", Json::array()}};
+  for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
+  out[name] = std::move(records);
+  out["legend"] = labels.legend;
+  out["notes"] = rows.notes;
+  // Text from outside reaches neither a terminal nor a parser raw.
+  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+std::string sheet_text(const Sheet& sheet, TableFormat format) {
+  return format == TableFormat::markdown ? markdown_sheet(sheet)
+         : format == TableFormat::latex  ? latex_sheet(sheet)
+                                         : text_sheet(sheet);
+}
+
+bool for_people(TableFormat format) {
+  return format == TableFormat::text || format == TableFormat::markdown || format == TableFormat::latex;
+}
+
+}  // namespace
+
+const std::vector<std::string>& table_format_names() {
+  static const std::vector<std::string> names = {"text", "md", "csv", "json", "latex"};
+  return names;
+}
+
+TableFormat parse_table_format(const std::string& name) {
+  const auto& names = table_format_names();
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it != names.end()) return static_cast<TableFormat>(it - names.begin());
+  throw bad_input("table.format",
+                  "expected " + join_or(names) + ", got " + printable(name) + did_you_mean(name, names));
+}
+
+std::string cell_table(const Rows& rows, TableFormat format) {
+  const Labels labels = make_labels(rows.groups);
+  if (for_people(format)) return sheet_text(cell_sheet(rows, labels), format);
+  const bool paper =
+      std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& c) { return c.paper.has_value(); });
+  std::vector<Json> records;
+  for (const size_t i : ordered_cells(rows, labels))
+    records.push_back(cell_record(rows, labels, rows.cells[i], paper, format == TableFormat::json));
+  return format == TableFormat::csv ? csv_text(records) : json_document(rows, labels, "cells", std::move(records));
+}
+
+std::string run_table(const Rows& rows, TableFormat format) {
+  const Labels labels = make_labels(rows.groups);
+  if (for_people(format)) return sheet_text(run_sheet(rows, labels), format);
+  std::set<int> gaps;
+  for (const auto& run : rows.runs)
+    for (const auto& m : run.result.grid)
+      if (m.gap) gaps.insert(*m.gap);
+  std::vector<Json> records;
+  for (const size_t run : ordered_runs(rows, labels)) records.push_back(run_record(rows, labels, run, gaps));
+  return format == TableFormat::csv ? csv_text(records) : json_document(rows, labels, "runs", std::move(records));
+}
+
+}  // namespace sb

@@ -1,0 +1,153 @@
+#include "report/folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "../base/temporary_folder.h"
+#include "base/file.h"
+#include "report/table.h"
+#include "runs/evaluation_file.h"
+#include "runs/run_store.h"
+#include "runs/seal.h"
+#include "synthetic.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+ResolvedConfig config(int seed, const std::string& rest = "") {
+  return resolve_text("[run]\nseed = " + std::to_string(seed) + "\n" + rest);
+}
+
+std::string finish(const std::string& root, const ResolvedConfig& resolved) {
+  RunStore store(root, resolved);
+  store.finish(result_of(resolved), {});
+  return store.folder();
+}
+
+bool noted(const std::vector<std::string>& notes, const std::string& part) {
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
+  TemporaryFolder root;
+  finish(root.file("a"), config(1));
+  finish(root.file("b/c"), config(2));
+  fs::copy(root.file("a"), root.file("d"), fs::copy_options::recursive);
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.runs.size(), 2U);
+  EXPECT_EQ(rows.cells.size(), 1U);
+  EXPECT_TRUE(noted(rows.notes, "a second copy of the run"));
+}
+
+TEST(Folder, BadRunsAreListedAndSpoilNothing) {
+  TemporaryFolder root;
+  finish(root.file(""), config(1));
+  const std::string torn = finish(root.file(""), config(2)) + "/result.json";
+  write_file_atomically(torn, read_file(torn, 1 << 20).substr(0, 100));
+  const std::string edited = finish(root.file(""), config(3)) + "/config.toml";
+  write_file_atomically(edited, read_file(edited, 1 << 20) + "\n# edited\n");
+  const std::string older = finish(root.file(""), config(4)) + "/result.json";
+  write_file_atomically(older, sealed_json("{\"run_id\": \"0123\", \"status\": \"done\", \"test\": {}}"));
+  RunStore unfinished(root.file(""), config(5));
+  const std::string hostile = finish(root.file(""), config(6)) + "/result.json";
+  write_file_atomically(
+      hostile, sealed_json("{\"schema\": 2, \"grid\": " + std::string(100000, '[') + std::string(100000, ']') + "}"));
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.runs.size(), 1U);
+  EXPECT_EQ(rows.notes.size(), 5U);
+  EXPECT_TRUE(noted(rows.notes, torn));
+  EXPECT_TRUE(noted(rows.notes, edited));
+  EXPECT_TRUE(noted(rows.notes, "1 of result schema 1 (this program reads " + std::to_string(result_schema) + ")"));
+  EXPECT_TRUE(noted(rows.notes, "1 not finished: " + config(5).run_id));
+  EXPECT_TRUE(noted(rows.notes, hostile));
+  EXPECT_NE(cell_table(rows, TableFormat::text).find("not finished"), std::string::npos);
+}
+
+TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
+  TemporaryFolder root;
+  const auto resolved = config(1, "[task]\nnumber = 2\n");
+  const std::string folder = finish(root.file(""), resolved);
+  SavedEvaluation saved;
+  saved.run_id = resolved.run_id;
+  saved.model = resolved.values.model.name;
+  saved.task = 2;
+  saved.objective = "state";
+  saved.split = "test";
+  saved.gaps = {30};
+  saved.weights = "final";
+  saved.weights_sha256 = sha256_hex("weights");
+  saved.points = {measured("test", .25, .9)};
+  saved.points[0].gap = 30;
+  save_evaluation(folder, saved);
+  saved.weights = "file";
+  saved.weights_sha256 = sha256_hex("other weights");
+  saved.points[0].accuracy = .75;
+  save_evaluation(folder, saved);
+  write_file_atomically(folder + "/eval-0123456789abcdef.json", "{}");
+  const Rows rows = read_rows(root.file(""));
+  ASSERT_EQ(rows.cells.size(), 2U);
+  EXPECT_EQ(rows.cells[1].point.gap, 30);
+  EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
+  EXPECT_TRUE(noted(rows.notes, "1 saved evaluations of a checkpoint or of weights trained elsewhere"));
+  EXPECT_TRUE(noted(rows.notes, "eval-0123456789abcdef.json"));
+}
+
+TEST(Folder, WithoutAFinishedRunThereIsOneLineThatSaysWhy) {
+  TemporaryFolder root;
+  const auto fault = [&] { return error_line([&] { read_rows(root.file("")); }); };
+  EXPECT_NE(fault().find("expected finished runs"), std::string::npos);
+  RunStore unfinished(root.file(""), config(1));
+  EXPECT_NE(fault().find("1 not finished"), std::string::npos);
+  EXPECT_EQ(fault().find('\n'), std::string::npos);
+}
+
+TEST(Folder, TheAxesOfASuiteAreFoundAgain) {
+  TemporaryFolder root;
+  Suite suite = suite_of(R"(
+[suite]
+name = "decay"
+select = ["train.weight_decay"]
+[grid]
+train.weight_decay = [0.0, 0.1]
+run.seed = [1, 2]
+)");
+  for (const auto& run : suite.runs) finish(root.file(""), run);
+  EXPECT_EQ(read_rows(root.file("")).cells.size(), 2U);
+  EXPECT_EQ(read_rows(root.file(""), {"train.weight_decay"}).cells.size(), 1U);
+  record_suite(root.file(""), suite);
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.cells.size(), 1U);
+  EXPECT_TRUE(noted(rows.notes, "selected over train.weight_decay too, as suite 'decay' says"));
+
+  Suite other = suite_of("[suite]\nname = \"other\"\nselect = [\"model.dropout\"]\n");
+  record_suite(root.file(""), other);
+  record_suite(root.file(""), suite);
+  const std::string text = read_file(root.file("suite.json"), 1 << 20);
+  EXPECT_TRUE(is_sealed(text));
+  EXPECT_EQ(nlohmann::json::parse(text).at("suites").size(), 2U);
+  EXPECT_EQ(read_rows(root.file("")).axes.select.size(), 4U);
+
+  write_file_atomically(root.file("suite.json"), text + " ");
+  const Rows damaged = read_rows(root.file(""));
+  EXPECT_EQ(damaged.cells.size(), 2U);
+  EXPECT_TRUE(noted(damaged.notes, "not used: "));
+}
+
+TEST(Folder, AKeyThatCannotBeSelectedOverIsRefused) {
+  TemporaryFolder root;
+  finish(root.file(""), config(1, "[model]\nname = \"mamba2\"\nd_state = 32\n"));
+  const auto fault = [&](const std::string& key) { return error_line([&] { read_rows(root.file(""), {key}); }); };
+  EXPECT_EQ(fault("train.batch"), "");
+  EXPECT_EQ(fault("model.d_state"), "");
+  EXPECT_NE(fault("train.bacth").find("did you mean train.batch"), std::string::npos);
+  for (const char* key : {"train.seed", "grammar.seed", "task.gap_max", "model.name", "eval.every", "run.label"})
+    EXPECT_NE(fault(key).find("[table --select] expected a key of [model] or [train]"), std::string::npos) << key;
+}
+
+}  // namespace
+}  // namespace sb::test

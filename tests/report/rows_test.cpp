@@ -1,0 +1,259 @@
+#include "report/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "synthetic.h"
+
+namespace sb::test {
+namespace {
+
+const std::string two_rates = R"(
+[grid]
+train.lr = [1e-3, 2e-3]
+run.seed = [1, 2, 3]
+)";
+
+// Accuracies by (learning rate in thousandths, seed): valid and test.
+std::function<void(Result&)> scores(std::map<std::pair<int, int>, std::pair<double, double>> table) {
+  return [table = std::move(table)](Result& r) {
+    const auto it = table.find({static_cast<int>(std::lround(r.lr * 1000)), static_cast<int>(r.run_seed)});
+    if (it == table.end()) return;
+    r.valid->accuracy = it->second.first;
+    r.test->accuracy = it->second.second;
+  };
+}
+
+Rows rows_without(const std::string& suite, const std::function<bool(const Result&)>& gone,
+                  const std::function<void(Result&)>& change = {}) {
+  auto runs = runs_of(suite_of(suite), change);
+  std::erase_if(runs, [&](const TableRun& run) { return gone(run.result); });
+  return make_rows(std::move(runs), Axes{});
+}
+
+bool noted(const Rows& rows, const std::string& part) {
+  return std::any_of(rows.notes.begin(), rows.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+double rate_of(const Rows& rows, size_t cell = 0) {
+  const Group& group = rows.groups[rows.cells[cell].group];
+  return group.chosen ? std::stod(group.candidates[*group.chosen].settings[0]) : 0;
+}
+
+TEST(Rows, OneLearningRateForAllSeedsOfACellChosenOnValidNotOnTest) {
+  // Seed by seed another rate is best; in the mean 0.001 is on valid and 0.002 on test.
+  const Rows rows = rows_of(suite_of(two_rates), scores({{{1, 1}, {.9, .1}},
+                                                         {{1, 2}, {.5, .2}},
+                                                         {{1, 3}, {.5, .3}},
+                                                         {{2, 1}, {.5, .9}},
+                                                         {{2, 2}, {.6, .9}},
+                                                         {{2, 3}, {.6, .9}}}));
+  ASSERT_EQ(rows.cells.size(), 1U);
+  EXPECT_EQ(rate_of(rows), 1e-3);
+  EXPECT_EQ(rows.cells[0].runs.size(), 3U);
+  EXPECT_NEAR(rows.cells[0].mean, .2, 1e-12);
+  EXPECT_NEAR(*rows.cells[0].sd, .1, 1e-12);
+  EXPECT_NEAR(*rows.cells[0].ceiling, .99, 1e-12);
+}
+
+TEST(Rows, TwoGrammarSizesAndThreeTrainSeedsAreTwoCellsOfThreeRuns) {
+  const Rows rows = rows_of(suite_of(R"(
+[grid]
+size = [{grammar.vocab = 5, grammar.ambiguities = 4, grammar.depth = 4},
+        {grammar.vocab = 9, grammar.ambiguities = 8, grammar.depth = 8}]
+train.seed = [1, 2, 3]
+)"));
+  ASSERT_EQ(rows.cells.size(), 2U);
+  for (const auto& cell : rows.cells) {
+    EXPECT_EQ(cell.runs.size(), 3U);
+    EXPECT_EQ(cell.grammars, 1);
+    EXPECT_TRUE(cell.sd.has_value());
+  }
+}
+
+TEST(Rows, CandidatesWithMissingSeedsAreListedAndNotEligible) {
+  const Rows rows = rows_without(
+      two_rates, [](const Result& r) { return r.lr > 1.5e-3 && r.run_seed == 2; },
+      [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1; });
+  EXPECT_EQ(rate_of(rows), 1e-3);
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: lacks seed 2"));
+  for (size_t i = 0; i < rows.runs.size(); ++i)
+    EXPECT_EQ(rows.standing[i], rows.runs[i].result.lr > 1.5e-3 ? Standing::not_eligible : Standing::averaged);
+}
+
+TEST(Rows, WithoutACompleteCandidateTheSeedsThatAllHaveDecide) {
+  const Rows rows = rows_without(
+      two_rates, [](const Result& r) { return (r.lr > 1.5e-3) ? r.run_seed == 2 : r.run_seed == 3; },
+      scores({{{1, 1}, {.5, .5}}, {{1, 2}, {.99, .5}}, {{2, 1}, {.6, .5}}, {{2, 3}, {.1, .5}}}));
+  EXPECT_EQ(rate_of(rows), 2e-3);
+  EXPECT_TRUE(noted(rows, "no setting has every seed"));
+  EXPECT_TRUE(noted(rows, "(seed 1)"));
+  EXPECT_EQ(rows.cells[0].runs.size(), 2U);
+}
+
+TEST(Rows, WithoutACommonSeedNoneIsChosenAndTheCellSaysSo) {
+  const Rows rows =
+      rows_without(two_rates, [](const Result& r) { return (r.lr > 1.5e-3) != (r.run_seed == 1) || r.run_seed == 3; });
+  ASSERT_EQ(rows.runs.size(), 2U);
+  ASSERT_EQ(rows.cells.size(), 1U);
+  EXPECT_FALSE(rows.groups[0].chosen.has_value());
+  EXPECT_TRUE(rows.cells[0].runs.empty());
+  EXPECT_TRUE(noted(rows, "none chosen"));
+  EXPECT_EQ(status_of(rows, rows.cells[0]), "none chosen");
+  for (const auto standing : rows.standing) EXPECT_EQ(standing, Standing::none_chosen);
+}
+
+void diverge(Result& r) {
+  r.status = "diverged";
+  r.test.reset();
+  r.valid.reset();
+  r.grid.clear();
+}
+
+TEST(Rows, ADivergedSeedIsAMissingOne) {
+  const Rows rows = rows_of(suite_of(two_rates), [](Result& r) {
+    r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1;
+    if (r.lr > 1.5e-3 && r.run_seed == 2) diverge(r);
+  });
+  EXPECT_EQ(rate_of(rows), 1e-3);
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: lacks seed 2; diverged at seed 2"));
+}
+
+TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
+  const Rows rows = rows_of(suite_of(two_rates), [](Result& r) {
+    r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1;
+    if (r.run_seed == 2) diverge(r);
+  });
+  EXPECT_EQ(rate_of(rows), 2e-3);
+  EXPECT_EQ(rows.cells[0].runs.size(), 2U);
+  EXPECT_EQ(rows.cells[0].diverged, 1U);
+  EXPECT_TRUE(noted(rows, "diverged at seed 2"));
+}
+
+TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
+  const Rows rows = rows_of(suite_of(two_rates), diverge);
+  ASSERT_EQ(rows.cells.size(), 1U);
+  EXPECT_TRUE(rows.cells[0].runs.empty());
+  EXPECT_EQ(rows.cells[0].diverged, 6U);
+  EXPECT_EQ(status_of(rows, rows.cells[0]), "diverged");
+  EXPECT_TRUE(noted(rows, "all 6 runs diverged"));
+}
+
+TEST(Rows, SaysWhereSelectionLookedAtTheTestSet) {
+  EXPECT_TRUE(noted(rows_of(suite_of("[quirks]\nselect_on_test = true\n" + two_rates)), "select_on_test"));
+  EXPECT_FALSE(noted(rows_of(suite_of(two_rates)), "select_on_test"));
+}
+
+TEST(Rows, TheSpreadIsOverGrammarsWhereThereAreSeveral) {
+  const Rows rows = rows_of(suite_of("[grid]\ngrammar.seed = [1, 2]\ntrain.seed = [1, 2, 3]\n"), [](Result& r) {
+    r.test->accuracy = .1 * static_cast<double>(r.grammar_seed) + .3 * static_cast<double>(r.train_seed);
+  });
+  ASSERT_EQ(rows.cells.size(), 1U);
+  EXPECT_EQ(rows.cells[0].runs.size(), 6U);
+  EXPECT_EQ(rows.cells[0].grammars, 2);
+  EXPECT_NEAR(rows.cells[0].mean, .75, 1e-12);
+  EXPECT_NEAR(*rows.cells[0].sd, .1 / std::sqrt(2.0), 1e-12);
+}
+
+TEST(Rows, OneRunHasNoSpread) {
+  EXPECT_FALSE(rows_of(suite_of("[grid]\nrun.seed = [1]\n")).cells[0].sd.has_value());
+}
+
+TEST(Rows, GapLengthsAreCellsOfTheSameRuns) {
+  const Rows rows = rows_of(suite_of("[task]\nnumber = 2\n[eval]\ngaps = [20, 50]\n[grid]\nrun.seed = [1, 2]\n"));
+  ASSERT_EQ(rows.cells.size(), 3U);
+  EXPECT_FALSE(rows.cells[0].point.gap.has_value());
+  EXPECT_EQ(rows.cells[1].point.gap, 20);
+  EXPECT_EQ(rows.cells[2].point.gap, 50);
+  EXPECT_NEAR(*rows.cells[2].ceiling, .98, 1e-12);
+  for (const auto& cell : rows.cells) EXPECT_EQ(cell.runs, rows.cells[0].runs);
+}
+
+TEST(Rows, SavedEvaluationsAreCellsAndSayInHowManyRunsTheyAre) {
+  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1, 2]\n"));
+  runs[1].evaluations.push_back(measured("test", .25, .9));
+  runs[1].evaluations.back().gap = 30;
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  ASSERT_EQ(rows.cells.size(), 2U);
+  EXPECT_EQ(rows.cells[1].point.gap, 30);
+  EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
+  EXPECT_TRUE(noted(rows, "gap 30, test, 100 samples: measured in 1 of 2 runs"));
+}
+
+TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
+  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[eval]\ngrid_samples = 100\n[grid]\nrun.seed = [1]\n"));
+  for (const double accuracy : {.25, .26}) {  // the second has other samples
+    runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 100 : 200));
+    runs[0].evaluations.back().gap = 30;
+  }
+  runs[0].evaluations.push_back(measured("test", .5, .9));  // the run's own test again
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  ASSERT_EQ(rows.cells.size(), 3U);
+  EXPECT_EQ(rows.cells[1].point, (Point{30, "", 0}));
+  EXPECT_EQ(rows.cells[2].point, (Point{30, "test", 200}));
+}
+
+TEST(Rows, ASecondCopyOfARunIsLeftOutAndNamed) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  runs.push_back(runs[0]);
+  runs.back().folder = "elsewhere";
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  EXPECT_EQ(rows.cells[0].runs.size(), 2U);
+  EXPECT_TRUE(noted(rows, "in elsewhere: a second copy of the run in runs/"));
+}
+
+TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2, 3, 4]\n"));
+  runs[0].result.test.reset();
+  runs[1].result.model = "gla";
+  runs[2].result.test->accuracy = std::nan("");
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  EXPECT_EQ(rows.runs.size(), 1U);
+  EXPECT_TRUE(noted(rows, "without a test"));
+  EXPECT_TRUE(noted(rows, "contradicts its own config"));
+  EXPECT_TRUE(noted(rows, "not a number"));
+}
+
+TEST(Rows, AQuirkThatTheConfigTellsInOtherWordsStillTellsCellsApart) {
+  const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
+    if (r.run_seed == 2) r.quirks = {"double_residual"};
+  });
+  EXPECT_EQ(rows.cells.size(), 2U);
+}
+
+TEST(Rows, FurtherAxesAreSelectedAndAveragedOverWhereTheSuiteSaysSo) {
+  const std::string grid = R"(
+[grid]
+train.weight_decay = [0.0, 0.1]
+grammar.depth = [20, 40]
+run.seed = [1, 2]
+)";
+  EXPECT_EQ(rows_of(suite_of(grid)).cells.size(), 4U);
+  const Rows selected = rows_of(suite_of("[suite]\nselect = [\"train.weight_decay\"]\n" + grid));
+  EXPECT_EQ(selected.cells.size(), 2U);
+  EXPECT_EQ(selected.groups[0].candidates.size(), 2U);
+  EXPECT_EQ(rows_of(suite_of("[suite]\nselect = [\"train.weight_decay\"]\naverage = [\"grammar.depth\", "
+                             "\"grammar.density\"]\n" +
+                             grid))
+                .cells.size(),
+            1U);
+}
+
+TEST(Rows, ASwitchIsSelectedOverByItsUsualName) {
+  const Rows rows = rows_of(suite_of(R"(
+[suite]
+select = ["model.d_state"]
+[model]
+name = "mamba2"
+[grid]
+model.d_state = [32, 64]
+)"));
+  ASSERT_EQ(rows.groups.size(), 1U);
+  EXPECT_EQ(rows.groups[0].candidates.size(), 2U);
+}
+
+}  // namespace
+}  // namespace sb::test
