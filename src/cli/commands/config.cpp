@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "cli/training.h"
 
 namespace sb::cli {
@@ -13,7 +14,8 @@ struct Options {
 };
 
 Exit show(const Options& options) {
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
+  const ResolvedConfig config =
+      resolve_config(shipped_config("config show FILE", options.file), options.overrides, model_rules());
   if (!options.json.empty()) deliver(options.json, config_json(config));
   if (options.json != "-") print("# run " + config.run_id + "\n" + config_toml(config, true));
   return Exit::done;

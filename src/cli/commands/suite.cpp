@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "cli/workers.h"
@@ -161,7 +162,7 @@ Exit list_runs(const Options& options, const Suite& suite) {
 }
 
 Exit run(const Options& options) {
-  const Suite suite = read_suite(options.file, options.overrides, model_rules());
+  const Suite suite = read_suite(shipped_config("suite FILE", options.file), options.overrides, model_rules());
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),

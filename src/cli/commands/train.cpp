@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/run_store.h"
 
@@ -35,7 +36,8 @@ std::string outcome(const Json& result) {
 }
 
 Exit run(const Options& options) {
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
+  const ResolvedConfig config =
+      resolve_config(shipped_config("train FILE", options.file), options.overrides, model_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;
