@@ -56,7 +56,8 @@ class Automaton:
             self.dst[source].append(destination)
             self.prob[source].append(p)
         self.sums = [np.cumsum(p) for p in self.prob]
-        self.forbidden = [[c for c in range(vocab) if c not in {symbol[d] for d in dst}] for dst in self.dst]
+        possible = [{symbol[d] for d, p in zip(*edges) if p > 0} for edges in zip(self.dst, self.prob)]
+        self.forbidden = [[c for c in range(vocab) if c not in classes] for classes in possible]
 
     def facts(self):
         return self.vocab, self.names, self.symbol, self.ids, self.start, self.dst, self.prob
@@ -251,6 +252,44 @@ class Filter:
             out.append((given[ties[0]], given.max(), float(-(some * np.log(some)).sum()), ties))
         return out
 
+    def next_law(self, state, used, fits):
+        """Law over the next class; fits: of strings that fit the length, else the grammar's own."""
+        out = np.zeros(self.a.vocab)
+        if fits:
+            law = self.successors(state, used)
+        elif state == self.a.end:
+            law = [(d, 1 / len(self.a.start)) for d in self.a.start]
+        else:
+            law = zip(self.a.dst[state], self.a.prob[state])
+        for d, p in law:
+            out[self.a.symbol[d]] += p
+        return out
+
+    def follow_predict(self, frames, starts):
+        """For each element P(the class named), its bound, KL, its bound."""
+        live = {(self.a.end, 0, -1, 0): 1.0}
+        out = []
+        for begin, end in zip(starts, starts[1:]):
+            summed, mixed = np.zeros(self.a.vocab), np.zeros(self.a.vocab)
+            for t in range(begin, end):
+                c = int(frames[t].argmax())
+                live = self.step(live, c if frames[t, c] >= 1 else -1)
+                summed += sum(w * self.next_law(s, u, True) for (s, u, _, _), w in live.items())
+                mixed += sum(w * self.next_law(s, u, False) for (s, u, _, _), w in live.items()) / (end - begin)
+            given = {(s, u): w * self.gap(s, e, g)[1] for (s, u, e, g), w in live.items() if g == end - begin - 1}
+            total = sum(given.values())
+            following, law, known = np.zeros(self.a.vocab), np.zeros(self.a.vocab), 0.0
+            for (s, u), w in given.items():
+                following += w / total * self.next_law(s, u, True)
+                own = self.next_law(s, u, False)
+                law += w / total * own
+                known += w / total * (own[own > 0] * np.log(own[own > 0])).sum()
+            some = law > 0
+            named = int(np.argmax(summed > summed.max() - 1e-12))
+            out.append((following[named], following.max(), known - (law[some] * np.log(mixed[some])).sum(),
+                        known - (law[some] * np.log(law[some])).sum()))
+        return out
+
 
 # ---- comparison with the program
 
@@ -358,6 +397,33 @@ class Twin:
         self.near(f"{where}: hits of the program within ours, ties either way", max(least, min(most, hits)), hits)
         return float(np.mean(named))
 
+    def predict_ceiling(self, source, length, split, task, samples=12):
+        a, options, seed = source
+        where = f"ceiling of predict {options} {split} {task}"
+        theirs = json.loads(self.run("ceiling", *options, "--length", length, "--split", split, *task, "--objective",
+                                     "predict", "--samples", samples, "--json", "-"))
+        law, noise = theirs["task"]["train_gap" if split == "train" else "test_gap"], theirs["task"]["noise"]
+        exact = Filter(a, law, length)
+        rows = []
+        for index in range(samples):
+            states = draw_states(a, seed, split, index, length)
+            gaps, wrong = draw_gaps(a, law, seed, split, index, states)
+            frames, _, starts = dense(a, noise, seed, split, index, states, gaps, wrong)
+            rows.append(exact.follow_predict(frames, starts))
+        rows = np.array(rows)  # [samples, elements, 4]; nothing follows the last element
+        self.near(f"{where}: accuracy", rows[:, :-1, 0].mean(), theirs["ceiling"])
+        self.near(f"{where}: upper bound", rows[:, :-1, 1].mean(), theirs["upper_bound"])
+        self.near(f"{where}: KL", rows[:, :, 2].mean(), theirs["kl"])
+        self.near(f"{where}: bound of KL", rows[:, :, 3].mean(), theirs["kl_bound"])
+
+    def worked_example(self):
+        """The example of the page."""
+        p = np.array([[0.1, 0.3, 0.6], [0.2, 0.7, 0.1], [0.5, 0.1, 0.4]])
+        named, hits, loss = score(np.log(p), [0, 2, 3], [1, 1, 2])
+        self.equal("worked example: states named", named, [1, 0])
+        self.equal("worked example: hits", hits, 1)
+        self.equal("worked example: loss", round(loss / 3, 4), 0.8256)
+
     def recorded_metric(self, golden):
         with gzip.open(os.path.join(golden, "grammar", "metric_cases.json.gz")) as file:
             cases = json.load(file)
@@ -403,11 +469,11 @@ class Twin:
 
 
 OWN = {"states": ["A0", "A1", "B", "C", "#"], "start_states": ["A1", "B"],
-       "transitions": [[0, 2, 0.25], [0, 3, 0.75], [1, 0, 0.5], [1, 4, 0.5], [2, 1, 0.3], [2, 0, 0.3], [2, 4, 0.4], [3, 4, 1]]}
+       "transitions": [[0, 2, 0.25], [0, 3, 0.75], [0, 4, 0], [1, 0, 0.5], [1, 4, 0.5], [2, 1, 0.3], [2, 0, 0.3], [2, 4, 0.4], [3, 4, 1]]}
 
 
 def own_automaton(twin):
-    """A user's file: unequal probabilities, symbols and ids from the names, one start symbol that is ambiguous."""
+    """A user's file: unequal probabilities, one of them 0, symbols and ids from the names, one start symbol that is ambiguous."""
     path = os.path.join(twin.folder, "own.json")
     with open(path, "w") as file:
         json.dump(OWN, file)
@@ -446,6 +512,10 @@ def main():
         twin.ceiling(small, 30, "train", task3)
         twin.ceiling(own, 30, "test", task3)
         assert below > 0, "every ceiling is 1: nothing was compared"
+        if "kl" in twin.run("ceiling", *small[1], "--samples", 1, "--objective", "predict", "--json", "-"):
+            twin.predict_ceiling(small, 12, "test", task2)
+            twin.predict_ceiling(own, 12, "train", task3)
+        twin.worked_example()
         twin.recorded_metric(golden)
         if len(sys.argv) > 3:
             twin.random_metric(sys.argv[3])

@@ -228,8 +228,9 @@ Exit run(const Options& options) {
   if (!options.digest && options.out.empty()) {
     throw bad_input("generate --out", "expected a file (or --digest, which writes none), got nothing");
   }
-  if (options.dense && options.format != "npz") {
-    throw bad_input("generate --dense", "frames are arrays, expected --format npz, got " + options.format);
+  if (options.dense && (options.format != "npz" || options.digest)) {
+    throw bad_input("generate --dense", "frames are arrays, expected --format npz and a file, got " +
+                                            std::string(options.digest ? "--digest" : options.format));
   }
   if (options.start > UINT64_MAX - options.count) {
     throw bad_input("generate --start", "samples pass index 2^64, expected a smaller --start or --count");
