@@ -56,8 +56,7 @@ class Automaton:
             self.dst[source].append(destination)
             self.prob[source].append(p)
         self.sums = [np.cumsum(p) for p in self.prob]
-        possible = [{symbol[d] for d, p in zip(*edges) if p > 0} for edges in zip(self.dst, self.prob)]
-        self.forbidden = [[c for c in range(vocab) if c not in classes] for classes in possible]
+        self.forbidden = [[c for c in range(vocab) if c not in {symbol[d] for d in dst}] for dst in self.dst]
 
     def facts(self):
         return self.vocab, self.names, self.symbol, self.ids, self.start, self.dst, self.prob
@@ -95,7 +94,8 @@ def build_automaton(vocab, ambiguities, depth, seed, starts=4):
         if len(reaches) == len(names) and len(names) - 1 not in start:
             break
     degree = [sum(1 for s, _ in edges if s == i) for i in range(len(names))]
-    ordered = ["#"] + [n for x in letters for n in sorted((n for n in names if n[0] == x), key=lambda n: int(n[1:] or 0))]
+    index = {n: int(n[1:] or 0) for n in names}
+    ordered = ["#"] + [n for x in letters for n in sorted((n for n in names if n[0] == x), key=index.get)]
     return Automaton(vocab, names, [0 if n == "#" else letters.index(n[0]) + 1 for n in names],
                      [ordered.index(n) for n in names], start, [(s, d, 1.0 / degree[s]) for s, d in edges])
 
@@ -332,7 +332,8 @@ class Twin:
         a, options, seed = source
         out = os.path.join(self.folder, "samples")
         where = f"{options} {split} {task} from {start}"
-        common = [*options, "--length", length, "--split", split, *task, "--start", start, "--count", count, "--out", out]
+        common = [*options, "--length", length, "--split", split, *task, "--start", start, "--count", count]
+        common += ["--out", out]
         self.run("generate", *common)
         rows = [json.loads(line) for line in open(out)]
         law, noise, objective = self.law(out, split)
@@ -469,11 +470,12 @@ class Twin:
 
 
 OWN = {"states": ["A0", "A1", "B", "C", "#"], "start_states": ["A1", "B"],
-       "transitions": [[0, 2, 0.25], [0, 3, 0.75], [0, 4, 0], [1, 0, 0.5], [1, 4, 0.5], [2, 1, 0.3], [2, 0, 0.3], [2, 4, 0.4], [3, 4, 1]]}
+       "transitions": [[0, 2, 0.25], [0, 3, 0.75], [1, 0, 0.5], [1, 4, 0.5], [2, 1, 0.3], [2, 0, 0.3], [2, 4, 0.4],
+                       [3, 4, 1]]}
 
 
 def own_automaton(twin):
-    """A user's file: unequal probabilities, one of them 0, symbols and ids from the names, one start symbol that is ambiguous."""
+    """A user's file: unequal probabilities, symbols and ids from the names."""
     path = os.path.join(twin.folder, "own.json")
     with open(path, "w") as file:
         json.dump(OWN, file)
@@ -501,8 +503,9 @@ def main():
         twin.samples(small, 20, "train", [*task2, "--objective", "predict"])
         twin.samples(small, 20, "test", task2, start=2**32 + 2**31 + 7)  # both words of the index
         twin.samples(large_seed, 20, "test", task2)  # both words of the key
-        twin.samples(small, 40, "train", ["--task", 0, "--gap-law", "lognormal", "--gap-min", 0, "--gap-max", 9, "--gap-mu",
-                                          1.2, "--gap-sigma", 0.8, "--gap-probability", 0.75])
+        lognormal = ["--task", 0, "--gap-law", "lognormal", "--gap-min", 0, "--gap-max", 9, "--gap-mu", 1.2,
+                     "--gap-sigma", 0.8, "--gap-probability", 0.75]
+        twin.samples(small, 40, "train", lognormal)
         below = 0
         for source in (small, twelve, own):
             below += twin.ceiling(source, 30, "test", task2) < 0.999
