@@ -14,8 +14,7 @@ struct Options {
 };
 
 Exit show(const Options& options) {
-  const ResolvedConfig config =
-      resolve_config(shipped_config("config show FILE", options.file), options.overrides, model_rules());
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
   if (!options.json.empty()) deliver(options.json, config_json(config));
   if (options.json != "-") print("# run " + config.run_id + "\n" + config_toml(config, true));
   return Exit::done;
@@ -31,10 +30,13 @@ Exit keys(const Options& options) {
 
 void add_config(Program& program) {
   auto shown = std::make_shared<Options>();
-  Arguments& arguments = program.command(
-      "config show", "A config with everything it means, and where each value comes from",
-      {"selectivbench config show configs/example.toml --set train.lr=5e-4"}, [shown] { return show(*shown); });
-  arguments.positional("FILE", shown->file, true, "The run's config (TOML)");
+  Arguments& arguments =
+      program.command("config show", "A config with everything it means, and where each value comes from",
+                      {"selectivbench config show configs/example.toml --set train.lr=5e-4"}, [shown] {
+                        shown->file = shipped_config("config show FILE", shown->file);
+                        return show(*shown);
+                      });
+  arguments.positional("FILE", shown->file, true, "The run's config (TOML), or the name of a shipped one");
   add_set(arguments, shown->overrides);
   arguments.text("--json", shown->json, "FILE", "Write it as JSON, - for standard output");
 

@@ -162,7 +162,7 @@ Exit list_runs(const Options& options, const Suite& suite) {
 }
 
 Exit run(const Options& options) {
-  const Suite suite = read_suite(shipped_config("suite FILE", options.file), options.overrides, model_rules());
+  const Suite suite = read_suite(options.file, options.overrides, model_rules());
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
@@ -185,8 +185,11 @@ void add_suite(Program& program) {
   Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list"},
-                                         [options] { return run(*options); });
-  arguments.positional("FILE", options->file, true, "The suite (TOML)");
+                                         [options] {
+                                           options->file = shipped_config("suite FILE", options->file);
+                                           return run(*options);
+                                         });
+  arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
   arguments.integer("--jobs", options->jobs, 0, 1024, "Runs at a time, each in its own process; 0: one a core");

@@ -36,8 +36,7 @@ std::string outcome(const Json& result) {
 }
 
 Exit run(const Options& options) {
-  const ResolvedConfig config =
-      resolve_config(shipped_config("train FILE", options.file), options.overrides, model_rules());
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, model_rules());
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;
@@ -54,8 +53,11 @@ void add_train(Program& program) {
       program.command("train", "Train and test one model; the same command after an interruption goes on where it was",
                       {"selectivbench train configs/example.toml",
                        "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2"},
-                      [options] { return run(*options); });
-  arguments.positional("FILE", options->file, true, "The run's config (TOML)");
+                      [options] {
+                        options->file = shipped_config("train FILE", options->file);
+                        return run(*options);
+                      });
+  arguments.positional("FILE", options->file, true, "The run's config (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
   add_threads(arguments, options->threads);
