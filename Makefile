@@ -3,8 +3,9 @@ BUILD ?= build/release
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
+PREFIX ?= /usr/local
 
-.PHONY: all build bench bench-data bench-kernels bench-train test coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build install deb bench bench-data bench-kernels bench-train test coverage asan ubsan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -13,6 +14,20 @@ deps:
 build: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS)
+
+# The program, its configs and docs under $(PREFIX), compiled for this machine; DESTDIR is respected.
+install: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS) selectivbench
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+# A Debian package, compiled for x86-64-v3 or armv8-a: build/package/selectivbench_*.deb
+deb: deps
+	@scripts/install-deps package
+	@cmake -S . -B build/package -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_NATIVE=OFF -DSELECTIVBENCH_TESTS=OFF \
+	  $(CMAKE_FLAGS)
+	@ninja -C build/package -j $(JOBS) selectivbench
+	@cd build/package && cpack -G DEB
 
 bench: build
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick

@@ -19,8 +19,22 @@ target_compile_definitions(sb_flags INTERFACE FMT_HEADER_ONLY SELECTIVBENCH_VERS
 if(SELECTIVBENCH_HEADERS)
   target_include_directories(sb_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS})
 endif()
+# SB_PROCESSOR: what the program was compiled for, as --version and the package's description say it.
 if(SELECTIVBENCH_NATIVE)
   target_compile_options(sb_flags INTERFACE -march=native)
+  set(SB_PROCESSOR "the processor of the machine it was built on")
+else()
+  set(SB_PROCESSOR "${SELECTIVBENCH_BASELINE}")
+  if(NOT SB_PROCESSOR AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(SB_PROCESSOR x86-64-v3) # AVX2 and FMA: since 2013
+  elseif(NOT SB_PROCESSOR AND CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(SB_PROCESSOR armv8-a)
+  endif()
+  if(SB_PROCESSOR)
+    target_compile_options(sb_flags INTERFACE -march=${SB_PROCESSOR})
+  else()
+    set(SB_PROCESSOR "any ${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
 endif()
 if(SELECTIVBENCH_SANITIZE)
   target_compile_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE} -fno-omit-frame-pointer -g -O1

@@ -127,7 +127,7 @@ struct Program::Impl {
 
 Program::Program() : impl_(std::make_unique<Impl>()) {
   impl_->dress(impl_->app);
-  impl_->app.set_version_flag("--version", "selectivbench " SELECTIVBENCH_VERSION);
+  impl_->app.set_version_flag("--version", "selectivbench " SELECTIVBENCH_VERSION ", compiled for " SB_PROCESSOR);
   impl_->app.require_subcommand(1);
   impl_->app.footer(
       "Every command explains itself: selectivbench COMMAND --help\n"

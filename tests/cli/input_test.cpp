@@ -61,6 +61,9 @@ TEST(BadValues, AreNamedWithTheirRange) {
   refused({"generate", "--digest", "--out", "x"}, "--digest writes no file");
   refused({"generate", "--start", "18446744073709551615", "--digest"}, "2^64");
   refused({"generate", "--format", "npz", "--count", "1000000000", "--out", "x"}, "4 GiB");
+  refused({"generate", "--dense", "--count", "1", "--out", "x"}, "expected --format npz");
+  refused({"generate", "--dense", "--format", "npz", "--digest"}, "got --digest");
+  refused({"generate", "--dense", "--format", "npz", "--task", "2", "--count", "20000", "--out", "x"}, "4 GiB");
   refused({"show", "--from", "200"}, "[show --from]");
   refused({"show", "--color", "red"}, "expected auto, always or never");
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/suite.h"
 
@@ -76,8 +77,12 @@ void add_config(Program& program) {
       "config show", "A config with everything it means, and where each value comes from; a suite with its runs",
       {"selectivbench config show configs/example.toml --set train.lr=5e-4",
        "selectivbench config show configs/quick.toml"},
-      [shown] { return show(*shown); });
-  arguments.positional("FILE", shown->file, true, "The config of a run or a suite (TOML)");
+      [shown] {
+        shown->file = shipped_config("config show FILE", shown->file);
+        return show(*shown);
+      });
+  arguments.positional("FILE", shown->file, true,
+                       "The config of a run or a suite (TOML), or the name of a shipped one");
   add_set(arguments, shown->overrides);
   arguments.text("--json", shown->json, "FILE", "Write it as JSON, - for standard output");
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <optional>
 
 #include "base/file.h"
 #include "base/npz.h"
@@ -11,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/dense.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/rows.h"
@@ -26,7 +28,7 @@ struct Options {
   TaskSettings task;
   uint64_t start = 0, count = 1000;
   std::string format = "jsonl", out;
-  bool digest = false;
+  bool digest = false, dense = false;
   int threads = 0;
 };
 
@@ -166,7 +168,10 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
   const Automaton& automaton = source.sampler->automaton();
   const auto length = static_cast<uint64_t>(source.length);
   constexpr uint64_t kLargest = 0xF0000000ULL;
-  const uint64_t sample_bytes = 8 + length * (2 + 4 + (source.has_gaps ? 4 : 0) + (source.has_wrong ? 2 : 0));
+  std::optional<BatchMaker> maker;
+  if (options.dense) maker.emplace(source.sampler, source.task);
+  const uint64_t sample_bytes = 8 + length * (2 + 4 + (source.has_gaps ? 4 : 0) + (source.has_wrong ? 2 : 0)) +
+                                (maker ? dense_sample_bytes(*maker, source.split) : 0);
   if (options.count > kLargest / sample_bytes) {
     throw bad_input("generate --format", "npz holds up to " + grouped(kLargest / sample_bytes) +
                                              " of these samples (4 GiB), got " + grouped(options.count) +
@@ -208,6 +213,10 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
       npz.array("wrong_offsets", offsets);
     }
   }
+  if (maker) {
+    const SampleBlock block{options.start, source.length, std::move(states)};
+    write_dense(npz, *maker, source.split, block, [] { end_if_stopped("generate"); });
+  }
   npz.finish();
 }
 
@@ -215,6 +224,7 @@ std::string manifest(const Source& source, const Options& options, Output& out, 
   JsonWriter json;
   json.begin_object().member("file", options.out.substr(options.out.rfind('/') + 1));
   json.member("format", options.format).member("samples", options.count).member("start", options.start);
+  if (options.dense) json.member("dense", true);
   json.key("grammar");
   options.grammar.describe(json);
   json.key("sequences");
@@ -232,6 +242,10 @@ Exit run(const Options& options) {
   }
   if (!options.digest && options.out.empty()) {
     throw bad_input("generate --out", "expected a file (or --digest, which writes none), got nothing");
+  }
+  if (options.dense && (options.format != "npz" || options.digest)) {
+    throw bad_input("generate --dense", "frames are arrays, expected --format npz and a file, got " +
+                                            std::string(options.digest ? "--digest" : options.format));
   }
   if (options.start > UINT64_MAX - options.count) {
     throw bad_input("generate --start", "samples pass index 2^64, expected a smaller --start or --count");
@@ -276,6 +290,7 @@ void add_generate(Program& program) {
   arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
   arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");
   arguments.choice("--format", options->format, {"jsonl", "npz"}, "A line of JSON a sample, or arrays for numpy");
+  arguments.flag("--dense", options->dense, "npz: also the frames with their noise, their targets and element starts");
   arguments.text("--out", options->out, "FILE", "The file; FILE.manifest.json beside it; - for standard output");
   arguments.flag("--digest", options->digest, "Print the SHA-256 of the samples' canonical text, write no file");
   add_threads(arguments, options->threads);

@@ -15,6 +15,7 @@
 #include "cli/run_costs.h"
 #include "cli/run_names.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "cli/workers.h"
@@ -332,8 +333,11 @@ void add_suite(Program& program) {
   Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list"},
-                                         [options] { return run(*options); });
-  arguments.positional("FILE", options->file, true, "The suite (TOML)");
+                                         [options] {
+                                           options->file = shipped_config("suite FILE", options->file);
+                                           return run(*options);
+                                         });
+  arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
   arguments.integer("--jobs", options->jobs, 0, 1024, "Runs at a time, each in its own process; 0: one a core");

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/run_store.h"
 
@@ -60,8 +61,11 @@ void add_train(Program& program) {
       program.command("train", "Train and test one model; the same command after an interruption goes on where it was",
                       {"selectivbench train configs/example.toml",
                        "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2"},
-                      [options] { return run(*options); });
-  arguments.positional("FILE", options->file, true, "The run's config (TOML)");
+                      [options] {
+                        options->file = shipped_config("train FILE", options->file);
+                        return run(*options);
+                      });
+  arguments.positional("FILE", options->file, true, "The run's config (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
   add_threads(arguments, options->threads);

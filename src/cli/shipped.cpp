@@ -1,0 +1,74 @@
+#include "cli/shipped.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace sb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxNames = 1000;  // of a folder somebody filled with other things
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// "configs/quick.toml" and "quick" are the same name: the first is the file's place in a checkout.
+std::string plain_name(std::string asked) {
+  if (asked.starts_with("configs/")) asked.erase(0, 8);
+  if (asked.ends_with(".toml")) asked.resize(asked.size() - 5);
+  return asked;
+}
+
+}  // namespace
+
+std::string shipped_folder(const std::string& executable) {
+  const fs::path folder = fs::path(executable).parent_path();
+  if (folder.empty()) return {};
+  const fs::path installed = (folder / "../share/selectivbench/configs").lexically_normal();
+  if (is_folder(installed)) return installed.string();
+  const fs::path tree = (folder / "../..").lexically_normal();
+  if (is_there(tree / "CMakeLists.txt") && is_folder(tree / "configs")) return (tree / "configs").string();
+  return {};
+}
+
+std::vector<std::string> shipped_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(folder, failed), end; !failed && it != end && names.size() < kMaxNames;
+       it.increment(failed)) {
+    if (it->path().extension() == ".toml") names.push_back(plain_name(it->path().lexically_relative(folder).string()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string shipped_config(const std::string& where, const std::string& asked, const std::string& folder) {
+  if (asked.empty() || (is_there(asked) && !is_folder(asked))) return asked;
+  const std::vector<std::string> names = folder.empty() ? std::vector<std::string>{} : shipped_names(folder);
+  const std::string name = plain_name(asked);
+  // Only a name of the list: no "..", no absolute path.
+  if (std::binary_search(names.begin(), names.end(), name)) return (fs::path(folder) / (name + ".toml")).string();
+  if (names.empty()) throw bad_input(where, "no such file, got '" + printable(asked, 200) + "'");
+  throw bad_input(where, "no such file, nor a config of this name among those shipped, expected a file, " +
+                             join_or(names) + ", got '" + printable(asked, 200) + "'" + did_you_mean(name, names));
+}
+
+std::string shipped_config(const std::string& where, const std::string& asked) {
+  std::error_code failed;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", failed);
+  return shipped_config(where, asked, failed ? std::string() : shipped_folder(executable.string()));
+}
+
+}  // namespace sb::cli

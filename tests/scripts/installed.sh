@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# installed.sh BUILD: an installed program needs neither the checkout nor an environment: it finds its configs by name.
+set -euo pipefail
+build="$(readlink -f "$1")"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+fail() { echo "[installed] $*" >&2; exit 1; }
+
+mkdir "$work/elsewhere"
+cd "$work/elsewhere"
+
+# uses PROGRAM: everything it is asked runs with an empty environment from an empty folder.
+uses() {
+  local program="$1" names
+  [[ "$(env -i "$program" suite quick --list | grep -cE '[0-9a-f]{16}')" -ge 21 ]] || fail "suite quick does not list its runs"
+  # its base lies in a neighbouring folder
+  env -i "$program" suite ablations/channel_mixing --list >list || fail "suite ablations/channel_mixing"
+  cmp -s list <(env -i "$program" suite ablations/channel_mixing.toml --list) || fail "with and without .toml differ"
+  env -i "$program" config show example >shown || fail "config show example"
+  grep -q 'vocab = 13' shown || fail "config show example shows another config"
+  if env -i "$program" suite quik --list >/dev/null 2>error; then fail "suite quik is taken for something"; fi
+  names="$(cat error)"
+  [[ "$names" == *"paper/task2"* && "$names" == *"did you mean quick?"* ]] || fail "suite quik: $names"
+  # a file of that name comes first; a folder of that name does not
+  printf '[train]\nlr = 0.125\n' >example
+  env -i "$program" config show example | grep -q 'lr = 0.125' || fail "a file here does not come first"
+  rm example && mkdir example
+  env -i "$program" config show example | cmp -s shown - || fail "a folder here hides the shipped config"
+  rmdir example
+}
+
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+for file in share/doc/selectivbench/{copyright,README.md,CITATION.cff,docs/benchmark.md} share/selectivbench/configs/paper/base.toml; do
+  [[ -s "$work/prefix/$file" ]] || fail "$file is not installed"
+done
+uses "$work/prefix/bin/selectivbench"
+ln -s "$work/prefix/bin/selectivbench" "$work/link"
+uses "$work/link"
+uses "$build/selectivbench"
+
+# The program alone, without configs anywhere: one line.
+cp "$work/prefix/bin/selectivbench" "$work/alone"
+if "$work/alone" suite quick --list 2>error; then fail "a program without configs finds one"; fi
+[[ "$(cat error)" == "[suite FILE] no such file, "* ]] || fail "without configs: $(cat error)"
+
+if command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
+  (cd "$build" && cpack -G DEB -B "$work/deb" >"$work/cpack.log") || fail "cpack: $(tail -n 3 "$work/cpack.log")"
+  version="$("$build/selectivbench" --version)"
+  version="${version#selectivbench }"
+  deb="$(echo "$work"/deb/selectivbench_"${version%%,*}"_*.deb)"
+  dpkg-deb -f "$deb" Depends | grep -q libstdc++6 || fail "the package declares no dependencies"
+  dpkg-deb -f "$deb" Description | grep -qF "Compiled for: ${version#*compiled for }." || fail "the package does not say what it was compiled for"
+  dpkg-deb -x "$deb" "$work/root"
+  uses "$work/root/usr/bin/selectivbench"
+fi
+echo "installed: fine"
