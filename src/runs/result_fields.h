@@ -54,7 +54,7 @@ void describe(Fields& f, T& v) {
   f.objects("by_gap_frame", v.by_gap_frame, 4096);
   f.objects("by_since_certain", v.by_since_certain, 4096);
   f.objects("by_entropy", v.by_entropy, 4096);
-  f.objects("confusion", v.confusion, 4096);
+  f.objects("confusion", v.confusion, 65536);
 }
 
 template <class Fields, class T>

@@ -318,7 +318,7 @@ class Run {
     Result out = header("diverged");
     out.divergence = DivergenceFigure{divergence_.update, divergence_.layer, divergence_.tensor};
     out.made = made();
-    store_.finish(out, {});
+    store_.finish(std::move(out), {});
     return RunStatus::diverged;
   }
 
