@@ -170,10 +170,9 @@ TEST(Ceiling, IsCalledABoundWhereNoiseHidesSymbols) {
     return run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", noise} + kSmall).out;
   };
   EXPECT_TRUE(text("1").starts_with("ceiling")) << text("1");
-  for (const std::string out :
-       {text("1.5"),
-        run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", "2", "--objective", "predict"} + kSmall)
-            .out}) {
+  const std::string predict =
+      run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", "2", "--objective", "predict"} + kSmall).out;
+  for (const std::string& out : {text("1.5"), predict}) {
     EXPECT_TRUE(out.starts_with("upper bound")) << out;
     EXPECT_EQ(out.find("exact"), std::string::npos) << out;
     EXPECT_EQ(out.find("ceiling"), std::string::npos) << out;
