@@ -315,6 +315,7 @@ Exit run_probe(const Options& options) {
 
 Exit run(const Options& options) {
   if (!options.model.empty()) find_model(options.model);
+  options.switches();  // a name or value that is none is refused, not noted model by model
   if (const auto match = match_of(options)) return run_match(options, *match);
   if (options.probe) return run_probe(options);
   std::vector<Line> lines;
