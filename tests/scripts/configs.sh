@@ -32,7 +32,6 @@ model.name=gated_delta_nett
 model.width=0
 model.width=63
 task.length=1
-task.length=1000000
 model.heads=5
 model.d_state=0
 model.d_state=64
