@@ -1,5 +1,6 @@
 #include "models/match.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,7 +11,9 @@ std::optional<Matched> nearest_width(const MatchRequest& request) {
   constexpr int64_t widest = 1 << 16;
   // Sizes grow with the width, but for steps where the number of heads doubles.
   constexpr double beyond = 4;
-  find_model(request.model);
+  const ModelRow& row = find_model(request.model);
+  for (const auto& [key, value] : request.switches)
+    if (std::find(row.switches.begin(), row.switches.end(), key) == row.switches.end()) return std::nullopt;
   std::optional<Matched> best;
   for (int64_t width = 1; width <= widest; ++width) {
     Matched now;

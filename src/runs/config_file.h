@@ -33,6 +33,7 @@ struct ModelRules {
   std::vector<SwitchRow> table;
   // Each throws bad_input, one "[section.key] …" a line; the place of the key is added here.
   std::vector<std::function<void(const RunConfig&)>> checks;
+  std::function<void(const RunConfig&)> samples;  // the same, asked where all else is right: that there are samples
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
 };

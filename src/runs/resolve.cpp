@@ -45,6 +45,7 @@ class Resolver {
       check_across();
       if (faults_.empty()) check_reach();
       for (const auto& check : rules_.checks) attempt([&] { check(values()); }, false);
+      if (faults_.empty() && rules_.samples) attempt([&] { rules_.samples(values()); }, false);
     }
     end();
     return std::move(out_);
@@ -99,9 +100,11 @@ class Resolver {
   // Where what a line "[section.key] …" speaks of was given.
   std::string place_of(const std::string& line) const {
     const std::string key = line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
-    if (key.starts_with("model.")) return place({key, "model.name", "model.width"});
+    if (key.starts_with("model.")) return place({key, "model.width", "model.name"});
     if (key.starts_with("train.")) return place({key, "train.device"});
     if (key.starts_with("task.")) return place({key, "task.number"});
+    if (key.starts_with("sample."))
+      return place({"task." + key.substr(7), "grammar." + key.substr(7), "grammar.automaton"});
     return place({key, "grammar.automaton", "grammar.density", "grammar.depth", "task.length"});
   }
 

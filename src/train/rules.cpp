@@ -65,17 +65,18 @@ ModelRules run_rules() {
   rules.checks.emplace_back([](const RunConfig& config) { storage_type(config.train); });
   // A suite has few grammars and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
-  rules.checks.emplace_back([sound](const RunConfig& config) {
+  rules.samples = [sound](const RunConfig& config) {
     const GrammarConfig& g = config.grammar.build;
     const std::string grammar =
         config.grammar.file ? config.grammar.file->sha256
                             : fmt::format("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
     const std::string key =
-        fmt::format("{} {} {} {}", grammar, g.seed, config.task.length, static_cast<int>(config.task.stream));
+        fmt::format("{} {} {} {} {} {}", grammar, g.seed, config.task.length, static_cast<int>(config.task.stream),
+                    longest_gap(config.task.task.train), longest_gap(config.task.task.test));
     if (sound->contains(key)) return;
     make_data(config);
     sound->insert(key);
-  });
+  };
   return rules;
 }
 

@@ -124,6 +124,61 @@ TEST(Ceiling, ComparesWithBaselinesOnRequest) {
   EXPECT_GT(b["table_learner"].get<double>(), b["majority"].get<double>());
 }
 
+TEST(Ceiling, TestsWhereAConfigOfTheSameTaskWould) {
+  const auto task = [](const std::vector<std::string>& options) {
+    const Outcome outcome =
+        run(std::vector<std::string>{"ceiling", "--samples", "2", "--json", "-"} + options + kSmall);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out)["task"];
+  };
+  EXPECT_EQ(task({"--task", "2"})["test_gap"]["min"], 10);
+  EXPECT_EQ(task({"--task", "2", "--gap-max", "50"})["test_gap"]["min"], 50);
+  EXPECT_EQ(task({"--task", "2", "--gap-max", "50"})["test_gap"]["law"], "constant");
+  EXPECT_EQ(task({"--task", "2", "--gap-max", "50", "--test-gap-min", "7"})["test_gap"]["min"], 7);
+  EXPECT_EQ(task({"--task", "3", "--gap-probability", "0.5"})["test_gap"]["probability"], 0.5);
+  EXPECT_EQ(task({"--task", "1", "--gap-min", "4"})["test_gap"]["min"], 4);
+}
+
+TEST(Ceiling, OfPredictionHasAKlOfItsOwn) {
+  const std::vector<std::string> ask = {"ceiling", "--task", "1", "--samples", "50", "--json", "-"};
+  const json state = json::parse(run(ask + kSmall).out);
+  const json predict = json::parse(run(ask + std::vector<std::string>{"--objective", "predict"} + kSmall).out);
+  EXPECT_FALSE(state.contains("kl"));
+  EXPECT_GT(predict["kl"].get<double>(), 0);
+  EXPECT_LE(predict["kl_bound"].get<double>(), predict["kl"].get<double>() + 1e-12);
+  EXPECT_LT(predict["ceiling"].get<double>(), state["ceiling"].get<double>()) << "what follows is not determined";
+  EXPECT_EQ(predict["by_position"].size(), 199U);
+  const Outcome both = run(ask + std::vector<std::string>{"--objective", "predict", "--baselines"} + kSmall);
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("[ceiling --baselines] "), std::string::npos) << both.err;
+}
+
+TEST(Ceiling, BaselinesHonourSplitAndStart) {
+  const auto grams = [](const std::vector<std::string>& options) {
+    const Outcome outcome = run(
+        std::vector<std::string>{"ceiling", "--samples", "10", "--baselines", "--train-samples", "30", "--json", "-"} +
+        options + kSmall);
+    return json::parse(outcome.out)["baselines"]["n_gram"];
+  };
+  EXPECT_NE(grams({}), grams({"--split", "valid"}));
+  EXPECT_NE(grams({}), grams({"--start", "10"}));
+  EXPECT_EQ(grams({}), grams({"--split", "test", "--start", "0"}));
+}
+
+TEST(Ceiling, IsCalledABoundWhereNoiseHidesSymbols) {
+  const auto text = [](const char* noise) {
+    return run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", noise} + kSmall).out;
+  };
+  EXPECT_TRUE(text("1").starts_with("ceiling")) << text("1");
+  const std::string predict =
+      run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", "2", "--objective", "predict"} + kSmall).out;
+  for (const std::string& out : {text("1.5"), predict}) {
+    EXPECT_TRUE(out.starts_with("upper bound")) << out;
+    EXPECT_EQ(out.find("exact"), std::string::npos) << out;
+    EXPECT_EQ(out.find("ceiling"), std::string::npos) << out;
+  }
+}
+
 TEST(EveryCommand, KeepsStandardOutputForItsOneObject) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            std::vector<std::string>{"grammar", "--json", "-"} + kSmall,

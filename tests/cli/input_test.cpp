@@ -56,6 +56,11 @@ TEST(BadValues, AreNamedWithTheirRange) {
   refused({"generate", "--gap-probability", "1.5", "--digest"}, "[generate --gap-probability]");
   refused({"generate", "--threads", "-1", "--digest"}, "[generate --threads]");
   refused({"generate", "--task", "2", "--gap-min", "12", "--gap-max", "3", "--digest"}, "gap");
+  refused({"generate", "--task", "2", "--gap-min", "12", "--digest"},
+          "[task.gap_min] gap_min (12) > gap_max (10), --gap-min 12");
+  refused({"ceiling", "--task", "3", "--length", "20"},
+          "[task.gap_start] expected at most length (20), got 50, --length 20");
+  refused({"ceiling", "--gap-mu", "99"}, "-20.0 to 20.0");
   refused({"generate", "--format", "csv", "--digest"}, "expected jsonl or npz");
   refused({"generate", "--count", "3"}, "[generate --out]");
   refused({"generate", "--digest", "--out", "x"}, "--digest writes no file");

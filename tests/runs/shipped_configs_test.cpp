@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <regex>
 #include <set>
 
+#include "base/file.h"
 #include "model_rules.h"
 #include "runs/suite.h"
 
@@ -46,6 +49,62 @@ TEST(ShippedConfigs, TheRunsOfTheTasksAreThoseOfTheMainTable) {
   for (const auto& id : ids(shipped("paper/task4.toml"))) EXPECT_TRUE(second.contains(id));
   for (const char* name : {"paper/task2.toml", "paper/task3.toml"})
     for (const auto& id : ids(shipped(name))) EXPECT_TRUE(table.contains(id)) << name;
+  const auto small = ids(shipped("small/main_table.toml"));
+  for (const char* name : {"small/task2.toml", "small/task3.toml", "small/task4.toml"})
+    for (const auto& id : ids(shipped(name))) EXPECT_TRUE(small.contains(id)) << name;
+}
+
+TEST(ShippedConfigs, EverySuiteOfThePaperAndOfTheAblationsHasASmallTwin) {
+  for (const char* folder : {"paper", "ablations"})
+    for (const auto& entry : std::filesystem::directory_iterator(configs + folder)) {
+      const std::string small = configs + "small/" + entry.path().filename().string();
+      EXPECT_TRUE(std::filesystem::exists(small)) << small;
+      if (!is_suite(small)) continue;
+      for (const auto& run : read_suite(small, {}, rules()).runs) {
+        EXPECT_EQ(run.values.train.device, DeviceKind::cpu) << small;
+        EXPECT_LE(run.values.train.updates, 1000) << small;
+      }
+    }
+}
+
+// Frames the run trains on, on average over the gap law.
+double training_frames(const RunConfig& c) {
+  const GapConfig& gap = c.task.task.train;
+  double mean = 0;
+  const std::vector<double> law = gap_length_law(gap);
+  for (size_t n = 0; n < law.size(); ++n) mean += static_cast<double>(n) * law[n];
+  if (gap.law == GapLaw::none) mean = 0;
+  const double gapped = gap.probability * std::max(0, c.task.length - gap.start);
+  return static_cast<double>(c.train.updates) * c.train.batch * (c.task.length + gapped * mean);
+}
+
+TEST(ShippedConfigs, EverySuiteStatesItsCost) {
+  const std::regex line(
+      "# Cost: ([0-9,]+) runs, ([0-9,]+) updates, ([0-9.]+) (M|G) training frames; "
+      "estimate: ([^\n]*) on two cores(, [^\n]* on a GPU)?\\.\n");
+  const auto number = [](std::string text) {
+    std::erase(text, ',');
+    return std::stod(text);
+  };
+  size_t suites = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
+    if (entry.path().extension() != ".toml" || !is_suite(entry.path().string())) continue;
+    ++suites;
+    const std::string text = read_file(entry.path().string(), 1 << 20);
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(text, found, line)) << entry.path();
+    EXPECT_LT(found.position(), static_cast<ptrdiff_t>(text.find("[suite]"))) << entry.path();
+    double updates = 0, frames = 0;
+    const Suite suite = read_suite(entry.path().string(), {}, rules());
+    for (const auto& run : suite.runs) {
+      updates += static_cast<double>(run.values.train.updates);
+      frames += training_frames(run.values);
+    }
+    EXPECT_EQ(number(found[1]), static_cast<double>(suite.runs.size())) << entry.path();
+    EXPECT_EQ(number(found[2]), updates) << entry.path();
+    EXPECT_NEAR(number(found[3]) * (found[4] == "G" ? 1e9 : 1e6), frames, 0.01 * frames) << entry.path();
+  }
+  EXPECT_GE(suites, 20U);
 }
 
 TEST(ShippedConfigs, TheMambasHaveTheSizesBehindThePapersParameterCounts) {

@@ -10,7 +10,7 @@ failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 
 "$program" config show "$source/configs/example.toml" > /dev/null || fail "configs/example.toml does not resolve"
-for file in "$source"/configs/quick.toml "$source"/configs/paper/*.toml "$source"/configs/ablations/*.toml; do
+for file in "$source"/configs/quick.toml "$source"/configs/{paper,ablations,small}/*.toml; do
   if grep -q '^\[grid\]' "$file"; then
     runs=$("$program" suite "$file" --list --out "$work/none" | wc -l)
     [[ $runs -gt 0 ]] || fail "$file has no runs"
@@ -31,6 +31,7 @@ done <<'B'
 model.name=gated_delta_nett
 model.width=0
 model.width=63
+task.length=1
 model.heads=5
 model.d_state=0
 model.d_state=64

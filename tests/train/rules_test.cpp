@@ -206,7 +206,7 @@ TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
     EXPECT_STREQ(error.what(),
                  "[train.device] expected cpu, got cuda: this build trains on the CPU only, suite.toml:5:10 (9 of 9 "
                  "runs)\n"
-                 "[model.heads] width 34 is not divisible by 4 heads, suite.toml:2:15 (1 of 9 runs)\n"
+                 "[model.heads] width 34 is not divisible by 4 heads, suite.toml:3:20 (2 of 9 runs)\n"
                  "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
                  "(1 of 9 runs)");
   }

@@ -217,9 +217,8 @@ std::optional<Match> match_of(const Options& options) {
 
 Exit run_match(const Options& options, const Match& match) {
   using Align = TextTable::Align;
-  TextTable table(
-      {"model", "width", "heads", match.what, "of asked", "parameters", "state/layer", "MFLOP/token"},
-      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
+  TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "of asked"},
+                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
   JsonWriter json;
   json.begin_object().member("matched", match.what).member("asked", match.target).key("models").begin_array();
   std::string notes;
@@ -233,9 +232,10 @@ Exit run_match(const Options& options, const Match& match) {
       const Cost& c = found->cost;
       const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
       table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads),
-                 grouped(static_cast<uint64_t>(found->size)), fixed(ratio, 4),
-                 grouped(static_cast<uint64_t>(c.parameters)), grouped(static_cast<uint64_t>(c.state_elements)),
-                 fixed(flops / 1e6, 1)});
+                 grouped(static_cast<uint64_t>(c.parameters)),
+                 c.cache_per_frame > 0 ? fmt::format("{} T", c.cache_per_frame)
+                                       : grouped(static_cast<uint64_t>(c.state_elements)),
+                 fixed(flops / 1e6, 3), fixed(ratio, 4)});
       json.member("width", found->config.mixer.width).member("heads", found->config.mixer.heads);
       json.member("value", found->size).member("ratio", ratio).member("parameters", c.parameters);
       json.member("state_elements", c.state_elements).member("flops_per_token", flops);
@@ -315,6 +315,7 @@ Exit run_probe(const Options& options) {
 
 Exit run(const Options& options) {
   if (!options.model.empty()) find_model(options.model);
+  options.switches();  // a name or value that is none is refused, not noted model by model
   if (const auto match = match_of(options)) return run_match(options, *match);
   if (options.probe) return run_probe(options);
   std::vector<Line> lines;
