@@ -280,7 +280,7 @@ class Run {
   Result final_result() {
     Result out = header("done");
     if (!last_valid_) {
-      report("valid");
+      announce("valid");
       last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
       report("evaluated");
     }

@@ -16,8 +16,8 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  std::string
-      phase;  // "train" after an update; "valid", "test", "ceiling", "grid", "records" as each begins; "evaluated"
+  // "train" after an update; "valid", "test", "grid", "ceiling", "records" as each begins; "evaluated" after "valid"
+  std::string phase;
   int64_t update = 0, updates = 0;
   double loss = 0;
   double valid = -1;  // accuracy of the last evaluation

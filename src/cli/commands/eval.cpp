@@ -172,15 +172,14 @@ class Evaluator {
     request.type = type_;
     request.stop = [] { return stop_requested(); };
     NetworkPredictor predictor(network_);
-    Evaluation found;
+    Measurement out;
     try {
-      found = evaluate(predictor, data_.sampler, task, request);
+      out = measurement(evaluate(predictor, data_.sampler, task, request), split_, task, gap, !gap);
+      out.ceiling = measured_ceiling(
+          data_, task, split_, std::min<int64_t>(request.samples, config_.eval.ceiling_samples), request.stop);
     } catch (const Stopped&) {
       end_if_stopped("eval");
     }
-    Measurement out = measurement(found, split_, task, gap, !gap);
-    out.ceiling =
-        measured_ceiling(data_, task, split_, std::min<int64_t>(request.samples, config_.eval.ceiling_samples));
     return out;
   }
 
