@@ -21,7 +21,7 @@ size_t rounded(size_t bytes) {
 }
 
 struct Workspace {
-  size_t state_gradients, dq, dk, dg, bytes;
+  size_t state_gradients, dq, dk, dg, by_state, along, bytes;
   Workspace(const DecayedAttention& p, const Sizes& z) {
     const size_t sums =
         z.parts == 1 ? 0 : static_cast<size_t>(z.parts) * z.B * static_cast<size_t>(z.T) * z.G * z.K * sizeof(float);
@@ -29,7 +29,11 @@ struct Workspace {
     dq = rounded(static_cast<size_t>(z.states() * z.state_size()) * element_bytes(p));
     dk = dq + rounded(sums);
     dg = dk + rounded(sums);
-    bytes = dg + (p.decay == Decay::fixed ? rounded(static_cast<size_t>(z.states()) * sizeof(float)) : 0);
+    by_state = dg + (p.decay == Decay::fixed ? rounded(static_cast<size_t>(z.states()) * sizeof(float)) : 0);
+    const bool vector = p.decay == Decay::vector;
+    const size_t rows = vector ? static_cast<size_t>(z.states()) * kChunk * (2 * z.key_row() + kChunk) : 0;
+    along = by_state + rounded(rows * element_bytes(p));
+    bytes = along + (vector ? rounded(static_cast<size_t>(z.states()) * z.K * sizeof(float)) : 0);
   }
 };
 
@@ -74,8 +78,7 @@ cudaError_t sum_groups(const BackwardArguments& a, cudaStream_t stream) {
 using namespace attention;
 
 size_t decayed_attention_kept_bytes(const DecayedAttention& p) {
-  const Sizes z(p);
-  return rounded(static_cast<size_t>(z.states() * z.state_size()) * element_bytes(p));
+  return static_cast<size_t>(Kept(Sizes(p), p.decay == Decay::vector, static_cast<int>(element_bytes(p))).bytes);
 }
 
 size_t decayed_attention_workspace_bytes(const DecayedAttention& p) {
@@ -96,7 +99,16 @@ cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* ke
   const Workspace w(p, z);
   unsigned char* memory = static_cast<unsigned char*>(workspace);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
-  const BackwardArguments a{p, z, d, kept, memory + w.state_gradients, floats(w.dq), floats(w.dk), floats(w.dg)};
+  const BackwardArguments a{p,
+                            z,
+                            d,
+                            kept,
+                            memory + w.state_gradients,
+                            floats(w.dq),
+                            floats(w.dk),
+                            floats(w.dg),
+                            memory + w.by_state,
+                            floats(w.along)};
   cudaError_t status = p.decay == Decay::vector ? vector_backward(a, stream) : scalar_backward(a, stream);
   if (status == cudaSuccess && z.parts > 1)
     status = p.precision == Precision::bf16 ? sum_groups<__nv_bfloat16>(a, stream) : sum_groups<float>(a, stream);

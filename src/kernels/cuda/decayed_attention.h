@@ -53,7 +53,8 @@ struct DecayedAttentionGradients {
 size_t decayed_attention_kept_bytes(const DecayedAttention& p);
 size_t decayed_attention_workspace_bytes(const DecayedAttention& p);
 
-// kept: null where no backward pass follows; final_state [B,H,K,V] or null. cudaErrorInvalidValue: sizes out of range.
+// kept: null where no backward pass follows (but not with Decay::vector, which needs it itself); final_state [B,H,K,V]
+// or null. cudaErrorInvalidValue: sizes out of range.
 cudaError_t decayed_attention_forward(const DecayedAttention& p, const Rows& out, float* final_state, void* kept,
                                       cudaStream_t stream);
 cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* kept, const DecayedAttentionGradients& d,

@@ -27,6 +27,21 @@ struct Sizes {
   }
   __host__ __device__ int64_t state_size() const { return static_cast<int64_t>(K) * value_row; }
   __host__ __device__ int64_t states() const { return static_cast<int64_t>(B) * H * chunks; }
+  __host__ __device__ int key_row() const { return (K + 7) / 8 * 8; }
+};
+
+// What the forward pass keeps of every chunk, in elements of the operands' type: the state before it and, where every
+// key channel has its own decay, the decayed queries and keys and the pairs P. `factors`: the chunk's decays [K], fp32.
+struct Kept {
+  int64_t states = 0, queries, keys, pairs, factors, bytes;
+  __host__ __device__ Kept(const Sizes& z, bool vector, int element_bytes) {
+    const int64_t rows = vector ? kChunk * z.key_row() : 0;
+    queries = z.states() * z.state_size();
+    keys = queries + z.states() * rows;
+    pairs = keys + z.states() * rows;
+    factors = ((pairs + (vector ? z.states() * kChunk * kChunk : 0)) * element_bytes + 255) / 256 * 256;
+    bytes = factors + (vector ? z.states() * z.K * 4 : 0);
+  }
 };
 
 struct ForwardArguments {
@@ -44,6 +59,8 @@ struct BackwardArguments {
   void* state_gradients;       // of the state after each chunk, as `kept`
   float *dq_parts, *dk_parts;  // [parts,B,T,G,K] where parts > 1
   float* dg_parts;             // [B,H,chunks] for Decay::fixed
+  void* by_state;              // vector: gradients of the decayed queries, then keys, as kept; then of the pairs
+  float* along;                // vector: <dS, S> of each key channel [B,H,chunks,K]
 };
 
 // Shared memory of a kernel in pieces of whole 16 bytes.
