@@ -273,20 +273,13 @@ struct TileWalk {
   }
 };
 
-// rows x cols of memory without gaps in a row, cols in whole 16 bytes of which the first `present` columns are there,
-// to a tile; all threads of the block
+// Rows of memory without gaps in a row, of which the first `present` columns are there, to a tile; all threads
 template <class E>
-__device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int from_ld, int rows, int cols,
-                                          int present) {
-  TileWalk<E> w(cols);
+__device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int from_ld, int rows, TileWalk<E> w,
+                                          int present = 1 << 20) {
   if (w.column >= present) return;
-  for (; w.row < rows; w.row += w.step) {
-    copy_async(tile + w.row * ld + w.column, from + w.row * from_ld + w.column, 16);
-  }
-}
-template <class E>
-__device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int from_ld, int rows, int cols) {
-  load_tile(tile, ld, from, from_ld, rows, cols, cols);
+  from += w.column, tile += w.column;
+  for (; w.row < rows; w.row += w.step) copy_async(tile + w.row * ld, from + w.row * from_ld, 16);
 }
 
 // 16 columns of a tile to memory; one warp

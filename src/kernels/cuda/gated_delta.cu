@@ -16,7 +16,7 @@ int ceil_div(int x, int y) {
 
 int padded_keys(const DeltaShape& shape) {
   for (const int width : {64, 80, 96, 128, 256}) {
-    if (shape.K <= width && (bf16_operands(shape) || width % 64 == 0)) return width;
+    if (shape.K <= width && (bf16_operands(shape) || width % 32 == 0)) return width;
   }
   return 0;
 }
@@ -41,8 +41,13 @@ Problem sizes(const DeltaShape& shape) {
   p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
   p.values = 16 * p.warps * p.slices;
   p.parts = ceil_div(p.key_tile, kKeyPart);
-  p.stages = bf16_operands(shape) && p.key_tile > 80 && p.key_tile <= 128 ? 2 : 1;
   return p;
+}
+
+// Measured: one block with two stages of tiles walks forward faster than two with one, and not backward.
+int stages(const DeltaShape& shape, const Problem& p, bool forward) {
+  if (!bf16_operands(shape) || p.key_tile > 128) return 1;
+  return forward || backward_blocks(true, p.key_tile) == 1 ? 2 : 1;
 }
 
 // Hands out pieces of a workspace; with no memory it only counts.
@@ -147,6 +152,7 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
   }
   p.out = view(out.out, element(shape));
   p.final_state = out.state;
+  p.stages = stages(shape, p, true);
   const cudaError_t prepared = launch_prepare(p, bf16_operands(shape), stream);
   return prepared == cudaSuccess ? launch_forward(p, bf16_operands(shape), stream) : prepared;
 }
@@ -161,6 +167,7 @@ cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in,
   take_kept(p, element(shape), kept);
   take_backward(p, element(shape), scratch);
   if (!has_kept) {
+    p.stages = stages(shape, p, true);
     if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
     if (const cudaError_t e = launch_forward(p, bf16, stream); e != cudaSuccess) return e;
   }
@@ -168,6 +175,7 @@ cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in,
   p.dq = view(grad.dq, element(shape)), p.dk = view(grad.dk, element(shape)), p.dv = view(grad.dv, element(shape));
   p.dbeta = view(grad.dbeta, sizeof(float)), p.dg = view(grad.dg, sizeof(float));
   p.d_final_state = grad.d_final_state, p.d_state = grad.d_state;
+  p.stages = stages(shape, p, false);
   if (const cudaError_t e = launch_backward(p, bf16, stream); e != cudaSuccess) return e;
   if (const cudaError_t e = launch_gradients(p, bf16, stream); e != cudaSuccess) return e;
   const dim3 grid(p.pairs * p.chunks);

@@ -25,35 +25,33 @@ struct Stage {
     corrected = d_out + Tokens * value_ld(warps);
   }
   __device__ void load(const Problem& p, const Chunk& c, int column, int warps) const {
-    load_rows(k, key_ld, p.k, c, factors(p), kRows, 0, KeyTile, p.K);
-    load_rows(q, key_ld, p.q, c, tokens_only(), Tokens, 0, KeyTile, p.K);
-    load_tile(inverse, kPairLd, pairs_of<E>(p.inverse, c), kRows, kRows, kRows);
-    load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, kRows);
-    load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, kRows);
-    load_rows(d_out, value_ld(warps), p.d_out, c, tokens_only(), Tokens, column, 16 * warps, p.V);
+    const TileWalk<E> keys(KeyTile), pairs(kRows), values(16 * warps);
+    load_rows(k, key_ld, p.k, c, factors(p), kRows, 0, keys, p.K);
+    load_rows(q, key_ld, p.q, c, tokens_only(), Tokens, 0, keys, p.K);
+    load_tile(inverse, kPairLd, pairs_of<E>(p.inverse, c), kRows, kRows, pairs);
+    load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, pairs);
+    load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, TileWalk<float>(kRows));
+    load_rows(d_out, value_ld(warps), p.d_out, c, tokens_only(), Tokens, column, values, p.V);
     load_tile(corrected, value_ld(warps), static_cast<E*>(p.corrected) + c.index * kRows * p.values + column, p.values,
-              kRows, 16 * warps);
+              kRows, values);
     copy_commit();
   }
 };
 
-// Adds up over the warp's 16 columns of V what each lane holds for its rows of the chunk, times a factor of the row.
-__device__ inline void sum_over_values(const Sum (&x)[kRows / 8], const float* factor, float* to) {
+// x y for eight rows of the chunk, added up over the warp's 16 columns of V, times a factor of the row
+__device__ inline void sum_over_values(const Sum& x, const Sum& y, const float* factor, float* to) {
+  float even = x[0] * y[0] + x[2] * y[2], odd = x[1] * y[1] + x[3] * y[3];
 #pragma unroll
-  for (int i = 0; i < kRows / 8; ++i) {
-    float even = x[i][0] + x[i][2], odd = x[i][1] + x[i][3];
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2) {
-      even += __shfl_xor_sync(~0u, even, step);
-      odd += __shfl_xor_sync(~0u, odd, step);
-    }
-    const int row = 8 * i + 2 * (lane_id() & 3);
-    if (lane_id() < 4) store_pair(to + row, even * factor[row], odd * factor[row + 1]);
+  for (int step = 4; step < 32; step *= 2) {
+    even += __shfl_xor_sync(~0u, even, step);
+    odd += __shfl_xor_sync(~0u, odd, step);
   }
+  const int row = 2 * (lane_id() & 3);
+  if (lane_id() < 4) store_pair(to + row, even * factor[row], odd * factor[row + 1]);
 }
 
 template <class E, int KeyTile, int Tokens>
-__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk_blocks(sizeof(E) == 2, KeyTile))
+__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), backward_blocks(sizeof(E) == 2, KeyTile))
     backward(const Problem p) {
   using Tiles = Stage<E, KeyTile, Tokens>;
   constexpr int depth = Left<E>::depth, tiles = depth / 8, ld = Tiles::key_ld, steps = kRows / depth;
@@ -90,7 +88,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk
     Left<E> a_read[steps];                      // (-c dV)^T
     E* const staged = s.corrected + 16 * warp;  // once the warp's V' is read, it carries results to memory
     {
-      // dV'^T = u (dS^T K^T) + dO^T P, then dR^T = dV'^T inverse
+      // dV'^T = u (dS^T K^T) + dO^T P, then dV^T = dV'^T N
       Sum sums[kRows / 8];
       clear(sums);
       multiply_sums<false>(sums, d_state, s.k, ld, exact);
@@ -110,22 +108,19 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk
       clear(sums);
       multiply_all<true, Blocks::k_from_n>(sums, a_read, s.inverse, kPairLd, exact);
 
-      Sum products[kRows / 8];
 #pragma unroll
       for (int i = 0; i < steps; ++i) {
-        Left<E> v;
-        load_transposed(v, staged + i * depth * value_ld, value_ld);
-        to_sums(products + i * tiles, v);
-      }
+        Left<E> a;
+        Sum v[tiles];
+        load_transposed(a, staged + i * depth * value_ld, value_ld);
+        to_sums(v, a);
 #pragma unroll
-      for (int i = 0; i < kRows / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) products[i][e] *= sums[i][e];
+        for (int j = 0; j < tiles; ++j) {
+          const int row = i * depth + 8 * j;
+          sum_over_values(v[j], sums[row / 8], s.gates + beta_inverse_squared * kRows + row,
+                          dbeta + warp * kRows + row);
+        }
       }
-      sum_over_values(products, s.gates + beta_inverse * kRows, dbeta + warp * kRows);
-
-      // dV^T = beta dR^T
-      scale_columns(sums, s.gates + gate_beta * kRows);
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < steps; ++i) {
@@ -146,7 +141,14 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk
     }
 
     // dS^T <- c_last dS^T + (scale c dO)^T Q - (c dV)^T K
-    Left<E> a_out[Tokens / depth];
+    const float* since = s.gates + since_start * kRows;
+    const float decay = since[kRows - 1];
+#pragma unroll
+    for (int i = 0; i < KeyTile / 8; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) d_state[i][e] *= decay;
+    }
+    multiply_all<true>(d_state, a_read, s.k, ld, exact);
 #pragma unroll
     for (int i = 0; i < Tokens / depth; ++i) {
       Left<E> a;
@@ -155,21 +157,13 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk
       to_sums(x, a);
 #pragma unroll
       for (int j = 0; j < tiles; ++j) {
-        const float* since = s.gates + since_start * kRows;
         const int row = min((i * depth + 8 * j + 2 * t) * p.n, kRows - 1), next = min(row + p.n, kRows - 1);
         x[j][0] *= p.scale * since[row], x[j][2] *= p.scale * since[row];
         x[j][1] *= p.scale * since[next], x[j][3] *= p.scale * since[next];
       }
-      from_sums(a_out[i], x);
+      from_sums(a, x);
+      multiply_step<true>(d_state, a, i * depth, s.q, ld, exact);
     }
-    const float decay = s.gates[since_start * kRows + kRows - 1];
-#pragma unroll
-    for (int i = 0; i < KeyTile / 8; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) d_state[i][e] *= decay;
-    }
-    multiply_all<true>(d_state, a_out, s.q, ld, exact);
-    multiply_all<true>(d_state, a_read, s.k, ld, exact);
     if (chunk > 0) store_state(d_state, staged, value_ld, d_states + (c.index - 1) * KeyTile * p.values, p.values);
     __syncthreads();
     if (p.stages == 1 && chunk > 0) stage(0).load(p, Chunk(p, blockIdx.x, chunk - 1), slice, warps);

@@ -24,21 +24,21 @@ struct Stage {
     v = P + Tokens * kPairLd;
   }
   __device__ void load(const Problem& p, const Chunk& c, int column, int warps, bool outputs) const {
-    load_rows(k, key_ld, p.k, c, factors(p), kRows, 0, KeyTile, p.K);
-    load_tile(inverse, kPairLd, pairs_of<E>(p.inverse, c), kRows, kRows, kRows);
-    load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, kRows);
-    load_rows(v, value_ld(warps), p.v, c, factors(p), kRows, column, 16 * warps, p.V);
+    const TileWalk<E> keys(KeyTile), pairs(kRows), values(16 * warps);
+    load_rows(k, key_ld, p.k, c, factors(p), kRows, 0, keys, p.K);
+    load_tile(inverse, kPairLd, pairs_of<E>(p.inverse, c), kRows, kRows, pairs);
+    load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, TileWalk<float>(kRows));
+    load_rows(v, value_ld(warps), p.v, c, factors(p), kRows, column, values, p.V);
     if (outputs) {
-      load_rows(q, key_ld, p.q, c, tokens_only(), Tokens, 0, KeyTile, p.K);
-      load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, kRows);
+      load_rows(q, key_ld, p.q, c, tokens_only(), Tokens, 0, keys, p.K);
+      load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, pairs);
     }
     copy_commit();
   }
 };
 
 template <class E, int KeyTile, int Tokens>
-__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk_blocks(sizeof(E) == 2, KeyTile))
-    forward(const Problem p) {
+__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forward(const Problem p) {
   using Tiles = Stage<E, KeyTile, Tokens>;
   constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
   const int warps = p.warps, warp = threadIdx.x / 32, t = lane_id() & 3;
@@ -70,25 +70,26 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), walk
     __syncthreads();
     E* const staged = s.v + 16 * warp;  // once the warp's columns of v are read, they carry its results to memory
 
-    // E^T = V^T - c (S^T K^T), then V'^T = (beta E)^T inverse^T
+    // E^T = V^T - c (S^T K^T), then V'^T = E^T N^T
     Left<E> a[steps], a_until_end[steps];
     {
       Sum sums[kRows / 8];
       clear(sums);
       multiply_sums<false>(sums, state, s.k, ld, exact);
-      scale_columns(sums, s.gates + since_start * kRows);
 #pragma unroll
       for (int i = 0; i < steps; ++i) {
-        Left<E> v;
-        Sum difference[depth / 8];
-        load_transposed(v, s.v + i * depth * value_ld + 16 * warp, value_ld);
-        to_sums(difference, v);
+        Sum v[depth / 8];
+        load_transposed(a[i], s.v + i * depth * value_ld + 16 * warp, value_ld);
+        to_sums(v, a[i]);
 #pragma unroll
         for (int j = 0; j < depth / 8; ++j) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) difference[j][e] -= sums[i * (depth / 8) + j][e];
+          const Sum& x = sums[i * (depth / 8) + j];
+          const float2 since =
+              *reinterpret_cast<const float2*>(s.gates + since_start * kRows + i * depth + 8 * j + 2 * t);
+          v[j][0] -= since.x * x[0], v[j][1] -= since.y * x[1];
+          v[j][2] -= since.x * x[2], v[j][3] -= since.y * x[3];
         }
-        from_sums(a[i], difference, s.gates + gate_beta * kRows + i * depth);
+        from_sums(a[i], v);
       }
       clear(sums);
       multiply_all<false, Blocks::k_up_to_n>(sums, a, s.inverse, kPairLd, exact);

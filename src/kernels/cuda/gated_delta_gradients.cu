@@ -1,13 +1,16 @@
 // dQ, dK and dg from the states and their gradients (gated_delta_problem.cuh has the formulas), all chunks at once.
-// One block for a chunk and up to 128 key columns: warps 2i and 2i + 1 take rows 16 i.., half of the columns each.
+// One block for a chunk and up to 128 key columns: a group of 2 or 4 warps takes 16 rows, each a part of the columns.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kHalf = kRows / 2;
 constexpr int kSumLd = kRows + 1;
+
+// Warps that share 16 rows
+constexpr int column_groups(int keys) {
+  return keys > 80 ? 4 : 2;
+}
 
 // Columns of V in a stage
 template <class E>
@@ -25,16 +28,15 @@ struct Stage {
     state = corrected + kRows * value_ld;
     d_state = state + Keys * value_ld;
   }
-  __device__ void load(const Problem& p, const Chunk& c, int value, int key) const {
-    constexpr int cols = value_tile<E>;
+  __device__ void load(const Problem& p, const Chunk& c, int value, int key, TileWalk<E> walk) const {
     const int left = p.values - value;
     const int64_t at = (c.index * p.key_tile + key) * p.values + value;
-    load_rows(d_out, value_ld, p.d_out, c, tokens_only(), Tokens, value, cols, p.V);
-    load_rows(dv, value_ld, p.dv, c, factors(p), kRows, value, cols, p.V);
+    load_rows(d_out, value_ld, p.d_out, c, tokens_only(), Tokens, value, walk, p.V);
+    load_rows(dv, value_ld, p.dv, c, factors(p), kRows, value, walk, p.V);
     load_tile(corrected, value_ld, static_cast<const E*>(p.corrected) + c.index * kRows * p.values + value, p.values,
-              kRows, cols, left);
-    load_tile(state, value_ld, static_cast<const E*>(p.states) + at, p.values, Keys, cols, left);
-    load_tile(d_state, value_ld, static_cast<const E*>(p.d_states) + at, p.values, Keys, cols, left);
+              kRows, walk, left);
+    load_tile(state, value_ld, static_cast<const E*>(p.states) + at, p.values, Keys, walk, left);
+    load_tile(d_state, value_ld, static_cast<const E*>(p.d_states) + at, p.values, Keys, walk, left);
     copy_commit();
   }
 };
@@ -42,12 +44,13 @@ struct Stage {
 template <class E, int Keys, int Tokens>
 struct Shared {
   using Values = Stage<E, Keys, Tokens>;
+  static constexpr int groups = column_groups(Keys), warps = 4 * groups;
   static constexpr int ld = Values::key_ld;
   static constexpr size_t pairs = sizeof(E) * (kRows + Tokens) * kPairLd + sizeof(float) * (kRows * kSumLd + 4 * kRows);
   static constexpr size_t late = 2 * Values::bytes > pairs ? 2 * Values::bytes : pairs;
-  static constexpr size_t terms = kGates + 2 * 3 * kRows + kThreads / 32;
+  static constexpr size_t terms = kGates + groups * 3 * kRows + warps;
   static constexpr size_t bytes = sizeof(float) * terms + sizeof(E) * (kRows + Tokens) * ld + late;
-  float *gates, *read_q, *read_k, *write, *inner;  // terms of dg, for each half of the columns
+  float *gates, *read_q, *read_k, *write, *inner;  // terms of dg, for each group of columns
   E *k, *q;
   char* stages;
   E *M, *X;       // in place of the stages
@@ -56,10 +59,10 @@ struct Shared {
   __device__ explicit Shared(char* memory) {
     gates = reinterpret_cast<float*>(memory);
     read_q = gates + kGates;
-    read_k = read_q + 2 * kRows;
-    write = read_k + 2 * kRows;
-    inner = write + 2 * kRows;
-    k = reinterpret_cast<E*>(inner + kThreads / 32);
+    read_k = read_q + groups * kRows;
+    write = read_k + groups * kRows;
+    inner = write + groups * kRows;
+    k = reinterpret_cast<E*>(inner + warps);
     q = k + kRows * ld;
     stages = reinterpret_cast<char*>(q + Tokens * ld);
     M = reinterpret_cast<E*>(stages);
@@ -127,36 +130,66 @@ __device__ inline void store_gradient(const Sum (&sums)[Tiles], const View& view
   }
 }
 
-// dg of every token from the terms in shared memory
+// dg of every token from the terms in shared memory; the first eight warps
 template <class S>
 __device__ void store_decay_gradient(const Problem& p, const Chunk& c, const S& s) {
   // sums[r][j] <- sum of rows r.. of its quarter; totals of the quarters
   const int j = threadIdx.x % kRows, quarter = threadIdx.x / kRows;
-  float run = 0;
-  for (int r = 16 * quarter + 15; r >= 16 * quarter; --r) {
-    run += s.sums[r * kSumLd + j];
-    s.sums[r * kSumLd + j] = run;
+  if (quarter < 4) {
+    float run = 0;
+#pragma unroll
+    for (int r = 15; r >= 0; --r) {
+      float& sum = s.sums[(16 * quarter + r) * kSumLd + j];
+      run += sum;
+      sum = run;
+    }
+    s.totals[quarter * kRows + j] = run;
   }
-  s.totals[quarter * kRows + j] = run;
   __syncthreads();
-  // Four lanes a token, 16 columns each
-  const int token = threadIdx.x / 4, first = token * p.n, lane = threadIdx.x % 4;
-  if (token >= p.tokens) return;
-  float sum = 0;
-  for (int i = max(first, 16 * lane); i < 16 * lane + 16; ++i) {
-    sum += s.read_q[i] + s.read_q[kRows + i] + (s.read_k[i] + s.read_k[kRows + i]);
+  // A lane has two columns, a warp eight tokens.
+  const int warp = threadIdx.x / 32, lane = lane_id();
+  if (warp >= 8) return;
+  float read[2] = {0, 0}, write[2] = {0, 0}, later[2][4];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int column = lane + 32 * h;
+    for (int group = 0; group < S::groups; ++group) {
+      read[h] += s.read_q[group * kRows + column] + s.read_k[group * kRows + column];
+      write[h] += s.write[group * kRows + column];
+    }
+    later[h][3] = 0;
+#pragma unroll
+    for (int q = 2; q >= 0; --q) later[h][q] = later[h][q + 1] + s.totals[(q + 1) * kRows + column];
   }
-  for (int i = 16 * lane; i < min(first, 16 * lane + 16); ++i) {
-    float pairs = s.sums[first * kSumLd + i];
-    for (int later = first / 16 + 1; later < 4; ++later) pairs += s.totals[later * kRows + i];
-    sum += s.write[i] + s.write[kRows + i] + pairs;
+  float sums[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int first = min((8 * warp + i) * p.n, kRows - 1), q = first / 16;
+    sums[i] = 0;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int column = lane + 32 * h;
+      const float after = q == 0 ? later[h][0] : q == 1 ? later[h][1] : q == 2 ? later[h][2] : 0.f;
+      sums[i] += column < first ? write[h] + (s.sums[first * kSumLd + column] + after) : read[h];
+    }
   }
-  const unsigned group = 0xfu << (lane_id() & 28);
-  sum += __shfl_xor_sync(group, sum, 1);
-  sum += __shfl_xor_sync(group, sum, 2);
-  if (lane) return;
+  // Eight sums over 32 lanes: token i ends in the lanes whose upper bits are i.
+#pragma unroll
+  for (int step = 16, count = 4; step >= 4; step /= 2, count /= 2) {
+    const bool upper = lane & step;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float mine = upper ? sums[i + count] : sums[i], other = upper ? sums[i] : sums[i + count];
+      sums[i] = mine + __shfl_xor_sync(~0u, other, step);
+    }
+  }
+  float sum = sums[0];
+  sum += __shfl_xor_sync(~0u, sum, 2);
+  sum += __shfl_xor_sync(~0u, sum, 1);
+  const int token = 8 * warp + lane / 4;
+  if (lane % 4 || token >= p.tokens) return;
   float inner = 0;
-  for (int i = 0; i < kThreads / 32; ++i) inner += s.inner[i];
+  for (int i = 0; i < S::warps; ++i) inner += s.inner[i];
   sum += s.gates[since_start * kRows + kRows - 1] * inner;
   if (p.parts > 1) {
     p.dg_parts[(static_cast<int64_t>(blockIdx.y) * p.pairs * p.chunks + c.index) * kRows + token] = sum;
@@ -166,24 +199,28 @@ __device__ void store_decay_gradient(const Problem& p, const Chunk& c, const S& 
 }
 
 template <class E, int Keys, int Tokens>
-__global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1) gradients(const Problem p) {
+__global__ void __launch_bounds__(128 * column_groups(Keys), sizeof(E) == 2 && Keys <= 80 ? 2 : 1)
+    gradients(const Problem p) {
   using S = Shared<E, Keys, Tokens>;
-  constexpr int depth = Left<E>::depth, ld = S::ld, value_ld = S::Values::value_ld, tiles = Keys / 16;
+  constexpr int depth = Left<E>::depth, ld = S::ld, value_ld = S::Values::value_ld;
+  constexpr int tiles = Keys / 8 / S::groups, pair_tiles = kRows / 8 / S::groups;
   const S s(shared_memory());
   const Chunk c(p, blockIdx.x / p.chunks, blockIdx.x % p.chunks);
-  const int warp = threadIdx.x / 32, half = warp & 1, first = 16 * (warp >> 1), g = lane_id() >> 2, t = lane_id() & 3;
-  const int key = Keys * blockIdx.y, column = Keys / 2 * half;  // of the part, of the warp inside it
+  const int warp = threadIdx.x / 32, group = warp % S::groups, first = 16 * (warp / S::groups);
+  const int g = lane_id() >> 2, t = lane_id() & 3;
+  const int key = Keys * blockIdx.y, column = 8 * tiles * group, pair = 8 * pair_tiles * group;
   const bool exact = p.exact, queries = Tokens == kRows || first < Tokens;
-  const bool pairs_q = queries && kHalf * half < (first + 16) * p.n, pairs_k = kHalf * half < first + 16;
+  const bool pairs_q = queries && pair < (first + 16) * p.n, pairs_k = pair < first + 16;
 
-  load_rows(s.k, ld, p.k, c, factors(p), kRows, key, Keys, p.K);
-  load_rows(s.q, ld, p.q, c, tokens_only(), Tokens, key, Keys, p.K);
-  load_tile(s.gates, kRows, gates_of(p, c), kRows, gate_count, kRows);
-  s.stage(0).load(p, c, 0, key);
-  if (threadIdx.x < 2 * kRows) s.read_q[threadIdx.x] = 0;
+  const TileWalk<E> keys_walk(Keys), values_walk(value_tile<E>);
+  load_rows(s.k, ld, p.k, c, factors(p), kRows, key, keys_walk, p.K);
+  load_rows(s.q, ld, p.q, c, tokens_only(), Tokens, key, keys_walk, p.K);
+  load_tile(s.gates, kRows, gates_of(p, c), kRows, gate_count, TileWalk<float>(kRows));
+  s.stage(0).load(p, c, 0, key, values_walk);
+  for (int i = threadIdx.x; i < S::groups * kRows; i += blockDim.x) s.read_q[i] = 0;
 
   // Over V: dO V'^T and dV V'^T; dO S^T, dV S^T and V' dS^T; <dS, S>
-  Sum M[4], X[4], dq[tiles], read[tiles], dk[tiles];
+  Sum M[pair_tiles], X[pair_tiles], dq[tiles], read[tiles], dk[tiles];
   clear(M);
   clear(X);
   clear(dq);
@@ -193,7 +230,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
   for (int value = 0, i = 0; value < p.values; value += value_tile<E>, ++i) {
     copy_wait<0>();
     __syncthreads();
-    if (value + value_tile<E> < p.values) s.stage(i + 1).load(p, c, value + value_tile<E>, key);
+    if (value + value_tile<E> < p.values) s.stage(i + 1).load(p, c, value + value_tile<E>, key, values_walk);
     const typename S::Values v = s.stage(i);
     const int count = min(value_tile<E>, p.values - value);
     for (int k = 0; k < count; k += depth) {
@@ -203,14 +240,14 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
       load(a_corrected, v.corrected + first * value_ld + k, value_ld);
       if (pairs_q || pairs_k) {
 #pragma unroll
-        for (int j = 0; j < 4; j += 2) {
+        for (int j = 0; j < pair_tiles; j += 2) {
           Right<E> b[2];
-          load(b, v.corrected + (kHalf * half + 8 * j) * value_ld + k, value_ld);
+          load(b, v.corrected + (pair + 8 * j) * value_ld + k, value_ld);
           if (pairs_q) multiply(M[j], a_out, b[0], exact), multiply(M[j + 1], a_out, b[1], exact);
           if (pairs_k) multiply(X[j], a_dv, b[0], exact), multiply(X[j + 1], a_dv, b[1], exact);
         }
       }
-      const bool counts = (k / depth) % 4 == warp >> 1;  // the four warps of a half read the same states
+      const bool counts = (k / depth) % 4 == warp / S::groups;  // four warps read the same states
 #pragma unroll
       for (int j = 0; j < tiles; j += 2) {
         Right<E> b[2], d[2];
@@ -242,10 +279,10 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
     scale_row(dk, h, s.gates[until_end * kRows + row]);
     const E* k = s.k + row * ld + column;
     const float read_k = row_dot(read, h, k), write = row_dot(dk, h, k);
-    if (t == 0) s.read_k[kRows * half + row] = read_k, s.write[kRows * half + row] = write;
+    if (t == 0) s.read_k[kRows * group + row] = read_k, s.write[kRows * group + row] = write;
     if (queries) {
       const float read_q = row_dot(dq, h, s.q + row * ld + column);
-      if (t == 0 && row < c.tokens) s.read_q[kRows * half + token_row] = read_q;
+      if (t == 0 && row < c.tokens) s.read_q[kRows * group + token_row] = read_q;
     }
   }
 #pragma unroll
@@ -258,19 +295,19 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
   }
 
   // X, M and the pair terms of dg. The rows of `sums` are those of X; a token's row of M counts at its first factor.
-  const PairDecay decay(s.gates, first, kHalf * half, p.n);
-  Sum keys[4];  // K K^T, then X o (K K^T)
+  const PairDecay decay(s.gates, first, pair, p.n);
+  Sum keys[pair_tiles];  // K K^T, then X o (K K^T)
   clear(keys);
   if (pairs_k) {
     if (p.g.data) {
       for (int k = 0; k < Keys; k += depth) {
         Left<E> a;
         load(a, s.k + first * ld + k, ld);
-        multiply_step<false>(keys, a, 0, s.k + kHalf * half * ld + k, ld, exact);
+        multiply_step<false>(keys, a, 0, s.k + pair * ld + k, ld, exact);
       }
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < pair_tiles; ++i) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float x = decay.column(i, e) < decay.row(e) ? -X[i][e] * decay.of_rows(i, e) : 0.f;
@@ -279,27 +316,27 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
       }
     }
   }
-  store_sums(X, s.X + first * kPairLd + kHalf * half, kPairLd);
+  store_sums(X, s.X + first * kPairLd + pair, kPairLd);
   if (p.n > 1) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < pair_tiles; ++i) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) s.sums[decay.row(e) * kSumLd + decay.column(i, e)] = keys[i][e];
     }
     __syncthreads();
   }
   if (queries) {
-    Sum queried[4];  // Q K^T
+    Sum queried[pair_tiles];  // Q K^T
     clear(queried);
     if (pairs_q && p.g.data) {
       for (int k = 0; k < Keys; k += depth) {
         Left<E> a;
         load(a, s.q + first * ld + k, ld);
-        multiply_step<false>(queried, a, 0, s.k + kHalf * half * ld + k, ld, exact);
+        multiply_step<false>(queried, a, 0, s.k + pair * ld + k, ld, exact);
       }
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < pair_tiles; ++i) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int token = decay.row(e), col = decay.column(i, e), row = token * p.n;
@@ -314,7 +351,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Keys <= 80 ? 2 : 1
         }
       }
     }
-    store_sums(M, s.M + first * kPairLd + kHalf * half, kPairLd);
+    store_sums(M, s.M + first * kPairLd + pair, kPairLd);
   }
   __syncthreads();
 
@@ -351,7 +388,7 @@ struct Launch {
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     constexpr int keys = KeyTile < kKeyPart ? KeyTile : kKeyPart;
-    return launch(gradients<E, keys, Tokens>, dim3(p.pairs * p.chunks, p.parts), kThreads,
+    return launch(gradients<E, keys, Tokens>, dim3(p.pairs * p.chunks, p.parts), 128 * column_groups(keys),
                   Shared<E, keys, Tokens>::bytes, stream, p);
   }
 };

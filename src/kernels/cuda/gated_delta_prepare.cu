@@ -21,7 +21,7 @@ __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
     }
     if (fabsf(beta) < kLeastBeta) beta = kLeastBeta;
     gates[gate_beta * kRows + row] = beta;
-    gates[beta_inverse * kRows + row] = 1 / beta;
+    gates[beta_inverse_squared * kRows + row] = 1 / (beta * beta);
     sum[i] = g * 1.4426950408889634;
   }
   sum[1] += sum[0];
@@ -87,17 +87,18 @@ __device__ void merge(const float* A, float* inverse, int row, int column) {
   store_sums(sums, inverse + (Half + row) * kFloatLd + column, kFloatLd);
 }
 
+// A and its inverse take the place of k and q.
 template <class E, int KeyTile, int Tokens>
 struct PrepareShared {
   static constexpr int key_ld = KeyTile + kPad;
-  static constexpr size_t bytes =
-      sizeof(float) * (2 * kRows * kFloatLd + kGates) + sizeof(E) * (kRows + Tokens) * key_ld;
-  float *A, *inverse, *gates;
+  static constexpr size_t keys = sizeof(E) * (kRows + Tokens) * key_ld, matrices = sizeof(float) * 2 * kRows * kFloatLd;
+  static constexpr size_t bytes = sizeof(float) * kGates + (keys > matrices ? keys : matrices);
+  float *gates, *A, *inverse;
   E *k, *q;
   __device__ explicit PrepareShared(char* memory) {
-    A = reinterpret_cast<float*>(memory);
+    gates = reinterpret_cast<float*>(memory);
+    A = gates + kGates;
     inverse = A + kRows * kFloatLd;
-    gates = inverse + kRows * kFloatLd;
     k = reinterpret_cast<E*>(gates + kGates);
     q = k + kRows * key_ld;
   }
@@ -109,42 +110,42 @@ __global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
   constexpr int depth = Left<E>::depth, ld = Shared::key_ld;
   const Shared s(shared_memory());
   const Chunk c(p, blockIdx.x / p.chunks, blockIdx.x % p.chunks);
-  load_rows(s.k, ld, p.k, c, factors(p), kRows, 0, KeyTile, p.K);
-  load_rows(s.q, ld, p.q, c, tokens_only(), Tokens, 0, KeyTile, p.K);
+  const TileWalk<E> walk(KeyTile);
+  load_rows(s.k, ld, p.k, c, factors(p), kRows, 0, walk, p.K);
+  load_rows(s.q, ld, p.q, c, tokens_only(), Tokens, 0, walk, p.K);
   copy_commit();
-  for (int i = threadIdx.x; i < kRows * kFloatLd; i += kThreads) s.inverse[i] = 0;
   const int warp = threadIdx.x / 32, first = 16 * warp;
   if (warp == 0) make_gates(p, c, s.gates);
   copy_wait<0>();
   __syncthreads();
   for (int i = threadIdx.x; i < kGates; i += kThreads) gates_of(p, c)[i] = s.gates[i];
 
-  Sum sums[8];
+  Sum keys[8], sums[8];
+  clear(keys);
   clear(sums);
 #pragma unroll
   for (int k = 0; k < KeyTile; k += depth) {
     Left<E> a;
     load(a, s.k + first * ld + k, ld);
-    multiply_step<false>(sums, a, k, s.k, ld, true);
+    multiply_step<false>(keys, a, k, s.k, ld, true);
+    if (first < Tokens) {
+      load(a, s.q + first * ld + k, ld);
+      multiply_step<false>(sums, a, k, s.k, ld, true);
+    }
   }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kRows * kFloatLd; i += kThreads) s.inverse[i] = 0;
   const PairDecay decay(s.gates, first, 0, p.n);
   const float beta[2] = {s.gates[gate_beta * kRows + decay.row(0)], s.gates[gate_beta * kRows + decay.row(2)]};
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      sums[i][e] = decay.column(i, e) < decay.row(e) ? sums[i][e] * decay.of_rows(i, e) * beta[e >> 1] : 0.f;
+      keys[i][e] = decay.column(i, e) < decay.row(e) ? keys[i][e] * decay.of_rows(i, e) * beta[e >> 1] : 0.f;
     }
   }
-  store_sums(sums, s.A + first * kFloatLd, kFloatLd);
+  store_sums(keys, s.A + first * kFloatLd, kFloatLd);
   if (first < Tokens) {
-    clear(sums);
-#pragma unroll
-    for (int k = 0; k < KeyTile; k += depth) {
-      Left<E> a;
-      load(a, s.q + first * ld + k, ld);
-      multiply_step<false>(sums, a, k, s.k, ld, true);
-    }
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
 #pragma unroll
@@ -157,7 +158,7 @@ __global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
     store_sums(sums, pairs_of<E>(p.P, c) + first * kRows, kRows);
   }
 
-  __syncwarp();
+  __syncthreads();
   invert_diagonal(s.A + first * (kFloatLd + 1), s.inverse + first * (kFloatLd + 1));
   __syncthreads();
   {
@@ -169,8 +170,8 @@ __global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
   __syncthreads();
   E* inverse = pairs_of<E>(p.inverse, c);
   for (int i = threadIdx.x; i < kRows * kRows / 2; i += kThreads) {
-    const float* x = s.inverse + (i / 32) * kFloatLd + (i % 32) * 2;
-    store_pair(inverse + 2 * i, x[0], x[1]);
+    const float *x = s.inverse + (i / 32) * kFloatLd + (i % 32) * 2, *beta = s.gates + gate_beta * kRows + (i % 32) * 2;
+    store_pair(inverse + 2 * i, x[0] * beta[0], x[1] * beta[1]);
   }
 }
 

@@ -3,16 +3,19 @@
 //
 // A chunk is 64 rows: `tokens` = 64 / n tokens of n factors each. With gamma the running sum of g inside the chunk,
 // L_ij = e^{gamma_i - gamma_j}, c = e^{gamma}, u = e^{gamma_last - gamma}, S the state entering the chunk:
-//   A = strict_lower(beta_i (k_i.k_j) L_ij)    inverse = (I + A)^{-1}    P = scale lower((q_i.k_j) L_ij), row a token
-//   E = V - c K S    V' = inverse (beta E)     O = scale c Q S + P V'    S+ = c_last S + (u K)^T V'
-//   dV' = P^T dO + u K dS+    dR = inverse^T dV'    dV = beta dR    dbeta = dR.V' / beta
+//   A = strict_lower(beta_i (k_i.k_j) L_ij)       N = (I + A)^{-1} diag(beta)
+//   P = scale lower((q_i.k_j) L_ij), a row for each token
+//   E = V - c K S       V' = N E
+//   O = scale c Q S + P V'       S+ = c_last S + (u K)^T V'
+//   dV' = P^T dO + u K dS+       dV = N^T dV'       dbeta = dV.V' / beta^2
 //   dS = c_last dS+ + scale (c Q)^T dO - (c K)^T dV
-//   M = scale lower(dO V'^T) o L    X = -strict_lower(dV V'^T) o L
-//   dQ = scale c dO S^T + M K    dK = -c dV S^T + u V' dS+^T + M^T Q + X K + X^T K
+//   M = scale lower(dO V'^T) o L       X = -strict_lower(dV V'^T) o L
+//   dQ = scale c dO S^T + M K
+//   dK = -c dV S^T + u V' dS+^T + M^T Q + X K + X^T K
 //   dg_t = c_last <dS+, S> + sum of write terms before t + sum of read terms from t on
 //          + sum over pairs (row from t on, column before t) of M o (Q K^T) + X o (K K^T)
 // where read terms are q_i.(first part of dQ)_i + k_i.(first part of dK)_i, write terms k_i.(second part of dK)_i.
-// prepare makes gamma, inverse and P of all chunks at once; forward and backward walk the chunks in order, one warp for
+// prepare makes gamma, N and P of all chunks at once; forward and backward walk the chunks in order, one warp for
 // 16 columns of V, with S^T (or dS^T) in registers; gradients does the rest for all chunks at once.
 #pragma once
 #include "kernels/cuda/delta_tiles.cuh"
@@ -24,10 +27,10 @@ constexpr int kRows = 64;  // of a chunk
 constexpr int kPad = 8;    // elements after each row of a tile
 constexpr int kPairLd = kRows + kPad;
 constexpr int kKeyPart = 128;         // most key columns a block of `gradients` takes
-constexpr float kLeastBeta = 1e-20f;  // dbeta divides by beta; below this, beta is this
+constexpr float kLeastBeta = 1e-15f;  // dbeta divides by beta^2; below this, beta is this
 
-// Rows of `gates`, kRows floats each, for every chunk: gamma over ln 2 in two parts, beta and its inverse, c, u
-enum Gate { gamma_high, gamma_low, gate_beta, beta_inverse, since_start, until_end, gate_count };
+// Rows of `gates`, kRows floats each, for every chunk: gamma over ln 2 in two parts, beta, beta^-2, c, u
+enum Gate { gamma_high, gamma_low, gate_beta, beta_inverse_squared, since_start, until_end, gate_count };
 constexpr int kGates = gate_count * kRows;
 
 struct View {
@@ -49,13 +52,13 @@ struct Problem {
   int warps, slices;  // 16 columns of V each; blocks of a pair
   int values;         // V padded: 16 warps slices
   int parts;          // of the keys in `gradients`
-  int stages;         // of tiles in shared memory
+  int stages;         // of tiles in shared memory, of the walk at hand
   View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
   const float *state, *d_final_state;
   float *final_state, *d_state;
   // Between passes; E is the precision's type. [pairs][chunks] first, then
   float* gates;         // [kGates]
-  void* inverse;        // E [64][64]
+  void* inverse;        // E [64][64], N
   void* P;              // E [64][64]; rows are tokens
   void* corrected;      // E [64][values], V'; null: not kept
   void* states;         // E [key_tile][values], S entering; null: not kept
@@ -69,18 +72,15 @@ cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t st
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream);
 
-// Warps a block of the walks may have, more columns of V are cut into slices; and blocks to fit on a multiprocessor
+// Warps a block of the walks may have (more columns of V are cut into slices), and blocks of the walk backward that
+// fit on a multiprocessor
 constexpr int most_warps(bool bf16_operands, int key_tile) {
   if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
-  return key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
+  return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
 }
-constexpr int walk_blocks(bool bf16_operands, int key_tile) {
+constexpr int backward_blocks(bool bf16_operands, int key_tile) {
   return bf16_operands && key_tile <= 80 ? 2 : 1;
 }
-
-// calls f with E and the tile width as types and constants
-template <class F>
-cudaError_t dispatch(const Problem& p, bool bf16_operands, F f);
 
 struct Chunk {
   int64_t index;  // of (pair, chunk)
@@ -117,12 +117,11 @@ __device__ inline Factors tokens_only() {
   return {1, 257};
 }
 
-// `rows` rows of a tile, cols in whole 16 bytes, from the tensor's columns `column` on. What it does not have is zero.
+// `rows` rows of a tile from the tensor's columns `column` on. What it does not have is zero.
 template <class E>
 __device__ __forceinline__ void load_rows(E* tile, int ld, const View& view, const Chunk& c, Factors f, int rows,
-                                          int column, int cols, int width) {
+                                          int column, TileWalk<E> w, int width) {
   constexpr int vector = 16 / sizeof(E);
-  TileWalk<E> w(cols);
   const E* from = row_start<E>(view, c) + column + w.column;
   const int present = c.tokens * f.n, count = max(0, min(vector, width - column - w.column));
   E* to = tile + w.column;
@@ -166,7 +165,7 @@ __device__ __forceinline__ void store_rows(const E* tile, int ld, const View& vi
   }
 }
 
-// e^{gamma_row - gamma_column} for the lane's elements of 16 x 8.. pairs; rows as they are or as tokens
+// e^{gamma_row - gamma_column} for the lane's elements of 16 rows of pairs; rows of the chunk or its tokens
 struct PairDecay {
   const float* gates;
   int first_row, first_column;
@@ -237,6 +236,7 @@ __device__ __forceinline__ void each_of_state(const Problem& p, int column, F f)
   }
 }
 
+// Calls f<E, key tile, most tokens of a chunk>.
 template <class F>
 cudaError_t dispatch(const Problem& p, bool bf16_operands, F f) {
   const bool four = p.n == 4;
@@ -250,6 +250,7 @@ cudaError_t dispatch(const Problem& p, bool bf16_operands, F f) {
     if (p.key_tile == 256) return f.template operator()<bf16, 256, 64>();
   } else {
     if (p.key_tile == 64) return f.template operator()<float, 64, 64>();
+    if (p.key_tile == 96) return f.template operator()<float, 96, 64>();
     if (p.key_tile == 128) return f.template operator()<float, 128, 64>();
     if (p.key_tile == 256) return f.template operator()<float, 256, 64>();
   }
