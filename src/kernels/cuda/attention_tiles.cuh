@@ -64,7 +64,7 @@ __device__ inline float2 load_pair(const __nv_bfloat16* p) {
 // rows `row` and `row` + 8.
 struct Place {
   int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32, row = lane / 4, pair = lane % 4;
-  int strip = warp % 4, half = warp / 4;  // 4 strips of 16 rows x 2 halves of the columns
+  int strip = warp % 4, half = warp / 4;  // 4 strips of 16 rows x 2 halves (or 4 quarters) of the columns
 };
 
 // The contraction index of an operand in shared memory: the faster one (rows of the operand lie along it), or the
@@ -193,11 +193,16 @@ struct FloatFragment {
     }
   }
   __device__ static void multiply(float (&c)[4], const A& a, const B& b) {
-    if constexpr (split) {
-      multiply_tf32(c, a.rest, b.x);
-      multiply_tf32(c, a.x, b.rest);
+    if constexpr (split) {  // the matrix units cut sums off; these are added rounded to nearest
+      float sum[4] = {0, 0, 0, 0};
+      multiply_tf32(sum, a.rest, b.x);
+      multiply_tf32(sum, a.x, b.rest);
+      multiply_tf32(sum, a.x, b.x);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[i] += sum[i];
+    } else {
+      multiply_tf32(c, a.x, b.x);
     }
-    multiply_tf32(c, a.x, b.x);
   }
 };
 template <>
@@ -264,24 +269,24 @@ struct HeadRows {
 
 // put(row, column, value 16 bytes) or put(row, column, one value) for a tile of Rows x Columns; zeros outside rows x
 // width.
-template <int Rows, int Columns, class E, class PutWide, class Put>
+template <int Rows, int Columns, int Threads, class E, class PutWide, class Put>
 __device__ inline void read_tile(const HeadRows<const E>& from, int rows, int width, const Place& at,
                                  const PutWide& put_wide, const Put& put) {
   if (from.wide) {
-    constexpr int part = 16 / sizeof(E), parts = Columns / part, each = (Rows * parts + kBlock - 1) / kBlock;
+    constexpr int part = 16 / sizeof(E), parts = Columns / part, each = (Rows * parts + Threads - 1) / Threads;
     uint4 x[each];
 #pragma unroll
     for (int i = 0; i < each; ++i) {
-      const int index = i * kBlock + at.thread, r = index / parts, c = index % parts * part;
+      const int index = i * Threads + at.thread, r = index / parts, c = index % parts * part;
       x[i] = r < rows && c < width ? __ldg(reinterpret_cast<const uint4*>(from.data + r * from.stride + c)) : uint4{};
     }
 #pragma unroll
     for (int i = 0; i < each; ++i) {
-      const int index = i * kBlock + at.thread, r = index / parts, c = index % parts * part;
-      if (Rows * parts % kBlock == 0 || r < Rows) put_wide(r, c, x[i]);
+      const int index = i * Threads + at.thread, r = index / parts, c = index % parts * part;
+      if (Rows * parts % Threads == 0 || r < Rows) put_wide(r, c, x[i]);
     }
   } else {
-    constexpr int warps = kBlock / 32, each = (Columns + 31) / 32;
+    constexpr int warps = Threads / 32, each = (Columns + 31) / 32;
 #pragma unroll 4
     for (int r = at.warp; r < Rows; r += warps) {
       E x[each];
@@ -299,11 +304,33 @@ __device__ inline void read_tile(const HeadRows<const E>& from, int rows, int wi
   }
 }
 
-template <int Rows, int Columns, class E>
+template <int Rows, int Columns, int Threads = kBlock, class E>
 __device__ inline void load_tile(E* tile, int ld, const HeadRows<const E>& from, int rows, int width, const Place& at) {
-  read_tile<Rows, Columns>(
+  read_tile<Rows, Columns, Threads>(
       from, rows, width, at, [&](int r, int c, uint4 x) { *reinterpret_cast<uint4*>(tile + r * ld + c) = x; },
       [&](int r, int c, E x) { tile[r * ld + c] = x; });
+}
+
+// The same without waiting, where rows are wide: complete after finish_copies and a barrier.
+template <int Rows, int Columns, int Threads = kBlock, class E>
+__device__ inline void copy_tile(E* tile, int ld, const HeadRows<const E>& from, int rows, int width, const Place& at) {
+  if (!from.wide) {
+    load_tile<Rows, Columns, Threads>(tile, ld, from, rows, width, at);
+    return;
+  }
+  constexpr int part = 16 / sizeof(E), parts = Columns / part;
+#pragma unroll
+  for (int i = at.thread; i < Rows * parts; i += Threads) {
+    const int r = i / parts, c = i % parts * part;
+    const bool inside = r < rows && c < width;
+    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(tile + r * ld + c));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(inside ? from.data + r * from.stride + c : from.data), "r"(inside ? 16 : 0)
+                 : "memory");
+  }
+}
+__device__ inline void finish_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 template <class E>
@@ -318,7 +345,7 @@ __device__ inline uint4 times(uint4 x, float factor) {
 template <int Rows, int Columns, class E>
 __device__ inline void load_scaled_tile(E* tile, E* scaled, int ld, const HeadRows<const E>& from, int rows, int width,
                                         const float* factor, float scale, const Place& at) {
-  read_tile<Rows, Columns>(
+  read_tile<Rows, Columns, kBlock>(
       from, rows, width, at,
       [&](int r, int c, uint4 x) {
         if (tile) *reinterpret_cast<uint4*>(tile + r * ld + c) = x;
@@ -347,14 +374,29 @@ __device__ inline double shift_up(double x, int by, int lane) {
   return lane >= by ? y : 0;
 }
 
+// 2^x by the special-function unit.
+__device__ inline float exp2_special(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Decays of a chunk with one factor a step. Sums of logs in double: after a strong decay their differences still hold.
+// For bf16 products sums of base-2 logs in float will do.
 struct StepDecays {
-  double sum[kChunk];   // of the logs of the steps 0..i
-  float since[kChunk];  // e^{sum_i}: from the chunk's start to after step i
-  float until[kChunk];  // from after step i to the chunk's end
+  double sum[kChunk];       // of the logs of the steps 0..i
+  float short_sum[kChunk];  // the same in base 2
+  float since[kChunk];      // e^{sum_i}: from the chunk's start to after step i
+  float until[kChunk];      // from after step i to the chunk's end
   __device__ float total() const { return since[kChunk - 1]; }
   // from after step j to after step i >= j, and 0 for i < j
-  __device__ float between(int j, int i) const { return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j])); }
+  template <Product P>
+  __device__ float between(int j, int i) const {
+    if constexpr (P == Product::bf16)
+      return i < j ? 0.f : exp2_special(short_sum[i] - short_sum[j]);
+    else
+      return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j]));
+  }
   // One warp; g: log-decays from the chunk's first step on, null for none. Below -200 a factor is 0 in any case.
   __device__ void scan(const float* g, int64_t stride, int steps, int lane) {
     double x[2];
@@ -372,6 +414,7 @@ struct StepDecays {
     for (int i = 0; i < 2; ++i) {
       before += x[i];
       sum[2 * lane + i] = before;
+      short_sum[2 * lane + i] = static_cast<float>(before * 1.4426950408889634);
       since[2 * lane + i] = expf(static_cast<float>(before));
       until[2 * lane + i] = expf(static_cast<float>(all - before));
     }

@@ -75,12 +75,12 @@ struct Pieces {
 };
 
 template <class Arguments>
-cudaError_t launch(void (*kernel)(Arguments), dim3 grid, size_t shared, const Arguments& arguments,
-                   cudaStream_t stream) {
+cudaError_t launch(void (*kernel)(Arguments), dim3 grid, size_t shared, const Arguments& arguments, cudaStream_t stream,
+                   int threads = kBlock) {
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (status != cudaSuccess) return status;
-  kernel<<<grid, kBlock, shared, stream>>>(arguments);
+  kernel<<<grid, threads, shared, stream>>>(arguments);
   return cudaGetLastError();
 }
 

@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
   for (int chunk = 0; chunk < z.chunks; ++chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const StepDecays& decays = all_decays[chunk % 2];
-    load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
-    load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
+    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
+    copy_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
     HeadRows<const E> values(a.p.v, b, begin, h, z.V);
     values.data += first;
     load_scaled_tile<kChunk, VS>(v, w, L::LV, values, steps, slice, decays.until, 1, at);
@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
     if (at.warp == 7 && chunk + 1 < z.chunks)
       all_decays[(chunk + 1) % 2].scan(g ? g + (begin + kChunk) * a.p.g_time : nullptr, a.p.g_time,
                                        z.T - begin - kChunk, at.lane);
+    finish_copies();
     __syncthreads();
 
     {
@@ -72,8 +73,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
         multiply<P, Depth::fast, Depth::fast>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, KP, at.lane);
       for_pairs(p, at, [&](int r, int c, float x, float y) {
         const int i = i0 + r, j = j0 + c;
-        store_pair(pairs + i * L::LP + j, a.p.scale * x * decays.between(j, i),
-                   a.p.scale * y * decays.between(j + 1, i));
+        store_pair(pairs + i * L::LP + j, a.p.scale * x * decays.template between<P>(j, i),
+                   a.p.scale * y * decays.template between<P>(j + 1, i));
       });
     }
     if (kept) write_state<KP, VS>(kept + chunk * z.state_size(), entered, L::LV, z, first, at);

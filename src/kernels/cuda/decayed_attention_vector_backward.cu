@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const int64_t chunk_at = pair * z.chunks + chunk;
-    load_tile<kChunk, KP>(q, L::LK,
+    copy_tile<kChunk, KP>(q, L::LK,
                           HeadRows<const E>(kept + at_kept.queries + chunk_at * kChunk * z.key_row(), z.key_row()),
                           kChunk, z.key_row(), at);
     HeadRows<const E> rows(a.d.d_out, b, begin, h, z.V);
@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
     load_scaled_tile<kChunk, VS>(static_cast<E*>(nullptr), d_out, L::LV, rows, steps, slice, ones, a.p.scale, at);
     for (int c = at.thread; c < KP; c += kBlock) factors[c] = c < z.K ? all_factors[chunk_at * z.K + c] : 0.f;
     gradient.to_shared(tile, L::LV, at);
+    finish_copies();
     __syncthreads();
     write_state<KP, VS>(static_cast<E*>(a.state_gradients) + chunk_at * z.state_size(), tile, L::LV, z, first, at);
     gradient.template advance<P>(q, L::LK, d_out, L::LV, at, [&](int c) { return factors[c]; });
@@ -70,35 +71,32 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V, first, at);
 }
 
-template <Product P, int KP, int VS>
+// Buffers: slices of V in flight
+template <Product P, int KP, int VS, int Buffers>
 struct ChunkLayout {
   using E = Element<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
-  size_t k, v, d_out, state, gradient, pairs, bytes;
+  static constexpr int rows = kChunk * LV, states = KP * LV, slice = 2 * rows + 2 * states;
+  size_t k, slices, pairs, bytes;
   __host__ __device__ ChunkLayout() {
     Pieces m;
     k = m.take<E>(kChunk * LK);
-    v = m.take<E>(kChunk * LV);
-    d_out = m.take<E>(kChunk * LV);
-    state = m.take<E>(KP * LV);
-    gradient = m.take<E>(KP * LV);
+    slices = m.take<E>(Buffers * slice);
     pairs = m.take<E>(kChunk * LP);
     bytes = m.used;
   }
 };
 
 // What one chunk's decayed rows, pairs and values get: no decays here.
-template <Product P, int KP, int VS>
+template <Product P, int KP, int VS, int Buffers>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_chunk_gradients(const __grid_constant__ BackwardArguments a) {
   using E = Element<P>;
-  using L = ChunkLayout<P, KP, VS>;
+  using L = ChunkLayout<P, KP, VS, Buffers>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
-  E *k = reinterpret_cast<E*>(memory + at_bytes.k), *v = reinterpret_cast<E*>(memory + at_bytes.v);
-  E *d_out = reinterpret_cast<E*>(memory + at_bytes.d_out), *state = reinterpret_cast<E*>(memory + at_bytes.state);
-  E *gradient = reinterpret_cast<E*>(memory + at_bytes.gradient),
-    *pairs = reinterpret_cast<E*>(memory + at_bytes.pairs);
+  E *k = reinterpret_cast<E*>(memory + at_bytes.k), *slices = reinterpret_cast<E*>(memory + at_bytes.slices);
+  E* pairs = reinterpret_cast<E*>(memory + at_bytes.pairs);
 
   const Place at;
   const Sizes& z = a.z;
@@ -108,10 +106,25 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   const int i0 = at.strip * 16, j0 = at.half * 32, k0 = at.half * (KP / 2), c0 = at.half * (VS / 2);
   const Kept at_kept(z, true, sizeof(E));
   const E* kept = static_cast<const E*>(a.kept);
-  load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
-                        z.key_row(), at);
-  load_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
-                            kChunk, at);
+  const auto copy_slice = [&](int first) {
+    const int slice = min(VS, z.V - first), row_slice = min(VS, z.value_row - first);
+    E* to = slices + first / VS % Buffers * L::slice;
+    HeadRows<const E> values(a.p.v, b, begin, h, z.V), d_rows(a.d.d_out, b, begin, h, z.V);
+    values.data += first;
+    d_rows.data += first;
+    const int64_t from = chunk_at * z.state_size() + first;
+    const HeadRows<const E> states(kept + from, z.value_row);
+    const HeadRows<const E> gradients(static_cast<const E*>(a.state_gradients) + from, z.value_row);
+    copy_tile<KP, VS>(to + 2 * L::rows, L::LV, states, z.K, row_slice, at);
+    copy_tile<KP, VS>(to + 2 * L::rows + L::states, L::LV, gradients, z.K, row_slice, at);
+    copy_tile<kChunk, VS>(to, L::LV, values, steps, slice, at);
+    copy_tile<kChunk, VS>(to + L::rows, L::LV, d_rows, steps, slice, at);
+  };
+  const HeadRows<const E> keys(kept + at_kept.keys + rows_at * z.key_row(), z.key_row());
+  const HeadRows<const E> pair_rows(kept + at_kept.pairs + rows_at * kChunk, kChunk);
+  copy_tile<kChunk, KP>(k, L::LK, keys, kChunk, z.key_row(), at);
+  copy_tile<kChunk, kChunk>(pairs, L::LP, pair_rows, kChunk, kChunk, at);
+  copy_slice(0);
   float m[1][4][4], dq[1][KP / 16][4], dk[1][KP / 16][4];
   clear(m);
   clear(dq);
@@ -119,21 +132,13 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   float along = 0;  // of channel thread / (threads a channel)
   constexpr int threads = kBlock / KP > 0 ? kBlock / KP : 1;
   for (int first = 0; first < z.V; first += VS) {
-    const int slice = min(VS, z.V - first), row_slice = min(VS, z.value_row - first);
-    HeadRows<const E> values(a.p.v, b, begin, h, z.V), d_rows(a.d.d_out, b, begin, h, z.V);
-    HeadRows<E> dv_rows(a.d.dv, b, begin, h, z.V);
-    values.data += first;
-    d_rows.data += first;
-    dv_rows.data += first;
-    load_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
-    load_tile<kChunk, VS>(d_out, L::LV, d_rows, steps, slice, at);
-    load_tile<KP, VS>(state, L::LV, HeadRows<const E>(kept + chunk_at * z.state_size() + first, z.value_row), z.K,
-                      row_slice, at);
-    load_tile<KP, VS>(
-        gradient, L::LV,
-        HeadRows<const E>(static_cast<const E*>(a.state_gradients) + chunk_at * z.state_size() + first, z.value_row),
-        z.K, row_slice, at);
+    finish_copies();
     __syncthreads();
+    if (Buffers == 2 && first + VS < z.V) copy_slice(first + VS);
+    const E *v = slices + first / VS % Buffers * L::slice, *d_out = v + L::rows, *state = d_out + L::rows;
+    const E* gradient = state + L::states;
+    HeadRows<E> dv_rows(a.d.dv, b, begin, h, z.V);
+    dv_rows.data += first;
     if (j0 <= i0 + 15)
       multiply<P, Depth::fast, Depth::fast>(m, d_out + i0 * L::LV, L::LV, v + j0 * L::LV, L::LV, VS, at.lane);
     multiply<P, Depth::fast, Depth::fast>(dq, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, VS, at.lane);
@@ -144,7 +149,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
     multiply<P, Depth::slow, Depth::slow>(dv, pairs + i0 * L::LP + i0, L::LP, d_out + i0 * L::LV + c0, L::LV,
                                           kChunk - i0, at.lane);
     for_pairs(dv, at, [&](int r, int c, float x, float y) {
-      if (i0 + r < steps) write_pair(dv_rows, i0 + r, c0 + c, slice, x, y);
+      if (i0 + r < steps) write_pair(dv_rows, i0 + r, c0 + c, min(VS, z.V - first), x, y);
     });
     if (at.thread < threads * KP) {
       const int channel = at.thread / threads;
@@ -153,7 +158,10 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
         along += x.x * y.x + x.y * y.y;
       }
     }
-    __syncthreads();
+    if (Buffers == 1 && first + VS < z.V) {
+      __syncthreads();
+      copy_slice(first + VS);
+    }
   }
   for (int by = 1; by < threads; by *= 2) along += __shfl_xor_sync(~0u, along, by);
   if (at.thread < threads * KP && at.thread % threads == 0 && at.thread / threads < z.K)
@@ -174,8 +182,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   });
 }
 
-constexpr int KS = 64;  // channels of a block
-constexpr int kGroups = KS / 2 / kGroup;
+constexpr int KS = 2 * kGroup;  // channels at a time, half of them for each warp of a strip
 
 template <Product P>
 struct ChannelLayout {
@@ -200,7 +207,7 @@ __device__ inline float rounded(float x) {
   return to_float(from_float<E>(x));
 }
 
-// Gradients of queries, keys and log-decays of one chunk and KS channels.
+// Gradients of queries, keys and log-decays of one chunk, KS channels after KS channels.
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     vector_channel_gradients(const __grid_constant__ BackwardArguments a) {
@@ -217,21 +224,19 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
   const Sizes& z = a.z;
   const int64_t chunk_at = blockIdx.x, rows_at = chunk_at * kChunk;
   const int chunk = static_cast<int>(chunk_at % z.chunks), pair = static_cast<int>(chunk_at / z.chunks);
-  const int h = pair % z.H, b = pair / z.H, group = h / z.per_group, first = static_cast<int>(blockIdx.y) * KS;
-  const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin), width = min(KS, z.K - first), R = at.strip;
-  const float* g = a.p.g + b * a.p.g_batch + h * a.p.g_head + (begin + R * 16) * a.p.g_time + first;
+  const int h = pair % z.H, b = pair / z.H, group = h / z.per_group;
+  const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin), R = at.strip, c0 = at.half * kGroup;
+  const float* g = a.p.g + b * a.p.g_batch + h * a.p.g_head + (begin + R * 16) * a.p.g_time;
   const int64_t rows = z.states() * kChunk * z.key_row();
   const E* by_state = static_cast<const E*>(a.by_state);
   E* by_level = reinterpret_cast<E*>(memory + at_bytes.scratch) + at.warp * L::levels;
   E* scratch = by_level + kLevels * L::one;
+  const HeadRows<E> dq_rows(a.d.dq, b, begin, group, z.K), dk_rows(a.d.dk, b, begin, group, z.K);
+  const int64_t part_row = ((static_cast<int64_t>(h % z.per_group) * z.B + b) * z.T + begin) * z.G + group;
 
-  HeadRows<const E> q_from(a.p.q, b, begin, group, z.K), k_from(a.p.k, b, begin, group, z.K);
-  q_from.data += first;
-  k_from.data += first;
-  load_tile<kChunk, KS>(q, L::LK, q_from, steps, width, at);
-  load_tile<kChunk, KS>(k, L::LK, k_from, steps, width, at);
-  load_tile<kChunk, kChunk>(m, L::LP, HeadRows<const E>(by_state + 2 * rows + rows_at * kChunk, kChunk), kChunk, kChunk,
+  copy_tile<kChunk, kChunk>(m, L::LP, HeadRows<const E>(by_state + 2 * rows + rows_at * kChunk, kChunk), kChunk, kChunk,
                             at);
+  finish_copies();
   __syncthreads();
   const E* own = m + R * 16 * L::LP + R * 16;  // pairs inside the strip
 #pragma unroll
@@ -242,25 +247,38 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) by_level[l * L::one + i * L::LG + j] = level == l ? x : from_float<E>(0);
   }
-  __syncwarp();
+  const float same[2] = {to_float(own[at.row * L::LP + at.row]), to_float(own[(at.row + 8) * (L::LP + 1)])};
 
-  float dq[kGroups][8], dk[kGroups][8], H[kGroups][8], since[kGroups][8], until[kGroups][8];
-#pragma unroll
-  for (int n = 0; n < kGroups; ++n) {
-    const int c0 = at.half * (KS / 2) + n * kGroup;
-    E *q_rows = q + R * 16 * L::LK + c0, *k_rows = k + R * 16 * L::LK + c0;
+  for (int first = 0; first < z.K; first += KS) {
+    const int width = min(KS, z.K - first);
+    HeadRows<const E> q_from(a.p.q, b, begin, group, z.K), k_from(a.p.k, b, begin, group, z.K);
+    q_from.data += first;
+    k_from.data += first;
+    copy_tile<kChunk, KS>(q, L::LK, q_from, steps, width, at);
+    copy_tile<kChunk, KS>(k, L::LK, k_from, steps, width, at);
     BlockDecays d;
-    d.read(g + c0, a.p.g_time, steps - R * 16, width - c0, at);
-    float x[8], y[8], tile[8];
-    read_group(x, q_rows, L::LK, at);
-    read_group(y, k_rows, L::LK, at);
+    d.read(g + first + c0, a.p.g_time, steps - R * 16, width - c0, at);
+    float dq_c[8], dk_c[8];  // of the rows decayed over the chunk
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) {
+      const int c = first + c0 + Element8::column(e, at);
+      const int64_t from = (rows_at + R * 16 + Element8::row(e, at)) * z.key_row() + c;
+      const bool inside = c < z.key_row();
+      const float2 x = inside ? load_pair(by_state + from) : float2{},
+                   y = inside ? load_pair(by_state + rows + from) : float2{};
+      dq_c[e] = x.x, dq_c[e + 1] = x.y, dk_c[e] = y.x, dk_c[e + 1] = y.y;
+    }
+    finish_copies();
+    __syncthreads();
+
+    float x[8], y[8], tile[8], dq[8], dk[8], H[8];
+    read_group(x, q + R * 16 * L::LK + c0, L::LK, at);
+    read_group(y, k + R * 16 * L::LK + c0, L::LK, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const int i = Element8::row(e, at);
-      const float same = to_float(own[i * L::LP + i]);
-      dq[n][e] = same * y[e];
-      dk[n][e] = same * x[e];
-      H[n][e] = 0;
+      dq[e] = same[e % 4 / 2] * y[e];
+      dk[e] = same[e % 4 / 2] * x[e];
+      H[e] = 0;
     }
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) {
@@ -278,89 +296,98 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
         const float y_e = grad[0][e / 4][e % 4];
         const bool later = BlockDecays::later(e, 1 << l, at);
         if (later)
-          dq[n][e] = fmaf(y_e, d.since[e], dq[n][e]);
+          dq[e] = fmaf(y_e, d.since[e], dq[e]);
         else
-          dk[n][e] = fmaf(y_e, d.until[e], dk[n][e]);
-        H[n][e] = fmaf(later ? tile[e] : -tile[e], y_e, H[n][e]);
+          dk[e] = fmaf(y_e, d.until[e], dk[e]);
+        H[e] = fmaf(later ? tile[e] : -tile[e], y_e, H[e]);
       }
       d.merge(1 << l, at);
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      since[n][e] = d.since[e];
-      until[n][e] = d.until[e];
-      x[e] *= d.since[e];
-      y[e] *= d.until[e];
+      x[e] = rounded<E>(x[e] * d.since[e]);
+      y[e] = rounded<E>(y[e] * d.until[e]);
       if (e % 4 < 2 && at.row == 0) strips[R * KS + c0 + Element8::column(e, at)] = d.total[e];
     }
-    write_group(x, q_rows, L::LK, at);
-    write_group(y, k_rows, L::LK, at);
-  }
-  __syncthreads();
+    write_group(x, q + R * 16 * L::LK + c0, L::LK, at);
+    write_group(y, k + R * 16 * L::LK + c0, L::LK, at);
+    __syncthreads();
 
-  const HeadRows<E> dq_rows(a.d.dq, b, begin, group, z.K), dk_rows(a.d.dk, b, begin, group, z.K);
-  const int part = h % z.per_group;
-  const int64_t part_row = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
+    float strip[4][4];  // decays of the strips, of this thread's four columns
 #pragma unroll
-  for (int n = 0; n < kGroups; ++n) {
-    const int c0 = at.half * (KS / 2) + n * kGroup;
-    float x[8], y[8], by_q[8] = {}, by_k[8] = {}, key_sum[8];
-    read_group(x, q + R * 16 * L::LK + c0, L::LK, at);
-    read_group(y, k + R * 16 * L::LK + c0, L::LK, at);
-    for (int J = 0; J < R; ++J) {
+    for (int s = 0; s < 4; ++s)
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const float2 f = load_pair(strips + s * KS + c0 + n * 8 + at.pair * 2);
+        strip[s][2 * n] = f.x;
+        strip[s][2 * n + 1] = f.y;
+      }
+    float by_q[8] = {}, by_k[8] = {}, key_sum[8];
+    float f[4] = {1, 1, 1, 1};  // of the strips between
+#pragma unroll
+    for (int J = 2; J >= 0; --J) {
+      if (J >= R) continue;
       float grad[1][2][4];
       clear(grad);
       multiply<P, Depth::fast, Depth::slow>(grad, m + R * 16 * L::LP + J * 16, L::LP, k + J * 16 * L::LK + c0, L::LK,
                                             16, at.lane);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float f = strips_between<KS>(strips, J, R, c0 + Element8::column(e, at)), y_e = grad[0][e / 4][e % 4];
-        by_q[e] = fmaf(y_e, f, by_q[e]);
-        H[n][e] = fmaf(rounded<E>(x[e] * f), y_e, H[n][e]);
+        const int c = e / 4 * 2 + e % 2;
+        by_q[e] = fmaf(grad[0][e / 4][e % 4], f[c], by_q[e]);
+        H[e] = fmaf(rounded<E>(x[e] * f[c]), grad[0][e / 4][e % 4], H[e]);
       }
+#pragma unroll
+      for (int c = 0; c < 4; ++c) f[c] *= strip[J][c];
     }
-    for (int I = R + 1; I < 4; ++I) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {  // f: all strips before this one
+      const int c = e / 4 * 2 + e % 2;
+      by_q[e] = fmaf(dq_c[e], f[c], by_q[e]);
+      H[e] = fmaf(rounded<E>(x[e] * f[c]), dq_c[e], H[e]);
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c) f[c] = 1;
+#pragma unroll
+    for (int I = 1; I < 4; ++I) {
+      if (I <= R) continue;
       float row[8], grad[1][2][4];
       clear(grad);
       read_group(row, q + I * 16 * L::LK + c0, L::LK, at);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) row[e] *= strips_between<KS>(strips, R, I, c0 + Element8::column(e, at));
+      for (int e = 0; e < 8; ++e) row[e] *= f[e / 4 * 2 + e % 2];
       write_group(row, scratch, L::LG, at);
       __syncwarp();
       multiply<P, Depth::slow, Depth::slow>(grad, m + I * 16 * L::LP + R * 16, L::LP, scratch, L::LG, 16, at.lane);
       __syncwarp();
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float y_e = grad[0][e / 4][e % 4];
-        by_k[e] += y_e;
-        H[n][e] = fmaf(-y[e], y_e, H[n][e]);
+        by_k[e] += grad[0][e / 4][e % 4];
+        H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
       }
+#pragma unroll
+      for (int c = 0; c < 4; ++c) f[c] *= strip[I][c];
     }
 #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int r = R * 16 + Element8::row(e, at), c = c0 + Element8::column(e, at);
-      const bool inside = first + c < z.K;
-      const int64_t from = (rows_at + r) * z.key_row() + first + c;
-      const float dq_c = inside ? to_float(by_state[from]) : 0.f, dk_c = inside ? to_float(by_state[rows + from]) : 0.f;
-      const float before = strips_between<KS>(strips, -1, R, c), after = strips_between<KS>(strips, R, 4, c);
-      by_q[e] = fmaf(dq_c, before, by_q[e]);
-      by_k[e] = fmaf(dk_c, after, by_k[e]);
-      key_sum[e] = rounded<E>(y[e] * after) * dk_c;
-      H[n][e] += rounded<E>(x[e] * before) * dq_c - key_sum[e];
-      dq[n][e] = fmaf(by_q[e], since[n][e], dq[n][e]);
-      dk[n][e] = fmaf(by_k[e], until[n][e], dk[n][e]);
+    for (int e = 0; e < 8; ++e) {  // f: all strips after this one
+      const int c = e / 4 * 2 + e % 2;
+      by_k[e] = fmaf(dk_c[e], f[c], by_k[e]);
+      key_sum[e] = rounded<E>(y[e] * f[c]) * dk_c[e];
+      H[e] -= key_sum[e];
+      dq[e] = fmaf(by_q[e], d.since[e], dq[e]);
+      dk[e] = fmaf(by_k[e], d.until[e], dk[e]);
     }
 #pragma unroll
     for (int e = 0; e < 8; e += 2) {
       const int r = R * 16 + Element8::row(e, at), c = first + c0 + Element8::column(e, at);
       if (r >= steps) continue;
       if (z.parts == 1) {
-        write_pair(dq_rows, r, c, z.K, dq[n][e], dq[n][e + 1]);
-        write_pair(dk_rows, r, c, z.K, dk[n][e], dk[n][e + 1]);
+        write_pair(dq_rows, r, c, z.K, dq[e], dq[e + 1]);
+        write_pair(dk_rows, r, c, z.K, dk[e], dk[e + 1]);
       } else {
         const int64_t to = (part_row + static_cast<int64_t>(r) * z.G) * z.K + c;
-        if (c < z.K) a.dq_parts[to] = dq[n][e], a.dk_parts[to] = dk[n][e];
-        if (c + 1 < z.K) a.dq_parts[to + 1] = dq[n][e + 1], a.dk_parts[to + 1] = dk[n][e + 1];
+        if (c < z.K) a.dq_parts[to] = dq[e], a.dk_parts[to] = dk[e];
+        if (c + 1 < z.K) a.dq_parts[to + 1] = dq[e + 1], a.dk_parts[to + 1] = dk[e + 1];
       }
     }
     // H becomes its sum over the rows from this one to the strip's end.
@@ -368,53 +395,56 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     for (int e = 0; e < 8; ++e) {
 #pragma unroll
       for (int by = 1; by < 8; by *= 2) {
-        const float later = __shfl_down_sync(~0u, H[n][e], 4 * by);
-        if (at.row + by < 8) H[n][e] += later;
-        key_sum[e] += __shfl_xor_sync(~0u, key_sum[e], 4 * by);
+        const float later = __shfl_down_sync(~0u, H[e], 4 * by);
+        if (at.row + by < 8) H[e] += later;
       }
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e)
       if (e % 4 < 2) {
-        H[n][e] += __shfl_sync(~0u, H[n][e + 2], at.pair);
+        H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
         key_sum[e] += key_sum[e + 2];
-        const int c = c0 + Element8::column(e, at);
-        if (at.row == 0) sums[R * KS + c] = H[n][e], sums[(4 + R) * KS + c] = key_sum[e];
-      }
-  }
-  __syncthreads();
-  float* dg = a.d.dg + b * a.d.dg_batch + h * a.d.dg_head + begin * a.d.dg_time + first;
 #pragma unroll
-  for (int n = 0; n < kGroups; ++n)
+        for (int by = 1; by < 8; by *= 2) key_sum[e] += __shfl_xor_sync(~0u, key_sum[e], 4 * by);
+        const int c = c0 + Element8::column(e, at);
+        if (at.row == 0) sums[R * KS + c] = H[e], sums[(4 + R) * KS + c] = key_sum[e];
+      }
+    __syncthreads();
+    float* dg = a.d.dg + b * a.d.dg_batch + h * a.d.dg_head + begin * a.d.dg_time + first;
+    float common[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int c = c0 + i / 2 * 8 + at.pair * 2 + i % 2;
+      common[i] = c < width
+                      ? strip[0][i] * strip[1][i] * (strip[2][i] * strip[3][i]) * a.along[chunk_at * z.K + first + c]
+                      : 0.f;
+#pragma unroll
+      for (int s = 0; s < 4; ++s) common[i] += sums[(4 + s) * KS + c] + (s > R ? sums[s * KS + c] : 0.f);
+    }
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const int r = R * 16 + Element8::row(e, at), c = at.half * (KS / 2) + n * kGroup + Element8::column(e, at);
-      if (r >= steps || first + c >= z.K) continue;
-      float sum = H[n][e] + strips_between<KS>(strips, -1, 4, c) * a.along[chunk_at * z.K + first + c];
-      for (int s = 0; s < 4; ++s) {
-        if (s > R) sum += sums[s * KS + c];
-        sum += sums[(4 + s) * KS + c];
-      }
-      dg[r * a.d.dg_time + c] = sum;
+      const int r = R * 16 + Element8::row(e, at), c = c0 + Element8::column(e, at);
+      if (r < steps && c < width) dg[r * a.d.dg_time + c] = H[e] + common[e / 4 * 2 + e % 2];
     }
+  }
 }
 
-template <Product P, int KP, int VS, int VC>
+template <Product P, int KP, int VS, int VC, int Buffers = 2>
 cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  const dim3 chunks(static_cast<unsigned>(a.z.states())),
-      channels(chunks.x, static_cast<unsigned>((a.z.K + KS - 1) / KS));
+  const dim3 chunks(static_cast<unsigned>(a.z.states()));
   cudaError_t status = launch(vector_state_gradients<P, KP, VS>, pairs, StateLayout<P, KP, VS>().bytes, a, stream);
   if (status != cudaSuccess) return status;
-  status = launch(vector_chunk_gradients<P, KP, VC>, chunks, ChunkLayout<P, KP, VC>().bytes, a, stream);
+  status =
+      launch(vector_chunk_gradients<P, KP, VC, Buffers>, chunks, ChunkLayout<P, KP, VC, Buffers>().bytes, a, stream);
   if (status != cudaSuccess) return status;
-  return launch(vector_channel_gradients<P>, channels, ChannelLayout<P>().bytes, a, stream);
+  return launch(vector_channel_gradients<P>, chunks, ChannelLayout<P>().bytes, a, stream);
 }
 
 template <Product P>
 cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
-  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, stream) : run<P, 256, 32, 32>(a, stream);
+  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, stream) : run<P, 256, 32, 32, 1>(a, stream);
 }
 
 }  // namespace
@@ -426,7 +456,7 @@ cudaError_t vector_backward(const BackwardArguments& a, cudaStream_t stream) {
   const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;
   if (a.z.K <= 64) return by_96 ? run<P, 64, 96, 48>(a, stream) : run<P, 64, 64, 64>(a, stream);
   if (a.z.K <= 96) return by_96 ? run<P, 96, 96, 48>(a, stream) : run<P, 96, 64, 64>(a, stream);
-  if (a.z.K <= 128) return by_96 ? run<P, 128, 96, 48>(a, stream) : run<P, 128, 64, 64>(a, stream);
+  if (a.z.K <= 128) return by_96 ? run<P, 128, 96, 48>(a, stream) : run<P, 128, 64, 32>(a, stream);
   return run<P, 256, 64, 32>(a, stream);
 }
 

@@ -99,8 +99,9 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   const Kept at_kept(z, true, sizeof(E));
   E* kept = static_cast<E*>(a.kept);
   E* scratch = reinterpret_cast<E*>(memory + at_bytes.scratch) + at.warp * L::levels;
-  load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
-  load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
+  copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
+  copy_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
+  finish_copies();
   __syncthreads();
   pairs_in_strip<L, P, KP>(q, k, scratch, diagonal, strips, g, a.p.g_time, steps - at.strip * 16, z.K, at);
   __syncthreads();
@@ -198,18 +199,19 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   for (int chunk = 0; chunk < z.chunks; ++chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const int64_t chunk_at = pair * z.chunks + chunk, rows_at = chunk_at * kChunk;
-    load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
+    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
                           kChunk, z.key_row(), at);
-    load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
+    copy_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
                           z.key_row(), at);
-    load_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
+    copy_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
                               kChunk, at);
     HeadRows<const E> values(a.p.v, b, begin, h, z.V);
     values.data += first;
-    load_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
+    copy_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
     const float* from = reinterpret_cast<const float*>(static_cast<unsigned char*>(a.kept) + at_kept.factors);
     for (int c = at.thread; c < KP; c += kBlock) factors[c] = c < z.K ? from[chunk_at * z.K + c] : 0.f;
     state.to_shared(entered, L::LV, at);
+    finish_copies();
     __syncthreads();
     write_state<KP, VS>(kept + chunk_at * z.state_size(), entered, L::LV, z, first, at);
     float o[1][VS / 16][4];

@@ -5,13 +5,39 @@ namespace {
 
 template <class S>
 struct Memory {
-  float B[S::L][S::states], C[S::L][S::states];
-  float delta[S::L][S::channels], written[S::L][S::channels], x[S::L][S::channels], y[S::L][S::channels];
+  float B[S::stage][S::states], C[S::stage][S::states];
+  float x[S::stage][S::channels], delta[S::stage][S::channels], written[S::stage][S::channels],
+      y[S::stage][S::channels];
+};
+
+// The inputs of the next steps, read while these are computed.
+template <class S>
+struct Inputs {
+  using E = typename S::E;
+  Share<S, E, S::states> B, C;
+  Share<S, E, S::channels> x;
+  Share<S, float, S::channels> delta, write;
+  __device__ void read(const ForwardArguments& a, int b, int begin, int c0) {
+    const int steps = min(S::stage, a.z.time - begin);
+    B.read({typed<E>(a.p.B), b, begin, 0, a.z.states}, steps);
+    C.read({typed<E>(a.p.C), b, begin, 0, a.z.states}, steps);
+    x.read({typed<E>(a.p.x), b, begin, c0, a.z.channels}, steps);
+    delta.read({a.p.delta, b, begin, c0, a.z.channels}, steps);
+    if (a.p.write.data) write.read({a.p.write, b, begin, c0, a.z.channels}, steps);
+  }
+  __device__ void put(Memory<S>& m, bool writes) const {
+    B.put(m.B);
+    C.put(m.C);
+    x.put(m.x);
+    delta.put(m.delta);
+    Share<S, float, S::channels>::for_fours([&](int i, int t, int c) {
+      four(&m.written[t][c]) = x.x[i].values() * (writes ? write : delta).x[i].values();
+    });
+  }
 };
 
 template <class S>
-__global__ void __launch_bounds__(kThreads, S::NT == 4 ? 3 : 2)
-    scan_forward(const __grid_constant__ ForwardArguments a) {
+__global__ void __launch_bounds__(kThreads, 2) scan_forward(const __grid_constant__ ForwardArguments a) {
   using E = typename S::E;
   extern __shared__ __align__(16) unsigned char bytes[];
   Memory<S>& m = *reinterpret_cast<Memory<S>*>(bytes);
@@ -21,65 +47,57 @@ __global__ void __launch_bounds__(kThreads, S::NT == 4 ? 3 : 2)
   float h[CT][S::NT], rate[CT][S::NT];
   read_rates<S>(rate, a.p, z, c0, at);
   read_state<S>(h, a.p.initial_state, z, b, c0, at);
+  Inputs<S> inputs;
+  inputs.read(a, b, 0, c0);
 
-  for (int chunk = 0; chunk < z.chunks; ++chunk) {
-    const int begin = chunk * S::L, steps = min(S::L, z.time - begin);
-    if (a.kept) {
-      uint4* kept = kept_states<S>(a.kept, z, b, group, chunk);
-#pragma unroll
-      for (int i = 0; i < S::parts; ++i) kept[i * kThreads + at.thread] = packed<S>(h, i);
-    }
-    read_steps<S::L, S::states>(typed<E>(a.p.B), b, begin, steps, 0, z.states,
-                                [&](int t, int n, float v) { m.B[t][n] = v; });
-    read_steps<S::L, S::states>(typed<E>(a.p.C), b, begin, steps, 0, z.states,
-                                [&](int t, int n, float v) { m.C[t][n] = v; });
-    read_steps<S::L, S::channels>(typed<E>(a.p.x), b, begin, steps, c0, z.channels,
-                                  [&](int t, int c, float v) { m.x[t][c] = v; });
-    const ScanRows<const float>& write = a.p.write.data ? a.p.write : a.p.delta;
-    read_steps<S::L, S::channels>(a.p.delta, b, begin, steps, c0, z.channels,
-                                  [&](int t, int c, float v) { m.delta[t][c] = v; });
-    // a thread reads the x it wrote itself
-    read_steps<S::L, S::channels>(write, b, begin, steps, c0, z.channels,
-                                  [&](int t, int c, float v) { m.written[t][c] = v * m.x[t][c]; });
+  for (int begin = 0; begin < z.time; begin += S::stage) {
+    const int steps = min(S::stage, z.time - begin);
+    inputs.put(m, a.p.write.data != nullptr);
     __syncthreads();
+    if (begin + S::stage < z.time) inputs.read(a, b, begin + S::stage, c0);
 
-#pragma unroll 2
-    for (int t = 0; t < steps; ++t) {
-      const float4 d4 = *reinterpret_cast<const float4*>(&m.delta[t][at.channel]);
-      const float4 u4 = *reinterpret_cast<const float4*>(&m.written[t][at.channel]);
-      const float d[CT] = {d4.x, d4.y, d4.z, d4.w}, u[CT] = {u4.x, u4.y, u4.z, u4.w};
-      float y[CT] = {};
+#pragma unroll 1
+    for (int part = 0; part < steps; part += S::L) {
+      if (a.kept) {
+        uint4* kept = kept_states<S>(a.kept, z, b, group, (begin + part) / S::L);
 #pragma unroll
-      for (int j0 = 0; j0 < S::NT; j0 += 4) {
-        const float4 B4 = *reinterpret_cast<const float4*>(&m.B[t][at.state + j0]);
-        const float4 C4 = *reinterpret_cast<const float4*>(&m.C[t][at.state + j0]);
-        const float B[4] = {B4.x, B4.y, B4.z, B4.w}, C[4] = {C4.x, C4.y, C4.z, C4.w};
-#pragma unroll
-        for (int i = 0; i < CT; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const float e = d[i] * rate[i][j0 + j];
-            float factor = kPolynomials > 0 && i < kPolynomials && j == 3 ? exp2_polynomial(e) : exp2_special(e);
-            if constexpr (S::bounded) factor = fmaxf(factor, a.p.a_min);
-            h[i][j0 + j] = fmaf(factor, h[i][j0 + j], u[i] * B[j]);
-            y[i] = fmaf(C[j], h[i][j0 + j], y[i]);
-          }
+        for (int i = 0; i < S::parts; ++i) kept[i * kThreads + at.thread] = packed<S>(h, i);
       }
-      const float sum = sum_states<S::NL>(y, at.lane);
-      if (at.along < CT) m.y[t][at.channel + channel_of(at.lane)] = sum;
+      const int end = min(part + S::L, steps);
+#pragma unroll 2
+      for (int t = part; t < end; ++t) {
+        const float4 d4 = four(&m.delta[t][at.channel]), u4 = four(&m.written[t][at.channel]);
+        const float d[CT] = {d4.x, d4.y, d4.z, d4.w}, u[CT] = {u4.x, u4.y, u4.z, u4.w};
+        float y[CT] = {};
+#pragma unroll
+        for (int j0 = 0; j0 < S::NT; j0 += 4) {
+          const float4 B4 = four(&m.B[t][at.state + j0]), C4 = four(&m.C[t][at.state + j0]);
+          const float B[4] = {B4.x, B4.y, B4.z, B4.w}, C[4] = {C4.x, C4.y, C4.z, C4.w};
+#pragma unroll
+          for (int i = 0; i < CT; ++i)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+              float factor = exp2_special(d[i] * rate[i][j0 + j]);
+              if constexpr (S::bounded) factor = fmaxf(factor, a.p.a_min);
+              h[i][j0 + j] = fmaf(factor, h[i][j0 + j], u[i] * B[j]);
+              y[i] = fmaf(C[j], h[i][j0 + j], y[i]);
+            }
+        }
+        const float sum = sum_states<S::NL>(y, at.lane);
+        if (at.along < CT) m.y[t][at.channel + channel_of(at.lane)] = sum;
+      }
     }
     __syncthreads();
 
     if (a.out.data) {
-      E* out = static_cast<E*>(a.out.data) + b * a.out.batch + begin * a.out.time + c0;
-#pragma unroll 4
-      for (int i = at.thread; i < S::L * S::channels; i += kThreads) {
-        const int t = i / S::channels, c = i % S::channels;
-        if (t < steps && c0 + c < z.channels)
-          out[t * a.out.time + c] = from_float<E>(fmaf(a.p.skip[c0 + c], m.x[t][c], m.y[t][c]));
-      }
+      const Window<E> out(typed<E>(a.out), b, begin, c0, z.channels);
+      Share<S, E, S::channels>::for_fours([&](int, int t, int c) {
+        if (t >= steps || c >= out.columns) return;
+        const float4 skip = read_four(a.p.skip + c0 + c, out.columns - c);
+        write_four(out, t, c, skip * four(&m.x[t][c]) + four(&m.y[t][c]));
+      });
     }
-    // x is read above and written below by the same thread; the other tiles were last read before the barrier
+    // x is read here and written next by the same thread; the other tiles were last read before the barrier
   }
   if (a.final_state) write_state<S>(h, a.final_state, z, b, c0, at);
 }

@@ -1,6 +1,6 @@
 // What the passes of the selective scan share. A thread holds 4 channels x NT states; NL lanes of a warp lie along the
 // states, the others along channels; a block has 8 warps, all of one sequence. Time goes by chunks of L steps whose
-// inputs lie in shared memory.
+// first states can be kept; the inputs of 16 steps at a time lie in shared memory.
 #pragma once
 #include <cuda_bf16.h>
 
@@ -9,15 +9,6 @@
 namespace sb::cuda::scan {
 
 inline constexpr int kThreads = 256, kWarps = 8, CT = 4;
-
-// Of a thread's 16 exponentials a step so many by polynomial: the special-function unit alone would hold the pass up.
-#ifndef SB_SCAN_POLYNOMIALS
-#define SB_SCAN_POLYNOMIALS 0
-#endif
-#ifndef SB_SCAN_L
-#define SB_SCAN_L 16
-#endif
-inline constexpr int kPolynomials = SB_SCAN_POLYNOMIALS;
 
 struct Sizes {
   int batch, time, channels, states;
@@ -45,7 +36,8 @@ struct Shape {
   static constexpr int NL = NL_, NT = NT_, CL = 32 / NL;
   static constexpr bool bounded = bounded_;
   static constexpr int channels = kWarps * CL * CT, states = NL * NT;
-  static constexpr int L = sizeof(E) == 2 ? SB_SCAN_L / (NT / 4) : 8 / (NT / 4);
+  static constexpr int L = 8 / (NT / 4);                            // steps between kept states
+  static constexpr int stage = sizeof(E) == 4 && NL == 4 ? 8 : 16;  // steps whose inputs lie in shared memory at once
   // 16-byte parts that hold a thread's states in the operands' type
   static constexpr int parts = CT * NT * static_cast<int>(sizeof(E)) / 16;
 };
@@ -100,23 +92,11 @@ __device__ inline void unpack(float (&h)[CT][S::NT], int i, const uint4& x) {
   }
 }
 
-// 2^x for x <= 0 by the special-function unit, or by a polynomial on the units of fused products.
+// 2^x by the special-function unit.
 __device__ inline float exp2_special(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-__device__ inline float exp2_polynomial(float x) {
-  constexpr float round = 12582912.f;  // 1.5 * 2^23
-  x = fmaxf(x, -126.f);
-  const float whole = x + round, f = x - (whole - round);
-  float y = 1.338130254e-03f;
-  y = fmaf(y, f, 9.666368515e-03f);
-  y = fmaf(y, f, 5.550381014e-02f);
-  y = fmaf(y, f, 2.402234904e-01f);
-  y = fmaf(y, f, 6.931471806e-01f);
-  y = fmaf(y, f, 1.f);
-  return __int_as_float(__float_as_int(y) + (__float_as_int(whole) << 23));
 }
 
 // The sums of x[0..3] over the NL lanes along the states; a lane gets the sum of x[channel_of(lane)].
@@ -181,20 +161,114 @@ __device__ inline void write_state(const float (&h)[CT][S::NT], float* to, const
     }
 }
 
-// put(step, column, value) for L steps of `width` columns from `first` of `end`; zeros outside.
-template <int L, int Width, class E, class Put>
-__device__ inline void read_steps(const ScanRows<E>& rows, int b, int begin, int steps, int first, int end,
-                                  const Put& put) {
-  const auto* data = rows.data + b * rows.batch + begin * rows.time + first;
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < L * Width; i += kThreads) {
-    const int t = i / Width, c = i % Width;
-    put(t, c, t < steps && first + c < end ? to_float(data[t * rows.time + c]) : 0.f);
+// Four neighbours of a row.
+template <class E>
+struct Four;
+template <>
+struct Four<float> {
+  float4 x;
+  __device__ float4 values() const { return x; }
+  __device__ void set(float4 v) { x = v; }
+};
+template <>
+struct Four<__nv_bfloat16> {
+  uint2 x;
+  __device__ float4 values() const {
+    const float2 a = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(x.x));
+    const float2 b = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(x.y));
+    return {a.x, a.y, b.x, b.y};
   }
+  __device__ void set(float4 v) {
+    reinterpret_cast<__nv_bfloat162&>(x.x) = __floats2bfloat162_rn(v.x, v.y);
+    reinterpret_cast<__nv_bfloat162&>(x.y) = __floats2bfloat162_rn(v.z, v.w);
+  }
+};
+
+// Columns first..end of rows from step `begin` of sequence b; `aligned`: all rows start where four can be read at once.
+template <class E>
+struct Window {
+  E* data;
+  int64_t stride;
+  int columns;
+  bool aligned;
+  __device__ Window(const ScanRows<E>& rows, int b, int begin, int first, int end)
+      : data(rows.data + b * rows.batch + begin * rows.time + first), stride(rows.time), columns(end - first) {
+    aligned = reinterpret_cast<uintptr_t>(data) % (4 * sizeof(E)) == 0 && stride % 4 == 0;
+  }
+};
+
+// A thread's share of a tile of S::stage steps x Width columns, four neighbours each, on its way to shared memory.
+template <class S, class E, int Width>
+struct Share {
+  static constexpr int fours = S::stage * Width / 4, count = (fours + kThreads - 1) / kThreads;
+  Four<E> x[count];
+  // body(index of the four, step, column)
+  template <class Body>
+  __device__ static void for_fours(const Body& body) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const int at = i * kThreads + static_cast<int>(threadIdx.x);
+      if (fours % kThreads == 0 || at < fours) body(i, at / (Width / 4), at % (Width / 4) * 4);
+    }
+  }
+  __device__ void read(const Window<const E>& from, int steps) {
+    for_fours([&](int i, int t, int c) {
+      const E* p = from.data + t * from.stride + c;
+      x[i] = {};
+      if (t >= steps || c >= from.columns) return;
+      if (from.aligned && c + 4 <= from.columns) {
+        x[i].x = *reinterpret_cast<const decltype(x[i].x)*>(p);
+      } else {
+        x[i].set({to_float(p[0]), c + 1 < from.columns ? to_float(p[1]) : 0.f,
+                  c + 2 < from.columns ? to_float(p[2]) : 0.f, c + 3 < from.columns ? to_float(p[3]) : 0.f});
+      }
+    });
+  }
+  __device__ void put(float (*tile)[Width]) const {
+    for_fours([&](int i, int t, int c) { *reinterpret_cast<float4*>(&tile[t][c]) = x[i].values(); });
+  }
+};
+
+template <class E>
+__device__ inline void write_four(const Window<E>& to, int t, int c, float4 v) {
+  E* p = to.data + t * to.stride + c;
+  if (to.aligned && c + 4 <= to.columns) {
+    Four<E> x;
+    x.set(v);
+    *reinterpret_cast<decltype(x.x)*>(p) = x.x;
+    return;
+  }
+  const float all[4] = {v.x, v.y, v.z, v.w};
+  for (int i = 0; i < 4; ++i)
+    if (c + i < to.columns) p[i] = from_float<E>(all[i]);
 }
+
+__device__ inline float4 read_four(const float* p, int count) {
+  return {p[0], count > 1 ? p[1] : 0.f, count > 2 ? p[2] : 0.f, count > 3 ? p[3] : 0.f};
+}
+__device__ inline float4 operator*(float4 a, float4 b) {
+  return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w};
+}
+__device__ inline float4 operator+(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+__device__ inline float4 operator*(float a, float4 b) {
+  return {a * b.x, a * b.y, a * b.z, a * b.w};
+}
+__device__ inline const float4& four(const float* p) {
+  return *reinterpret_cast<const float4*>(p);
+}
+__device__ inline float4& four(float* p) {
+  return *reinterpret_cast<float4*>(p);
+}
+
 template <class E>
 __device__ inline ScanRows<const E> typed(const ScanRows<const void>& rows) {
   return {static_cast<const E*>(rows.data), rows.batch, rows.time};
+}
+template <class E>
+__device__ inline ScanRows<E> typed(const ScanRows<void>& rows) {
+  return {static_cast<E*>(rows.data), rows.batch, rows.time};
 }
 
 template <class S>

@@ -290,8 +290,7 @@ double error(const Doubles& x, const Doubles& reference) {
     difference += (x[i] - reference[i]) * (x[i] - reference[i]);
     norm += reference[i] * reference[i];
   }
-  if (norm == 0) return std::sqrt(difference);
-  return std::sqrt(difference / norm);
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);  // below float's range: absolute
 }
 
 struct Problem {

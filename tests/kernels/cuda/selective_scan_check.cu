@@ -251,7 +251,7 @@ double error(const Tensor& found, const Doubles& reference) {
     difference += (x[i] - reference[i]) * (x[i] - reference[i]);
     norm += reference[i] * reference[i];
   }
-  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);  // below float's range: absolute
 }
 
 struct Problem {
