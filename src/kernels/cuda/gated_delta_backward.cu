@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
 
   Sum d_state[KeyTile / 8];  // dS^T: row a column of V
   E* const d_states = static_cast<E*>(p.d_states) + column;
-  each_of_state<KeyTile / 8>(p, column, [&](int i, int e, int key, int value) {
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.d_final_state && value < p.V && key < p.K;
     d_state[i][e] = given ? p.d_final_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
     d_states[(Chunk(p, blockIdx.x, p.chunks - 1).index * KeyTile + key) * p.values + value - column] = E(d_state[i][e]);
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
   }
 
   if (!p.d_state) return;
-  each_of_state<KeyTile / 8>(p, column, [&](int i, int e, int key, int value) {
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     if (value < p.V && key < p.K) p.d_state[state_at + static_cast<size_t>(key) * p.V + value] = d_state[i][e];
   });
 }

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
 
   Sum state[KeyTile / 8];  // S^T: row a column of V
   E* const states = static_cast<E*>(p.states) + column;
-  each_of_state<KeyTile / 8>(p, column, [&](int i, int e, int key, int value) {
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.state && value < p.V && key < p.K;
     state[i][e] = given ? p.state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
     if (p.states) states[(Chunk(p, blockIdx.x, 0).index * KeyTile + key) * p.values + value - column] = E(state[i][e]);
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
 #pragma unroll
       for (int i = 0; i < steps; ++i) {
         Sum v[depth / 8];
-        load_transposed(a[i], s.v + i * depth * value_ld + 16 * warp, value_ld);
+        load_transposed(a[i], staged + i * depth * value_ld, value_ld);
         to_sums(v, a[i]);
 #pragma unroll
         for (int j = 0; j < depth / 8; ++j) {
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
   }
 
   if (!p.final_state) return;
-  each_of_state<KeyTile / 8>(p, column, [&](int i, int e, int key, int value) {
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     if (value < p.V && key < p.K) p.final_state[state_at + static_cast<size_t>(key) * p.V + value] = state[i][e];
   });
 }

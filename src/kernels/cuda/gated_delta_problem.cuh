@@ -225,7 +225,7 @@ __device__ __forceinline__ void store_state(const Sum (&state)[Tiles], E* tile, 
 
 // Calls f(tile, element, key, value) for the lane's share of a walk's state
 template <int Tiles, class F>
-__device__ __forceinline__ void each_of_state(const Problem& p, int column, F f) {
+__device__ __forceinline__ void each_of_state(int column, F f) {
 #pragma unroll
   for (int i = 0; i < Tiles; ++i) {
 #pragma unroll
