@@ -1,0 +1,120 @@
+#include "kernels/cuda/decayed_attention_kernels.cuh"
+
+namespace sb::cuda {
+namespace attention {
+namespace {
+
+bool valid(const DecayedAttention& p) {
+  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
+  return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.groups, p.heads) &&
+         p.heads % p.groups == 0 && within(p.key_width, 256) && within(p.value_width, 256) &&
+         p.batch * p.heads * ((p.time + kChunk - 1) / kChunk) < (int64_t{1} << 31) &&
+         (p.g != nullptr) == (p.decay != Decay::unit);
+}
+
+size_t element_bytes(const DecayedAttention& p) {
+  return p.precision == Precision::bf16 ? 2 : 4;
+}
+
+size_t rounded(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+struct Workspace {
+  size_t state_gradients, dq, dk, dg, by_state, along, bytes;
+  Workspace(const DecayedAttention& p, const Sizes& z) {
+    const size_t sums =
+        z.parts == 1 ? 0 : static_cast<size_t>(z.parts) * z.B * static_cast<size_t>(z.T) * z.G * z.K * sizeof(float);
+    state_gradients = 0;
+    dq = rounded(static_cast<size_t>(z.states() * z.state_size()) * element_bytes(p));
+    dk = dq + rounded(sums);
+    dg = dk + rounded(sums);
+    by_state = dg + (p.decay == Decay::fixed ? rounded(static_cast<size_t>(z.states()) * sizeof(float)) : 0);
+    const bool vector = p.decay == Decay::vector;
+    const size_t rows = vector ? static_cast<size_t>(z.states()) * kChunk * (2 * z.key_row() + kChunk) : 0;
+    along = by_state + rounded(rows * element_bytes(p));
+    bytes = along + (vector ? rounded(static_cast<size_t>(z.states()) * z.K * sizeof(float)) : 0);
+  }
+};
+
+// to[b,t,g,k] = sum over the parts in their order
+template <class E>
+__global__ void __launch_bounds__(kBlock) sum_parts(const float* parts, Rows to, Sizes z) {
+  const int64_t size = static_cast<int64_t>(z.B) * z.T * z.G * z.K;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; i < size;
+       i += static_cast<int64_t>(gridDim.x) * kBlock) {
+    float sum = parts[i];
+    for (int part = 1; part < z.parts; ++part) sum += parts[part * size + i];
+    const int64_t k = i % z.K, g = i / z.K % z.G, t = i / z.K / z.G % z.T, b = i / z.K / z.G / z.T;
+    static_cast<E*>(to.data)[b * to.batch + t * to.time + g * to.head + k] = from_float<E>(sum);
+  }
+}
+
+// dg[h] = sum over sequences and chunks
+__global__ void __launch_bounds__(kBlock) sum_fixed(const float* parts, float* dg, int64_t stride, Sizes z) {
+  __shared__ float sums[kBlock];
+  float sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < z.B * z.chunks; i += kBlock)
+    sum += parts[(static_cast<int64_t>(i / z.chunks) * z.H + blockIdx.x) * z.chunks + i % z.chunks];
+  sums[threadIdx.x] = sum;
+  for (int half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) dg[blockIdx.x * stride] = sums[0];
+}
+
+template <class E>
+cudaError_t sum_groups(const BackwardArguments& a, cudaStream_t stream) {
+  const unsigned blocks = 132 * 8;
+  sum_parts<E><<<blocks, kBlock, 0, stream>>>(a.dq_parts, a.d.dq, a.z);
+  sum_parts<E><<<blocks, kBlock, 0, stream>>>(a.dk_parts, a.d.dk, a.z);
+  return cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace attention
+
+using namespace attention;
+
+size_t decayed_attention_kept_bytes(const DecayedAttention& p) {
+  return static_cast<size_t>(Kept(Sizes(p), p.decay == Decay::vector, static_cast<int>(element_bytes(p))).bytes);
+}
+
+size_t decayed_attention_workspace_bytes(const DecayedAttention& p) {
+  return Workspace(p, Sizes(p)).bytes;
+}
+
+cudaError_t decayed_attention_forward(const DecayedAttention& p, const Rows& out, float* final_state, void* kept,
+                                      cudaStream_t stream) {
+  if (!valid(p)) return cudaErrorInvalidValue;
+  const ForwardArguments a{p, Sizes(p), out, final_state, kept};
+  return p.decay == Decay::vector ? vector_forward(a, stream) : scalar_forward(a, stream);
+}
+
+cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* kept, const DecayedAttentionGradients& d,
+                                       void* workspace, cudaStream_t stream) {
+  if (!valid(p)) return cudaErrorInvalidValue;
+  const Sizes z(p);
+  const Workspace w(p, z);
+  unsigned char* memory = static_cast<unsigned char*>(workspace);
+  const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
+  const BackwardArguments a{p,
+                            z,
+                            d,
+                            kept,
+                            memory + w.state_gradients,
+                            floats(w.dq),
+                            floats(w.dk),
+                            floats(w.dg),
+                            memory + w.by_state,
+                            floats(w.along)};
+  cudaError_t status = p.decay == Decay::vector ? vector_backward(a, stream) : scalar_backward(a, stream);
+  if (status == cudaSuccess && z.parts > 1)
+    status = p.precision == Precision::bf16 ? sum_groups<__nv_bfloat16>(a, stream) : sum_groups<float>(a, stream);
+  if (status != cudaSuccess || p.decay != Decay::fixed) return status;
+  sum_fixed<<<static_cast<unsigned>(z.H), kBlock, 0, stream>>>(a.dg_parts, d.dg, d.dg_head, z);
+  return cudaGetLastError();
+}
+
+}  // namespace sb::cuda

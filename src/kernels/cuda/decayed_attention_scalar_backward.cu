@@ -1,0 +1,392 @@
+// Gradients with one decay a step and head. First the gradients of the states after each chunk, walking back over the
+// chunks of one sequence, head and slice of V:  dS <- c_end dS + scale (c Q)^T dO.  Then all chunks at once, a block
+// for one chunk of one sequence and some heads of a group:
+//   M_ij = do_i . v_j (j <= i);  N = scale sum over heads (M o L), L_ij = decay from j to i
+//   dq = scale sum (c dO) S^T + N K;  dk = sum (c_end/c V) dS^T + N^T Q;  dv = P^T dO + (c_end/c K) dS
+//   dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} v_j . dv_j of dS + sum_{j < t <= i} P_ij M_ij
+#include "kernels/cuda/decayed_attention_kernels.cuh"
+
+namespace sb::cuda::attention {
+namespace {
+
+template <Product P, int KP, int VS>
+struct StateLayout {
+  using E = Element<P>;
+  static constexpr int LK = leading<E>(KP), LV = leading<E>(VS);
+  size_t q, d_out, state, decays, bytes;
+  __host__ __device__ StateLayout() {
+    Pieces m;
+    q = m.take<E>(kChunk * LK);
+    d_out = m.take<E>(kChunk * LV);
+    state = m.take<E>(KP * LV);
+    decays = m.take<StepDecays>(2);
+    bytes = m.used;
+  }
+};
+
+template <Product P, int KP, int VS>
+__global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
+    state_gradients(const __grid_constant__ BackwardArguments a) {
+  using E = Element<P>;
+  using L = StateLayout<P, KP, VS>;
+  const L at_bytes;
+  extern __shared__ __align__(16) unsigned char memory[];
+  E *q = reinterpret_cast<E*>(memory + at_bytes.q), *d_out = reinterpret_cast<E*>(memory + at_bytes.d_out);
+  E* tile = reinterpret_cast<E*>(memory + at_bytes.state);
+  StepDecays* all_decays = reinterpret_cast<StepDecays*>(memory + at_bytes.decays);
+
+  const Place at;
+  const Sizes& z = a.z;
+  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H;
+  const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first), group = h / z.per_group;
+  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const float* g = a.p.g ? a.p.g + b * a.p.g_batch + h * a.p.g_head : nullptr;
+  const auto scan = [&](int chunk) {
+    all_decays[chunk % 2].scan(g ? g + chunk * kChunk * a.p.g_time : nullptr, a.p.g_time, z.T - chunk * kChunk,
+                               at.lane);
+  };
+  StateTile<KP, VS> gradient(at);
+  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V, first, at);
+  if (at.warp == 0) scan(z.chunks - 1);
+  __syncthreads();
+  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
+    const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
+    const StepDecays& decays = all_decays[chunk % 2];
+    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
+    HeadRows<const E> rows(a.d.d_out, b, begin, h, z.V);
+    rows.data += first;
+    load_scaled_tile<kChunk, VS>(static_cast<E*>(nullptr), d_out, L::LV, rows, steps, slice, decays.since, a.p.scale,
+                                 at);
+    gradient.to_shared(tile, L::LV, at);
+    if (at.warp == 7 && chunk > 0) scan(chunk - 1);
+    finish_copies();
+    __syncthreads();
+    write_state<KP, VS>(static_cast<E*>(a.state_gradients) + (pair * z.chunks + chunk) * z.state_size(), tile, L::LV, z,
+                        first, at);
+    const float total = decays.total();
+    gradient.template advance<P>(q, L::LK, d_out, L::LV, at, [&](int) { return total; });
+    __syncthreads();
+  }
+  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V, first, at);
+}
+
+// Sums over the chunk's steps that dg needs, as the warps leave them; <dS, S> by warp.
+template <int Columns>
+struct StepSums {
+  float from_start[Columns][kChunk], to_end[Columns][kChunk], row[Columns][kChunk], column[4][kChunk];
+  float along[4 * Columns];
+};
+
+// Columns: warps beside each other, of which each has all 64 rows in four strips. Buffers: slices of V in flight.
+template <Product P, int KP, int VS, int Columns, int Buffers>
+struct ChunkLayout {
+  using E = Element<P>;
+  static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
+  static constexpr int rows = kChunk * LV, states = KP * LV, slice = 2 * rows + 2 * states;
+  size_t q, k, slices, pairs, decays, sums, bytes;
+  __host__ __device__ ChunkLayout() {
+    Pieces m;
+    q = m.take<E>(kChunk * LK);
+    k = m.take<E>(kChunk * LK);
+    slices = m.take<E>(Buffers * slice);
+    pairs = m.take<E>(kChunk * LP);
+    decays = m.take<StepDecays>(2);
+    sums = m.take<StepSums<Columns>>(1);
+    bytes = m.used;
+  }
+};
+
+__device__ inline float sum_lanes(float x, int from, int to) {
+  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
+  return x;
+}
+// Inclusive sum over 64 values, two a lane, in the order of the lanes.
+__device__ inline void running_sums(float (&x)[2], int lane) {
+  float before = x[0] + x[1];
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const float y = __shfl_up_sync(~0u, before, by);
+    if (lane >= by) before += y;
+  }
+  before = __shfl_up_sync(~0u, before, 1);
+  if (lane == 0) before = 0;
+  x[0] += before;
+  x[1] += x[0];
+}
+
+template <class E>
+__device__ inline float dot(const uint4& x, const uint4& y) {
+  const E *a = reinterpret_cast<const E*>(&x), *b = reinterpret_cast<const E*>(&y);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(16 / sizeof(E)); ++i) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
+  return sum;
+}
+
+// The gradients of the chunk's log-decays, by one warp.
+template <int Columns>
+__device__ inline void write_decay_gradients(const BackwardArguments& a, const StepSums<Columns>& s, float total, int b,
+                                             int h, int chunk, int steps, int lane) {
+  float later[2] = {0, 0}, earlier[2] = {0, 0};  // later: steps in reverse order
+  float along = 0;
+  for (int w = 0; w < 4 * Columns; ++w) along += s.along[w];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int t = 2 * lane + i, back = kChunk - 1 - t;
+    for (int c = 0; c < Columns; ++c) {
+      later[i] += s.from_start[c][back];
+      earlier[i] += s.to_end[c][t] - s.row[c][t];
+    }
+    earlier[i] += (s.column[0][t] + s.column[1][t]) + (s.column[2][t] + s.column[3][t]);
+  }
+  const float own[2] = {earlier[0], earlier[1]};
+  running_sums(later, lane);
+  running_sums(earlier, lane);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int t = 2 * lane + i;
+    const float from_later = __shfl_sync(~0u, later[1 - i], 31 - lane);
+    const float x = total * along + from_later + (earlier[i] - own[i]);
+    if (t >= steps) continue;
+    if (a.p.decay == Decay::scalar)
+      a.d.dg[b * a.d.dg_batch + (static_cast<int64_t>(chunk) * kChunk + t) * a.d.dg_time + h * a.d.dg_head] = x;
+    sum += x;
+  }
+  if (a.p.decay != Decay::fixed) return;
+  sum = sum_lanes(sum, 1, 32);
+  if (lane == 0) a.dg_parts[(static_cast<int64_t>(b) * a.z.H + h) * a.z.chunks + chunk] = sum;
+}
+
+template <Product P, int KP, int VS, int Columns, int Buffers>
+__global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid_constant__ BackwardArguments a) {
+  using E = Element<P>;
+  using L = ChunkLayout<P, KP, VS, Columns, Buffers>;
+  constexpr int Threads = 128 * Columns, NP = kChunk / 8 / Columns, NK = KP / 8 / Columns, NV = VS / 8 / Columns;
+  const L at_bytes;
+  extern __shared__ __align__(16) unsigned char memory[];
+  E *q = reinterpret_cast<E*>(memory + at_bytes.q), *k = reinterpret_cast<E*>(memory + at_bytes.k);
+  E *slices = reinterpret_cast<E*>(memory + at_bytes.slices), *pairs = reinterpret_cast<E*>(memory + at_bytes.pairs);
+  StepDecays* all_decays = reinterpret_cast<StepDecays*>(memory + at_bytes.decays);
+  StepSums<Columns>& sums = *reinterpret_cast<StepSums<Columns>*>(memory + at_bytes.sums);
+
+  const Place at;
+  const Sizes& z = a.z;
+  const int chunk = static_cast<int>(blockIdx.x) % z.chunks, part = static_cast<int>(blockIdx.x) / z.chunks % z.parts;
+  const int bg = static_cast<int>(blockIdx.x) / (z.chunks * z.parts), b = bg / z.G, group = bg % z.G;
+  const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin), heads = z.per_group / z.parts;
+  const int first_head = group * z.per_group + part * heads, v_slices = (z.V + VS - 1) / VS;
+  const int i0 = at.strip * 16, j0 = at.half * (NP * 8), k0 = at.half * (NK * 8), c0 = at.half * (NV * 8);
+  const bool decaying = a.p.decay != Decay::unit;
+
+  const auto scan = [&](int head) {
+    const float* g = a.p.g + b * a.p.g_batch + (first_head + head) * a.p.g_head + begin * a.p.g_time;
+    all_decays[head % 2].scan(a.p.g ? g : nullptr, a.p.g_time, steps, at.lane);
+  };
+  const auto copy_slice = [&](int item) {
+    const int h = first_head + item / v_slices, first = item % v_slices * VS;
+    const int width = min(VS, z.V - first), row_width = min(VS, z.value_row - first);
+    E* to = slices + item % Buffers * L::slice;
+    HeadRows<const E> values(a.p.v, b, begin, h, z.V), d_rows(a.d.d_out, b, begin, h, z.V);
+    values.data += first;
+    d_rows.data += first;
+    const int64_t from = ((static_cast<int64_t>(b) * z.H + h) * z.chunks + chunk) * z.state_size() + first;
+    const HeadRows<const E> state(static_cast<const E*>(a.kept) + from, z.value_row);
+    const HeadRows<const E> gradient(static_cast<const E*>(a.state_gradients) + from, z.value_row);
+    copy_tile<KP, VS, Threads>(to + 2 * L::rows, L::LV, state, z.K, row_width, at);
+    copy_tile<KP, VS, Threads>(to + 2 * L::rows + L::states, L::LV, gradient, z.K, row_width, at);
+    copy_tile<kChunk, VS, Threads>(to, L::LV, values, steps, width, at);
+    copy_tile<kChunk, VS, Threads>(to + L::rows, L::LV, d_rows, steps, width, at);
+  };
+
+  copy_tile<kChunk, KP, Threads>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
+  copy_tile<kChunk, KP, Threads>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
+  if (at.warp == 0) scan(0);
+  copy_slice(0);
+  float dq[1][NK][4], dk[1][NK][4], n_sum[1][NP][4], p[1][NP][4], factor[1][NP][4], m[1][NP][4];
+  clear(dq);
+  clear(dk);
+  clear(n_sum);
+  float from_start[2], to_end[2], along = 0;
+
+  for (int item = 0; item < heads * v_slices; ++item) {
+    const int head = item / v_slices, first = item % v_slices * VS, h = first_head + head;
+    finish_copies();
+    __syncthreads();
+    if (Buffers == 2 && item + 1 < heads * v_slices) copy_slice(item + 1);
+    const StepDecays& decays = all_decays[head % 2];
+    const E *v = slices + item % Buffers * L::slice, *d_out = v + L::rows, *state = d_out + L::rows;
+    const E* gradient = state + L::states;
+    if (first == 0) {
+      if (at.warp == 0) {
+        if (decaying && head > 0)
+          write_decay_gradients(a, sums, all_decays[(head + 1) % 2].total(), b, h - 1, chunk, steps, at.lane);
+        if (head + 1 < heads) scan(head + 1);
+      }
+      clear(p);
+      clear(m);
+      from_start[0] = from_start[1] = to_end[0] = to_end[1] = along = 0;
+      if (j0 <= i0 + 15)
+        multiply<P, Depth::fast, Depth::fast>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, KP, at.lane);
+#pragma unroll
+      for (int n = 0; n < NP; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
+          factor[0][n][e] = a.p.scale * decays.template between<P>(j, i);
+          p[0][n][e] *= factor[0][n][e];
+        }
+      for_pairs(p, at, [&](int r, int c, float x, float y) { store_pair(pairs + (i0 + r) * L::LP + j0 + c, x, y); });
+    }
+    const float since[2] = {a.p.scale * decays.since[i0 + at.row], a.p.scale * decays.since[i0 + 8 + at.row]};
+    const float until[2] = {decays.until[i0 + at.row], decays.until[i0 + 8 + at.row]};
+    if (j0 <= i0 + 15)
+      multiply<P, Depth::fast, Depth::fast>(m, d_out + i0 * L::LV, L::LV, v + j0 * L::LV, L::LV, VS, at.lane);
+    {
+      float x[1][NK][4];
+      clear(x);
+      multiply<P, Depth::fast, Depth::fast>(x, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, VS, at.lane);
+#pragma unroll
+      for (int n = 0; n < NK; ++n)
+#pragma unroll
+        for (int up = 0; up < 2; ++up) {
+          const float y0 = since[up] * x[0][n][2 * up], y1 = since[up] * x[0][n][2 * up + 1];
+          dq[0][n][2 * up] += y0;
+          dq[0][n][2 * up + 1] += y1;
+          if (decaying) {
+            const float2 query = load_pair(q + (i0 + up * 8 + at.row) * L::LK + k0 + n * 8 + at.pair * 2);
+            from_start[up] = fmaf(query.x, y0, fmaf(query.y, y1, from_start[up]));
+          }
+        }
+      clear(x);
+      multiply<P, Depth::fast, Depth::fast>(x, v + i0 * L::LV, L::LV, gradient + k0 * L::LV, L::LV, VS, at.lane);
+#pragma unroll
+      for (int n = 0; n < NK; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) dk[0][n][e] = fmaf(until[e / 2], x[0][n][e], dk[0][n][e]);
+    }
+    if (decaying) {
+      constexpr int piece = 16 / sizeof(E), pieces = VS / piece;
+#pragma unroll
+      for (int i = at.thread; i < KP * pieces; i += Threads) {
+        const int e = i / pieces * L::LV + i % pieces * piece;
+        along += dot<E>(*reinterpret_cast<const uint4*>(state + e), *reinterpret_cast<const uint4*>(gradient + e));
+      }
+    }
+    float dv[1][NV][4];
+    clear(dv);
+    multiply<P, Depth::fast, Depth::slow>(dv, k + i0 * L::LK, L::LK, gradient + c0, L::LV, KP, at.lane);
+#pragma unroll
+    for (int n = 0; n < NV; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        float &x = dv[0][n][2 * up], &y = dv[0][n][2 * up + 1];
+        x *= until[up];
+        y *= until[up];
+        const float2 value = load_pair(v + (i0 + up * 8 + at.row) * L::LV + c0 + n * 8 + at.pair * 2);
+        if (decaying) to_end[up] = fmaf(value.x, x, fmaf(value.y, y, to_end[up]));
+      }
+    if (first == 0) __syncthreads();  // the pairs
+    multiply<P, Depth::slow, Depth::slow>(dv, pairs + i0 * L::LP + i0, L::LP, d_out + i0 * L::LV + c0, L::LV,
+                                          kChunk - i0, at.lane);
+    HeadRows<E> dv_rows(a.d.dv, b, begin, h, z.V);
+    dv_rows.data += first;
+    for_pairs(dv, at, [&](int r, int c, float x, float y) {
+      if (i0 + r < steps) write_pair(dv_rows, i0 + r, c0 + c, min(VS, z.V - first), x, y);
+    });
+    if (first + VS >= z.V) {  // all of M
+      float row_sum[2] = {0, 0}, column_sum[2 * NP] = {};
+#pragma unroll
+      for (int n = 0; n < NP; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
+          const float both = j < i ? m[0][n][e] * p[0][n][e] : 0.f;
+          row_sum[e / 2] += both;
+          column_sum[n * 2 + e % 2] += both;
+          n_sum[0][n][e] = fmaf(factor[0][n][e], m[0][n][e], n_sum[0][n][e]);
+        }
+      if (decaying) {
+#pragma unroll
+        for (int up = 0; up < 2; ++up) {
+          const float x = sum_lanes(from_start[up], 1, 4), y = sum_lanes(to_end[up], 1, 4);
+          const float w = sum_lanes(row_sum[up], 1, 4);
+          if (at.pair == 0) {
+            sums.from_start[at.half][i0 + up * 8 + at.row] = x;
+            sums.to_end[at.half][i0 + up * 8 + at.row] = y;
+            sums.row[at.half][i0 + up * 8 + at.row] = w;
+          }
+        }
+#pragma unroll
+        for (int c = 0; c < 2 * NP; ++c) {
+          const float x = sum_lanes(column_sum[c], 4, 32);
+          if (at.row == 0) sums.column[at.strip][j0 + c / 2 * 8 + at.pair * 2 + c % 2] = x;
+        }
+        along = sum_lanes(along, 1, 32);
+        if (at.lane == 0) sums.along[at.warp] = along;
+      }
+    }
+    if (Buffers == 1 && item + 1 < heads * v_slices) {
+      __syncthreads();
+      copy_slice(item + 1);
+    }
+  }
+  __syncthreads();
+  if (decaying && at.warp == 0)
+    write_decay_gradients(a, sums, all_decays[(heads - 1) % 2].total(), b, first_head + heads - 1, chunk, steps,
+                          at.lane);
+  for_pairs(n_sum, at, [&](int r, int c, float x, float y) { store_pair(pairs + (i0 + r) * L::LP + j0 + c, x, y); });
+  __syncthreads();
+  multiply<P, Depth::fast, Depth::slow>(dq, pairs + i0 * L::LP, L::LP, k + k0, L::LK, i0 + 16, at.lane);
+  multiply<P, Depth::slow, Depth::slow>(dk, pairs + i0 * L::LP + i0, L::LP, q + i0 * L::LK + k0, L::LK, kChunk - i0,
+                                        at.lane);
+  const auto write = [&](auto dq_rows, auto dk_rows) {
+    for_pairs(dq, at, [&](int r, int c, float x, float y) {
+      if (i0 + r < steps) write_pair(dq_rows, i0 + r, k0 + c, z.K, x, y);
+    });
+    for_pairs(dk, at, [&](int r, int c, float x, float y) {
+      if (i0 + r < steps) write_pair(dk_rows, i0 + r, k0 + c, z.K, x, y);
+    });
+  };
+  if (z.parts == 1) {
+    write(HeadRows<E>(a.d.dq, b, begin, group, z.K), HeadRows<E>(a.d.dk, b, begin, group, z.K));
+  } else {
+    const int64_t row = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
+    HeadRows<float> dq_rows(a.dq_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
+    HeadRows<float> dk_rows(a.dk_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
+    dq_rows.wide = dk_rows.wide = z.K % 2 == 0;
+    write(dq_rows, dk_rows);
+  }
+}
+
+// VS: columns of a slice of V in the walk over the states, VC in the pass over all chunks
+template <Product P, int KP, int VS, int VC, int Columns = 4, int Buffers = 2>
+cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
+  const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
+  const cudaError_t status = launch(state_gradients<P, KP, VS>, pairs, StateLayout<P, KP, VS>().bytes, a, stream);
+  if (status != cudaSuccess) return status;
+  const dim3 chunks(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
+  return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, ChunkLayout<P, KP, VC, Columns, Buffers>().bytes,
+                a, stream, 128 * Columns);
+}
+
+template <Product P>
+cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
+  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, stream) : run<P, 256, 32, 16, 2, 1>(a, stream);
+}
+
+}  // namespace
+
+cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream) {
+  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
+  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
+  constexpr Product P = Product::bf16;
+  const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;
+  if (a.z.K <= 64) return by_96 ? run<P, 64, 96, 96>(a, stream) : run<P, 64, 64, 64>(a, stream);
+  if (a.z.K <= 96) return by_96 ? run<P, 96, 96, 96>(a, stream) : run<P, 96, 64, 64>(a, stream);
+  if (a.z.K <= 128) return by_96 ? run<P, 128, 96, 96>(a, stream) : run<P, 128, 64, 64>(a, stream);
+  return a.z.K <= 192 ? run<P, 192, 64, 64>(a, stream) : run<P, 256, 64, 32>(a, stream);
+}
+
+}  // namespace sb::cuda::attention

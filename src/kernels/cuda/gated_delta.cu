@@ -1,0 +1,192 @@
+// The gated delta rule on CUDA: checks, memory between the passes, and their order.
+#include <algorithm>
+
+#include "kernels/cuda/gated_delta_problem.cuh"
+
+namespace sb::cuda {
+namespace {
+
+bool bf16_operands(const DeltaShape& shape) {
+  return shape.precision == DeltaPrecision::bf16;
+}
+
+int ceil_div(int x, int y) {
+  return (x + y - 1) / y;
+}
+
+int padded_keys(const DeltaShape& shape) {
+  for (const int width : {64, 80, 96, 128, 256}) {
+    if (shape.K <= width && (bf16_operands(shape) || width % 32 == 0)) return width;
+  }
+  return 0;
+}
+
+bool supported(const DeltaShape& s) {
+  return s.batch >= 0 && s.time >= 0 && s.heads > 0 && s.factors >= 1 && s.factors <= 4 && s.K >= 1 && s.K <= 256 &&
+         s.V >= 1 && s.V <= 512;
+}
+
+Problem sizes(const DeltaShape& shape) {
+  Problem p{};
+  p.time = shape.time, p.heads = shape.heads, p.n = shape.factors, p.K = shape.K, p.V = shape.V;
+  p.token_factor = 256 / p.n + 1;
+  p.scale = shape.scale;
+  p.exact = shape.precision == DeltaPrecision::fp32;
+  p.pairs = shape.batch * shape.heads;
+  p.tokens = kRows / p.n;
+  p.chunks = ceil_div(p.time, p.tokens);
+  p.key_tile = padded_keys(shape);
+  const int warps = ceil_div(p.V, 16);
+  p.slices = ceil_div(warps, most_warps(bf16_operands(shape), p.key_tile));
+  p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
+  p.values = 16 * p.warps * p.slices;
+  p.parts = ceil_div(p.key_tile, kKeyPart);
+  return p;
+}
+
+// Measured: one block with two stages of tiles walks forward faster than two with one, and not backward.
+int stages(const DeltaShape& shape, const Problem& p, bool forward) {
+  if (!bf16_operands(shape) || p.key_tile > 128) return 1;
+  return forward || backward_blocks(true, p.key_tile) == 1 ? 2 : 1;
+}
+
+// Hands out pieces of a workspace; with no memory it only counts.
+struct Pieces {
+  char* memory;
+  size_t used = 0;
+  template <class P>
+  void take(P*& piece, size_t bytes) {
+    if (memory) piece = reinterpret_cast<P*>(memory + used);
+    used += (bytes + 255) / 256 * 256;
+  }
+};
+
+size_t element(const DeltaShape& shape) {
+  return bf16_operands(shape) ? 2 : 4;
+}
+
+// What forward may leave for backward
+size_t take_kept(Problem& p, size_t element, void* memory) {
+  Pieces pieces{static_cast<char*>(memory)};
+  const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
+  pieces.take(p.gates, all * kGates * sizeof(float));
+  pieces.take(p.inverse, all * kRows * kRows * element);
+  pieces.take(p.P, all * kRows * kRows * element);
+  pieces.take(p.corrected, all * p.values * kRows * element);
+  pieces.take(p.states, all * p.values * p.key_tile * element);
+  return pieces.used;
+}
+
+// What forward needs when it leaves nothing
+size_t take_prepared(Problem& p, size_t element, void* memory) {
+  Pieces pieces{static_cast<char*>(memory)};
+  const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
+  pieces.take(p.gates, all * kGates * sizeof(float));
+  pieces.take(p.inverse, all * kRows * kRows * element);
+  pieces.take(p.P, all * kRows * kRows * element);
+  return pieces.used;
+}
+
+size_t take_backward(Problem& p, size_t element, void* memory) {
+  Pieces pieces{static_cast<char*>(memory)};
+  const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
+  pieces.take(p.d_states, all * p.values * p.key_tile * element);
+  if (p.slices > 1) pieces.take(p.dbeta_slices, p.slices * all * kRows * sizeof(float));
+  if (p.parts > 1) pieces.take(p.dg_parts, p.parts * all * kRows * sizeof(float));
+  return pieces.used;
+}
+
+View view(const DeltaView& v, size_t element) {
+  const auto whole = [&](int64_t stride) { return stride * static_cast<int64_t>(element) % 16 == 0; };
+  const bool aligned = reinterpret_cast<uintptr_t>(v.data) % 16 == 0 && whole(v.batch) && whole(v.time) &&
+                       whole(v.factor) && whole(v.head);
+  return {static_cast<char*>(v.data), v.batch, v.head, static_cast<int>(v.time), static_cast<int>(v.factor), aligned};
+}
+
+void take_inputs(Problem& p, const DeltaInputs& in, size_t element) {
+  p.q = view(in.q, element), p.k = view(in.k, element), p.v = view(in.v, element);
+  p.beta = view(in.beta, sizeof(float)), p.g = view(in.g, sizeof(float));
+  p.state = in.state;
+}
+
+// rows of `parts` partial results [parts][pairs][chunks][64] to the tensor
+__global__ void add_parts(const Problem p, const float* partial, int parts, View to, int n) {
+  const Chunk c(p, blockIdx.x / p.chunks, blockIdx.x % p.chunks);
+  const int row = threadIdx.x, token = row / n;
+  if (token >= c.tokens) return;
+  const int64_t all = static_cast<int64_t>(p.pairs) * p.chunks;
+  float sum = 0;
+  for (int i = 0; i < parts; ++i) sum += partial[(i * all + c.index) * kRows + row];
+  row_start<float>(to, c)[token * to.time + (row - token * n) * to.factor] = sum;
+}
+
+cudaError_t copy_state(const Problem& p, float* to, const float* from, cudaStream_t stream) {
+  const size_t bytes = sizeof(float) * p.pairs * p.K * p.V;
+  if (!to || !bytes) return cudaSuccess;
+  if (!from) return cudaMemsetAsync(to, 0, bytes, stream);
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+}  // namespace
+
+size_t gated_delta_kept_bytes(const DeltaShape& shape) {
+  Problem p = sizes(shape);
+  return take_kept(p, element(shape), nullptr);
+}
+
+size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward) {
+  Problem p = sizes(shape);
+  return backward ? take_backward(p, element(shape), nullptr) : take_prepared(p, element(shape), nullptr);
+}
+
+cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, const DeltaOutputs& out, void* kept,
+                                void* scratch, cudaStream_t stream) {
+  if (!supported(shape)) return cudaErrorInvalidValue;
+  Problem p = sizes(shape);
+  if (!p.pairs || !p.chunks) return copy_state(p, out.state, in.state, stream);
+  take_inputs(p, in, element(shape));
+  if (kept) {
+    take_kept(p, element(shape), kept);
+  } else {
+    take_prepared(p, element(shape), scratch);
+  }
+  p.out = view(out.out, element(shape));
+  p.final_state = out.state;
+  p.stages = stages(shape, p, true);
+  const cudaError_t prepared = launch_prepare(p, bf16_operands(shape), stream);
+  return prepared == cudaSuccess ? launch_forward(p, bf16_operands(shape), stream) : prepared;
+}
+
+cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in, const DeltaGradients& grad, void* kept,
+                                 bool has_kept, void* scratch, cudaStream_t stream) {
+  if (!supported(shape)) return cudaErrorInvalidValue;
+  Problem p = sizes(shape);
+  if (!p.pairs || !p.chunks) return copy_state(p, grad.d_state, grad.d_final_state, stream);
+  const bool bf16 = bf16_operands(shape);
+  take_inputs(p, in, element(shape));
+  take_kept(p, element(shape), kept);
+  take_backward(p, element(shape), scratch);
+  if (!has_kept) {
+    p.stages = stages(shape, p, true);
+    if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_forward(p, bf16, stream); e != cudaSuccess) return e;
+  }
+  p.d_out = view(grad.d_out, element(shape));
+  p.dq = view(grad.dq, element(shape)), p.dk = view(grad.dk, element(shape)), p.dv = view(grad.dv, element(shape));
+  p.dbeta = view(grad.dbeta, sizeof(float)), p.dg = view(grad.dg, sizeof(float));
+  p.d_final_state = grad.d_final_state, p.d_state = grad.d_state;
+  p.stages = stages(shape, p, false);
+  if (const cudaError_t e = launch_backward(p, bf16, stream); e != cudaSuccess) return e;
+  if (const cudaError_t e = launch_gradients(p, bf16, stream); e != cudaSuccess) return e;
+  const dim3 grid(p.pairs * p.chunks);
+  if (p.slices > 1) {
+    if (const cudaError_t e = launch(add_parts, grid, kRows, 0, stream, p, p.dbeta_slices, p.slices, p.dbeta, p.n);
+        e != cudaSuccess) {
+      return e;
+    }
+  }
+  if (p.parts > 1 && p.g.data) return launch(add_parts, grid, kRows, 0, stream, p, p.dg_parts, p.parts, p.dg, 1);
+  return cudaSuccess;
+}
+
+}  // namespace sb::cuda

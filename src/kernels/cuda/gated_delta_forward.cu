@@ -1,0 +1,182 @@
+// The walk over chunks, forward (gated_delta_problem.cuh has the formulas). One block for a (sequence, head) pair and a
+// slice of V; each warp keeps S^T of its 16 columns in registers and never waits for another within a chunk.
+#include "kernels/cuda/gated_delta_problem.cuh"
+
+namespace sb::cuda {
+namespace {
+
+template <class E, int KeyTile, int Tokens>
+struct Stage {
+  static constexpr int key_ld = KeyTile + kPad;
+  E *k, *q, *inverse, *P, *v;
+  float* gates;
+
+  __host__ __device__ static constexpr int value_ld(int warps) { return 16 * warps + kPad; }
+  __host__ __device__ static constexpr size_t bytes(int warps) {
+    return sizeof(float) * kGates + sizeof(E) * ((kRows + Tokens) * (key_ld + kPairLd) + kRows * value_ld(warps));
+  }
+  __device__ Stage(char* memory, int warps) {
+    gates = reinterpret_cast<float*>(memory);
+    k = reinterpret_cast<E*>(gates + kGates);
+    q = k + kRows * key_ld;
+    inverse = q + Tokens * key_ld;
+    P = inverse + kRows * kPairLd;
+    v = P + Tokens * kPairLd;
+  }
+  __device__ void load(const Problem& p, const Chunk& c, int column, int warps, bool outputs) const {
+    const TileWalk<E> keys(KeyTile), pairs(kRows), values(16 * warps);
+    load_rows(k, key_ld, p.k, c, factors(p), kRows, 0, keys, p.K);
+    load_tile(inverse, kPairLd, pairs_of<E>(p.inverse, c), kRows, kRows, pairs);
+    load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, TileWalk<float>(kRows));
+    load_rows(v, value_ld(warps), p.v, c, factors(p), kRows, column, values, p.V);
+    if (outputs) {
+      load_rows(q, key_ld, p.q, c, tokens_only(), Tokens, 0, keys, p.K);
+      load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, pairs);
+    }
+    copy_commit();
+  }
+};
+
+template <class E, int KeyTile, int Tokens>
+__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forward(const Problem p) {
+  using Tiles = Stage<E, KeyTile, Tokens>;
+  constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
+  const int warps = p.warps, warp = threadIdx.x / 32, t = lane_id() & 3;
+  const int slice = 16 * warps * blockIdx.y, column = slice + 16 * warp, value_ld = Tiles::value_ld(warps);
+  const bool outputs = p.out.data, exact = p.exact;
+  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+
+  Sum state[KeyTile / 8];  // S^T: row a column of V
+  E* const states = static_cast<E*>(p.states) + column;
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    const bool given = p.state && value < p.V && key < p.K;
+    state[i][e] = given ? p.state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+    if (p.states) states[(Chunk(p, blockIdx.x, 0).index * KeyTile + key) * p.values + value - column] = E(state[i][e]);
+  });
+  const auto stage = [&](int chunk) {
+    return Tiles(shared_memory() + (p.stages == 2 ? chunk & 1 : 0) * Tiles::bytes(warps), warps);
+  };
+
+  stage(0).load(p, Chunk(p, blockIdx.x, 0), slice, warps, outputs);
+  for (int chunk = 0; chunk < p.chunks; ++chunk) {
+    const Chunk c(p, blockIdx.x, chunk);
+    const Tiles s = stage(chunk);
+    if (p.stages == 2 && chunk + 1 < p.chunks) {
+      stage(chunk + 1).load(p, Chunk(p, blockIdx.x, chunk + 1), slice, warps, outputs);
+      copy_wait<1>();
+    } else {
+      copy_wait<0>();
+    }
+    __syncthreads();
+    E* const staged = s.v + 16 * warp;  // once the warp's columns of v are read, they carry its results to memory
+
+    // E^T = V^T - c (S^T K^T), then V'^T = E^T N^T
+    Left<E> a[steps], a_until_end[steps];
+    {
+      Sum sums[kRows / 8];
+      clear(sums);
+      multiply_sums<false>(sums, state, s.k, ld, exact);
+#pragma unroll
+      for (int i = 0; i < steps; ++i) {
+        Sum v[depth / 8];
+        load_transposed(a[i], staged + i * depth * value_ld, value_ld);
+        to_sums(v, a[i]);
+#pragma unroll
+        for (int j = 0; j < depth / 8; ++j) {
+          const Sum& x = sums[i * (depth / 8) + j];
+          const float2 since =
+              *reinterpret_cast<const float2*>(s.gates + since_start * kRows + i * depth + 8 * j + 2 * t);
+          v[j][0] -= since.x * x[0], v[j][1] -= since.y * x[1];
+          v[j][2] -= since.x * x[2], v[j][3] -= since.y * x[3];
+        }
+        from_sums(a[i], v);
+      }
+      clear(sums);
+      multiply_all<false, Blocks::k_up_to_n>(sums, a, s.inverse, kPairLd, exact);
+#pragma unroll
+      for (int i = 0; i < steps; ++i) {
+        from_sums(a[i], sums + i * (depth / 8));
+        from_sums(a_until_end[i], sums + i * (depth / 8), s.gates + until_end * kRows + i * depth);
+      }
+    }
+    if (p.corrected) {
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < steps; ++i) store_transposed(a[i], staged + i * depth * value_ld, value_ld);
+      __syncwarp();
+      store_columns(staged, value_ld, static_cast<E*>(p.corrected) + c.index * kRows * p.values + column, p.values,
+                    kRows);
+    }
+
+    // O^T = scale c (S^T Q^T) + V'^T P^T, in two halves to spare registers
+    if (outputs) {
+      constexpr int part = Tokens > 32 ? 32 : Tokens;
+      __syncwarp();
+#pragma unroll
+      for (int begin = 0; begin < Tokens; begin += part) {
+        Sum sums[part / 8];
+        clear(sums);
+        multiply_sums<false>(sums, state, s.q + begin * ld, ld, exact);
+#pragma unroll
+        for (int i = 0; i < part / 8; ++i) {
+          const float* since = s.gates + since_start * kRows;
+          const int row = min((begin + 8 * i + 2 * t) * p.n, kRows - 1), next = min(row + p.n, kRows - 1);
+          sums[i][0] *= p.scale * since[row], sums[i][2] *= p.scale * since[row];
+          sums[i][1] *= p.scale * since[next], sums[i][3] *= p.scale * since[next];
+        }
+#pragma unroll
+        for (int i = 0; i < steps; ++i) {
+          if (i * depth >= begin + part && p.n == 1) continue;  // P is lower triangular
+          multiply_step<false>(sums, a[i], i * depth, s.P + begin * kPairLd, kPairLd, exact);
+        }
+#pragma unroll
+        for (int i = 0; i < part / depth; ++i) {
+          Left<E> o;
+          from_sums(o, sums + i * (depth / 8));
+          store_transposed(o, staged + (begin + i * depth) * value_ld, value_ld);
+        }
+      }
+      __syncwarp();
+      store_rows(staged, value_ld, p.out, c, tokens_only(), column, p.V);
+    }
+
+    // S^T <- c_last S^T + (u V')^T K
+    const float decay = s.gates[since_start * kRows + kRows - 1];
+#pragma unroll
+    for (int i = 0; i < KeyTile / 8; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) state[i][e] *= decay;
+    }
+    multiply_all<true>(state, a_until_end, s.k, ld, exact);
+    if (p.states && chunk + 1 < p.chunks) {
+      store_state(state, staged, value_ld, states + (c.index + 1) * KeyTile * p.values, p.values);
+    }
+    __syncthreads();
+    if (p.stages == 1 && chunk + 1 < p.chunks) {
+      stage(0).load(p, Chunk(p, blockIdx.x, chunk + 1), slice, warps, outputs);
+    }
+  }
+
+  if (!p.final_state) return;
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    if (value < p.V && key < p.K) p.final_state[state_at + static_cast<size_t>(key) * p.V + value] = state[i][e];
+  });
+}
+
+struct Launch {
+  const Problem& p;
+  cudaStream_t stream;
+  template <class E, int KeyTile, int Tokens>
+  cudaError_t operator()() const {
+    return launch(forward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps,
+                  p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps), stream, p);
+  }
+};
+
+}  // namespace
+
+cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t stream) {
+  return dispatch(p, bf16_operands, Launch{p, stream});
+}
+
+}  // namespace sb::cuda

@@ -1,0 +1,194 @@
+// Gates, inverse and P of every chunk (gated_delta_problem.cuh has the formulas), all chunks at once.
+#include "kernels/cuda/gated_delta_problem.cuh"
+
+namespace sb::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kFloatLd = kRows + kPad;
+
+// Running sums in double: after a decay of -1e4 the small ones still count. Two rows a lane, one warp.
+__device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
+  const int lane = lane_id();
+  double sum[2];
+  for (int i = 0; i < 2; ++i) {
+    const int row = 2 * lane + i, token = factors(p).token(row), factor = row - token * p.n;
+    float g = 0, beta = 0;
+    if (token < c.tokens) {
+      if (p.g.data && factor == 0) g = row_start<float>(p.g, c)[token * p.g.time];
+      if (g < -1e6f) g = -1e6f;  // an infinite decay must not make differences of infinities
+      beta = row_start<float>(p.beta, c)[token * p.beta.time + factor * p.beta.factor];
+    }
+    if (fabsf(beta) < kLeastBeta) beta = kLeastBeta;
+    gates[gate_beta * kRows + row] = beta;
+    gates[beta_inverse_squared * kRows + row] = 1 / (beta * beta);
+    sum[i] = g * 1.4426950408889634;
+  }
+  sum[1] += sum[0];
+  double before = sum[1];
+  for (int step = 1; step < 32; step *= 2) {
+    const double other = __shfl_up_sync(~0u, before, step);
+    if (lane >= step) before += other;
+  }
+  const double last = __shfl_sync(~0u, before, 31);
+  before = __shfl_up_sync(~0u, before, 1);
+  if (lane == 0) before = 0;
+  for (int i = 0; i < 2; ++i) {
+    const int row = 2 * lane + i;
+    const double gamma = before + sum[i];
+    const float high = static_cast<float>(gamma);
+    gates[gamma_high * kRows + row] = high;
+    gates[gamma_low * kRows + row] = static_cast<float>(gamma - high);
+    gates[since_start * kRows + row] = exp2f(high);
+    gates[until_end * kRows + row] = exp2f(static_cast<float>(last - gamma));
+  }
+}
+
+// inverse = (I + A)^{-1} for one 16 x 16 diagonal block; lane j < 16 makes column j
+__device__ void invert_diagonal(const float* A, float* inverse) {
+  const int column = lane_id();
+  if (column >= 16) return;
+  float x[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    float sum = i == column ? 1.f : 0.f;
+#pragma unroll
+    for (int j = 0; j < i; j += 4) {  // A is zero from the diagonal on
+      const float4 a = *reinterpret_cast<const float4*>(A + i * kFloatLd + j);
+      sum -= a.x * x[j];
+      if (j + 1 < i) sum -= a.y * x[j + 1];
+      if (j + 2 < i) sum -= a.z * x[j + 2];
+      if (j + 3 < i) sum -= a.w * x[j + 3];
+    }
+    x[i] = sum;
+    inverse[i * kFloatLd + column] = sum;
+  }
+}
+
+// Rows 16.. (of a 2 Half x 2 Half diagonal block): lower left = -(lower right) A (upper left), 16 rows from `row` and
+// 8 Tiles columns from `column`
+template <int Half, int Tiles>
+__device__ void merge(const float* A, float* inverse, int row, int column) {
+  Sum left[Half / 8], sums[Tiles];
+  clear(left);
+  clear(sums);
+  const float* lower_right = inverse + (Half + row) * kFloatLd + Half;
+#pragma unroll
+  for (int k = 0; k < Half; k += 8) {
+    Left<float> a;
+    load(a, lower_right + k, kFloatLd);
+    multiply_step<true>(left, a, k, A + Half * kFloatLd, kFloatLd, true);
+  }
+  multiply_sums<true>(sums, left, inverse + column, kFloatLd, true);
+#pragma unroll
+  for (int i = 0; i < Tiles; ++i) {
+    for (float& x : sums[i]) x = -x;
+  }
+  store_sums(sums, inverse + (Half + row) * kFloatLd + column, kFloatLd);
+}
+
+// A and its inverse take the place of k and q.
+template <class E, int KeyTile, int Tokens>
+struct PrepareShared {
+  static constexpr int key_ld = KeyTile + kPad;
+  static constexpr size_t keys = sizeof(E) * (kRows + Tokens) * key_ld, matrices = sizeof(float) * 2 * kRows * kFloatLd;
+  static constexpr size_t bytes = sizeof(float) * kGates + (keys > matrices ? keys : matrices);
+  float *gates, *A, *inverse;
+  E *k, *q;
+  __device__ explicit PrepareShared(char* memory) {
+    gates = reinterpret_cast<float*>(memory);
+    A = gates + kGates;
+    inverse = A + kRows * kFloatLd;
+    k = reinterpret_cast<E*>(gates + kGates);
+    q = k + kRows * key_ld;
+  }
+};
+
+template <class E, int KeyTile, int Tokens>
+__global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
+  using Shared = PrepareShared<E, KeyTile, Tokens>;
+  constexpr int depth = Left<E>::depth, ld = Shared::key_ld;
+  const Shared s(shared_memory());
+  const Chunk c(p, blockIdx.x / p.chunks, blockIdx.x % p.chunks);
+  const TileWalk<E> walk(KeyTile);
+  load_rows(s.k, ld, p.k, c, factors(p), kRows, 0, walk, p.K);
+  load_rows(s.q, ld, p.q, c, tokens_only(), Tokens, 0, walk, p.K);
+  copy_commit();
+  const int warp = threadIdx.x / 32, first = 16 * warp;
+  if (warp == 0) make_gates(p, c, s.gates);
+  copy_wait<0>();
+  __syncthreads();
+  for (int i = threadIdx.x; i < kGates; i += kThreads) gates_of(p, c)[i] = s.gates[i];
+
+  Sum keys[8], sums[8];
+  clear(keys);
+  clear(sums);
+#pragma unroll
+  for (int k = 0; k < KeyTile; k += depth) {
+    Left<E> a;
+    load(a, s.k + first * ld + k, ld);
+    multiply_step<false>(keys, a, k, s.k, ld, true);
+    if (first < Tokens) {
+      load(a, s.q + first * ld + k, ld);
+      multiply_step<false>(sums, a, k, s.k, ld, true);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kRows * kFloatLd; i += kThreads) s.inverse[i] = 0;
+  const PairDecay decay(s.gates, first, 0, p.n);
+  const float beta[2] = {s.gates[gate_beta * kRows + decay.row(0)], s.gates[gate_beta * kRows + decay.row(2)]};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      keys[i][e] = decay.column(i, e) < decay.row(e) ? keys[i][e] * decay.of_rows(i, e) * beta[e >> 1] : 0.f;
+    }
+  }
+  store_sums(keys, s.A + first * kFloatLd, kFloatLd);
+  if (first < Tokens) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int token = decay.row(e), col = decay.column(i, e);
+        const bool seen = token < c.tokens && col < (token + 1) * p.n;
+        sums[i][e] = seen ? p.scale * sums[i][e] * decay.of_tokens(i, e) : 0.f;
+      }
+    }
+    store_sums(sums, pairs_of<E>(p.P, c) + first * kRows, kRows);
+  }
+
+  __syncthreads();
+  invert_diagonal(s.A + first * (kFloatLd + 1), s.inverse + first * (kFloatLd + 1));
+  __syncthreads();
+  {
+    const int block = 32 * (warp >> 1) * (kFloatLd + 1);
+    merge<16, 1>(s.A + block, s.inverse + block, 0, 8 * (warp & 1));
+  }
+  __syncthreads();
+  merge<32, 2>(s.A, s.inverse, 16 * (warp >> 1), 16 * (warp & 1));
+  __syncthreads();
+  E* inverse = pairs_of<E>(p.inverse, c);
+  for (int i = threadIdx.x; i < kRows * kRows / 2; i += kThreads) {
+    const float *x = s.inverse + (i / 32) * kFloatLd + (i % 32) * 2, *beta = s.gates + gate_beta * kRows + (i % 32) * 2;
+    store_pair(inverse + 2 * i, x[0] * beta[0], x[1] * beta[1]);
+  }
+}
+
+struct Launch {
+  const Problem& p;
+  cudaStream_t stream;
+  template <class E, int KeyTile, int Tokens>
+  cudaError_t operator()() const {
+    return launch(prepare<E, KeyTile, Tokens>, dim3(p.pairs * p.chunks), kThreads,
+                  PrepareShared<E, KeyTile, Tokens>::bytes, stream, p);
+  }
+};
+
+}  // namespace
+
+cudaError_t launch_prepare(const Problem& p, bool bf16_operands, cudaStream_t stream) {
+  return dispatch(p, bf16_operands, Launch{p, stream});
+}
+
+}  // namespace sb::cuda

@@ -1,0 +1,261 @@
+// What the four passes of the gated delta rule share: the problem as kernels see it, the memory between them, and how
+// rows of the caller's tensors become tiles.
+//
+// A chunk is 64 rows: `tokens` = 64 / n tokens of n factors each. With gamma the running sum of g inside the chunk,
+// L_ij = e^{gamma_i - gamma_j}, c = e^{gamma}, u = e^{gamma_last - gamma}, S the state entering the chunk:
+//   A = strict_lower(beta_i (k_i.k_j) L_ij)       N = (I + A)^{-1} diag(beta)
+//   P = scale lower((q_i.k_j) L_ij), a row for each token
+//   E = V - c K S       V' = N E
+//   O = scale c Q S + P V'       S+ = c_last S + (u K)^T V'
+//   dV' = P^T dO + u K dS+       dV = N^T dV'       dbeta = dV.V' / beta^2
+//   dS = c_last dS+ + scale (c Q)^T dO - (c K)^T dV
+//   M = scale lower(dO V'^T) o L       X = -strict_lower(dV V'^T) o L
+//   dQ = scale c dO S^T + M K
+//   dK = -c dV S^T + u V' dS+^T + M^T Q + X K + X^T K
+//   dg_t = c_last <dS+, S> + sum of write terms before t + sum of read terms from t on
+//          + sum over pairs (row from t on, column before t) of M o (Q K^T) + X o (K K^T)
+// where read terms are q_i.(first part of dQ)_i + k_i.(first part of dK)_i, write terms k_i.(second part of dK)_i.
+// prepare makes gamma, N and P of all chunks at once; forward and backward walk the chunks in order, one warp for
+// 16 columns of V, with S^T (or dS^T) in registers; gradients does the rest for all chunks at once.
+#pragma once
+#include "kernels/cuda/delta_tiles.cuh"
+#include "kernels/cuda/gated_delta.h"
+
+namespace sb::cuda {
+
+constexpr int kRows = 64;  // of a chunk
+constexpr int kPad = 8;    // elements after each row of a tile
+constexpr int kPairLd = kRows + kPad;
+constexpr int kKeyPart = 128;         // most key columns a block of `gradients` takes
+constexpr float kLeastBeta = 1e-15f;  // dbeta divides by beta^2; below this, beta is this
+
+// Rows of `gates`, kRows floats each, for every chunk: gamma over ln 2 in two parts, beta, beta^-2, c, u
+enum Gate { gamma_high, gamma_low, gate_beta, beta_inverse_squared, since_start, until_end, gate_count };
+constexpr int kGates = gate_count * kRows;
+
+struct View {
+  char* data;
+  int64_t batch, head;
+  int time, factor;
+  bool aligned;  // every row starts on 16 bytes
+};
+
+struct Problem {
+  int time, heads, n, K, V;
+  int token_factor;  // row / n = row token_factor >> 8 for rows of a chunk
+  float scale;
+  bool exact;
+  int pairs;   // (sequence, head)
+  int tokens;  // of a chunk
+  int chunks;
+  int key_tile;       // K padded
+  int warps, slices;  // 16 columns of V each; blocks of a pair
+  int values;         // V padded: 16 warps slices
+  int parts;          // of the keys in `gradients`
+  int stages;         // of tiles in shared memory, of the walk at hand
+  View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
+  const float *state, *d_final_state;
+  float *final_state, *d_state;
+  // Between passes; E is the precision's type. [pairs][chunks] first, then
+  float* gates;         // [kGates]
+  void* inverse;        // E [64][64], N
+  void* P;              // E [64][64]; rows are tokens
+  void* corrected;      // E [64][values], V'; null: not kept
+  void* states;         // E [key_tile][values], S entering; null: not kept
+  void* d_states;       // E [key_tile][values], dS+
+  float* dbeta_slices;  // [slices][pairs][chunks][64], used where slices > 1
+  float* dg_parts;      // [parts][pairs][chunks][64], used where parts > 1
+};
+
+cudaError_t launch_prepare(const Problem& p, bool bf16_operands, cudaStream_t stream);
+cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t stream);
+cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream);
+cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream);
+
+// Warps a block of the walks may have (more columns of V are cut into slices), and blocks of the walk backward that
+// fit on a multiprocessor
+constexpr int most_warps(bool bf16_operands, int key_tile) {
+  if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
+  return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
+}
+constexpr int backward_blocks(bool bf16_operands, int key_tile) {
+  return bf16_operands && key_tile <= 80 ? 2 : 1;
+}
+
+struct Chunk {
+  int64_t index;  // of (pair, chunk)
+  int batch, head;
+  int first;   // token
+  int tokens;  // present, <= p.tokens
+  __device__ Chunk(const Problem& p, int pair, int chunk)
+      : index(static_cast<int64_t>(pair) * p.chunks + chunk),
+        batch(pair / p.heads),
+        head(pair % p.heads),
+        first(chunk * p.tokens),
+        tokens(min(p.tokens, p.time - first)) {}
+};
+
+template <class E>
+__device__ inline E* row_start(const View& view, const Chunk& c) {
+  return reinterpret_cast<E*>(view.data) + c.batch * view.batch + c.head * view.head +
+         static_cast<int64_t>(c.first) * view.time;
+}
+
+// Rows of a chunk are its tokens' factors (q, out: its tokens).
+struct Factors {
+  int n, token_factor;
+  __device__ int token(int row) const { return row * token_factor >> 8; }
+  __device__ int offset(const View& view, int row) const {
+    const int t = token(row);
+    return t * view.time + (row - t * n) * view.factor;
+  }
+};
+__device__ inline Factors factors(const Problem& p) {
+  return {p.n, p.token_factor};
+}
+__device__ inline Factors tokens_only() {
+  return {1, 257};
+}
+
+// `rows` rows of a tile from the tensor's columns `column` on. What it does not have is zero.
+template <class E>
+__device__ __forceinline__ void load_rows(E* tile, int ld, const View& view, const Chunk& c, Factors f, int rows,
+                                          int column, TileWalk<E> w, int width) {
+  constexpr int vector = 16 / sizeof(E);
+  const E* from = row_start<E>(view, c) + column + w.column;
+  const int present = c.tokens * f.n, count = max(0, min(vector, width - column - w.column));
+  E* to = tile + w.column;
+  if (view.aligned) {
+    const E* nothing = reinterpret_cast<const E*>(view.data);
+    for (; w.row < rows; w.row += w.step) {
+      const bool here = w.row < present && count > 0;
+      copy_async(to + w.row * ld, here ? from + f.offset(view, w.row) : nothing,
+                 here ? count * static_cast<int>(sizeof(E)) : 0);
+    }
+  } else {
+    for (; w.row < rows; w.row += w.step) {
+      const E* x = from + (w.row < present ? f.offset(view, w.row) : 0);
+      const int have = w.row < present ? count : 0;
+      E line[vector];
+#pragma unroll
+      for (int j = 0; j < vector; ++j) line[j] = j < have ? x[j] : E(0.f);
+      uint4 bits;
+      memcpy(&bits, line, 16);
+      *reinterpret_cast<uint4*>(to + w.row * ld) = bits;
+    }
+  }
+}
+
+// The warp's 16 columns (from `column` on) of rows kept as tile[row][16] back to the tensor
+template <class E>
+__device__ __forceinline__ void store_rows(const E* tile, int ld, const View& view, const Chunk& c, Factors f,
+                                           int column, int width) {
+  constexpr int vector = 16 / sizeof(E), vectors = 16 / vector;
+  const int col = lane_id() % vectors * vector, left = width - column - col;
+  E* to = row_start<E>(view, c) + column + col;
+  const bool whole = view.aligned && vector <= left;
+  for (int row = lane_id() / vectors; row < c.tokens * f.n; row += 32 / vectors) {
+    const E* from = tile + row * ld + col;
+    E* x = to + f.offset(view, row);
+    if (whole) {
+      *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(from);
+    } else {
+      for (int j = 0; j < vector && j < left; ++j) x[j] = from[j];
+    }
+  }
+}
+
+// e^{gamma_row - gamma_column} for the lane's elements of 16 rows of pairs; rows of the chunk or its tokens
+struct PairDecay {
+  const float* gates;
+  int first_row, first_column;
+  float row_high[2], row_low[2], token_high[2], token_low[2];
+  __device__ PairDecay(const float* gates, int row, int column, int n) : gates(gates) {
+    first_row = row + (lane_id() >> 2), first_column = column + 2 * (lane_id() & 3);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = first_row + 8 * h, t = min(r * n, kRows - 1);
+      row_high[h] = gates[gamma_high * kRows + r], row_low[h] = gates[gamma_low * kRows + r];
+      token_high[h] = gates[gamma_high * kRows + t], token_low[h] = gates[gamma_low * kRows + t];
+    }
+  }
+  __device__ int row(int e) const {
+    return first_row + 8 * (e >> 1);
+  }
+  __device__ int column(int i, int e) const {
+    return first_column + 8 * i + (e & 1);
+  }
+  __device__ float of_rows(int i, int e) const {
+    return between(row_high[e >> 1], row_low[e >> 1], column(i, e));
+  }
+  __device__ float of_tokens(int i, int e) const {
+    return between(token_high[e >> 1], token_low[e >> 1], column(i, e));
+  }
+  __device__ float between(float high, float low, int column) const {
+    return exp2_fast((high - gates[gamma_high * kRows + column]) + (low - gates[gamma_low * kRows + column]));
+  }
+};
+
+__device__ inline float* gates_of(const Problem& p, const Chunk& c) {
+  return p.gates + c.index * kGates;
+}
+template <class E>
+__device__ inline E* pairs_of(void* matrices, const Chunk& c) {
+  return static_cast<E*>(matrices) + c.index * (kRows * kRows);
+}
+
+// The warp's 16 columns of a state to memory, from its transpose in registers, through 64 rows of a tile
+template <int Tiles, class E>
+__device__ __forceinline__ void store_state(const Sum (&state)[Tiles], E* tile, int ld, E* to, int to_ld) {
+  constexpr int depth = Left<E>::depth;
+#pragma unroll
+  for (int begin = 0; begin < 8 * Tiles; begin += kRows) {
+    const int rows = 8 * Tiles - begin < kRows ? 8 * Tiles - begin : kRows;
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < rows; k += depth) {
+      Left<E> a;
+      from_sums(a, state + (begin + k) / 8);
+      store_transposed(a, tile + k * ld, ld);
+    }
+    __syncwarp();
+    store_columns(tile, ld, to + begin * to_ld, to_ld, rows);
+  }
+}
+
+// Calls f(tile, element, key, value) for the lane's share of a walk's state
+template <int Tiles, class F>
+__device__ __forceinline__ void each_of_state(int column, F f) {
+#pragma unroll
+  for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int value = column + (lane_id() >> 2) + (e >> 1) * 8, key = 8 * i + 2 * (lane_id() & 3) + (e & 1);
+      f(i, e, key, value);
+    }
+  }
+}
+
+// Calls f<E, key tile, most tokens of a chunk>.
+template <class F>
+cudaError_t dispatch(const Problem& p, bool bf16_operands, F f) {
+  const bool four = p.n == 4;
+#define SB_TILE(E, width) \
+  if (p.key_tile == width) return four ? f.template operator()<E, width, 16>() : f.template operator()<E, width, 64>()
+  if (bf16_operands) {
+    SB_TILE(bf16, 64);
+    SB_TILE(bf16, 80);
+    SB_TILE(bf16, 96);
+    SB_TILE(bf16, 128);
+    if (p.key_tile == 256) return f.template operator()<bf16, 256, 64>();
+  } else {
+    if (p.key_tile == 64) return f.template operator()<float, 64, 64>();
+    if (p.key_tile == 96) return f.template operator()<float, 96, 64>();
+    if (p.key_tile == 128) return f.template operator()<float, 128, 64>();
+    if (p.key_tile == 256) return f.template operator()<float, 256, 64>();
+  }
+#undef SB_TILE
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace sb::cuda

@@ -1,0 +1,506 @@
+// Decayed attention on the device against a double loop: errors ||out - ref|| / ||ref|| of every output and gradient,
+// then times. Exit code 1 where a bound is missed.
+//   decayed_attention_check [--quick | --time] [--filter TEXT]
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/cuda/decayed_attention.h"
+
+using namespace sb::cuda;
+
+namespace {
+
+void expect(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::printf("[%s] %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
+
+using Doubles = std::vector<double>;
+
+enum class Logs { mild, zero, strong };  // of the decays; strong: 0, -30, -1e4 among mild ones
+
+struct Case {
+  Decay decay;
+  int B, T, H, G, K, V;
+  Precision precision = Precision::bf16;
+  Logs logs = Logs::mild;
+  bool states = true;  // initial state, gradient of the final one
+  int gap = 0;         // elements between the rows of steps
+};
+
+const char* name(Decay d) {
+  const char* names[] = {"unit", "fixed", "scalar", "vector"};
+  return names[static_cast<int>(d)];
+}
+const char* name(Precision p) {
+  const char* names[] = {"bf16", "tf32", "fp32"};
+  return names[static_cast<int>(p)];
+}
+const char* name(Logs l) {
+  const char* names[] = {"mild", "zero", "strong"};
+  return names[static_cast<int>(l)];
+}
+
+struct Data {
+  Doubles q, k, v, g, state, d_out, d_final;  // no gaps; g [B,T,H,K] or [B,T,H] or [H]
+};
+struct Result {
+  Doubles out, final, dq, dk, dv, dg, d_state;
+};
+
+double log_decay(const Case& c, const Data& x, int b, int t, int h, int k) {
+  if (c.decay == Decay::unit) return 0;
+  if (c.decay == Decay::fixed) return x.g[h];
+  const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
+  return c.decay == Decay::scalar ? x.g[step] : x.g[step * c.K + k];
+}
+
+// One sequence and head, by the definition.
+void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, Doubles& dq, Doubles& dk,
+          double& dg_fixed) {
+  const int K = c.K, V = c.V, group = h / (c.H / c.G);
+  const size_t size = static_cast<size_t>(K) * V, pair = static_cast<size_t>(b) * c.H + h;
+  const auto key_row = [&](int t) { return ((static_cast<size_t>(b) * c.T + t) * c.G + group) * K; };
+  const auto value_row = [&](int t) { return ((static_cast<size_t>(b) * c.T + t) * c.H + h) * V; };
+  Doubles states((c.T + 1) * size);
+  if (c.states) std::copy_n(x.state.begin() + pair * size, size, states.begin());
+  for (int t = 0; t < c.T; ++t) {
+    const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)];
+    const double* before = &states[t * size];
+    double *S = &states[(t + 1) * size], *out = &r.out[value_row(t)];
+    std::fill_n(out, V, 0.);
+    for (int i = 0; i < K; ++i) {
+      const double a = std::exp(log_decay(c, x, b, t, h, i));
+      for (int j = 0; j < V; ++j) {
+        S[i * V + j] = a * before[i * V + j] + k[i] * v[j];
+        out[j] += scale * q[i] * S[i * V + j];
+      }
+    }
+  }
+  std::copy_n(&states[c.T * size], size, r.final.begin() + pair * size);
+  Doubles dS(size, 0.);
+  if (c.states) std::copy_n(x.d_final.begin() + pair * size, size, dS.begin());
+  dg_fixed = 0;
+  for (int t = c.T - 1; t >= 0; --t) {
+    const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)], *d = &x.d_out[value_row(t)];
+    const double *before = &states[t * size], *S = &states[(t + 1) * size];
+    double* dv = &r.dv[value_row(t)];
+    std::fill_n(dv, V, 0.);
+    const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
+    if (c.decay == Decay::scalar) r.dg[step] = 0;
+    for (int i = 0; i < K; ++i) {
+      const double a = std::exp(log_decay(c, x, b, t, h, i));
+      double by_q = 0, by_k = 0, by_a = 0;
+      for (int j = 0; j < V; ++j) {
+        double& s = dS[i * V + j];
+        s += scale * q[i] * d[j];
+        by_q += S[i * V + j] * d[j];
+        by_k += s * v[j];
+        dv[j] += s * k[i];
+        by_a += s * before[i * V + j];
+        s *= a;
+      }
+      dq[static_cast<size_t>(t) * K + i] = scale * by_q;
+      dk[static_cast<size_t>(t) * K + i] = by_k;
+      if (c.decay == Decay::fixed) dg_fixed += a * by_a;
+      if (c.decay == Decay::scalar) r.dg[step] += a * by_a;
+      if (c.decay == Decay::vector) r.dg[step * K + i] = a * by_a;
+    }
+  }
+  std::copy_n(dS.begin(), size, r.d_state.begin() + pair * size);
+}
+
+Result truth(const Case& c, double scale, const Data& x) {
+  Result r;
+  r.out.resize(x.v.size());
+  r.final.resize(x.state.size());
+  r.dq.assign(x.q.size(), 0);
+  r.dk.assign(x.k.size(), 0);
+  r.dv.resize(x.v.size());
+  r.dg.assign(x.g.size(), 0);
+  r.d_state.resize(x.state.size());
+  const int pairs = c.B * c.H;
+  std::vector<Doubles> dq(pairs), dk(pairs);
+  Doubles dg(pairs);
+  const double bytes = 8. * c.T * c.K * c.V;
+  const int workers = std::max(
+      1, std::min({pairs, static_cast<int>(std::thread::hardware_concurrency()), static_cast<int>(2e10 / bytes)}));
+  std::vector<std::thread> threads;
+  for (int w = 0; w < workers; ++w)
+    threads.emplace_back([&, w] {
+      for (int i = w; i < pairs; i += workers) {
+        dq[i].resize(static_cast<size_t>(c.T) * c.K);
+        dk[i].resize(static_cast<size_t>(c.T) * c.K);
+        loop(c, scale, x, r, i / c.H, i % c.H, dq[i], dk[i], dg[i]);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (int i = 0; i < pairs; ++i) {
+    const int b = i / c.H, h = i % c.H, group = h / (c.H / c.G);
+    for (int t = 0; t < c.T; ++t)
+      for (int k = 0; k < c.K; ++k) {
+        const size_t to = ((static_cast<size_t>(b) * c.T + t) * c.G + group) * c.K + k;
+        r.dq[to] += dq[i][static_cast<size_t>(t) * c.K + k];
+        r.dk[to] += dk[i][static_cast<size_t>(t) * c.K + k];
+      }
+    if (c.decay == Decay::fixed) r.dg[h] += dg[i];
+  }
+  return r;
+}
+
+double rounded(double x, Precision p) {
+  return p == Precision::bf16 ? static_cast<double>(__bfloat162float(__float2bfloat16(static_cast<float>(x))))
+                              : static_cast<double>(static_cast<float>(x));
+}
+
+int64_t logs(const Case& c) {
+  const int64_t steps = static_cast<int64_t>(c.B) * c.T * c.H;
+  return c.decay == Decay::unit ? 0 : c.decay == Decay::fixed ? c.H : c.decay == Decay::scalar ? steps : steps * c.K;
+}
+
+Data random_data(const Case& c, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  const auto fill = [&](Doubles& to, size_t size, Precision p) {
+    to.resize(size);
+    for (double& e : to) e = rounded(normal(engine), p);
+  };
+  const size_t steps = static_cast<size_t>(c.B) * c.T, states = static_cast<size_t>(c.B) * c.H * c.K * c.V;
+  Data x;
+  fill(x.q, steps * c.G * c.K, c.precision);
+  fill(x.k, steps * c.G * c.K, c.precision);
+  fill(x.v, steps * c.H * c.V, c.precision);
+  fill(x.d_out, steps * c.H * c.V, c.precision);
+  fill(x.state, states, Precision::fp32);
+  fill(x.d_final, states, Precision::fp32);
+  x.g.resize(logs(c));
+  for (double& e : x.g) {
+    const double u = uniform(engine);
+    e = c.logs == Logs::zero ? 0 : -0.2 * uniform(engine);
+    if (c.logs == Logs::strong) e = u < .1 ? -30 : u < .15 ? -1e4 : u < .3 ? 0 : e;
+    e = rounded(e, Precision::fp32);
+  }
+  return x;
+}
+
+// The gradients of the loop itself against differences of its outputs.
+double check_loop(Decay decay) {
+  const Case c{decay, 1, 5, 2, 1, 3, 2, Precision::fp32};
+  Data x = random_data(c, 7);
+  const Result r = truth(c, .7, x);
+  const auto loss = [&] {
+    const Result y = truth(c, .7, x);
+    double sum = 0;
+    for (size_t i = 0; i < y.out.size(); ++i) sum += y.out[i] * x.d_out[i];
+    for (size_t i = 0; i < y.final.size(); ++i) sum += y.final[i] * x.d_final[i];
+    return sum;
+  };
+  double worst = 0;
+  const auto compare = [&](Doubles& input, const Doubles& gradient) {
+    for (size_t i = 0; i < input.size(); ++i) {
+      const double keep = input[i], step = 1e-5;
+      input[i] = keep + step;
+      const double up = loss();
+      input[i] = keep - step;
+      const double down = loss();
+      input[i] = keep;
+      worst = std::max(worst, std::abs((up - down) / (2 * step) - gradient[i]));
+    }
+  };
+  compare(x.q, r.dq);
+  compare(x.k, r.dk);
+  compare(x.v, r.dv);
+  compare(x.g, r.dg);
+  compare(x.state, r.d_state);
+  return worst;
+}
+
+struct Memory {
+  void* data = nullptr;
+  size_t bytes = 0;
+  explicit Memory(size_t size) : bytes(size) {
+    expect(cudaMalloc(&data, std::max<size_t>(size, 256)), "cudaMalloc");
+    expect(cudaMemset(data, 0xff, std::max<size_t>(size, 256)), "cudaMemset");
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { cudaFree(data); }
+};
+
+// [B, T, row] with a gap behind each row
+struct Tensor {
+  int64_t steps, row, gap;
+  Precision precision;
+  Memory memory;
+  Tensor(int64_t s, int64_t r, int64_t between, Precision p)
+      : steps(s), row(r), gap(between), precision(p), memory(s * (r + between) * (p == Precision::bf16 ? 2 : 4)) {}
+  Tensor(int64_t s, int64_t r, int64_t between, Precision p, const Doubles& x) : Tensor(s, r, between, p) { put(x); }
+  // x, repeated until the tensor is full
+  void put(const Doubles& x) {
+    if (x.empty()) return;
+    const size_t line = std::min<size_t>(row, x.size()), lines = x.size() / line,
+                 element = precision == Precision::bf16 ? 2 : 4;
+    std::vector<unsigned char> bytes((lines == 1 ? line : lines * (row + gap)) * element);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t to = i / line * (row + gap) + i % line;
+      if (precision == Precision::bf16)
+        reinterpret_cast<__nv_bfloat16*>(bytes.data())[to] = __float2bfloat16(static_cast<float>(x[i]));
+      else
+        reinterpret_cast<float*>(bytes.data())[to] = static_cast<float>(x[i]);
+    }
+    unsigned char* to = static_cast<unsigned char*>(memory.data);
+    expect(cudaMemcpy(to, bytes.data(), std::min(bytes.size(), memory.bytes), cudaMemcpyHostToDevice), "put");
+    for (size_t at = bytes.size(); at < memory.bytes; at += bytes.size())
+      expect(cudaMemcpy(to + at, to, std::min(bytes.size(), memory.bytes - at), cudaMemcpyDeviceToDevice), "repeat");
+  }
+  Doubles get() const {
+    std::vector<unsigned char> bytes(memory.bytes);
+    expect(cudaMemcpy(bytes.data(), memory.data, bytes.size(), cudaMemcpyDeviceToHost), "get");
+    Doubles x(steps * row);
+    for (int64_t s = 0; s < steps; ++s)
+      for (int64_t i = 0; i < row; ++i)
+        x[s * row + i] =
+            precision == Precision::bf16
+                ? __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(bytes.data())[s * (row + gap) + i])
+                : reinterpret_cast<const float*>(bytes.data())[s * (row + gap) + i];
+    return x;
+  }
+  template <class Void>
+  RowsOf<Void> rows(int64_t time, int64_t width) const {
+    return {memory.data, time * (row + gap), row + gap, width};
+  }
+};
+
+double error(const Doubles& x, const Doubles& reference) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    difference += (x[i] - reference[i]) * (x[i] - reference[i]);
+    norm += reference[i] * reference[i];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);  // below float's range: absolute
+}
+
+struct Problem {
+  Case c;
+  float scale;
+  Tensor q, k, v, g, state, d_out, d_final;
+  Tensor out, final, dq, dk, dv, dg, d_state;
+  DecayedAttention p{};
+  Memory kept, workspace;
+
+  Problem(const Case& c_, const Data& x)
+      : c(c_),
+        scale(1 / std::sqrt(static_cast<float>(c.K))),
+        q(c.B * c.T, c.G * c.K, c.gap, c.precision, x.q),
+        k(c.B * c.T, c.G * c.K, c.gap, c.precision, x.k),
+        v(c.B * c.T, c.H * c.V, c.gap, c.precision, x.v),
+        g(1, logs(c), 0, Precision::fp32, x.g),
+        state(1, static_cast<int64_t>(c.B) * c.H * c.K * c.V, 0, Precision::fp32, x.state),
+        d_out(c.B * c.T, c.H * c.V, c.gap, c.precision, x.d_out),
+        d_final(1, state.row, 0, Precision::fp32, x.d_final),
+        out(c.B * c.T, c.H * c.V, c.gap, c.precision),
+        final(1, state.row, 0, Precision::fp32),
+        dq(c.B * c.T, c.G * c.K, c.gap, c.precision),
+        dk(c.B * c.T, c.G * c.K, c.gap, c.precision),
+        dv(c.B * c.T, c.H * c.V, c.gap, c.precision),
+        dg(1, g.row, 0, Precision::fp32),
+        d_state(1, state.row, 0, Precision::fp32),
+        kept((describe(), decayed_attention_kept_bytes(p))),
+        workspace(decayed_attention_workspace_bytes(p)) {}
+  int64_t g_width() const { return c.decay == Decay::vector ? c.K : 1; }
+  void describe() {
+    p = {c.B,
+         c.T,
+         c.H,
+         c.G,
+         c.K,
+         c.V,
+         c.precision,
+         c.decay,
+         scale,
+         q.rows<const void>(c.T, c.K),
+         k.rows<const void>(c.T, c.K),
+         v.rows<const void>(c.T, c.V),
+         c.decay == Decay::unit ? nullptr : static_cast<const float*>(g.memory.data),
+         c.decay == Decay::fixed ? 0 : c.T * c.H * g_width(),
+         c.decay == Decay::fixed ? 0 : c.H * g_width(),
+         g_width(),
+         c.states ? static_cast<const float*>(state.memory.data) : nullptr};
+  }
+  cudaError_t forward() {
+    return decayed_attention_forward(p, out.rows<void>(c.T, c.V), static_cast<float*>(final.memory.data), kept.data,
+                                     nullptr);
+  }
+  cudaError_t backward() {
+    const DecayedAttentionGradients d{d_out.rows<const void>(c.T, c.V),
+                                      c.states ? static_cast<const float*>(d_final.memory.data) : nullptr,
+                                      dq.rows<void>(c.T, c.K),
+                                      dk.rows<void>(c.T, c.K),
+                                      dv.rows<void>(c.T, c.V),
+                                      static_cast<float*>(dg.memory.data),
+                                      p.g_batch,
+                                      p.g_time,
+                                      p.g_head,
+                                      static_cast<float*>(d_state.memory.data)};
+    return decayed_attention_backward(p, kept.data, d, workspace.data, nullptr);
+  }
+};
+
+bool check(const Case& c, unsigned seed) {
+  const Data x = random_data(c, seed);
+  Problem problem(c, x);
+  const Result r = truth(c, problem.scale, x);
+  const double bound = c.precision == Precision::bf16 ? 2e-2 : c.precision == Precision::tf32 ? 5e-3 : 1e-5;
+  expect(problem.forward(), "forward");
+  expect(problem.backward(), "backward");
+  expect(cudaDeviceSynchronize(), "kernels");
+  const double errors[] = {
+      error(problem.out.get(), r.out),        error(problem.final.get(), r.final),
+      error(problem.dq.get(), r.dq),          error(problem.dk.get(), r.dk),
+      error(problem.dv.get(), r.dv),          c.decay == Decay::unit ? 0 : error(problem.dg.get(), r.dg),
+      error(problem.d_state.get(), r.d_state)};
+  const Doubles once = problem.dq.get();
+  expect(problem.backward(), "backward");
+  expect(cudaDeviceSynchronize(), "kernels");
+  const Doubles again = problem.dq.get();
+  bool good = once == again;
+  std::printf("%-6s %s %-6s B%d T%-4d H%-2d G%-2d %3dx%-3d %s|", name(c.decay), name(c.precision), name(c.logs), c.B,
+              c.T, c.H, c.G, c.K, c.V, c.states ? "S" : " ");
+  for (double e : errors) {
+    std::printf(" %.1e", e);
+    good = good && e <= bound;
+  }
+  std::printf("%s\n", good ? "" : "  <-- FAILS");
+  return good;
+}
+
+double median_ms(const std::function<cudaError_t()>& body, int repeats) {
+  cudaEvent_t begin, end;
+  expect(cudaEventCreate(&begin), "event");
+  expect(cudaEventCreate(&end), "event");
+  std::vector<float> times(repeats);
+  for (int i = -3; i < repeats; ++i) {
+    expect(cudaEventRecord(begin), "record");
+    expect(body(), "launch");
+    expect(cudaEventRecord(end), "record");
+    expect(cudaEventSynchronize(end), "synchronize");
+    if (i >= 0) expect(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
+  }
+  std::sort(times.begin(), times.end());
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return times[repeats / 2];
+}
+
+// FLOPs of the chunk form with the causal half of P, backward 2.5 times; bytes each input and output once.
+void time_case(const char* model, Case c) {
+  c.states = false;
+  Case one = c;
+  one.B = 1;
+  const Data x = random_data(one, 5);
+  Problem problem(c, x);
+  const double forward = median_ms([&] { return problem.forward(); }, 20);
+  const double backward = median_ms([&] { return problem.backward(); }, 20);
+  const double flops = 1. * c.B * c.T * c.H * (4. * c.K * c.V + 64. * (c.K + c.V));
+  const double element = c.precision == Precision::bf16 ? 2 : 4;
+  const double keys = 2. * c.B * c.T * c.G * c.K * element, values = 1. * c.B * c.T * c.H * c.V * element;
+  const double logs = 4. * static_cast<double>(problem.g.row);
+  const double forward_bytes = keys + 2 * values + logs, backward_bytes = 2 * keys + 3 * values + 2 * logs;
+  std::printf(
+      "%-18s %-6s %s B%d T%-4d H%-2d %3dx%-3d | forward %7.3f ms %5.0f TFLOP/s %5.2f TB/s | backward %7.3f ms %5.0f "
+      "TFLOP/s %5.2f TB/s | sum %7.3f ms\n",
+      model, name(c.decay), name(c.precision), c.B, c.T, c.H, c.K, c.V, forward, flops / forward / 1e9,
+      forward_bytes / forward / 1e9, backward, 2.5 * flops / backward / 1e9, backward_bytes / backward / 1e9,
+      forward + backward);
+}
+
+std::vector<Case> cases(bool quick) {
+  std::vector<Case> all;
+  const Decay kinds[] = {Decay::unit, Decay::fixed, Decay::scalar, Decay::vector};
+  const Precision precisions[] = {Precision::bf16, Precision::fp32};
+  if (quick) {
+    for (Decay d : kinds)
+      for (Precision p : precisions) all.push_back({d, 1, 70, 2, 2, 64, 72, p, Logs::mild, true, 3});
+    all.push_back({Decay::scalar, 1, 130, 4, 1, 128, 81});
+    return all;
+  }
+  for (Decay d : {Decay::scalar, Decay::vector})
+    for (Precision p : precisions)
+      for (int T : {1, 2, 3, 63, 64, 65, 127, 200, 513, 2200}) all.push_back({d, 2, T, 2, 2, 72, 144, p});
+  const int widths[][2] = {{64, 64},   {72, 144},  {81, 81},   {96, 192}, {120, 240}, {128, 81},
+                           {144, 128}, {162, 120}, {192, 256}, {240, 72}, {256, 256}, {16, 7}};
+  for (Decay d : {Decay::fixed, Decay::vector})
+    for (Precision p : precisions)
+      for (const auto& w : widths) all.push_back({d, 1, 150, 2, 2, w[0], w[1], p, Logs::mild, w[0] % 3 != 0, w[0] % 5});
+  for (Decay d : {Decay::scalar, Decay::vector})
+    for (Precision p : precisions)
+      for (Logs l : {Logs::zero, Logs::strong}) all.push_back({d, 2, 200, 4, 4, 64, 128, p, l});
+  for (Precision p : precisions) {
+    all.push_back({Decay::scalar, 2, 400, 32, 1, 128, 81, p});
+    all.push_back({Decay::scalar, 1, 200, 8, 2, 128, 64, p, Logs::strong});
+    all.push_back({Decay::vector, 1, 200, 8, 2, 64, 64, p});
+    all.push_back({Decay::unit, 2, 333, 4, 4, 64, 64, p});
+    all.push_back({Decay::fixed, 2, 2200, 4, 4, 72, 144, p});
+  }
+  all.push_back({Decay::scalar, 2, 200, 4, 4, 96, 96, Precision::tf32});
+  all.push_back({Decay::vector, 2, 200, 4, 4, 96, 96, Precision::tf32});
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool quick = false, only_time = false;
+  std::string filter;
+  for (int i = 1; i < argc; ++i) {
+    quick = quick || std::strcmp(argv[i], "--quick") == 0;
+    only_time = only_time || std::strcmp(argv[i], "--time") == 0;
+    if (std::strcmp(argv[i], "--filter") == 0 && i + 1 < argc) filter = argv[++i];
+  }
+  bool good = true;
+  if (!only_time) {
+    for (Decay d : {Decay::unit, Decay::fixed, Decay::scalar, Decay::vector}) {
+      const double worst = check_loop(d);
+      std::printf("loop against differences, %s: %.1e\n", name(d), worst);
+      good = good && worst < 1e-6;
+    }
+    std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state\n");
+    unsigned seed = std::random_device{}();
+    for (const Case& c : cases(quick))
+      if (filter.empty() || filter == name(c.decay)) good = check(c, seed++) && good;
+    std::printf(good ? "all within bounds\n" : "BOUNDS MISSED\n");
+  }
+  if (quick) return good ? 0 : 1;
+  const auto wanted = [&](Decay d) { return filter.empty() || filter == name(d); };
+  if (wanted(Decay::scalar)) {
+    time_case("Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81});
+    time_case("Mamba2 1296, 88", {Decay::scalar, 64, 400, 32, 1, 128, 88});
+    time_case("Mamba2 1024", {Decay::scalar, 64, 400, 32, 1, 128, 64});
+    time_case("Mamba2 256", {Decay::scalar, 64, 400, 8, 1, 128, 64});
+    time_case("Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 81});
+    time_case("Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
+  }
+  if (wanted(Decay::fixed)) time_case("RetNet 1152", {Decay::fixed, 64, 400, 16, 16, 72, 144});
+  if (wanted(Decay::unit)) time_case("linear attention", {Decay::unit, 64, 400, 16, 16, 72, 72});
+  if (wanted(Decay::vector)) {
+    time_case("GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144});
+    time_case("GLA 256", {Decay::vector, 64, 400, 4, 4, 64, 128});
+    time_case("HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
+    time_case("GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
+    time_case("GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144, Precision::fp32});
+  }
+  return good ? 0 : 1;
+}
