@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <system_error>
@@ -152,6 +153,7 @@ void Program::group(const std::string& name, const std::string& what) {
   impl_->dress(*made);
   made->footer("");  // not the program's own
   made->require_subcommand(1);
+  made->footer("");  // else the program's own
 }
 
 Arguments& Program::command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
@@ -197,6 +199,9 @@ int Program::run(int argc, const char* const* argv) {
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     complain("[memory] not enough for what was asked");
+    return static_cast<int>(Exit::bad_input);
+  } catch (const std::filesystem::filesystem_error& error) {
+    complain(std::string("[file] ") + error.what());
     return static_cast<int>(Exit::bad_input);
   } catch (const std::system_error& error) {
     complain(std::string("[memory] cannot start a thread: ") + error.what());
