@@ -83,23 +83,15 @@ struct Fragment<Product::bf16> {
     if constexpr (Count == 4 && !transposed)
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                    : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                   : "r"(s)
-                   : "memory");
+                   : "r"(s));
     if constexpr (Count == 4 && transposed)
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                    : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                   : "r"(s)
-                   : "memory");
+                   : "r"(s));
     if constexpr (Count == 2 && !transposed)
-      asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
-                   : "=r"(x[0]), "=r"(x[1])
-                   : "r"(s)
-                   : "memory");
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "r"(s));
     if constexpr (Count == 2 && transposed)
-      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                   : "=r"(x[0]), "=r"(x[1])
-                   : "r"(s)
-                   : "memory");
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "r"(s));
   }
   // The 8 x 8 matrices of a fragment in their order: down first, then along; or along first.
   __device__ static int down_first(int lane, int ld) { return lane % 16 * ld + lane / 16 * 8; }
@@ -135,8 +127,7 @@ struct Fragment<Product::bf16> {
       load<2, order == Depth::slow>(b[N - 1].x, address + N / 2 * (order == Depth::fast ? columns * ld : columns));
   }
   __device__ static void multiply(float (&c)[4], const A& a, const B& b) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]));
@@ -149,8 +140,7 @@ __device__ inline uint32_t to_tf32(float x) {
   return r;
 }
 __device__ inline void multiply_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -210,14 +200,15 @@ struct Fragment<Product::tf32> : FloatFragment<false> {};
 template <>
 struct Fragment<Product::fp32> : FloatFragment<true> {};
 
-// acc += a b for one warp: 16 M rows, 8 N columns. `depth` is a multiple of 16.
-template <Product P, Depth a_order, Depth b_order, int M, int N>
+// acc += a b for one warp: 16 M rows, 8 N columns, over `depth` <= Most, multiples of 16.
+template <Product P, Depth a_order, Depth b_order, int Most, int M, int N>
 __device__ inline void multiply(float (&acc)[M][N][4], const Element<P>* a, int lda, const Element<P>* b, int ldb,
-                                int depth, int lane) {
+                                int lane, int depth = Most) {
   using F = Fragment<P>;
-  constexpr int step = ProductTraits<P>::depth;
-#pragma unroll 4
-  for (int d = 0; d < depth; d += step) {
+  constexpr int step = ProductTraits<P>::depth, steps = Most / step, unrolled = steps <= 8 ? steps : 4;
+#pragma unroll unrolled
+  for (int d = 0; d < Most; d += step) {
+    if (d >= depth) break;
     typename F::B right[N];
     F::template load_b<b_order, N>(right, b + (b_order == Depth::fast ? d : d * ldb), ldb, lane);
 #pragma unroll

@@ -120,11 +120,11 @@ struct StateTile {
         a *= f;
         b *= f;
       });
-      multiply<P, Depth::slow, Depth::slow>(x, left + row0, ld_left, right + column0, ld_right, kChunk, at.lane);
+      multiply<P, Depth::slow, Depth::slow, kChunk>(x, left + row0, ld_left, right + column0, ld_right, at.lane);
     } else {  // sums over many chunks rounded to nearest, not as the matrix units do
       float added[M][N][4];
       clear(added);
-      multiply<P, Depth::slow, Depth::slow>(added, left + row0, ld_left, right + column0, ld_right, kChunk, at.lane);
+      multiply<P, Depth::slow, Depth::slow, kChunk>(added, left + row0, ld_left, right + column0, ld_right, at.lane);
 #pragma unroll
       for (int m = 0; m < M; ++m)
 #pragma unroll
@@ -153,5 +153,6 @@ cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream);
 cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream);
 cudaError_t vector_forward(const ForwardArguments& a, cudaStream_t stream);
 cudaError_t vector_backward(const BackwardArguments& a, cudaStream_t stream);
+cudaError_t vector_channel_backward(const BackwardArguments& a, cudaStream_t stream);
 
 }  // namespace sb::cuda::attention

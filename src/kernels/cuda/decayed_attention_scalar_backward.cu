@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
       clear(m);
       from_start[0] = from_start[1] = to_end[0] = to_end[1] = along = 0;
       if (j0 <= i0 + 15)
-        multiply<P, Depth::fast, Depth::fast>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, KP, at.lane);
+        multiply<P, Depth::fast, Depth::fast, KP>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, at.lane);
 #pragma unroll
       for (int n = 0; n < NP; ++n)
 #pragma unroll
@@ -241,11 +241,11 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
     const float since[2] = {a.p.scale * decays.since[i0 + at.row], a.p.scale * decays.since[i0 + 8 + at.row]};
     const float until[2] = {decays.until[i0 + at.row], decays.until[i0 + 8 + at.row]};
     if (j0 <= i0 + 15)
-      multiply<P, Depth::fast, Depth::fast>(m, d_out + i0 * L::LV, L::LV, v + j0 * L::LV, L::LV, VS, at.lane);
+      multiply<P, Depth::fast, Depth::fast, VS>(m, d_out + i0 * L::LV, L::LV, v + j0 * L::LV, L::LV, at.lane);
     {
       float x[1][NK][4];
       clear(x);
-      multiply<P, Depth::fast, Depth::fast>(x, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, VS, at.lane);
+      multiply<P, Depth::fast, Depth::fast, VS>(x, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, at.lane);
 #pragma unroll
       for (int n = 0; n < NK; ++n)
 #pragma unroll
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
           }
         }
       clear(x);
-      multiply<P, Depth::fast, Depth::fast>(x, v + i0 * L::LV, L::LV, gradient + k0 * L::LV, L::LV, VS, at.lane);
+      multiply<P, Depth::fast, Depth::fast, VS>(x, v + i0 * L::LV, L::LV, gradient + k0 * L::LV, L::LV, at.lane);
 #pragma unroll
       for (int n = 0; n < NK; ++n)
 #pragma unroll
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
     }
     float dv[1][NV][4];
     clear(dv);
-    multiply<P, Depth::fast, Depth::slow>(dv, k + i0 * L::LK, L::LK, gradient + c0, L::LV, KP, at.lane);
+    multiply<P, Depth::fast, Depth::slow, KP>(dv, k + i0 * L::LK, L::LK, gradient + c0, L::LV, at.lane);
 #pragma unroll
     for (int n = 0; n < NV; ++n)
 #pragma unroll
@@ -287,8 +287,8 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
         if (decaying) to_end[up] = fmaf(value.x, x, fmaf(value.y, y, to_end[up]));
       }
     if (first == 0) __syncthreads();  // the pairs
-    multiply<P, Depth::slow, Depth::slow>(dv, pairs + i0 * L::LP + i0, L::LP, d_out + i0 * L::LV + c0, L::LV,
-                                          kChunk - i0, at.lane);
+    multiply<P, Depth::slow, Depth::slow, kChunk>(dv, pairs + i0 * L::LP + i0, L::LP, d_out + i0 * L::LV + c0, L::LV,
+                                                  at.lane, kChunk - i0);
     HeadRows<E> dv_rows(a.d.dv, b, begin, h, z.V);
     dv_rows.data += first;
     for_pairs(dv, at, [&](int r, int c, float x, float y) {
@@ -337,9 +337,9 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
                           at.lane);
   for_pairs(n_sum, at, [&](int r, int c, float x, float y) { store_pair(pairs + (i0 + r) * L::LP + j0 + c, x, y); });
   __syncthreads();
-  multiply<P, Depth::fast, Depth::slow>(dq, pairs + i0 * L::LP, L::LP, k + k0, L::LK, i0 + 16, at.lane);
-  multiply<P, Depth::slow, Depth::slow>(dk, pairs + i0 * L::LP + i0, L::LP, q + i0 * L::LK + k0, L::LK, kChunk - i0,
-                                        at.lane);
+  multiply<P, Depth::fast, Depth::slow, kChunk>(dq, pairs + i0 * L::LP, L::LP, k + k0, L::LK, at.lane, i0 + 16);
+  multiply<P, Depth::slow, Depth::slow, kChunk>(dk, pairs + i0 * L::LP + i0, L::LP, q + i0 * L::LK + k0, L::LK, at.lane,
+                                                kChunk - i0);
   const auto write = [&](auto dq_rows, auto dk_rows) {
     for_pairs(dq, at, [&](int r, int c, float x, float y) {
       if (i0 + r < steps) write_pair(dq_rows, i0 + r, k0 + c, z.K, x, y);

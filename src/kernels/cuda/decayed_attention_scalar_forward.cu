@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
       clear(p);
       const int i0 = at.strip * 16, j0 = at.half * 32;
       if (j0 <= i0 + 15)
-        multiply<P, Depth::fast, Depth::fast>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, KP, at.lane);
+        multiply<P, Depth::fast, Depth::fast, KP>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, at.lane);
       for_pairs(p, at, [&](int r, int c, float x, float y) {
         const int i = i0 + r, j = j0 + c;
         store_pair(pairs + i * L::LP + j, a.p.scale * x * decays.template between<P>(j, i),
@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
       float o[1][VS / 16][4];
       clear(o);
       const int i0 = at.strip * 16, c0 = at.half * (VS / 2);
-      multiply<P, Depth::fast, Depth::slow>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, KP, at.lane);
+      multiply<P, Depth::fast, Depth::slow, KP>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, at.lane);
       for_pairs(o, at, [&](int r, int, float& x, float& y) {
         const float f = a.p.scale * decays.since[i0 + r];
         x *= f;
         y *= f;
       });
-      multiply<P, Depth::fast, Depth::slow>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, i0 + 16, at.lane);
+      multiply<P, Depth::fast, Depth::slow, kChunk>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, at.lane, i0 + 16);
       HeadRows<E> out(a.out, b, begin, h, z.V);
       out.data += first;
       for_pairs(o, at, [&](int r, int c, float x, float y) {

@@ -41,7 +41,7 @@ __device__ void pairs_in_strip(Element<P>* q, Element<P>* k, Element<P>* scratch
     float x[8], y[8], z[8];
     read_group(x, q_rows + c0, L::LK, at);
     read_group(y, k_rows + c0, L::LK, at);
-    multiply<P, Depth::fast, Depth::fast>(same, q_rows + c0, L::LK, k_rows + c0, L::LK, kGroup, at.lane);
+    multiply<P, Depth::fast, Depth::fast, kGroup>(same, q_rows + c0, L::LK, k_rows + c0, L::LK, at.lane);
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) {
 #pragma unroll
@@ -53,7 +53,7 @@ __device__ void pairs_in_strip(Element<P>* q, Element<P>* k, Element<P>* scratch
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) {
       const E* tile = scratch + l * 16 * L::LG;
-      multiply<P, Depth::fast, Depth::fast>(acc[l], tile, L::LG, tile, L::LG, kGroup, at.lane);
+      multiply<P, Depth::fast, Depth::fast, kGroup>(acc[l], tile, L::LG, tile, L::LG, at.lane);
     }
     __syncwarp();
 #pragma unroll
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
       for (int e = 0; e < 8; ++e) x[e] *= strips_between<KP>(strips, J, I, c0 + Element8::column(e, at));
       write_group(x, scratch, L::LG, at);
       __syncwarp();
-      multiply<P, Depth::fast, Depth::fast>(p, scratch, L::LG, k + J * 16 * L::LK + c0, L::LK, kGroup, at.lane);
+      multiply<P, Depth::fast, Depth::fast, kGroup>(p, scratch, L::LG, k + J * 16 * L::LK + c0, L::LK, at.lane);
       __syncwarp();
     }
     for_pairs(p, at, [&](int r, int c, float x, float y) {
@@ -199,29 +199,28 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
   for (int chunk = 0; chunk < z.chunks; ++chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const int64_t chunk_at = pair * z.chunks + chunk, rows_at = chunk_at * kChunk;
-    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
+    load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
                           kChunk, z.key_row(), at);
-    copy_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
+    load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
                           z.key_row(), at);
-    copy_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
+    load_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
                               kChunk, at);
     HeadRows<const E> values(a.p.v, b, begin, h, z.V);
     values.data += first;
-    copy_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
+    load_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
     const float* from = reinterpret_cast<const float*>(static_cast<unsigned char*>(a.kept) + at_kept.factors);
     for (int c = at.thread; c < KP; c += kBlock) factors[c] = c < z.K ? from[chunk_at * z.K + c] : 0.f;
     state.to_shared(entered, L::LV, at);
-    finish_copies();
     __syncthreads();
     write_state<KP, VS>(kept + chunk_at * z.state_size(), entered, L::LV, z, first, at);
     float o[1][VS / 16][4];
     clear(o);
-    multiply<P, Depth::fast, Depth::slow>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, KP, at.lane);
+    multiply<P, Depth::fast, Depth::slow, KP>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, at.lane);
     for_pairs(o, at, [&](int, int, float& x, float& y) {
       x *= a.p.scale;
       y *= a.p.scale;
     });
-    multiply<P, Depth::fast, Depth::slow>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, i0 + 16, at.lane);
+    multiply<P, Depth::fast, Depth::slow, kChunk>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, at.lane, i0 + 16);
     HeadRows<E> out(a.out, b, begin, h, z.V);
     out.data += first;
     for_pairs(o, at, [&](int r, int c, float x, float y) {

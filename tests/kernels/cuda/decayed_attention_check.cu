@@ -58,6 +58,7 @@ struct Data {
 };
 struct Result {
   Doubles out, final, dq, dk, dv, dg, d_state;
+  double dg_terms = 0;  // of a fixed decay: root of the sum of squares of what dg is summed from, one a step
 };
 
 double log_decay(const Case& c, const Data& x, int b, int t, int h, int k) {
@@ -69,7 +70,7 @@ double log_decay(const Case& c, const Data& x, int b, int t, int h, int k) {
 
 // One sequence and head, by the definition.
 void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, Doubles& dq, Doubles& dk,
-          double& dg_fixed) {
+          double& dg_fixed, double& dg_squares) {
   const int K = c.K, V = c.V, group = h / (c.H / c.G);
   const size_t size = static_cast<size_t>(K) * V, pair = static_cast<size_t>(b) * c.H + h;
   const auto key_row = [&](int t) { return ((static_cast<size_t>(b) * c.T + t) * c.G + group) * K; };
@@ -92,7 +93,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
   std::copy_n(&states[c.T * size], size, r.final.begin() + pair * size);
   Doubles dS(size, 0.);
   if (c.states) std::copy_n(x.d_final.begin() + pair * size, size, dS.begin());
-  dg_fixed = 0;
+  dg_fixed = dg_squares = 0;
   for (int t = c.T - 1; t >= 0; --t) {
     const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)], *d = &x.d_out[value_row(t)];
     const double *before = &states[t * size], *S = &states[(t + 1) * size];
@@ -100,6 +101,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     std::fill_n(dv, V, 0.);
     const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
     if (c.decay == Decay::scalar) r.dg[step] = 0;
+    double fixed_term = 0;
     for (int i = 0; i < K; ++i) {
       const double a = std::exp(log_decay(c, x, b, t, h, i));
       double by_q = 0, by_k = 0, by_a = 0;
@@ -114,10 +116,12 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
       }
       dq[static_cast<size_t>(t) * K + i] = scale * by_q;
       dk[static_cast<size_t>(t) * K + i] = by_k;
-      if (c.decay == Decay::fixed) dg_fixed += a * by_a;
+      fixed_term += a * by_a;
       if (c.decay == Decay::scalar) r.dg[step] += a * by_a;
       if (c.decay == Decay::vector) r.dg[step * K + i] = a * by_a;
     }
+    dg_fixed += fixed_term;
+    dg_squares += fixed_term * fixed_term;
   }
   std::copy_n(dS.begin(), size, r.d_state.begin() + pair * size);
 }
@@ -133,7 +137,7 @@ Result truth(const Case& c, double scale, const Data& x) {
   r.d_state.resize(x.state.size());
   const int pairs = c.B * c.H;
   std::vector<Doubles> dq(pairs), dk(pairs);
-  Doubles dg(pairs);
+  Doubles dg(pairs), dg_squares(pairs);
   const double bytes = 8. * c.T * c.K * c.V;
   const int workers = std::max(
       1, std::min({pairs, static_cast<int>(std::thread::hardware_concurrency()), static_cast<int>(2e10 / bytes)}));
@@ -143,7 +147,7 @@ Result truth(const Case& c, double scale, const Data& x) {
       for (int i = w; i < pairs; i += workers) {
         dq[i].resize(static_cast<size_t>(c.T) * c.K);
         dk[i].resize(static_cast<size_t>(c.T) * c.K);
-        loop(c, scale, x, r, i / c.H, i % c.H, dq[i], dk[i], dg[i]);
+        loop(c, scale, x, r, i / c.H, i % c.H, dq[i], dk[i], dg[i], dg_squares[i]);
       }
     });
   for (std::thread& t : threads) t.join();
@@ -155,8 +159,9 @@ Result truth(const Case& c, double scale, const Data& x) {
         r.dq[to] += dq[i][static_cast<size_t>(t) * c.K + k];
         r.dk[to] += dk[i][static_cast<size_t>(t) * c.K + k];
       }
-    if (c.decay == Decay::fixed) r.dg[h] += dg[i];
+    if (c.decay == Decay::fixed) r.dg[h] += dg[i], r.dg_terms += dg_squares[i];
   }
+  r.dg_terms = std::sqrt(r.dg_terms);
   return r;
 }
 
@@ -284,13 +289,13 @@ struct Tensor {
   }
 };
 
-double error(const Doubles& x, const Doubles& reference) {
+double error(const Doubles& x, const Doubles& reference, double least_norm = 1e-30) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     difference += (x[i] - reference[i]) * (x[i] - reference[i]);
     norm += reference[i] * reference[i];
   }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);  // below float's range: absolute
+  return std::sqrt(difference) / std::max(std::sqrt(norm), least_norm);  // by default: absolute below float's range
 }
 
 struct Problem {
@@ -367,11 +372,13 @@ bool check(const Case& c, unsigned seed) {
   expect(problem.forward(), "forward");
   expect(problem.backward(), "backward");
   expect(cudaDeviceSynchronize(), "kernels");
-  const double errors[] = {
-      error(problem.out.get(), r.out),        error(problem.final.get(), r.final),
-      error(problem.dq.get(), r.dq),          error(problem.dk.get(), r.dk),
-      error(problem.dv.get(), r.dv),          c.decay == Decay::unit ? 0 : error(problem.dg.get(), r.dg),
-      error(problem.d_state.get(), r.d_state)};
+  const double errors[] = {error(problem.out.get(), r.out),
+                           error(problem.final.get(), r.final),
+                           error(problem.dq.get(), r.dq),
+                           error(problem.dk.get(), r.dk),
+                           error(problem.dv.get(), r.dv),
+                           c.decay == Decay::unit ? 0 : error(problem.dg.get(), r.dg, std::max(r.dg_terms, 1e-30)),
+                           error(problem.d_state.get(), r.d_state)};
   const Doubles once = problem.dq.get();
   expect(problem.backward(), "backward");
   expect(cudaDeviceSynchronize(), "kernels");
