@@ -184,7 +184,7 @@ int Program::run(int argc, const char* const* argv) {
     finish_output();
     return static_cast<int>(code);
   } catch (const Error& error) {
-    complain(error.what());
+    complain_of_all(error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     complain("[memory] not enough for what was asked");
