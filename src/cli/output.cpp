@@ -68,6 +68,14 @@ void complain(std::string_view line) {
   }
 }
 
+void complain_of_all(std::string_view list) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find("\n["), list.size());
+    complain(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
 void deliver(const std::string& destination, std::string_view content) {
   if (destination == "-") {
     print(content);

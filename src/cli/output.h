@@ -6,9 +6,10 @@
 namespace sb::cli {
 
 void print(std::string_view text);
-void finish_output();                     // throws cannot_write if standard output did not take everything
-void complain(std::string_view line);     // to standard error, on one line whatever is in it
-void write_error(std::string_view text);  // to standard error as it is
+void finish_output();                         // throws cannot_write if standard output did not take everything
+void complain(std::string_view line);         // to standard error, on one line whatever is in it
+void complain_of_all(std::string_view list);  // a list of faults "[where] what", a line each
+void write_error(std::string_view text);      // to standard error as it is
 
 // `destination` "-" prints, anything else is a file that appears whole or not at all.
 void deliver(const std::string& destination, std::string_view content);

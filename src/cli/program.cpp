@@ -112,15 +112,6 @@ bool is_about_memory(const std::string& line) {
   return false;
 }
 
-// A list of faults has a line each; whatever came in from outside stays on its own.
-void complain_lines(const std::string& text) {
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find("\n[", at), text.size());
-    complain(std::string_view(text).substr(at, end - at));
-    at = end + 1;
-  }
-}
-
 }  // namespace
 
 struct Program::Impl {
@@ -195,7 +186,7 @@ int Program::run(int argc, const char* const* argv) {
     finish_output();
     return static_cast<int>(code);
   } catch (const Error& error) {
-    complain_lines(error.what());
+    complain_of_all(error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     complain("[memory] not enough for what was asked");
