@@ -49,7 +49,10 @@ endif()
 add_library(sb_exact_flags INTERFACE)
 target_compile_options(sb_exact_flags INTERFACE -ffp-contract=off)
 target_link_libraries(sb_exact_flags INTERFACE sb_flags)
+
+# Of the rooms without torch.
+add_library(sb_coverage_flags INTERFACE)
 if(SELECTIVBENCH_COVERAGE)
-  target_compile_options(sb_exact_flags INTERFACE --coverage -fprofile-update=atomic -O0)
-  target_link_options(sb_exact_flags INTERFACE --coverage)
+  target_compile_options(sb_coverage_flags INTERFACE --coverage -fprofile-update=atomic -O0)
+  target_link_options(sb_coverage_flags INTERFACE --coverage)
 endif()

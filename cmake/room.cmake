@@ -25,6 +25,7 @@ function(sb_room name)
     target_precompile_headers(sb_${name} REUSE_FROM sb_torch_pch)
   else()
     target_precompile_headers(sb_${name} REUSE_FROM sb_pch)
+    target_link_libraries(sb_${name} PRIVATE sb_coverage_flags)
   endif()
   if(ARG_EXACT)
     # Private: the rooms above are free to contract.
