@@ -72,14 +72,14 @@ __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(
 void settle_process() {
   watch_loading(0, SIG_DFL);
   std::set_terminate(end_at_once);
-  // A file opened later would take the number of a closed stream, and what is printed would go into it. Read-only, so
-  // that printing to what was closed still fails.
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDONLY) != fd) return;
   // Beyond the limit of a file's size a write then fails with EFBIG.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &ignore, nullptr);
+  // A file opened later would take the number of a closed stream, and what is printed would go into it. Read-only, so
+  // that printing to what was closed still fails.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDONLY) != fd) return;
 }
 
 }  // namespace sb::cli

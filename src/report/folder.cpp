@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "runs/evaluation_file.h"
 #include "runs/open_run.h"
-#include "runs/run_store.h"
+#include "runs/run_check.h"
 
 namespace sb {
 namespace {
@@ -32,6 +32,12 @@ std::string counted(const std::string& what, const std::vector<std::string>& nam
                      shown < names.size() ? fmt::format(" and {} more", names.size() - shown) : "");
 }
 
+bool begun(const fs::path& run) {
+  std::error_code failed;
+  return fs::exists(fs::symlink_status(run / "config.json", failed)) ||
+         fs::exists(fs::symlink_status(run / "result.json", failed));
+}
+
 // The root and what lies below it, runs not entered, links not followed.
 void folders_below(const fs::path& folder, int depth, std::vector<std::string>& out) {
   std::error_code failed;
@@ -46,12 +52,18 @@ void folders_below(const fs::path& folder, int depth, std::vector<std::string>& 
   for (const auto& each : inner) folders_below(each, depth + 1, out);
 }
 
-// Only those of the run's own final weights say something of the run.
+// Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
 void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& other_weights) {
   std::vector<std::string> problems;
+  const auto final_weights = run.result.files.find("final.safetensors");
   for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems)) {
     if (saved.weights != "final") {
       ++other_weights;
+      continue;
+    }
+    if (final_weights == run.result.files.end() || saved.weights_sha256 != final_weights->second) {
+      notes.push_back("left out: measured on other final weights than the run's: " +
+                      printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400));
       continue;
     }
     for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
@@ -84,12 +96,17 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   std::map<int64_t, std::vector<std::string>> schemas;
   size_t other_weights = 0;
   for (const auto& folder : folders) {
-    std::error_code failed;
-    if (!fs::exists(fs::path(folder) / "result.json", failed)) {
+    const RunReport report = inspect_run(folder, Look::result);
+    if (report.state == RunState::unfinished || !begun(folder)) {
       unfinished.push_back(name_of(folder));
       continue;
     }
     try {
+      if (report.state == RunState::damaged) {
+        for (const auto& problem : report.problems)
+          out.notes.push_back("left out, damaged: " + printable(problem, 1000));
+        continue;
+      }
       TableRun run{folder, open_result(folder), {}};
       run.result.samples.clear();  // large, and in no table
       add_evaluations(run, out.notes, other_weights);

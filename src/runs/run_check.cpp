@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "runs/checkpoint.h"
+#include "runs/evaluation_file.h"
 #include "runs/json_fields.h"
 #include "runs/seal.h"
 
@@ -50,16 +51,19 @@ class Inspector {
  public:
   explicit Inspector(const std::string& folder) { out_.folder = folder; }
 
-  RunReport look() {
+  RunReport look(Look upto) {
     const bool config = attempt([&] { look_at_config(); });
-    const bool checkpoints = attempt([&] { look_at_checkpoints(); });
     if (!is_there(path("result.json"))) {
       out_.state = RunState::unfinished;
     } else {
       out_.result_stands = attempt([&] { look_at_result(); }) && config;
       out_.state = lacks_weights_ ? RunState::without_weights : RunState::whole;
     }
-    if (!config || !checkpoints || !out_.problems.empty()) out_.state = RunState::damaged;
+    if (upto == Look::all) {
+      look_at_checkpoints();
+      look_at_evaluations();
+    }
+    if (!out_.problems.empty()) out_.state = RunState::damaged;
     if (older_) out_.state = RunState::older;
     if (older_) out_.result_stands = false;
     return std::move(out_);
@@ -99,19 +103,35 @@ class Inspector {
   }
 
   void look_at_checkpoints() {
+    auto& lines = out_.result_stands ? out_.not_needed : out_.problems;
     for (const auto& stored : list_checkpoints(out_.folder)) {
-      attempt([&] {
+      try {
         const Safetensors file = load_sealed_safetensors(stored.path);
         const auto id = file.metadata().find("run_id");
         if (!out_.run_id.empty() && (id == file.metadata().end() || id->second != out_.run_id))
           throw bad_input("run", stored.path + ": a checkpoint of another run, expected " + out_.run_id);
         out_.update = std::max(out_.update, stored.update);
-      });
+      } catch (const Error& error) {
+        lines.emplace_back(error.what());
+      }
+    }
+  }
+
+  // They say nothing of the result: it stands with or without them.
+  void look_at_evaluations() {
+    if (out_.run_id.empty()) return;
+    for (const auto& saved : load_evaluations(out_.folder, out_.run_id, &out_.problems)) {
+      if (!out_.result_stands || saved.weights != "final" || saved.weights_sha256 == weights_digest_) continue;
+      out_.problems.push_back("[run] " + path(evaluation_name(saved)) +
+                              ": measured on other final weights than those of result.json");
     }
   }
 
   void look_at_result() {
-    const Result result = load_result(out_.folder);
+    const std::string text = load_result_text(out_.folder);
+    const Result result = parse_result(text, path("result.json"));
+    if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
+      throw bad_input("run", path("result.json") + ": its numbers do not fit its numbers_sha256");
     out_.status = result.status;
     if (!out_.run_id.empty() && result.run_id != out_.run_id)
       throw bad_input("run",
@@ -121,6 +141,7 @@ class Inspector {
     for (const auto& [name, digest] : result.files) {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
+      if (name == weights_name) weights_digest_ = digest;
       if (name == weights_name && !is_there(path(name))) {
         lacks_weights_ = true;
       } else {
@@ -130,7 +151,8 @@ class Inspector {
   }
 
   RunReport out_;
-  std::string canonical_;  // empty where config.json cannot be read
+  std::string canonical_;       // empty where config.json cannot be read
+  std::string weights_digest_;  // as result.json has it; empty where it names none
   bool older_ = false, lacks_weights_ = false;
 };
 
@@ -204,17 +226,19 @@ const char* to_string(RunState state) {
   return "older format";
 }
 
-RunReport inspect_run(const std::string& folder) {
-  return Inspector(folder).look();
+RunReport inspect_run(const std::string& folder, Look look) {
+  return Inspector(folder).look(look);
 }
 
 std::vector<std::string> verify_run(const std::string& folder) {
-  return inspect_run(folder).problems;
+  RunReport report = inspect_run(folder);
+  report.problems.insert(report.problems.end(), report.not_needed.begin(), report.not_needed.end());
+  return std::move(report.problems);
 }
 
 bool has_result(const std::string& folder) {
   if (!is_there(file_in(folder, "result.json"))) return false;
-  const RunReport report = inspect_run(folder);
+  const RunReport report = inspect_run(folder, Look::result);
   return report.result_stands && fs::path(folder).filename() == report.run_id;
 }
 

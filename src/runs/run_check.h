@@ -43,12 +43,15 @@ const char* to_string(RunState state);
 struct RunReport {
   std::string folder, run_id;  // the id is empty where it cannot be read
   RunState state = RunState::damaged;
-  std::vector<std::string> problems;  // one line each, with the file's name
-  bool result_stands = false;         // complete, and the files it names are as they were or are the missing weights
-  std::string status;                 // of the result: done or diverged
-  int64_t update = 0, updates = 0;    // of the newest whole checkpoint, of all
+  std::vector<std::string> problems;    // one line each, with the file's name
+  std::vector<std::string> not_needed;  // the same, of damaged checkpoints of a run whose result stands
+  bool result_stands = false;           // complete, and the files it names are as they were or are the missing weights
+  std::string status;                   // of the result: done or diverged
+  int64_t update = 0, updates = 0;      // of the newest whole checkpoint, of all
 };
-RunReport inspect_run(const std::string& folder);
+// How much is looked at: what the result rests on alone, or checkpoints and saved evaluations too.
+enum class Look { result, all };
+RunReport inspect_run(const std::string& folder, Look look = Look::all);
 // One line for each file of the run that is missing or does not fit its digest; empty: all is well.
 std::vector<std::string> verify_run(const std::string& folder);
 

@@ -106,7 +106,7 @@ void RunStore::write_config(const ResolvedConfig& config) {
 void RunStore::drop_result(std::vector<std::string>& warnings) {
   std::error_code ignored;
   if (!fs::exists(path("result.json"), ignored)) return;
-  const RunReport report = inspect_run(folder_);
+  const RunReport report = inspect_run(folder_, Look::result);
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
   if (report.problems.empty()) warnings.push_back("[run] " + path("result.json") + ": of another run; done again");

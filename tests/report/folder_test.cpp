@@ -24,7 +24,8 @@ ResolvedConfig config(int seed, const std::string& rest = "") {
 
 std::string finish(const std::string& root, const ResolvedConfig& resolved) {
   RunStore store(root, resolved);
-  store.finish(result_of(resolved), {});
+  const double weight = 2;
+  store.finish(result_of(resolved), {{"weight", "F64", {1}, &weight}});
   return store.folder();
 }
 
@@ -80,7 +81,7 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   saved.split = "test";
   saved.gaps = {30};
   saved.weights = "final";
-  saved.weights_sha256 = sha256_hex("weights");
+  saved.weights_sha256 = load_result(folder).files.at("final.safetensors");
   saved.points = {measured("test", .25, .9)};
   saved.points[0].gap = 30;
   save_evaluation(folder, saved);
@@ -88,13 +89,40 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   saved.weights_sha256 = sha256_hex("other weights");
   saved.points[0].accuracy = .75;
   save_evaluation(folder, saved);
+  saved.weights = "final";
+  save_evaluation(folder, saved);
   write_file_atomically(folder + "/eval-0123456789abcdef.json", "{}");
   const Rows rows = read_rows(root.file(""));
   ASSERT_EQ(rows.cells.size(), 2U);
   EXPECT_EQ(rows.cells[1].point.gap, 30);
   EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
   EXPECT_TRUE(noted(rows.notes, "1 saved evaluations of a checkpoint or of weights trained elsewhere"));
+  EXPECT_TRUE(
+      noted(rows.notes, "measured on other final weights than the run's: " + folder + "/" + evaluation_name(saved)));
   EXPECT_TRUE(noted(rows.notes, "eval-0123456789abcdef.json"));
+}
+
+TEST(Folder, RunsThatCheckCallsDamagedAreInNoMean) {
+  const auto use = [](const std::string& folder, const char* name) { return folder + "/" + name; };
+  TemporaryFolder root;
+  const std::string whole = finish(root.file(""), config(1));
+  const std::string rows_changed = use(finish(root.file(""), config(2)), "metrics.jsonl");
+  write_file_atomically(rows_changed, "changed");
+  const std::string torn = use(finish(root.file(""), config(3)), "final.safetensors");
+  write_file_atomically(torn, read_file(torn, 1 << 20).substr(0, 20));
+  const std::string foreign = use(finish(root.file(""), config(4)), "final.safetensors");
+  fs::copy_file(use(whole, "final.safetensors"), foreign, fs::copy_options::overwrite_existing);
+  const std::string outside = finish(root.file(""), config(5));
+  Result result = load_result(outside);
+  result.files["../../x"] = sha256_hex("x");
+  write_file_atomically(use(outside, "result.json"), sealed_json(result_text(result)));
+  fs::remove(use(finish(root.file(""), config(6)), "final.safetensors"));
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.runs.size(), 2U) << "the whole one and the one without weights";
+  EXPECT_EQ(rows.notes.size(), 4U);
+  for (const auto& path : {rows_changed, torn, foreign, use(outside, "result.json")})
+    EXPECT_TRUE(noted(rows.notes, "left out, damaged: [run] " + path)) << path;
+  for (const auto& run : rows.runs) EXPECT_TRUE(inspect_run(run.folder).result_stands);
 }
 
 TEST(Folder, WithoutAFinishedRunThereIsOneLineThatSaysWhy) {

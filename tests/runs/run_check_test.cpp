@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "model_rules.h"
+#include "runs/checkpoint.h"
+#include "runs/evaluation_file.h"
 #include "runs/run_store.h"
 #include "runs/seal.h"
 
@@ -70,8 +72,7 @@ TEST(InspectRun, TellsWhereARunStands) {
 }
 
 TEST(InspectRun, NamesEveryDamagedOrMissingFile) {
-  for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
-                           "checkpoint-00000003.safetensors"}) {
+  for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json"}) {
     const TemporaryFolder root;
     const std::string folder = make_run(root, Upto::result);
     const std::string whole = read_file(folder + "/" + name, 1 << 20);
@@ -81,12 +82,67 @@ TEST(InspectRun, NamesEveryDamagedOrMissingFile) {
     const RunReport report = inspect_run(folder);
     EXPECT_EQ(report.state, RunState::damaged) << name;
     EXPECT_TRUE(names(report, name)) << name;
-    EXPECT_EQ(report.result_stands, std::string(name).starts_with("checkpoint")) << name;
+    EXPECT_FALSE(report.result_stands) << name;
     fs::remove(folder + "/" + name);
     const std::string text = name;
     const bool needed = text.starts_with("config") || text == "metrics.jsonl";
     EXPECT_EQ(names(inspect_run(folder), name), needed) << name << " is missing";
   }
+}
+
+TEST(InspectRun, ADamagedCheckpointIsDamageOnlyWhileItIsNeeded) {
+  const std::string name = checkpoint_name(3);
+  const TemporaryFolder done, begun;
+  const std::string over = make_run(done, Upto::result), half = make_run(begun, Upto::checkpoint);
+  for (const auto& folder : {over, half}) write_file_atomically(folder + "/" + name, "torn");
+  const RunReport finished = inspect_run(over);
+  EXPECT_EQ(finished.state, RunState::whole);
+  EXPECT_TRUE(finished.problems.empty());
+  ASSERT_EQ(finished.not_needed.size(), 1U);
+  EXPECT_NE(finished.not_needed[0].find(name), std::string::npos);
+  EXPECT_EQ(inspect_run(half).state, RunState::damaged);
+  EXPECT_TRUE(names(inspect_run(half), name));
+  write_file_atomically(over + "/metrics.jsonl", "changed");
+  EXPECT_TRUE(names(inspect_run(over), name)) << "the run has to be done again";
+}
+
+TEST(InspectRun, SavedEvaluationsAreLookedAt) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  SavedEvaluation saved;
+  saved.run_id = config().run_id;
+  saved.model = "toy";
+  saved.objective = "state";
+  saved.split = "test";
+  saved.weights = "final";
+  saved.weights_sha256 = load_result(folder).files.at("final.safetensors");
+  const std::string path = save_evaluation(folder, saved);
+  EXPECT_EQ(inspect_run(folder).state, RunState::whole);
+  const std::string whole = read_file(path, 1 << 20);
+  write_file_atomically(path, whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
+  EXPECT_TRUE(names(inspect_run(folder), evaluation_name(saved)));
+  EXPECT_TRUE(has_result(folder)) << "nothing to train again";
+  write_file_atomically(path, whole);
+  saved.weights_sha256 = sha256_hex("other weights");
+  save_evaluation(folder, saved);
+  EXPECT_EQ(inspect_run(folder).problems.size(), 1U);
+  EXPECT_TRUE(names(inspect_run(folder), evaluation_name(saved)));
+}
+
+TEST(InspectRun, TheDigestOfTheNumbersIsOfTheNumbers) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  Result result = load_result(folder);
+  const std::string digest = sha256_hex(comparable_text(result));
+  result.params = 77;
+  std::string text = result_text(result);
+  const std::string now = sha256_hex(comparable_text(result));
+  text.replace(text.find(now), now.size(), digest);
+  write_file_atomically(folder + "/result.json", sealed_json(text));
+  EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
+  EXPECT_TRUE(names(inspect_run(folder), "result.json"));
+  EXPECT_FALSE(has_result(folder));
 }
 
 TEST(InspectRun, FilesOfAnotherRunAreDamage) {
@@ -102,7 +158,7 @@ TEST(InspectRun, FilesOfAnotherRunAreDamage) {
   result.config = config_map(other.canonical);
   result.width = result.layers = result.states = 1;
   store.finish(result, {{"weight", "F64", {1}, &weight}});
-  for (const char* name : {"final.safetensors", "result.json", "config.toml", "checkpoint-00000005.safetensors"}) {
+  for (const char* name : {"final.safetensors", "result.json", "config.toml"}) {
     const TemporaryFolder copy;
     fs::copy(folder, copy.file("run"));
     fs::copy_file(store.folder() + "/" + name, copy.file("run") + "/" + name, fs::copy_options::overwrite_existing);

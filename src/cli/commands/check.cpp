@@ -40,7 +40,8 @@ std::string said_of(const RunReport& report) {
     const std::string at = "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
     out += report.state == RunState::unfinished ? " " + at : ", unfinished " + at;
   }
-  return report.status == "diverged" ? out + ", diverged" : out;
+  if (report.status == "diverged") out += ", diverged";
+  return report.not_needed.empty() ? out : out + "; a damaged checkpoint is not needed";
 }
 
 int count(const std::vector<RunReport>& reports, RunState state) {
@@ -56,6 +57,7 @@ std::string as_text(const std::vector<RunReport>& reports) {
   std::string out;
   for (const auto& report : reports) {
     out += one_line(report.folder) + ": " + said_of(report) + "\n";
+    for (const auto& problem : report.not_needed) out += "  " + one_line(problem) + "; not needed: the run is over\n";
     if (report.state == RunState::damaged)
       for (const auto& problem : report.problems) out += "  " + one_line(problem) + "\n";
     if (report.state == RunState::without_weights)
@@ -80,7 +82,7 @@ std::string as_json(const std::vector<RunReport>& reports) {
     json.member("state", to_string(report.state));
     if (!report.status.empty()) json.member("status", report.status);
     json.member("update", report.update).member("updates", report.updates);
-    json.array("problems", report.problems).end_object();
+    json.array("problems", report.problems).array("not_needed", report.not_needed).end_object();
   }
   return json.end_array().end_object().text() + "\n";
 }
