@@ -71,6 +71,15 @@ void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& oth
   for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
 }
 
+// Of a run that is not finished; empty where it cannot be read.
+ConfigMap config_of(const std::string& folder) {
+  try {
+    return config_map(check_identity(folder).canonical);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, const std::vector<TableRun>& runs) {
   std::set<std::string> switches;
   for (const auto& run : runs)
@@ -99,6 +108,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
     const RunReport report = inspect_run(folder, Look::result);
     if (report.state == RunState::unfinished || !begun(folder)) {
       unfinished.push_back(name_of(folder));
+      out.missing.push_back({unfinished.back(), config_of(folder)});
       continue;
     }
     try {
@@ -147,7 +157,7 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select,
                                          printable(root, 400), found.notes.empty() ? "" : "; " + found.notes.front()));
   add_given(axes, select, true, found.runs);
   add_given(axes, average, false, found.runs);
-  return make_rows(std::move(found.runs), axes, std::move(notes));
+  return make_rows(std::move(found.runs), axes, std::move(notes), found.missing);
 }
 
 }  // namespace sb

@@ -9,7 +9,8 @@ namespace sb {
 
 struct FoundRuns {
   std::vector<TableRun> runs;
-  std::vector<std::string> notes;  // unfinished, damaged, of another schema
+  std::vector<MissingRun> missing;  // not finished
+  std::vector<std::string> notes;   // unfinished, damaged, of another schema
 };
 
 FoundRuns read_runs(const std::vector<std::string>& folders);

@@ -63,6 +63,7 @@ class Labeller {
     split();
     bundle(row_keys_, out_.rows);
     bundle(column_keys_, out_.columns);
+    share();
     legend("By column", by_column_, [this](const std::string&) {
       return [this](const Group& group) { return fmt::format("{}", fmt::join(out_.column_lines(group), " ")); };
     });
@@ -117,8 +118,8 @@ class Labeller {
               [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
   }
 
-  // "task 3" stands for the paper's values of that task: they need no words.
-  bool as_the_paper(const std::string& key) const {
+  // Every setting of the paper's task by default; of task 1 where there is no such task.
+  static const ConfigMap& defaults_of(const std::string& task_number) {
     static const auto tasks = [] {
       std::map<std::string, ConfigMap> all;
       for (int n = 0; n <= 4; ++n) {
@@ -128,13 +129,45 @@ class Labeller {
       }
       return all;
     }();
-    if (!key.starts_with("task.")) return false;
+    const auto task = tasks.find(task_number);
+    return task == tasks.end() ? tasks.at("1") : task->second;
+  }
+
+  bool as_by_default(const std::string& key) const {
     return std::all_of(groups_.begin(), groups_.end(), [&](const Group& group) {
-      const auto task = tasks.find(group.value("task.number"));
-      if (task == tasks.end()) return false;
-      const auto it = task->second.find(key);
-      return group.value(key) == (it == task->second.end() ? "" : it->second);
+      const ConfigMap& defaults = defaults_of(group.value("task.number"));
+      const auto it = defaults.find(key);
+      return group.value(key) == (it == defaults.end() ? "" : it->second);
     });
+  }
+
+  // "task 3" stands for the paper's values of that task: they need no words.
+  bool as_the_paper(const std::string& key) const { return key.starts_with("task.") && as_by_default(key); }
+
+  // A switch is compared with the paper's network; one that no model of the paper has, and all groups, is told.
+  bool switch_as_the_paper(const std::string& key) const {
+    bool known = false, absent_somewhere = false;
+    for (const auto& group : groups_) {
+      const std::string value = group.value(key);
+      const auto same = value.empty() ? std::nullopt : is_paper_switch(group.model(), key.substr(13), value);
+      if (same == false) return false;
+      known |= same.has_value();
+      absent_somewhere |= value.empty();
+    }
+    return known || absent_somewhere;
+  }
+
+  void share() {
+    static const std::set<std::string> shown = {"model.name", "model.width", "task.number", "run.label", "eval.gaps"};
+    for (const auto& [key, values] : values_) {
+      const bool one_switch = key.starts_with("model.switch ");
+      if (shown.contains(key) || key.starts_with("config.") || values.size() - (one_switch ? values.count("") : 0) != 1)
+        continue;
+      if (!(one_switch ? switch_as_the_paper(key) : as_by_default(key)))
+        out_.common.emplace_back(key, *values.rbegin());
+    }
+    std::sort(out_.common.begin(), out_.common.end(),
+              [](const auto& a, const auto& b) { return rank(a.first) < rank(b.first); });
   }
 
   // As few digits of real numbers as tell the values apart; 17 tell all.
@@ -279,6 +312,15 @@ std::string Labels::name(const Group& group) const {
 
 Labels make_labels(const std::vector<Group>& groups) {
   return Labeller(groups).run();
+}
+
+std::string everywhere_line(const Labels& labels, std::vector<std::string> first) {
+  constexpr size_t most = 16;
+  for (const auto& [key, value] : labels.common) first.push_back(short_name(key) + " " + shown_value(value));
+  if (first.empty()) return "";
+  const size_t more = first.size() > most ? first.size() - most : 0;
+  first.resize(first.size() - more);
+  return fmt::format("Everywhere: {}{}.", fmt::join(first, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::string short_name(const std::string& key) {

@@ -25,6 +25,8 @@ struct Labels {
   std::vector<LabelAxis> columns;    // the task first
   std::vector<std::string> varying;  // every key that differs
   std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
+  // What all groups share and is not the task's default as in the paper: quirks first, then as documented.
+  std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // which row
   std::vector<std::string> column_values(const Group& group) const;  // which column
@@ -33,6 +35,9 @@ struct Labels {
 };
 
 Labels make_labels(const std::vector<Group>& groups);
+// "Everywhere: lr 0.004, quirks dropout_stops, layers 2."; `first` comes before what the labels have in common, and
+// where the list is long its end is counted only. Empty where there is nothing to say.
+std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
 std::string short_name(const std::string& key);                     // "d_state"; "train.batch" where eval has one too
 std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"

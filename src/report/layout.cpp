@@ -35,6 +35,11 @@ bool counts_differ(const Rows& rows) {
   return counts.size() > 1;
 }
 
+// Whether columns must say which split they measure.
+bool several_splits(const Rows& rows) {
+  return std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return !cell.point.split.empty(); });
+}
+
 // The selected axes whose chosen value is not the same everywhere.
 std::vector<size_t> open_settings(const Rows& rows) {
   std::vector<size_t> out;
@@ -81,9 +86,10 @@ class CellSheet {
     for (const auto& [key, cells] : columns_) value_columns(key, cells, ++block);
     for (const auto& [values, line] : cells_) sheet_.rows.push_back(row(line));
     sheet_.foot = foot_;
-    sheet_.caption = caption_of(rows_);
+    sheet_.head = head_of(rows_);
+    sheet_.caption = caption_of(rows_, labels_);
     for (const auto& line : labels_.legend) sheet_.caption.push_back(line);
-    sheet_.notes = rows_.notes;
+    add_notes(sheet_, rows_);
     return std::move(sheet_);
   }
 
@@ -103,6 +109,8 @@ class CellSheet {
   // Of one column: the mean, the settings where they differ and the paper's figure.
   void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
     std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
+    if (several_splits(rows_) && key.point.split.empty() && !rows_.cells[cells[0]].split.empty())
+      header.push_back(rows_.cells[cells[0]].split);
     for (const auto& line : point_lines(key.point)) header.push_back(line);
     sheet_.columns.push_back({header, false, block});
     Part part{&key, any(cells, [](const Cell& c) { return c.kl.has_value(); }),
@@ -111,7 +119,7 @@ class CellSheet {
     bool exact = true;
     for (const size_t i : cells) {
       const Cell& cell = rows_.cells[i];
-      if (cell.ceiling) ceiling.add(*cell.ceiling);
+      if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) ceiling.add(*figure);
       if (cell.chance) chance.add(*cell.chance);
       exact &= cell.ceiling_exact;
     }
@@ -183,12 +191,24 @@ std::string averaging_text(const Rows& rows) {
   for (const auto& cell : rows.cells)
     if (!cell.runs.empty()) counts.emplace(cell.runs.size(), cell.grammars);
   if (counts.empty()) return "no figure";
-  if (counts.size() > 1)
-    return "mean ± standard deviation (runs): over the means of the grammars where there are several, else over train "
-           "seeds";
+  std::set<std::string> grammar_axes, others;  // what the spread is over
+  for (const auto& cell : rows.cells)
+    if (cell.sd) (cell.grammars > 1 ? grammar_axes : others).insert(cell.sd_over);
+  const auto either = [](const std::set<std::string>& names) { return fmt::format("{}", fmt::join(names, " or ")); };
+  if (counts.size() > 1) {
+    if (grammar_axes.empty() && others.empty()) return "mean (runs)";
+    std::string over = grammar_axes.empty() ? "" : "over the means of " + either(grammar_axes);
+    if (!others.empty())
+      over += grammar_axes.empty() ? "over " + either(others) : " where there are several, else over " + either(others);
+    return "mean ± standard deviation (runs): " + over;
+  }
   const auto [n, grammars] = *counts.begin();
   if (n == 1) return "one run a cell, no spread";
-  if (grammars == 1) return fmt::format("mean ± standard deviation over {} train seeds", n);
+  if (grammars == 1 && others == std::set<std::string>{"train seeds"})
+    return fmt::format("mean ± standard deviation over {} train seeds", n);
+  if (grammars == 1) return fmt::format("mean of {} runs ± standard deviation over {}", n, either(others));
+  if (grammar_axes != std::set<std::string>{"grammars"})
+    return fmt::format("mean of {} runs ± standard deviation over the means of {}", n, either(grammar_axes));
   if (grammars == static_cast<int64_t>(n))
     return fmt::format("mean ± standard deviation over {} grammars, a run each", n);
   return fmt::format("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
@@ -196,11 +216,30 @@ std::string averaging_text(const Rows& rows) {
 
 }  // namespace
 
-std::vector<std::string> caption_of(const Rows& rows) {
+std::vector<std::string> head_of(const Rows& rows) {
+  constexpr size_t most = 8;
+  if (rows.missing.empty()) return {};
+  const size_t n = rows.missing.size(), shown = std::min(most, n);
+  const std::vector<std::string> names(rows.missing.begin(), rows.missing.begin() + static_cast<long>(shown));
+  return {fmt::format("{} of {} runs: {} not finished.", rows.runs.size(), rows.runs.size() + n,
+                      n == 1 ? "1 is" : fmt::format("{} are", n)),
+          fmt::format("Not finished: {}{}.", fmt::join(names, "; "),
+                      shown < n ? fmt::format(" and {} more", n - shown) : "")};
+}
+
+void add_notes(Sheet& sheet, const Rows& rows) {
+  const auto end = rows.notes.begin() + static_cast<long>(rows.choice_notes);
+  sheet.beneath.assign(rows.notes.begin(), end);
+  sheet.notes.assign(end, rows.notes.end());
+}
+
+std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
-  std::vector<std::string> out = {
-      fmt::format("Test accuracy{}: {}.", predict ? " of the next symbol" : "", averaging_text(rows))};
+  const auto further = averaged_further(rows);
+  std::vector<std::string> out = {fmt::format(
+      "{}{}: {}.{}", several_splits(rows) ? "Accuracy" : "Test accuracy", predict ? " of the next symbol" : "",
+      averaging_text(rows), further.empty() ? "" : fmt::format(" Averaged over {} too.", fmt::join(further, " and ")))};
   size_t least = SIZE_MAX, most = 0;
   for (const auto& group : rows.groups) {
     least = std::min(least, group.candidates.size());
@@ -218,13 +257,16 @@ std::vector<std::string> caption_of(const Rows& rows) {
     if (all.size() > 1) names.push_back(name);
     if (chosen.size() == 1 && !chosen.begin()->empty()) same.push_back(name + " " + shown_value(*chosen.begin()));
   }
-  std::string line;
-  if (most > 1)
-    line = fmt::format("Chosen of {} settings of {} by mean valid accuracy over the seeds that all of them have.",
-                       least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
-                       fmt::join(names, " and "));
-  if (!same.empty()) line += (line.empty() ? "" : " ") + fmt::format("Everywhere: {}.", fmt::join(same, ", "));
-  if (!line.empty()) out.push_back(line);
+  if (most > 1) {
+    const auto [on_test, all] = chosen_from_by_test(rows);
+    out.push_back(fmt::format("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
+                              least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
+                              fmt::join(names, " and "),
+                              on_test == 0     ? "valid accuracy"
+                              : on_test == all ? "accuracy on the test set (select_on_test)"
+                                               : "valid accuracy, or on the test set where select_on_test is on,"));
+  }
+  if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
   return out;
 }
 

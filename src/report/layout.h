@@ -8,7 +8,10 @@ namespace sb {
 Sheet cell_sheet(const Rows& rows, const Labels& labels);
 Sheet run_sheet(const Rows& rows, const Labels& labels);
 // What a table says beneath itself: how cells were averaged and chosen.
-std::vector<std::string> caption_of(const Rows& rows);
+std::vector<std::string> caption_of(const Rows& rows, const Labels& labels);
+// Above it: that runs are missing, and which.
+std::vector<std::string> head_of(const Rows& rows);
+void add_notes(Sheet& sheet, const Rows& rows);
 
 std::string amount(double value);  // 159.1 k
 bool left_aligned(const LabelAxis& axis);

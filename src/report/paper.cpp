@@ -121,6 +121,20 @@ bool one_of(const Result& result, const char* key, std::initializer_list<double>
 
 }  // namespace
 
+std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value) {
+  const auto& rows = paper_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
+  if (row == rows.end()) return std::nullopt;
+  const std::string plain = switch_plain(value);
+  if (name == "d_state")
+    return std::any_of(row->size.begin(), row->size.end(),
+                       [&](const Size& size) { return same_value(plain, std::to_string(size.d_state)); });
+  if (name == "double_residual") return true;  // named among the quirks
+  const auto it = row->switches.find(name);
+  if (it != row->switches.end()) return same_value(plain, it->second);
+  return (name == "short_conv" && plain == "on") || (name == "mlp" && same_value(plain, "0"));
+}
+
 std::optional<PaperFigure> paper_figure(const Result& result) {
   const auto& rows = paper_rows();
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return result.model == each.model; });
@@ -135,6 +149,10 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
     const auto it = result.config.find(key);
     if (it == result.config.end() || it->second != value) return std::nullopt;
   }
+  constexpr int64_t papers_samples = 1000;
+  const auto& test = result.test;
+  if (!test || test->samples < papers_samples || (test->split != "test" && test->split != "reference"))
+    return std::nullopt;
   // Keys of grammar, task and training that the paper's runs have not: an automaton of one's own, another gap law.
   for (const auto& [key, value] : result.config) {
     const bool data = key.starts_with("grammar.") || key.starts_with("task.");

@@ -14,8 +14,12 @@ struct PaperFigure {
 };
 
 // The paper's figure where the run has its grammar, task, network and training: widths and d_state of its table, one of
-// its learning rates and warm-ups. Seeds, precision, device, evaluation, accumulation and quirks may differ.
+// its learning rates and warm-ups, and a test of at least its 1,000 samples on the split it tests on. Seeds, precision,
+// device, accumulation and quirks may differ; tables name them.
 std::optional<PaperFigure> paper_figure(const Result& result);
+// Whether the paper's network of this model has the switch at this value (JSON text); nothing where the model is not
+// the paper's. `d_state` is as in any of its sizes.
+std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value);
 // Place of a model in tables: the paper's order, then everything else.
 int model_rank(const std::string& model);
 

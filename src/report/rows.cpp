@@ -126,7 +126,7 @@ class Grouping {
     for (const auto* axes : {&rows_.axes.select, &rows_.axes.average})
       for (const auto& axis : *axes) config.erase(config_key(axis));
     const auto [at, fresh] = index_.emplace(std::move(config), rows_.groups.size());
-    if (fresh) rows_.groups.push_back({at->first, {}, std::nullopt});
+    if (fresh) rows_.groups.push_back({at->first, {}, std::nullopt, {}});
     rows_.group_of[i] = at->second;
     auto& candidates = rows_.groups[at->second].candidates;
     auto it = std::find_if(candidates.begin(), candidates.end(),
@@ -153,7 +153,8 @@ class Grouping {
   std::map<ConfigMap, size_t> index_;
 };
 
-// Measurements of a run by what they measure; those of the result win over ones saved later.
+}  // namespace
+
 std::map<Point, const Measurement*> points_of(const TableRun& run) {
   std::map<Point, const Measurement*> out;
   const Result& r = run.result;
@@ -171,6 +172,8 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   }
   return out;
 }
+
+namespace {
 
 template <class Value>
 std::optional<double> mean_of(const std::vector<const Measurement*>& all, const Value& value) {
@@ -191,11 +194,34 @@ double spread(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+// Averaged axes that differ between these runs.
+std::vector<std::string> differing(const Rows& rows, const std::vector<size_t>& runs) {
+  std::vector<std::string> out;
+  for (size_t axis = 0; axis < rows.axes.average.size(); ++axis) {
+    const bool same = std::all_of(runs.begin(), runs.end(),
+                                  [&](size_t run) { return rows.seeds[run][axis] == rows.seeds[runs.front()][axis]; });
+    if (!same) out.push_back(rows.axes.average[axis]);
+  }
+  return out;
+}
+
+std::string spread_over(const Rows& rows, const Cell& cell) {
+  std::vector<std::string> axes = differing(rows, cell.runs);
+  if (cell.grammars > 1) std::erase_if(axes, [](const std::string& axis) { return !axis.starts_with("grammar."); });
+  if (axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
+  if (axes == std::vector<std::string>{"train.seed"}) return "train seeds";
+  return fmt::format("{}", fmt::join(axes, " and "));
+}
+
 void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>& found) {
   cell.mean = *mean_of(found, [](const Measurement& m) { return std::optional(m.accuracy); });
   cell.kl = mean_of(found, [](const Measurement& m) { return m.kl; });
   cell.ceiling = mean_of(
       found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt; });
+  cell.upper_bound = mean_of(
+      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->upper_bound) : std::nullopt; });
+  cell.split = found[0]->split;
+  cell.samples = found[0]->samples;
   std::map<std::vector<std::string>, std::vector<double>> grammars;
   std::vector<double> accuracies;
   double chance = 0, valid = 0;
@@ -207,6 +233,7 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
     for (size_t axis = grammar.size(); axis-- > 0;)
       if (!rows.axes.average[axis].starts_with("grammar.")) grammar.erase(grammar.begin() + static_cast<long>(axis));
     grammars[grammar].push_back(found[i]->accuracy);
+    if (found[i]->samples != cell.samples) cell.samples = 0;
     if (found[i]->ceiling) cell.ceiling_exact &= found[i]->ceiling->exact;
     chance += r.chance;
     all_valid &= r.valid.has_value();
@@ -224,7 +251,10 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
       accuracies.push_back(sum / static_cast<double>(values.size()));
     }
   }
-  if (accuracies.size() > 1) cell.sd = spread(accuracies);
+  if (accuracies.size() > 1) {
+    cell.sd = spread(accuracies);
+    cell.sd_over = spread_over(rows, cell);
+  }
 }
 
 std::optional<PaperFigure> paper_of(const Rows& rows, const Cell& cell) {
@@ -249,7 +279,7 @@ void add_cells(Rows& rows, size_t number) {
   }
   const Candidate& chosen = group.candidates[*group.chosen];
   std::map<Point, std::pair<std::vector<size_t>, std::vector<const Measurement*>>> points;
-  for (const size_t run : chosen.runs)
+  for (const size_t run : group.averaged)
     for (const auto& [point, measurement] : points_of(rows.runs[run])) {
       points[point].first.push_back(run);
       points[point].second.push_back(measurement);
@@ -273,7 +303,7 @@ void note_missing_points(Rows& rows, const Labels& labels) {
     if (!group.chosen || cell.runs.size() == group.candidates[*group.chosen].runs.size()) continue;
     rows.notes.push_back(fmt::format("{}, {}: measured in {} of {} runs", labels.name(group),
                                      fmt::join(point_lines(cell.point), ", "), cell.runs.size(),
-                                     group.candidates[*group.chosen].runs.size()));
+                                     group.averaged.size()));
   }
   size_t unused = 0;
   for (const auto& group : rows.groups)
@@ -281,6 +311,35 @@ void note_missing_points(Rows& rows, const Labels& labels) {
       for (const size_t run : group.candidates[c].runs)
         unused += group.chosen != c && !rows.runs[run].evaluations.empty();
   if (unused > 0) rows.notes.push_back(fmt::format("saved evaluations of {} runs that were not chosen", unused));
+}
+
+// "gla, task 1, lr 0.001, seed 2": model, task, seeds, and what else differs between all runs, there or missing.
+void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
+  std::map<std::string, std::set<std::string>> values;
+  std::vector<ConfigMap> all;
+  for (const auto& run : rows.runs) all.push_back(run.result.config);
+  for (const auto& run : missing)
+    if (!run.config.empty()) all.push_back(run.config);
+  for (const auto& config : all)
+    for (const auto& [key, value] : config) values[key];
+  for (auto& [key, seen] : values)
+    for (const auto& config : all) seen.insert(entry(config, key));
+  for (const auto& run : missing) {
+    std::vector<std::string> parts;
+    const auto add = [&](const std::string& key, const std::string& name) {
+      const std::string value = entry(run.config, key);
+      if (!value.empty()) parts.push_back(name + shown_value(value));
+    };
+    add("model.name", "");
+    add("task.number", "task ");
+    for (const auto& [key, seen] : values)
+      if (seen.size() > 1 && key != "model.name" && key != "task.number" && !key.ends_with(".seed"))
+        add(key, short_name(key) + " ");
+    const bool one_seed = entry(run.config, "grammar.seed") == entry(run.config, "train.seed");
+    if (!one_seed) add("grammar.seed", "grammar.seed ");
+    add("train.seed", one_seed ? "seed " : "train.seed ");
+    rows.missing.push_back(parts.empty() ? run.name : fmt::format("{}", fmt::join(parts, ", ")));
+  }
 }
 
 void stand(Rows& rows) {
@@ -293,6 +352,10 @@ void stand(Rows& rows) {
                                 : candidate.eligible ? Standing::not_chosen
                                                      : Standing::not_eligible;
       for (const size_t run : candidate.runs) rows.standing[run] = standing;
+      if (standing == Standing::averaged)
+        for (const size_t run : candidate.runs)
+          if (std::find(group.averaged.begin(), group.averaged.end(), run) == group.averaged.end())
+            rows.standing[run] = Standing::seed_not_common;
       for (const size_t run : candidate.diverged) rows.standing[run] = Standing::diverged;
     }
 }
@@ -308,7 +371,8 @@ std::string Group::model() const {
 }
 
 const char* to_string(Standing standing) {
-  static constexpr const char* names[] = {"averaged", "not chosen", "not eligible", "none chosen", "diverged"};
+  static constexpr const char* names[] = {"averaged",    "not chosen", "not eligible",
+                                          "none chosen", "diverged",   "seed not common"};
   return names[static_cast<size_t>(standing)];
 }
 
@@ -344,15 +408,35 @@ std::string seeds_text(const Rows& rows, size_t run) {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes) {
+std::set<Point> further_points(const Rows& rows) {
+  std::set<Point> out;
+  for (const auto& run : rows.runs)
+    for (const auto& [point, measurement] : points_of(run))
+      if (point != Point{}) out.insert(point);
+  return out;
+}
+
+std::vector<std::string> averaged_further(const Rows& rows) {
+  std::set<std::string> found;
+  for (const auto& cell : rows.cells)
+    for (const auto& axis : differing(rows, cell.runs))
+      if (axis != "grammar.seed" && axis != "train.seed") found.insert(axis);
+  return {found.begin(), found.end()};
+}
+
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes,
+               const std::vector<MissingRun>& missing) {
   Rows rows;
   rows.axes = axes;
-  rows.notes = std::move(notes);
+  std::vector<std::string> left_out;
   rows.runs = std::move(runs);
-  leave_out(rows.runs, rows.notes);
+  leave_out(rows.runs, left_out);
+  name_missing(rows, missing);
   Grouping(rows).run();
   const Labels labels = make_labels(rows.groups);
   choose(rows, labels);
+  rows.choice_notes = rows.notes.size();
+  for (const auto* more : {&notes, &left_out}) rows.notes.insert(rows.notes.end(), more->begin(), more->end());
   for (size_t i = 0; i < rows.groups.size(); ++i) add_cells(rows, i);
   note_missing_points(rows, labels);
   stand(rows);

@@ -4,13 +4,14 @@
 // ones (learning rate, warm-up). A candidate is one setting of the selected axes. One candidate a group is chosen:
 // - Seeds on which every candidate diverged, or that none has finished, are left aside. Candidates that have all the
 //   others are eligible; the best mean valid accuracy over those seeds wins, and of equals the first.
-// - Where no candidate has them all, those with any compete over the seeds that all of them have, and a note says so.
-//   Without such a seed none is chosen, and the cell holds no figure.
+// - Where no candidate has them all, those with any compete over the seeds that all of them have, the cell averages
+//   these seeds alone, and a note says so. Without such a seed none is chosen, and the cell holds no figure.
 // - A lone candidate needs no valid accuracy.
 // A cell is one measurement (the run's own test, another gap length, …) of the chosen candidate's runs.
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Group {
   ConfigMap config;  // less the averaged and selected axes; quirks in one key "quirks", the label as "run.label"
   std::vector<Candidate> candidates;
   std::optional<size_t> chosen;
+  std::vector<size_t> averaged;  // runs of the chosen candidate that its cells average
 
   std::string value(const std::string& key) const;  // "" where absent
   std::string model() const;
@@ -58,18 +60,21 @@ struct Point {
 struct Cell {
   size_t group = 0;
   Point point;
+  std::string split;         // that was measured
+  int64_t samples = 0;       // a run; 0: not the same in all
   std::vector<size_t> runs;  // averaged; empty: no figure
   int64_t grammars = 0;      // different grammars among them
   double mean = 0;           // test accuracy
   std::optional<double> sd;  // over the means of the grammars where there are several, else over the runs
-  std::optional<double> valid, kl, ceiling;
-  bool ceiling_exact = true;  // false: an upper bound
+  std::string sd_over;       // in words: what differs between these: "grammars", "train seeds", "task.noise"
+  std::optional<double> valid, kl, ceiling, upper_bound;
+  bool ceiling_exact = true;  // false: only the upper bound holds
   std::optional<double> chance;
   size_t diverged = 0;  // runs of the chosen candidate, or of all where none is chosen
   std::optional<PaperFigure> paper;
 };
 
-enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged };
+enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
 struct Rows {
@@ -79,13 +84,28 @@ struct Rows {
   std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
   Axes axes;
   std::vector<Group> groups;
-  std::vector<Cell> cells;         // by group
-  std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
+  std::vector<Cell> cells;           // by group
+  std::vector<std::string> notes;    // safe to print: what was left out or not eligible, and why
+  size_t choice_notes = 0;           // the first of the notes: how settings were chosen
+  std::vector<std::string> missing;  // runs that are not finished, by what tells them apart; safe to print
 };
 
-// `notes` come first among those of the rows. Runs without usable figures, second copies of a run and runs that
+// A run that is not finished, and its config where that is known.
+struct MissingRun {
+  std::string name;  // of its folder
+  ConfigMap config;
+};
+
+// `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
 // contradict their own config are left out and named.
-Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {});
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {},
+               const std::vector<MissingRun>& missing = {});
+
+// Measurements of a run by what they measure; those of the result win over ones saved later.
+std::map<Point, const Measurement*> points_of(const TableRun& run);
+std::set<Point> further_points(const Rows& rows);  // of any run, besides its own test
+// Averaged axes beyond the seeds that differ within some cell.
+std::vector<std::string> averaged_further(const Rows& rows);
 
 // "done", or why there is no figure: "diverged" (every run of the group), "none chosen".
 std::string status_of(const Rows& rows, const Cell& cell);

@@ -1,4 +1,7 @@
 // One line a run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <set>
 
@@ -30,8 +33,10 @@ class RunSheet {
       for (const auto& column : columns_) line.push_back(column.text(run));
       sheet.rows.push_back(std::move(line));
     }
-    sheet.caption = labels_.legend;
-    sheet.notes = rows_.notes;
+    sheet.head = head_of(rows_);
+    if (const std::string line = everywhere_line(labels_); !line.empty()) sheet.caption.push_back(line);
+    for (const auto& line : labels_.legend) sheet.caption.push_back(line);
+    add_notes(sheet, rows_);
     return sheet;
   }
 
@@ -73,24 +78,20 @@ class RunSheet {
     const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
     add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
     add("test", [=, this](size_t run) { return accuracy(result(run).test); });
-    std::set<int> gaps;
-    for (const auto& run : rows_.runs)
-      for (const auto& m : run.result.grid)
-        if (m.gap) gaps.insert(*m.gap);
-    for (const int gap : gaps)
-      add("gap " + std::to_string(gap), [=, this](size_t run) {
-        for (const auto& m : result(run).grid)
-          if (m.gap == gap) return fixed(m.accuracy, 3);
-        return std::string();
+    for (const Point& point : further_points(rows_))
+      add(fmt::format("{}", fmt::join(point_lines(point), ", ")), [=, this](size_t run) {
+        const auto points = points_of(rows_.runs[run]);
+        const auto it = points.find(point);
+        return it == points.end() ? std::string() : fixed(it->second->accuracy, 3);
       });
     add("ceiling", [this](size_t run) {
       const auto& test = result(run).test;
       if (!test || !test->ceiling) return std::string();
-      return (test->ceiling->exact ? "" : "≤ ") + fixed(test->ceiling->accuracy, 3);
+      return test->ceiling->exact ? fixed(test->ceiling->accuracy, 3) : "≤ " + fixed(test->ceiling->upper_bound, 3);
     });
     add("fraction", [this](size_t run) {
       const auto& test = result(run).test;
-      if (!test || !test->ceiling || test->ceiling->accuracy <= 0) return std::string();
+      if (!test || !test->ceiling || !test->ceiling->exact || test->ceiling->accuracy <= 0) return std::string();
       return fixed(test->accuracy / test->ceiling->accuracy, 3);
     });
     add("params", [this](size_t run) { return amount(static_cast<double>(result(run).params)); });

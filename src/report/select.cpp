@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace sb {
@@ -20,6 +21,7 @@ class Choice {
 
   void make() {
     decide();
+    if (group_.chosen && group_.averaged.empty()) group_.averaged = group_.candidates[*group_.chosen].runs;
     size_t runs = 0, diverged = 0;
     for (const auto& candidate : group_.candidates) {
       runs += candidate.runs.size() + candidate.diverged.size();
@@ -46,7 +48,8 @@ class Choice {
     for (auto& candidate : group_.candidates) judge(candidate);
     if (pick(all_seeds())) {
       for (const auto& candidate : group_.candidates)
-        if (!candidate.eligible) say(settings_text(candidate) + " not eligible: " + lacks(candidate));
+        if (!candidate.eligible)
+          say(settings_text(candidate) + " not eligible: " + lacks(candidate) + own_mean(candidate));
     } else {
       choose_over_common();
     }
@@ -110,10 +113,13 @@ class Choice {
     }
     for (auto& candidate : group_.candidates) candidate.eligible = !candidate.runs.empty();
     pick(common);
+    for (const size_t run : group_.candidates[*group_.chosen].runs)
+      if (common.contains(rows_.seeds[run])) group_.averaged.push_back(run);
     std::vector<std::string> names;
     for (const auto& seeds : common) names.push_back(seeds_text(rows_, known_.at(seeds)));
-    say(fmt::format("no setting has every seed: {} chosen of {} over those that all have ({})",
-                    settings_text(group_.candidates[*group_.chosen]), competing, fmt::join(names, ", ")));
+    say(fmt::format(
+        "no setting has every seed: {} chosen of {} over those that all have, and averaged over these alone ({})",
+        settings_text(group_.candidates[*group_.chosen]), competing, fmt::join(names, ", ")));
   }
 
   std::string lacks(const Candidate& candidate) const {
@@ -125,6 +131,13 @@ class Choice {
       out += fmt::format("{}diverged at {}", out.empty() ? "" : "; ", fmt::join(seeds, ", "));
     }
     return out.empty() ? "a run has no valid accuracy" : out;
+  }
+
+  std::string own_mean(const Candidate& candidate) const {
+    const auto mean = mean_valid(candidate, all_seeds());
+    if (!mean) return "";
+    return fmt::format("; its mean accuracy, {}, is over {} of {} seeds", fixed(*mean, 3), candidate.runs.size(),
+                       known_.size());
   }
 
   std::string settings_text(const Candidate& candidate) const {
@@ -143,22 +156,28 @@ class Choice {
 };
 
 void note_split_of_selection(Rows& rows) {
-  size_t runs = 0;
-  for (const auto& group : rows.groups) {
-    if (group.candidates.size() < 2) continue;
-    for (const auto& candidate : group.candidates)
-      for (const size_t run : candidate.runs) {
-        const auto& r = rows.runs[run].result;
-        runs += r.valid && (r.valid->split == "test" || r.valid->split == "reference" ||
-                            (r.test && r.valid->split == r.test->split));
-      }
-  }
+  const size_t runs = chosen_from_by_test(rows).first;
   if (runs > 0)
     rows.notes.push_back(fmt::format("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
                                      runs, runs == 1 ? " was" : "s were"));
 }
 
 }  // namespace
+
+std::pair<size_t, size_t> chosen_from_by_test(const Rows& rows) {
+  size_t runs = 0, all = 0;
+  for (const auto& group : rows.groups) {
+    if (group.candidates.size() < 2) continue;
+    for (const auto& candidate : group.candidates)
+      for (const size_t run : candidate.runs) {
+        const auto& r = rows.runs[run].result;
+        all += r.valid.has_value();
+        runs += r.valid && (r.valid->split == "test" || r.valid->split == "reference" ||
+                            (r.test && r.valid->split == r.test->split));
+      }
+  }
+  return {runs, all};
+}
 
 void choose(Rows& rows, const Labels& labels) {
   for (auto& group : rows.groups) Choice(rows, group, labels.name(group)).make();

@@ -176,7 +176,11 @@ std::string joined(const Lines& lines, const std::string& between, std::string (
 }  // namespace
 
 std::string text_sheet(const Sheet& sheet) {
-  std::string out = TextSheet(sheet).write();
+  std::string out;
+  for (const auto& line : sheet.head) out += line + "\n";
+  if (!sheet.head.empty()) out += "\n";
+  out += TextSheet(sheet).write();
+  for (const auto& note : sheet.beneath) out += "note: " + note + "\n";
   if (!sheet.caption.empty()) out += "\n";
   for (const auto& line : sheet.caption) out += line + "\n";
   for (const auto& note : sheet.notes) out += "note: " + note + "\n";
@@ -195,13 +199,18 @@ std::string markdown_sheet(const Sheet& sheet) {
     header.push_back(joined(column.header, "<br>", markdown_escaped));
     rule += column.left ? "---|" : "---:|";
   }
-  std::string out = line(header) + rule + "\n";
+  std::string out;
+  for (const auto& text : sheet.head) out += markdown_escaped(text) + "\n";
+  if (!sheet.head.empty()) out += "\n";
+  out += line(header) + rule + "\n";
   for (const auto* rows : {&sheet.rows, &sheet.foot})
     for (const auto& row : *rows) {
       std::vector<std::string> cells;
       for (const auto& cell : row) cells.push_back(markdown_escaped(cell));
       out += line(cells);
     }
+  if (!sheet.beneath.empty()) out += "\n";
+  for (const auto& note : sheet.beneath) out += "- " + markdown_escaped(note) + "\n";
   if (!sheet.caption.empty()) out += "\n";
   for (const auto& text : sheet.caption) out += markdown_escaped(text) + "\n";
   if (!sheet.notes.empty()) out += "\n";
@@ -210,7 +219,9 @@ std::string markdown_sheet(const Sheet& sheet) {
 }
 
 std::string latex_sheet(const Sheet& sheet) {
-  std::string out = "% \\usepackage{booktabs}\n\\begin{tabular}{";
+  std::string out;
+  for (const auto& text : sheet.head) out += "% " + text + "\n";
+  out += "% \\usepackage{booktabs}\n\\begin{tabular}{";
   for (const auto& column : sheet.columns) out += column.left ? 'l' : 'r';
   out += "}\n\\toprule\n";
   const auto line = [&](const std::vector<std::string>& cells) {
@@ -238,6 +249,7 @@ std::string latex_sheet(const Sheet& sheet) {
   part(sheet.rows);
   part(sheet.foot);
   out += "\\bottomrule\n\\end{tabular}\n";
+  for (const auto& note : sheet.beneath) out += "% note: " + note + "\n";
   for (const auto& text : sheet.caption) out += "% " + text + "\n";
   for (const auto& note : sheet.notes) out += "% note: " + note + "\n";
   return out;

@@ -13,6 +13,8 @@ struct Sheet {
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows, foot;  // foot: below a rule
+  std::vector<std::string> head;                     // lines above the table
+  std::vector<std::string> beneath;                  // notes directly beneath it, before the caption
   std::vector<std::string> caption, notes;
 };
 

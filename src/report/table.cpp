@@ -1,5 +1,8 @@
 #include "report/table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -45,8 +48,10 @@ void add_axes(Json& record, const Group& group, const Labels& labels) {
   record["model"] = config_value(group.value("model.name"));
   record["width"] = config_value(group.value("model.width"));
   record["task"] = config_value(group.value("task.number"));
+  record["quirks"] = config_value(group.value("quirks"));
   for (const auto& key : labels.varying)
     if (!named_otherwise(key)) record[axis_name(key)] = config_value(group.value(key));
+  for (const auto& [key, value] : labels.common) record[axis_name(key)] = config_value(group.value(key));
 }
 
 Json candidates_json(const Rows& rows, const Group& group) {
@@ -72,20 +77,22 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   Json out = Json::object();
   add_axes(out, group, labels);
   out["gap"] = cell.point.gap ? Json(*cell.point.gap) : Json(nullptr);
-  out["split"] = cell.point.split.empty() ? Json(nullptr) : Json(cell.point.split);
+  out["split"] = cell.split.empty() ? Json(nullptr) : Json(cell.split);
+  out["samples"] = cell.samples == 0 ? Json(nullptr) : Json(cell.samples);
   add_setting(out, rows, chosen ? chosen->settings : std::vector<std::string>(), chosen != nullptr);
   const bool any = !cell.runs.empty();
   out["mean"] = any ? six(cell.mean) : Json(nullptr);
   out["sd"] = six(cell.sd);
-  out["sd_over"] = !cell.sd ? Json(nullptr) : Json(cell.grammars > 1 ? "grammars" : "train seeds");
+  out["sd_over"] = !cell.sd ? Json(nullptr) : Json(cell.sd_over);
   out["runs"] = cell.runs.size();
   out["grammars"] = cell.grammars;
   out["valid"] = six(cell.valid);
   out["kl"] = six(cell.kl);
   out["ceiling"] = six(cell.ceiling);
+  out["upper_bound"] = six(cell.upper_bound);
   out["ceiling_exact"] = cell.ceiling ? Json(cell.ceiling_exact) : Json(nullptr);
   out["fraction_of_ceiling"] =
-      any && cell.ceiling && *cell.ceiling > 0 ? six(cell.mean / *cell.ceiling) : Json(nullptr);
+      any && cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0 ? six(cell.mean / *cell.ceiling) : Json(nullptr);
   out["chance"] = six(cell.chance);
   size_t eligible = 0;
   const Result* one = nullptr;
@@ -113,7 +120,7 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   return out;
 }
 
-Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::set<int>& gaps) {
+Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::set<Point>& further) {
   const Result& r = rows.runs[run].result;
   const Group& group = rows.groups[rows.group_of[run]];
   Json out = {{"run", r.run_id}, {"label", r.label}};
@@ -123,16 +130,20 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   out["valid"] = r.valid ? six(r.valid->accuracy) : Json(nullptr);
   out["valid_split"] = r.valid ? Json(r.valid->split) : Json(nullptr);
   out["test"] = r.test ? six(r.test->accuracy) : Json(nullptr);
-  for (const int gap : gaps) {
-    Json& point = out["gap " + std::to_string(gap)] = nullptr;
-    for (const auto& m : r.grid)
-      if (m.gap == gap) point = six(m.accuracy);
+  out["test_split"] = r.test ? Json(r.test->split) : Json(nullptr);
+  out["test_samples"] = r.test ? Json(r.test->samples) : Json(nullptr);
+  const auto points = points_of(rows.runs[run]);
+  for (const Point& point : further) {
+    const auto it = points.find(point);
+    out[fmt::format("{}", fmt::join(point_lines(point), ", "))] =
+        it == points.end() ? Json(nullptr) : six(it->second->accuracy);
   }
   const auto* ceiling = r.test && r.test->ceiling ? &*r.test->ceiling : nullptr;
   out["ceiling"] = ceiling ? six(ceiling->accuracy) : Json(nullptr);
+  out["upper_bound"] = ceiling ? six(ceiling->upper_bound) : Json(nullptr);
   out["ceiling_exact"] = ceiling ? Json(ceiling->exact) : Json(nullptr);
   out["fraction_of_ceiling"] =
-      ceiling && ceiling->accuracy > 0 ? six(r.test->accuracy / ceiling->accuracy) : Json(nullptr);
+      ceiling && ceiling->exact && ceiling->accuracy > 0 ? six(r.test->accuracy / ceiling->accuracy) : Json(nullptr);
   out["params"] = r.params;
   out["state_size"] = r.state_size ? Json(*r.state_size) : Json(nullptr);
   out["precision"] = r.precision;
@@ -174,6 +185,10 @@ std::string csv_text(const std::vector<Json>& records) {
 std::string json_document(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
   Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", Json::array()}};
   for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
+  out["everywhere"] = Json::object();
+  for (const auto& [key, value] : labels.common) out["everywhere"][axis_name(key)] = config_value(value);
+  out["finished"] = rows.runs.size();
+  out["missing"] = rows.missing;
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;
@@ -220,12 +235,9 @@ std::string cell_table(const Rows& rows, TableFormat format) {
 std::string run_table(const Rows& rows, TableFormat format) {
   const Labels labels = make_labels(rows.groups);
   if (for_people(format)) return sheet_text(run_sheet(rows, labels), format);
-  std::set<int> gaps;
-  for (const auto& run : rows.runs)
-    for (const auto& m : run.result.grid)
-      if (m.gap) gaps.insert(*m.gap);
+  const std::set<Point> further = further_points(rows);
   std::vector<Json> records;
-  for (const size_t run : ordered_runs(rows, labels)) records.push_back(run_record(rows, labels, run, gaps));
+  for (const size_t run : ordered_runs(rows, labels)) records.push_back(run_record(rows, labels, run, further));
   return format == TableFormat::csv ? csv_text(records) : json_document(rows, labels, "runs", std::move(records));
 }
 

@@ -365,6 +365,8 @@ std::string axis_fault(const std::string& key, const std::vector<std::string>& s
                        select ? "a key of [model] or [train] that is no seed, name, precision or device"
                               : "a key that tells runs apart and is no seed, name, precision or device",
                        key);
+  if (!select && (key == "task.objective" || key.starts_with("model.") || key.starts_with("quirks.")))
+    return fmt::format("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
   if (!select && (key == "train.lr" || key == "train.warmup"))
     return fmt::format("expected a key that is not selected over, got {}", key);
   return "";

@@ -55,6 +55,21 @@ TEST(Paper, OneSettingThatIsNotThePapersTakesItAway) {
     EXPECT_TRUE(figure(base + same).has_value()) << same;
 }
 
+TEST(Paper, ATestOfFewerSamplesOrOfAnotherSplitHasNone) {
+  Result run = result_of(main_run("mamba2", 1));
+  ASSERT_TRUE(paper_figure(run).has_value());
+  run.test->samples = 999;
+  EXPECT_FALSE(paper_figure(run).has_value());
+  run.test->samples = 2000;
+  EXPECT_TRUE(paper_figure(run).has_value());
+  run.test->split = "reference";
+  EXPECT_TRUE(paper_figure(run).has_value());
+  run.test->split = "valid";
+  EXPECT_FALSE(paper_figure(run).has_value());
+  run.test.reset();
+  EXPECT_FALSE(paper_figure(run).has_value());
+}
+
 TEST(Paper, TheStateOfTheMambasIsThatOfItsTable) {
   const auto of = [](const char* model, int task, int width, const std::string& rest) {
     return figure("[task]\nnumber = " + std::to_string(task) + "\n[model]\nname = \"" + model +

@@ -79,7 +79,7 @@ TEST(Rows, CandidatesWithMissingSeedsAreListedAndNotEligible) {
       two_rates, [](const Result& r) { return r.lr > 1.5e-3 && r.run_seed == 2; },
       [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1; });
   EXPECT_EQ(rate_of(rows), 1e-3);
-  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: lacks seed 2"));
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: lacks seed 2; its mean accuracy, 0.900, is over 2 of 3"));
   for (size_t i = 0; i < rows.runs.size(); ++i)
     EXPECT_EQ(rows.standing[i], rows.runs[i].result.lr > 1.5e-3 ? Standing::not_eligible : Standing::averaged);
 }
@@ -90,8 +90,12 @@ TEST(Rows, WithoutACompleteCandidateTheSeedsThatAllHaveDecide) {
       scores({{{1, 1}, {.5, .5}}, {{1, 2}, {.99, .5}}, {{2, 1}, {.6, .5}}, {{2, 3}, {.1, .5}}}));
   EXPECT_EQ(rate_of(rows), 2e-3);
   EXPECT_TRUE(noted(rows, "no setting has every seed"));
-  EXPECT_TRUE(noted(rows, "(seed 1)"));
-  EXPECT_EQ(rows.cells[0].runs.size(), 2U);
+  EXPECT_TRUE(noted(rows, "averaged over these alone (seed 1)"));
+  ASSERT_EQ(rows.cells[0].runs.size(), 1U);
+  EXPECT_EQ(rows.runs[rows.cells[0].runs[0]].result.run_seed, 1U);
+  size_t not_common = 0;
+  for (const auto standing : rows.standing) not_common += standing == Standing::seed_not_common;
+  EXPECT_EQ(not_common, 1U);
 }
 
 TEST(Rows, WithoutACommonSeedNoneIsChosenAndTheCellSaysSo) {
@@ -158,6 +162,25 @@ TEST(Rows, TheSpreadIsOverGrammarsWhereThereAreSeveral) {
   EXPECT_NEAR(*rows.cells[0].sd, .1 / std::sqrt(2.0), 1e-12);
 }
 
+TEST(Rows, TheSpreadSaysWhatItIsOver) {
+  const auto over = [](const std::string& text) { return rows_of(suite_of(text)).cells.at(0).sd_over; };
+  EXPECT_EQ(over("[grid]\ntrain.seed = [1, 2]\n"), "train seeds");
+  EXPECT_EQ(over("[grid]\nrun.seed = [1, 2]\n"), "grammars");
+  const std::string noise = "[suite]\naverage = [\"task.noise\"]\n[grid]\ntask.noise = [0.0, 0.1]\n";
+  EXPECT_EQ(over(noise), "task.noise");
+  EXPECT_EQ(over(noise + "train.seed = [1, 2]\n"), "train.seed and task.noise");
+  EXPECT_EQ(over(noise + "grammar.seed = [1, 2]\n"), "grammars");
+  EXPECT_EQ(over("[suite]\naverage = [\"grammar.density\"]\n[grid]\ngrammar.density = [0.1, 0.2]\n"),
+            "grammar.density");
+}
+
+TEST(Rows, UnlikeQuantitiesAreNotAveraged) {
+  for (const char* key : {"task.objective", "task.number", "model.layers", "quirks.dropout_stops"}) {
+    const std::string text = "[suite]\naverage = [\"" + std::string(key) + "\"]\n";
+    EXPECT_NE(error_line([&] { suite_of(text); }).find("got " + std::string(key)), std::string::npos) << key;
+  }
+}
+
 TEST(Rows, OneRunHasNoSpread) {
   EXPECT_FALSE(rows_of(suite_of("[grid]\nrun.seed = [1]\n")).cells[0].sd.has_value());
 }
@@ -189,7 +212,7 @@ TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
     runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 100 : 200));
     runs[0].evaluations.back().gap = 30;
   }
-  runs[0].evaluations.push_back(measured("test", .5, .9));  // the run's own test again
+  runs[0].evaluations.push_back(measured("test", .5, .9, runs[0].result.test->samples));  // the run's own test again
   const Rows rows = make_rows(std::move(runs), Axes{});
   ASSERT_EQ(rows.cells.size(), 3U);
   EXPECT_EQ(rows.cells[1].point, (Point{30, "", 0}));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -168,10 +169,119 @@ TEST(Table, DivergedRunsAreCountedInTheCell) {
 
 TEST(Table, ACeilingThatDiffersWithinAColumnIsARangeAndABoundIsOne) {
   const Rows rows = rows_of(suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\n"), [](Result& r) {
-    r.test->ceiling->accuracy = r.model == "gla" ? .9 : .95;
+    r.test->ceiling->accuracy = .8;
+    r.test->ceiling->upper_bound = r.model == "gla" ? .9 : .95;
     r.test->ceiling->exact = false;
   });
   EXPECT_TRUE(has(cell_table(rows, TableFormat::text), "≤ 0.900–0.950"));
+  EXPECT_TRUE(has(run_table(rows, TableFormat::text), "≤ 0.900"));
+  for (const auto& [table, name] : {std::make_pair(&cell_table, "cells"), std::make_pair(&run_table, "runs")}) {
+    const auto record = nlohmann::json::parse(table(rows, TableFormat::json)).at(name).at(0);
+    EXPECT_EQ(record.at("ceiling"), .8);
+    EXPECT_EQ(record.at("upper_bound"), .9);
+    EXPECT_TRUE(record.at("fraction_of_ceiling").is_null());
+  }
+}
+
+TEST(Table, WhatAllRunsShareBeyondTheDefaultsIsNamedInEveryFormat) {
+  const Rows rows = rows_of(suite_of(R"(
+[task]
+noise = 0.25
+length = 77
+[model]
+name = "mamba2"
+layers = 3
+[quirks]
+dropout_stops = true
+[grid]
+run.seed = [1, 2]
+)"));
+  for (const auto& table : {cell_table, run_table}) {
+    for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {
+      const std::string text = table(rows, format);
+      EXPECT_TRUE(has(text, "Everywhere: ")) << text;
+      for (const char* part : {"quirks dropout_stops", "noise 0.25", "length 77", "layers 3"})
+        EXPECT_TRUE(has(text, part)) << text;
+      EXPECT_FALSE(has(text, "batch ")) << text;
+    }
+    const std::string csv = table(rows, TableFormat::csv);
+    for (const char* column : {",quirks,", ",task.noise,", ",task.length,", "model.layers", ",dropout_stops,"})
+      EXPECT_TRUE(has(csv, column)) << csv;
+    const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
+    EXPECT_EQ(json.at("everywhere").at("quirks"), "dropout_stops");
+    EXPECT_EQ(json.at("everywhere").at("task.length"), 77);
+  }
+  const Rows plain = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  EXPECT_TRUE(has(cell_table(plain, TableFormat::csv), ",quirks,"));
+  EXPECT_FALSE(has(run_table(plain, TableFormat::text), "Everywhere")) << run_table(plain, TableFormat::text);
+  EXPECT_FALSE(has(cell_table(plain, TableFormat::text), "quirks"));
+}
+
+TEST(Table, TheCaptionNamesWhatCellsAreAveragedOver) {
+  const std::string grid = "[grid]\ntask.noise = [0.0, 0.1]\n";
+  const Rows rows = rows_of(suite_of("[suite]\naverage = [\"task.noise\"]\n" + grid));
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(text, "mean of 2 runs ± standard deviation over task.noise. Averaged over task.noise too.")) << text;
+  EXPECT_FALSE(has(text, "seeds")) << text;
+  EXPECT_TRUE(has(cell_table(rows, TableFormat::csv), ",task.noise,"));
+  EXPECT_FALSE(has(cell_table(rows_of(suite_of(grid)), TableFormat::text), "Averaged over"));
+}
+
+TEST(Table, TheCaptionSaysWhatSelectionLookedAt) {
+  const std::string grid = "[grid]\ntrain.lr = [1e-3, 2e-3]\n";
+  const auto text = [](const std::string& suite) { return cell_table(rows_of(suite_of(suite)), TableFormat::text); };
+  EXPECT_TRUE(has(text(grid), "by mean valid accuracy over"));
+  const std::string faulty = text("[quirks]\nselect_on_test = true\n" + grid);
+  EXPECT_TRUE(has(faulty, "by mean accuracy on the test set (select_on_test) over")) << faulty;
+  EXPECT_FALSE(has(faulty, "valid accuracy")) << faulty;
+  EXPECT_TRUE(has(text(grid + "quirks.select_on_test = [false, true]\n"),
+                  "by mean valid accuracy, or on the test set where select_on_test is on, over"));
+}
+
+TEST(Table, AnUnfinishedSuiteSaysSoFirstAndNamesWhatIsMissing) {
+  const Suite suite = suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [1e-3, 2e-3]\n");
+  auto runs = runs_of(suite);
+  runs.resize(3);
+  const MissingRun gone = {suite.runs[3].run_id, config_map(suite.runs[3].canonical)};
+  const Rows rows = make_rows(std::move(runs), Axes{}, {}, {gone});
+  for (const auto& table : {cell_table, run_table}) {
+    EXPECT_EQ(lines_of(table(rows, TableFormat::text))[0], "3 of 4 runs: 1 is not finished.");
+    EXPECT_EQ(lines_of(table(rows, TableFormat::text))[1], "Not finished: mamba2, task 0, lr 0.002, seed 1.");
+    EXPECT_EQ(lines_of(table(rows, TableFormat::markdown))[0], "3 of 4 runs: 1 is not finished.");
+    EXPECT_EQ(lines_of(table(rows, TableFormat::latex))[0], "% 3 of 4 runs: 1 is not finished.");
+    const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
+    EXPECT_EQ(json.at("finished"), 3);
+    EXPECT_EQ(json.at("missing").at(0), "mamba2, task 0, lr 0.002, seed 1");
+  }
+}
+
+TEST(Table, WhatWasNotEligibleStandsDirectlyBeneath) {
+  auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n"));
+  runs.pop_back();
+  const auto lines = lines_of(cell_table(make_rows(std::move(runs), Axes{}, {"another"}), TableFormat::text));
+  const auto foot =
+      std::find_if(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("chance"); });
+  ASSERT_LT(foot + 1, lines.end());
+  EXPECT_TRUE(has(foot[1], "lr 0.002 warmup 476 not eligible: lacks seed 2; its mean accuracy")) << foot[1];
+  EXPECT_EQ(lines.back(), "note: another");
+}
+
+TEST(Table, SavedEvaluationsTellTheirSplitAndSamples) {
+  auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\n"));
+  for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(json.at("cells").at(0).at("split"), "test");
+  EXPECT_EQ(json.at("cells").at(0).at("samples"), 1000);
+  EXPECT_EQ(json.at("cells").at(1).at("split"), "valid");
+  EXPECT_EQ(json.at("cells").at(1).at("samples"), 321);
+  EXPECT_TRUE(has(cell_table(rows, TableFormat::csv), ",valid,321,"));
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(text, "\nAccuracy: ")) << text;
+  EXPECT_FALSE(has(text, "Test accuracy")) << text;
+  EXPECT_TRUE(has(lines_of(text)[1], "test")) << text;
+  for (const auto format : every_format) EXPECT_TRUE(has(run_table(rows, format), "valid, 321 samples"));
+  EXPECT_EQ(nlohmann::json::parse(run_table(rows, TableFormat::json)).at("runs").at(1).at("valid, 321 samples"), .125);
 }
 
 TEST(Table, ObjectivePredictShowsTheDivergence) {

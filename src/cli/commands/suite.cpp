@@ -271,7 +271,10 @@ void write_tables(const Options& options, const Suite& suite) {
   FoundRuns found = read_runs(folders);
   if (found.runs.empty()) return;
   record_suite(options.root, suite);
-  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes));
+  for (auto& missing : found.missing)  // one that was not begun has no config in its folder
+    for (const auto& run : suite.runs)
+      if (run.run_id == missing.name) missing.config = config_map(run.canonical);
+  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), found.missing);
   const std::string text = cell_table(rows, TableFormat::text);
   write_file_atomically(options.root + "/table.txt", text);
   write_file_atomically(options.root + "/table.md", cell_table(rows, TableFormat::markdown));

@@ -19,6 +19,8 @@ Exit run(const Options& options) {
   const Rows rows = read_rows(options.folder, options.select, options.average);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // A CSV file has no place for them.
+  if (format == TableFormat::csv && !rows.missing.empty())
+    complain("note: " + std::to_string(rows.missing.size()) + " runs are not finished");
   if (format == TableFormat::csv)
     for (const auto& note : rows.notes) complain("note: " + note);
   return Exit::done;
