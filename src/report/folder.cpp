@@ -17,7 +17,6 @@ namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int deepest = 4;  // folders below the root
 constexpr size_t most_names = 20;
 
 std::string name_of(const std::string& folder) {
@@ -36,20 +35,6 @@ bool begun(const fs::path& run) {
   std::error_code failed;
   return fs::exists(fs::symlink_status(run / "config.json", failed)) ||
          fs::exists(fs::symlink_status(run / "result.json", failed));
-}
-
-// The root and what lies below it, runs not entered, links not followed.
-void folders_below(const fs::path& folder, int depth, std::vector<std::string>& out) {
-  std::error_code failed;
-  out.push_back(folder.string());
-  if (depth == deepest || fs::is_regular_file(folder / "config.json", failed)) return;
-  std::vector<fs::path> inner;
-  for (auto it = fs::directory_iterator(folder, failed); !failed && it != fs::directory_iterator();
-       it.increment(failed))
-    if (it->is_directory(failed) && !it->is_symlink(failed) && !fs::is_regular_file(it->path() / "config.json", failed))
-      inner.push_back(it->path());
-  std::sort(inner.begin(), inner.end());
-  for (const auto& each : inner) folders_below(each, depth + 1, out);
 }
 
 // Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
@@ -139,18 +124,15 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select,
                const std::vector<std::string>& average) {
-  std::vector<std::string> folders, runs;
-  folders_below(root, 0, folders);
+  const FoundFolders below = find_runs(root);
   Axes axes;
-  std::vector<std::string> notes;
-  for (const auto& folder : folders) {
-    const auto found = find_runs(folder);
-    runs.insert(runs.end(), found.begin(), found.end());
+  std::vector<std::string> notes = below.notes;
+  for (const auto& folder : below.folders) {
     const Axes recorded = recorded_axes(folder, notes);
     for (const auto& key : recorded.select) axes.add_select(key);
     for (const auto& key : recorded.average) axes.add_average(key);
   }
-  FoundRuns found = read_runs(runs);
+  FoundRuns found = read_runs(below.runs);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   if (found.runs.empty())
     throw bad_input("table", fmt::format("expected finished runs below the folder, got none, {}{}",

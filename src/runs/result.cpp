@@ -1,5 +1,7 @@
 #include "runs/result.h"
 
+#include <set>
+
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/sha256.h"
@@ -122,6 +124,11 @@ std::string canonical_text(const nlohmann::json& value) {
 void check_parts(const Result& result, const FieldReader& reader, const nlohmann::json& parsed) {
   if (result.status != "done" && result.status != "diverged") {
     reader.refuse("status", "done or diverged", &parsed["status"]);
+  }
+  std::set<std::optional<int>> gaps;
+  for (const auto& point : result.grid) {
+    const nlohmann::json twice = (point.gap ? std::to_string(*point.gap) : "none") + " twice";
+    if (!gaps.insert(point.gap).second) reader.refuse("grid", "every gap once", &twice);
   }
   const auto sums = [&](const GateCounts& c) {
     int64_t sum = 0;

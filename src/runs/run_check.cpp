@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* weights_name = "final.safetensors";
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 2;
+constexpr int deepest = 4;  // folders below the root in which runs are looked for
 
 std::string file_in(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
@@ -44,6 +45,35 @@ std::string line_of(const std::string& text, const std::string& key) {
 
 void check_seal(const std::string& text, const std::string& path) {
   if (!is_sealed(text)) throw bad_input("run", path + ": its bytes do not fit its sha256");
+}
+
+bool is_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder, ignored) && (is_there(folder / "config.json") || is_there(folder / "result.json"));
+}
+
+void look_into(const fs::path& folder, int depth, FoundFolders& found) {
+  found.folders.push_back(folder.string());
+  const auto note = [&](const fs::path& path, const std::string& why) {
+    found.notes.push_back("not looked into, " + why + ": " + printable(path.string(), 400));
+  };
+  std::vector<fs::path> inner;
+  std::error_code failed, ignored;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (at->is_directory(ignored)) inner.push_back(at->path());
+  if (failed && fs::is_directory(folder, ignored)) note(folder, failed.message());
+  std::sort(inner.begin(), inner.end());
+  for (const auto& each : inner) {
+    if (is_run(each)) {
+      found.runs.push_back(each.string());
+    } else if (fs::is_symlink(each, ignored)) {
+      note(each, "a link to a folder");
+    } else if (depth == deepest) {
+      note(each, "more than " + std::to_string(deepest) + " folders down");
+    } else {
+      look_into(each, depth + 1, found);
+    }
+  }
 }
 
 // Looks at one run; every check that fails leaves a line.
@@ -242,18 +272,12 @@ bool has_result(const std::string& folder) {
   return report.result_stands && fs::path(folder).filename() == report.run_id;
 }
 
-std::vector<std::string> find_runs(const std::string& root) {
-  std::vector<std::string> folders;
-  std::error_code failed;
-  const auto is_run = [](const fs::path& folder) {
-    std::error_code ignored;
-    return fs::is_directory(folder, ignored) && (is_there(folder / "config.json") || is_there(folder / "result.json"));
-  };
-  for (fs::directory_iterator at(root, failed), end; !failed && at != end; at.increment(failed))
-    if (is_run(at->path())) folders.push_back(at->path().string());
-  std::sort(folders.begin(), folders.end());
-  if (is_run(root)) folders.insert(folders.begin(), root);
-  return folders;
+FoundFolders find_runs(const std::string& root) {
+  FoundFolders found;
+  if (is_run(root)) found.runs.push_back(root);
+  look_into(root, 0, found);
+  std::sort(found.runs.begin(), found.runs.end());
+  return found;
 }
 
 bool restore_config(const std::string& path, FileSystem& files) {
@@ -263,9 +287,18 @@ bool restore_config(const std::string& path, FileSystem& files) {
   StoredConfig config;
   try {
     config = read_stored_config(folder);
-    if (read_file(path, largest_config_file) == config.toml) return false;
   } catch (const Error&) {
-    if (config.run_id.empty()) return false;  // nothing to restore it from
+    return false;  // nothing to restore it from
+  }
+  // Another automaton would be another run, begun without a word.
+  const std::string automaton = file_in(folder, "automaton.json");
+  if (!config.automaton_digest.empty() &&
+      sha256_hex(read_file(automaton, largest_automaton)) != config.automaton_digest)
+    throw bad_input("run", printable(automaton, 400) +
+                               ": changed after the run began, its bytes do not fit the digest in " + "config.json");
+  try {
+    if (read_file(path, largest_config_file) == config.toml) return false;
+  } catch (const Error&) {  // unreadable: written anew
   }
   write_file_atomically(path, config.toml, files);
   return true;

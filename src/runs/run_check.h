@@ -57,9 +57,16 @@ std::vector<std::string> verify_run(const std::string& folder);
 
 // The folder is named after its run, its config is as it was and its result stands: nothing is left to do.
 bool has_result(const std::string& folder);
-// Folders under `root` that hold a run, sorted by name, and `root` itself if it does.
-std::vector<std::string> find_runs(const std::string& root);
-// If `path` is the config.toml of a run folder and was changed, writes it anew from config.json; true if so.
+// What lies under `root`, each list sorted by path. Folders of runs are not entered but for the root; links to folders
+// are not followed, unless to a run.
+struct FoundFolders {
+  std::vector<std::string> runs;     // with a config.json or result.json, `root` itself too
+  std::vector<std::string> folders;  // in which runs were looked for, `root` first
+  std::vector<std::string> notes;    // what was not looked into, one line each
+};
+FoundFolders find_runs(const std::string& root);
+// If `path` is the config.toml of a run folder and was changed, writes it anew from config.json; true if so. Throws
+// bad_input where the folder's automaton.json is not the one of config.json: it would be another run.
 bool restore_config(const std::string& path, FileSystem& files = real_file_system());
 
 }  // namespace sb

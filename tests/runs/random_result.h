@@ -37,7 +37,10 @@ class RandomResult {
     if (coin()) r.topological_entropy = 10 * share();
     if (coin()) r.test = measurement();
     if (coin()) r.valid = measurement();
-    for (int64_t i = whole(4); i > 0; --i) r.grid.push_back(measurement());
+    for (int64_t i = whole(4); i > 0; --i) {
+      r.grid.push_back(measurement());
+      r.grid.back().gap = static_cast<int>(20 * i + whole(10));
+    }
     if (coin()) r.baselines = BaselineFigures{share(), share(), {share(), share()}, whole(1000), whole(1000)};
     if (coin()) r.gates = gates();
     for (int64_t i = whole(3); i > 0; --i)

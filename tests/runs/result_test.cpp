@@ -117,6 +117,11 @@ TEST(Result, ValuesOfTheWrongKindOrSizeAreNamed) {
   EXPECT_NE(changed("/run_seed", -1).find("run_seed"), std::string::npos);
   EXPECT_NE(changed("/status", "odd").find("status: expected done or diverged"), std::string::npos);
   EXPECT_NE(changed("/grid", 5).find("grid: expected a list"), std::string::npos);
+  Result measured = smallest();
+  measured.test = RandomResult(5).measurement();
+  measured.test->gap = 20;
+  const Json point = to_json(measured)["test"];
+  EXPECT_NE(changed("/grid", {point, point}).find("grid: expected every gap once"), std::string::npos);
   EXPECT_NE(changed("/files", Json::array()).find("files"), std::string::npos);
   EXPECT_NE(changed("/files/x", 1).find("files"), std::string::npos);
   EXPECT_NE(changed("/gates/gates/0/data/counts", {1, 1}).find("gates: expected counts that add up"),

@@ -232,9 +232,47 @@ TEST(FindRuns, SeesRunsAndTheFolderItself) {
   const std::string folder = make_run(root, Upto::config);
   fs::create_directory(root.file("nothing"));
   write_file_atomically(root.file("table.txt"), "");
-  EXPECT_EQ(find_runs(root.path()), std::vector<std::string>{folder});
-  EXPECT_EQ(find_runs(folder), std::vector<std::string>{folder});
-  EXPECT_TRUE(find_runs(root.file("absent")).empty());
+  EXPECT_EQ(find_runs(root.path()).runs, std::vector<std::string>{folder});
+  EXPECT_EQ(find_runs(folder).runs, std::vector<std::string>{folder});
+  EXPECT_TRUE(find_runs(root.file("absent")).runs.empty());
+  EXPECT_TRUE(find_runs(root.file("absent")).notes.empty());
+}
+
+TEST(FindRuns, WhatIsNotLookedIntoIsNamed) {
+  const TemporaryFolder root, elsewhere;
+  const std::string run = make_run(elsewhere, Upto::result);
+  fs::create_directories(root.file("a/b/c/d"));
+  fs::copy(run, root.file("a/b/c/d/deepest"));
+  fs::create_directories(root.file("a/b/c/d/e"));
+  fs::create_directory(root.file("only"));
+  fs::copy_file(run + "/result.json", root.file("only/result.json"));
+  fs::create_directory_symlink(elsewhere.path(), root.file("link"));
+  fs::create_directory_symlink(run, root.file("linked_run"));
+  const FoundFolders found = find_runs(root.path());
+  EXPECT_EQ(found.runs,
+            (std::vector<std::string>{root.file("a/b/c/d/deepest"), root.file("linked_run"), root.file("only")}));
+  ASSERT_EQ(found.notes.size(), 2U);
+  EXPECT_NE(found.notes[0].find("more than 4 folders down: " + root.file("a/b/c/d/e")), std::string::npos);
+  EXPECT_NE(found.notes[1].find("a link to a folder: " + root.file("link")), std::string::npos);
+  EXPECT_EQ(found.folders.size(), 5U);
+}
+
+TEST(RestoreConfig, AnotherAutomatonIsRefusedByName) {
+  const TemporaryFolder root;
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(root.file("a.json"), text);
+  const std::string folder =
+      RunStore(root.path(), resolve_text("[grammar]\nautomaton = '" + root.file("a.json") + "'\n")).folder();
+  EXPECT_FALSE(restore_config(folder + "/config.toml"));
+  write_file_atomically(folder + "/automaton.json",
+                        R"({"states": ["A", "B", "#"], "start_states": ["A"], "transitions": [[0, 1, 1], [1, 2, 1]]})");
+  try {
+    restore_config(folder + "/config.toml");
+    FAIL() << "another automaton was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_NE(std::string(error.what()).find(folder + "/automaton.json"), std::string::npos);
+  }
 }
 
 TEST(StoredConfig, ReadsBackAsWritten) {

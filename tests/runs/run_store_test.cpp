@@ -93,7 +93,7 @@ TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
   EXPECT_EQ(result.run_id, config().run_id);
   EXPECT_EQ(result.status, "done");
   EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
-  EXPECT_EQ(find_runs(root.path()), std::vector<std::string>{folder_of(root)});
+  EXPECT_EQ(find_runs(root.path()).runs, std::vector<std::string>{folder_of(root)});
   EXPECT_EQ(parse_metrics(read_file(folder_of(root) + "/metrics.jsonl", 1 << 20), "m").size(), 8U);
   EXPECT_EQ(resolve_config(folder_of(root) + "/config.toml", {}, rules()).run_id, config().run_id);
   const auto before = bytes_of(root);

@@ -17,20 +17,26 @@ struct Options {
   std::string json;
 };
 
-std::vector<RunReport> inspect_all(const Options& options) {
+struct Findings {
   std::vector<RunReport> reports;
+  std::vector<std::string> notes;  // what was not looked into
+};
+
+Findings inspect_all(const Options& options) {
+  Findings out;
   for (const auto& root : options.folders) {
     std::error_code failed;
     if (!std::filesystem::is_directory(root, failed))
       throw bad_input("check", "expected a folder of runs, got '" + one_line(root) + "'");
-    const auto found = find_runs(root);
-    if (found.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
-    for (const auto& folder : found) {
+    const FoundFolders found = find_runs(root);
+    out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
+    if (found.runs.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
+    for (const auto& folder : found.runs) {
       end_if_stopped("check");
-      reports.push_back(inspect_run(folder));
+      out.reports.push_back(inspect_run(folder));
     }
   }
-  return reports;
+  return out;
 }
 
 std::string said_of(const RunReport& report) {
@@ -53,7 +59,8 @@ int count(const std::vector<RunReport>& reports, RunState state) {
 constexpr RunState kStates[] = {RunState::whole, RunState::without_weights, RunState::unfinished, RunState::damaged,
                                 RunState::older};
 
-std::string as_text(const std::vector<RunReport>& reports) {
+std::string as_text(const Findings& findings) {
+  const auto& reports = findings.reports;
   std::string out;
   for (const auto& report : reports) {
     out += one_line(report.folder) + ": " + said_of(report) + "\n";
@@ -64,6 +71,7 @@ std::string as_text(const std::vector<RunReport>& reports) {
       out += "  final.safetensors is not there: tables take the run, eval does not\n";
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
   }
+  for (const auto& note : findings.notes) out += one_line(note) + "\n";
   out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
   std::string parts;
   for (const RunState state : kStates)
@@ -72,7 +80,8 @@ std::string as_text(const std::vector<RunReport>& reports) {
   return out + parts + "\n";
 }
 
-std::string as_json(const std::vector<RunReport>& reports) {
+std::string as_json(const Findings& findings) {
+  const auto& reports = findings.reports;
   JsonWriter json;
   json.begin_object();
   for (const RunState state : kStates) json.member(to_string(state), count(reports, state));
@@ -84,14 +93,14 @@ std::string as_json(const std::vector<RunReport>& reports) {
     json.member("update", report.update).member("updates", report.updates);
     json.array("problems", report.problems).array("not_needed", report.not_needed).end_object();
   }
-  return json.end_array().end_object().text() + "\n";
+  return json.end_array().array("notes", findings.notes).end_object().text() + "\n";
 }
 
 Exit run(const Options& options) {
-  const auto reports = inspect_all(options);
-  if (!options.json.empty()) deliver(options.json, as_json(reports));
-  if (options.json != "-") print(as_text(reports));
-  return count(reports, RunState::damaged) > 0 ? Exit::check_failed : Exit::done;
+  const Findings findings = inspect_all(options);
+  if (!options.json.empty()) deliver(options.json, as_json(findings));
+  if (options.json != "-") print(as_text(findings));
+  return count(findings.reports, RunState::damaged) > 0 ? Exit::check_failed : Exit::done;
 }
 
 }  // namespace
