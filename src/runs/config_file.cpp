@@ -41,7 +41,30 @@ std::string name_fault(const std::string& section, const std::string& key) {
   return fmt::format("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
 }
 
-void load(Settings& settings, std::string_view text, const std::string& path, std::vector<std::string>& chain) {
+struct Chain {
+  std::vector<std::string> files;
+  std::string shipped;
+};
+
+void load(Settings& settings, std::string_view text, const std::string& path, Chain& chain);
+
+void load_parent(Settings& settings, const TomlValue& value, const std::string& path, Chain& chain) {
+  const auto* parent = value.text();
+  if (!parent)
+    throw bad_input("extends",
+                    fmt::format("expected the name of a file, got {}, {}", shown(value), value.place.text()));
+  const std::string target = named_file(folder_of(path), *parent, chain.shipped);
+  std::error_code ignored;
+  const std::string identity = fs::weakly_canonical(target, ignored).string();
+  if (std::find(chain.files.begin(), chain.files.end(), identity) != chain.files.end())
+    throw bad_input("extends", fmt::format("'{}' extends itself, {}", printable(*parent), value.place.text()));
+  if (chain.files.size() >= deepest_chain)
+    throw bad_input("extends", fmt::format("more than {} files deep, {}", deepest_chain, value.place.text()));
+  chain.files.push_back(identity);
+  load(settings, read_text(target, largest_file, "extends", value.place), target, chain);
+}
+
+void load(Settings& settings, std::string_view text, const std::string& path, Chain& chain) {
   const TomlValue document = parse_toml(text, path);
   TomlValue::Table sections;
   for (const auto& member : *document.table()) {
@@ -49,29 +72,35 @@ void load(Settings& settings, std::string_view text, const std::string& path, st
       sections.push_back(member);
       continue;
     }
-    const auto* parent = member.value.text();
-    if (!parent)
-      throw bad_input("extends", fmt::format("expected the name of a file, got {}, {}", shown(member.value),
-                                             member.value.place.text()));
-    const std::string target = beside(folder_of(path), *parent);
-    std::error_code ignored;
-    const std::string identity = fs::weakly_canonical(target, ignored).string();
-    if (std::find(chain.begin(), chain.end(), identity) != chain.end())
-      throw bad_input("extends", fmt::format("'{}' extends itself, {}", printable(*parent), member.value.place.text()));
-    if (chain.size() >= deepest_chain)
-      throw bad_input("extends", fmt::format("more than {} files deep, {}", deepest_chain, member.value.place.text()));
-    chain.push_back(identity);
-    load(settings, read_text(target, largest_file, "extends", member.value.place), target, chain);
+    try {
+      load_parent(settings, member.value, path, chain);
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      settings.faults.push_back(error.what());
+      settings.whole = false;
+    }
   }
   add_settings(settings, sections, folder_of(path));
 }
 
-Settings load_all(std::string_view text, const std::string& path) {
+Settings load_all(std::string_view text, const std::string& path, const std::string& shipped) {
   std::error_code ignored;
-  std::vector<std::string> chain = {fs::weakly_canonical(path, ignored).string()};
+  Chain chain{{fs::weakly_canonical(path, ignored).string()}, shipped};
   Settings settings;
   load(settings, text, path, chain);
   return settings;
+}
+
+// What an automaton of the same file replaces.
+void refuse_beside_automaton(Settings& settings, const TomlValue::Table& grammar) {
+  const auto is_automaton = [](const TomlMember& member) {
+    return member.key == "automaton" && member.value.text() && !member.value.text()->empty();
+  };
+  if (std::none_of(grammar.begin(), grammar.end(), is_automaton)) return;
+  for (const auto& member : grammar)
+    if (member.key != "automaton" && member.key != "seed" && find_parameter("grammar." + member.key))
+      settings.faults.push_back(fmt::format("[grammar.{}] has no effect beside automaton, expected one of the two, {}",
+                                            member.key, member.place.text()));
 }
 
 bool is_bare_word(const std::string& text) {
@@ -111,14 +140,21 @@ TomlValue parse_override_value(const std::string& text, const ConfigKey* paramet
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to) {
   for (const auto& section : sections) {
     const auto* keys = section.value.table();
-    if (const std::string fault = name_fault(section.key, ""); fault.starts_with("[config]"))
-      throw Error(Exit::bad_input, fault + ", " + section.place.text());
-    if (!keys)
-      throw bad_input("config", fmt::format("'{}' is a section, expected [{}], got {}, {}", section.key, section.key,
-                                            shown(section.value), section.value.place.text()));
+    if (const std::string fault = name_fault(section.key, ""); fault.starts_with("[config]")) {
+      settings.faults.push_back(fault + ", " + section.place.text());
+      continue;
+    }
+    if (!keys) {
+      settings.faults.push_back(fmt::format("[config] '{}' is a section, expected [{}], got {}, {}", section.key,
+                                            section.key, shown(section.value), section.value.place.text()));
+      continue;
+    }
+    if (section.key == "grammar") refuse_beside_automaton(settings, *keys);
     for (const auto& member : *keys) {
-      const std::string fault = name_fault(section.key, member.key);
-      if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + member.place.text());
+      if (const std::string fault = name_fault(section.key, member.key); !fault.empty()) {
+        settings.faults.push_back(fault + ", " + member.place.text());
+        continue;
+      }
       Setting setting{member.value, member.place, member.value.place};
       const std::string name = section.key + "." + member.key;
       if (name == "grammar.automaton")
@@ -129,7 +165,7 @@ void add_settings(Settings& settings, const TomlValue::Table& sections, const st
   }
 }
 
-void add_override(Settings& settings, const std::string& assignment) {
+void add_override(Settings& settings, const std::string& assignment) try {
   const Place place{"--set " + printable(assignment, 80), 0, 0};
   const size_t equals = assignment.find('=');
   const size_t dot = assignment.find('.');
@@ -147,19 +183,30 @@ void add_override(Settings& settings, const std::string& assignment) {
   const std::string name = section + "." + key;
   const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
   settings.insert_or_assign(name, Setting{value, place, place});
+} catch (const Error& error) {
+  if (error.code() != Exit::bad_input) throw;
+  settings.faults.push_back(error.what());
 }
 
-Settings read_settings(const std::string& path) {
-  return load_all(read_text(path, largest_file, "config", {path, 1, 1}), path);
+std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped) {
+  const std::string near = beside(folder, name);
+  if (shipped.empty() || fs::path(name).is_absolute()) return near;
+  const std::string far = beside(shipped, name);
+  std::error_code ignored;
+  return !fs::exists(near, ignored) && fs::is_regular_file(far, ignored) ? far : near;
 }
 
-Settings parse_settings(std::string_view text, const std::string& path) {
-  return load_all(text, path);
+Settings read_settings(const std::string& path, const std::string& shipped) {
+  return load_all(read_text(path, largest_file, "config", {path, 1, 1}), path, shipped);
+}
+
+Settings parse_settings(std::string_view text, const std::string& path, const std::string& shipped) {
+  return load_all(text, path, shipped);
 }
 
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules) {
-  Settings settings = read_settings(path);
+  Settings settings = read_settings(path, rules.shipped);
   for (const auto& assignment : overrides) add_override(settings, assignment);
   return resolve(settings, rules, path);
 }

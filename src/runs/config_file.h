@@ -36,6 +36,7 @@ struct ModelRules {
   std::function<void(const RunConfig&)> samples;  // the same, asked where all else is right: that there are samples
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
+  std::string shipped;  // folder of the configs that come with the program, for `extends` and `base`; empty: none
 };
 
 struct Setting {
@@ -44,11 +45,17 @@ struct Setting {
   Place origin;  // as shown to the user: file position or the --set argument
 };
 // What was asked for, by "section.key": later sources have replaced earlier ones.
-using Settings = std::map<std::string, Setting>;
+struct Settings : std::map<std::string, Setting> {
+  std::vector<std::string> faults;  // what is no setting at all, a line each; resolve() says them with all the rest
+  bool whole = true;                // false: a file it builds on could not be read
+};
 
-// The file and, beneath it, what it extends. All errors are bad_input with one line that ends in file:line:col.
-Settings read_settings(const std::string& path);
-Settings parse_settings(std::string_view text, const std::string& path);
+// The file and, beneath it, what it extends. Only a file that cannot be read or is no TOML is an error here, bad_input
+// with one line that ends in file:line:col.
+Settings read_settings(const std::string& path, const std::string& shipped = {});
+Settings parse_settings(std::string_view text, const std::string& path, const std::string& shipped = {});
+// The file a config names: beside the one in `folder`, else among the shipped ones.
+std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped);
 // [section] tables of a parsed document into `settings`; used for files, suites and overrides alike.
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to);
 // "section.key=value", the value as in TOML; a bare word is text.
@@ -87,6 +94,9 @@ RunConfig tentative_values(const Settings& settings);
 std::string switch_text(const std::string& key, const TomlValue& value);
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules);
+
+// Whether other values keep this one from acting: the limits of a constant gap, the grammar beside an automaton.
+bool silenced(const RunConfig& values, const ConfigKey& parameter);
 
 // The resolved config as a TOML file that resolves to itself; with `origins`, each line says where its value came from.
 // `automaton` replaces the path of the automaton where one is used.

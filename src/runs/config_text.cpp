@@ -11,6 +11,7 @@ namespace {
 
 struct Line {
   std::string name, value;
+  bool acts = true;
 };
 
 // Switches are kept as text; numbers and truth values are written bare, as people write them.
@@ -25,7 +26,8 @@ std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& sect
     if (p.section != section) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
-    lines.push_back({p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values))});
+    lines.push_back(
+        {p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values)), !silenced(config.values, p)});
   }
   if (section == "model")
     for (const auto& [key, text] : config.values.model.switches) {
@@ -59,10 +61,14 @@ std::string config_toml(const ResolvedConfig& config, bool origins, const std::s
     size_t widest = 0;
     for (const auto& line : lines) widest = std::max(widest, line.name.size() + line.value.size());
     for (const auto& line : lines) {
-      out += line.name + " = " + line.value;
+      // A file that gives an automaton gives no grammar.
+      const bool left_out = section == "grammar" && !line.acts;
+      if (left_out && !origins) continue;
+      out += (left_out ? "# " : "") + line.name + " = " + line.value;
       const auto origin = config.origins.find(section + "." + line.name);
       if (origins && origin != config.origins.end())
-        out += std::string(widest - line.name.size() - line.value.size() + 2, ' ') + "# " + origin->second.text();
+        out += std::string(widest - line.name.size() - line.value.size() + 2, ' ') + "# " + origin->second.text() +
+               (line.acts ? "" : ", has no effect here");
       out += "\n";
     }
   }
@@ -89,7 +95,9 @@ std::string config_json(const ResolvedConfig& config) {
   out += "\n  },\n  \"origins\": {";
   bool first = true;
   for (const auto& [name, origin] : config.origins) {
-    out += std::string(first ? "" : ",") + "\n    " + json_quoted(name) + ": " + json_quoted(origin.text());
+    const ConfigKey* p = find_parameter(name);
+    out += std::string(first ? "" : ",") + "\n    " + json_quoted(name) + ": " +
+           json_quoted(origin.text() + (p != nullptr && silenced(config.values, *p) ? ", has no effect here" : ""));
     first = false;
   }
   return out + "\n  }\n}\n";

@@ -38,13 +38,14 @@ class Resolver {
       : settings_(settings), rules_(rules), name_(name), files_(files) {}
 
   ResolvedConfig run() {
+    faults_ = settings_.faults;
     take();
-    if (!values().grammar.automaton.empty()) attempt([&] { read_automaton(); });
-    if (faults_.empty()) {  // what follows would only repeat them
+    if (!values().grammar.automaton.empty()) take_key("grammar.automaton", [&] { read_automaton(); });
+    if (settings_.whole) {  // else what is missing would look wrong
       derive();
       check_across();
-      if (faults_.empty()) check_reach();
-      for (const auto& check : rules_.checks) attempt([&] { check(values()); }, false);
+      check_reach();
+      for (const auto& check : rules_.checks) ask(check);
       if (faults_.empty() && rules_.samples) attempt([&] { rules_.samples(values()); }, false);
     }
     end();
@@ -52,11 +53,10 @@ class Resolver {
   }
 
   TaskSection run_task() {
+    faults_ = settings_.faults;
     take();
-    if (faults_.empty()) {
-      derive();
-      check_task();
-    }
+    derive();
+    check_task();
     end();
     return values().task;
   }
@@ -74,11 +74,34 @@ class Resolver {
 
   void take() {
     for (const auto& p : parameters()) out_.origins[p.name()] = Origin{};
-    attempt([&] { seeds(); });
-    attempt([&] { task(); });
+    take_key("run.seed", [&] { seeds(); });
+    take_key("task.number", [&] { task(); });
     for (const auto& p : parameters())
-      if (p.name() != "run.seed" && p.name() != "task.number") attempt([&] { apply(p.name()); });
+      if (p.name() != "run.seed" && p.name() != "task.number") take_key(p.name(), [&] { apply(p.name()); });
     switches();
+  }
+
+  template <class Act>
+  void take_key(const std::string& name, const Act& act) {
+    const size_t before = faults_.size();
+    attempt(act);
+    if (faults_.size() > before) bad_.insert(name);
+  }
+
+  // What it says of a section whose values it did not get is left out.
+  void ask(const std::function<void(const RunConfig&)>& check) {
+    const auto before = static_cast<ptrdiff_t>(faults_.size());
+    attempt([&] { check(values()); }, false);
+    const auto unfounded = [&](const std::string& line) {
+      return (line.starts_with("[model") && !good("model.")) || (line.starts_with("[train") && !good("train.device"));
+    };
+    faults_.erase(std::remove_if(faults_.begin() + before, faults_.end(), unfounded), faults_.end());
+  }
+
+  // No key that begins so was refused.
+  bool good(const std::string& prefix) const {
+    const auto found = bad_.lower_bound(prefix);
+    return found == bad_.end() || !found->starts_with(prefix);
   }
 
   template <class Act>
@@ -147,21 +170,21 @@ class Resolver {
     for (const auto& [name, setting] : settings_) {
       if (!name.starts_with("model.") || find_parameter(name)) continue;
       const std::string key = name.substr(6);
-      attempt([&] { take_switch(key, setting); });
+      if (unknown_switch(key, setting)) continue;
+      take_key(name, [&] { values().model.switches[key] = switch_text(key, setting.value); });
       out_.origins[name] = Origin{Origin::Kind::given, setting.origin, ""};
     }
   }
 
-  void take_switch(const std::string& key, const Setting& setting) {
+  bool unknown_switch(const std::string& key, const Setting& setting) {
     const auto& known = rules_.switches;
-    if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
-      std::vector<std::string> all = known;
-      for (const auto& p : parameters())
-        if (p.section == "model") all.push_back(p.key);
-      throw bad_input(
-          "model", fmt::format("unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
-    }
-    values().model.switches[key] = switch_text(key, setting.value);
+    if (known.empty() || std::find(known.begin(), known.end(), key) != known.end()) return false;
+    std::vector<std::string> all = known;
+    for (const auto& p : parameters())
+      if (p.section == "model") all.push_back(p.key);
+    faults_.push_back(
+        fmt::format("[model] unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
+    return true;
   }
 
   void derive() {
@@ -193,7 +216,12 @@ class Resolver {
     for (const char* key : {"law", "min", "max", "probability", "start", "content", "mu", "sigma"}) {
       const std::string part = key, test = "task.test_gap_" + part, train = "task.gap_" + part;
       if (given(test)) continue;
-      if (at_longest && (part == "min" || part == "max")) {
+      const GapLaw law = values().task.task.test.law;
+      const GapConfig& train_law = values().task.task.train;
+      if (at_longest && part == "min" && (law == GapLaw::uniform || law == GapLaw::lognormal)) {
+        find_parameter(test)->set(values(), int64_t{std::min(train_law.min, longest_gap(train_law))});
+        derived(test, train);
+      } else if (at_longest && (part == "min" || part == "max")) {
         at_longest_gap(test);
       } else if (given(train) && !(at_longest && part == "law")) {
         find_parameter(test)->set(values(), find_parameter(train)->get(values()));
@@ -218,9 +246,11 @@ class Resolver {
     return Place{name_, 1, 1}.text();
   }
 
-  void refuse_unless(bool good, const std::string& where, const std::string& what,
+  // `names`: all that the condition depends on; where one of them was refused, it says nothing.
+  void refuse_unless(bool holds, const std::string& where, const std::string& what,
                      std::initializer_list<std::string> names) {
-    if (!good) faults_.push_back("[" + where + "] " + what + ", " + place(names));
+    if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return bad_.contains(name); })) return;
+    if (!holds) faults_.push_back("[" + where + "] " + what + ", " + place(names));
   }
 
   void check_across() {
@@ -244,7 +274,7 @@ class Resolver {
 
   void check_grammar() {
     const GrammarConfig& g = values().grammar.build;
-    if (!values().grammar.automaton.empty()) return;
+    if (!values().grammar.automaton.empty() || !good("grammar.automaton")) return;
     refuse_unless(g.ambiguities < g.vocab, "grammar.ambiguities",
                   fmt::format("expected at most vocab - 1 ({}), got {}", g.vocab - 1, g.ambiguities),
                   {"grammar.ambiguities", "grammar.vocab"});
@@ -254,18 +284,19 @@ class Resolver {
                   {"grammar.depth", "grammar.ambiguities", "grammar.vocab"});
     refuse_unless(g.start_states < states, "grammar.start_states",
                   fmt::format("expected at most {} of {} states, got {}", states - 1, states, g.start_states),
-                  {"grammar.start_states", "grammar.depth", "grammar.vocab"});
+                  {"grammar.start_states", "grammar.depth", "grammar.vocab", "grammar.ambiguities"});
   }
 
   void check_gap(const std::string& prefix, const GapConfig& gap) {
     const std::string name = "task." + prefix;
     const bool ranged = gap.law == GapLaw::uniform || gap.law == GapLaw::lognormal;
-    refuse_unless(!ranged || gap.min <= gap.max, name + "min",
-                  fmt::format("{}min ({}) > {}max ({})", prefix, gap.min, prefix, gap.max),
-                  {name + "min", name + "max", "task.gap_min", "task.gap_max", name + "law", "task.gap_law"});
+    refuse_unless(
+        !ranged || gap.min <= gap.max, name + "min",
+        fmt::format("{}min ({}) > {}max ({})", prefix, gap.min, prefix, gap.max),
+        {name + "min", name + "max", "task.gap_min", "task.gap_max", name + "law", "task.gap_law", "task.number"});
     refuse_unless(gap.law == GapLaw::none || gap.start <= values().task.length, name + "start",
                   fmt::format("expected at most length ({}), got {}", values().task.length, gap.start),
-                  {name + "start", "task.gap_start", "task.length"});
+                  {name + "start", "task.gap_start", "task.length", name + "law", "task.gap_law", "task.number"});
   }
 
   void check_task() {
@@ -274,7 +305,7 @@ class Resolver {
     const bool follows = std::none_of(settings_.begin(), settings_.end(),
                                       [](const auto& each) { return each.first.starts_with("task.test_gap_"); });
     if (faults_.size() == before || !follows) check_gap("test_gap_", values().task.task.test);
-    if (faults_.size() == before) attempt([&] { check(values().task.task); }, false);
+    if (faults_.size() == before && good("task.")) attempt([&] { check(values().task.task); }, false);
   }
 
   void read_automaton() {
@@ -288,7 +319,9 @@ class Resolver {
   // The table behind the exact filter and the direct stream.
   void check_reach() {
     const GrammarSection& g = values().grammar;
+    if (!good("grammar.")) return;
     const int64_t states = g.file ? g.file->automaton.states() : built_states(g.build);
+    if (states > kMaxStates) return;
     const int64_t entries = (int64_t{values().task.length} + 1) * states;
     refuse_unless(entries <= kMaxReachEntries, "task.length",
                   fmt::format("a table of {} lengths times {} states, expected at most {} entries, got {}",
@@ -302,24 +335,13 @@ class Resolver {
   AutomatonFiles* files_;
   ResolvedConfig out_;
   std::vector<std::string> faults_;
+  std::set<std::string> bad_;  // keys whose values were refused; they keep their defaults
 };
 
 // A parameter that the values of others silence has no part in the id.
 bool acts(const ResolvedConfig& config, const ConfigKey& p) {
-  if (!p.identifies) return false;
-  if (p.section == "grammar" && p.key != "seed") {
-    const bool built = config.values.grammar.automaton.empty();
-    return p.key == "automaton" ? !built : built;
-  }
-  const bool test = p.key.starts_with("test_gap_");
-  if (p.section != "task" || !(test || p.key.starts_with("gap_"))) return true;
-  const GapConfig& gap = test ? config.values.task.task.test : config.values.task.task.train;
-  const std::string part = p.key.substr(test ? 9 : 4);
-  if (part == "law") return true;
-  if (gap.law == GapLaw::none) return false;
-  if (part == "max") return gap.law != GapLaw::constant;
-  if (part == "mu" || part == "sigma") return gap.law == GapLaw::lognormal;
-  return true;
+  const bool unused = p.name() == "grammar.automaton" && config.values.grammar.automaton.empty();
+  return p.identifies && !unused && !silenced(config.values, p);
 }
 
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
@@ -346,6 +368,18 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
 }
 
 }  // namespace
+
+bool silenced(const RunConfig& values, const ConfigKey& p) {
+  if (p.section == "grammar" && p.key != "seed" && p.key != "automaton") return !values.grammar.automaton.empty();
+  const bool test = p.key.starts_with("test_gap_");
+  if (p.section != "task" || !(test || p.key.starts_with("gap_"))) return false;
+  const GapConfig& gap = test ? values.task.task.test : values.task.task.train;
+  const std::string part = p.key.substr(test ? 9 : 4);
+  if (part == "law") return false;
+  if (gap.law == GapLaw::none) return true;
+  if (part == "max") return gap.law == GapLaw::constant;
+  return (part == "mu" || part == "sigma") && gap.law != GapLaw::lognormal;
+}
 
 std::string switch_text(const std::string& key, const TomlValue& value) {
   if (const auto* truth = std::get_if<bool>(&value.content)) return *truth ? "true" : "false";

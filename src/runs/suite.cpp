@@ -1,6 +1,6 @@
 #include "runs/suite.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -38,51 +38,75 @@ struct Condition {
   Place key;
   std::vector<Wanted> any_of;
   std::set<std::string> seen;  // what runs have instead
+  bool unclear = false;        // some run's value could not be read
 };
 
 struct Override {
   std::vector<Condition> when;
   Settings set;
   bool skip = false;
+  bool broken = false;  // a condition could not be read: it never applies
 };
 
 Error fault(const std::string& where, const std::string& what, const Place& place) {
   return bad_input(where, what + ", " + place.text());
 }
 
-Settings settings_of(const TomlValue& sections, const std::string& folder) {
-  Settings settings;
-  if (!sections.table()) throw fault("suite", "expected a table of section.key = value", sections.place);
-  add_settings(settings, *sections.table(), folder);
-  return settings;
-}
-
 class SuiteReader {
  public:
   SuiteReader(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules)
-      : path_(path), folder_(fs::path(path).parent_path().string()), command_line_(overrides), rules_(rules) {}
+      : path_(path), folder_(fs::path(path).parent_path().string()), rules_(rules) {
+    for (const auto& assignment : overrides) add_override(command_line_, assignment);
+    take_faults(command_line_);
+  }
 
   Suite read(std::string_view text) {
     const TomlValue document = parse_toml(text, path_);
     TomlValue::Table sections;
     for (const auto& member : *document.table()) {
-      if (member.key == "suite") {
-        suite_section(member.value);
-      } else if (member.key == "grid") {
-        grid_section(member.value);
-      } else if (member.key == "override") {
-        override_blocks(member.value);
-      } else {
-        check_section_name(member);
-        sections.push_back(member);
-      }
+      attempt([&] {
+        if (member.key == "suite") {
+          suite_section(member.value);
+        } else if (member.key == "grid") {
+          grid_section(member.value);
+        } else if (member.key == "override") {
+          override_blocks(member.value);
+        } else {
+          check_section_name(member);
+          sections.push_back(member);
+        }
+      });
     }
     add_settings(base_, sections, folder_);
+    take_faults(base_);
     expand();
     return std::move(suite_);
   }
 
  private:
+  template <class Act>
+  void attempt(const Act& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      file_faults_.push_back(error.what());
+    }
+  }
+
+  void take_faults(Settings& settings) {
+    file_faults_.insert(file_faults_.end(), settings.faults.begin(), settings.faults.end());
+    settings.faults.clear();
+  }
+
+  Settings settings_of(const TomlValue& sections) {
+    Settings settings;
+    if (!sections.table()) throw fault("suite", "expected a table of section.key = value", sections.place);
+    add_settings(settings, *sections.table(), folder_);
+    take_faults(settings);
+    return settings;
+  }
+
   void check_section_name(const TomlMember& member) const {
     std::vector<std::string> names = section_names();
     if (std::find(names.begin(), names.end(), member.key) != names.end()) return;
@@ -93,21 +117,20 @@ class SuiteReader {
 
   void suite_section(const TomlValue& value) {
     if (!value.table()) throw fault("suite", "expected a section [suite]", value.place);
-    for (const auto& member : *value.table()) {
-      if (member.key == "select" || member.key == "average") {
-        axis_keys(member);
-        continue;
-      }
-      if (member.key != "name" && member.key != "base")
-        throw fault("suite",
-                    fmt::format("unknown key '{}'{}", printable(member.key),
-                                did_you_mean(member.key, {"name", "base", "select", "average"})),
-                    member.place);
-      const auto* text = member.value.text();
-      if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
-      if (member.key == "name") suite_.name = *text;
-      if (member.key == "base") base_ = read_base(*text, member.value.place);
-    }
+    for (const auto& member : *value.table()) attempt([&] { suite_key(member); });
+  }
+
+  void suite_key(const TomlMember& member) {
+    if (member.key == "select" || member.key == "average") return axis_keys(member);
+    if (member.key != "name" && member.key != "base")
+      throw fault("suite",
+                  fmt::format("unknown key '{}'{}", printable(member.key),
+                              did_you_mean(member.key, {"name", "base", "select", "average"})),
+                  member.place);
+    const auto* text = member.value.text();
+    if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
+    if (member.key == "name") suite_.name = *text;
+    if (member.key == "base") read_base(*text, member.value.place);
   }
 
   void axis_keys(const TomlMember& member) {
@@ -116,12 +139,14 @@ class SuiteReader {
     if (!items)
       throw fault("suite." + member.key, "expected a list of keys, got " + shown(member.value), member.value.place);
     for (const auto& item : *items) {
-      const auto* key = item.text();
-      if (!key) throw fault("suite." + member.key, "expected a key, got " + shown(item), item.place);
-      const std::string wrong = axis_fault(*key, rules_.switches, select);
-      if (!wrong.empty()) throw fault("suite." + member.key, wrong, item.place);
-      auto& keys = select ? suite_.select : suite_.average;
-      if (std::find(keys.begin(), keys.end(), *key) == keys.end()) keys.push_back(*key);
+      attempt([&] {
+        const auto* key = item.text();
+        if (!key) throw fault("suite." + member.key, "expected a key, got " + shown(item), item.place);
+        const std::string wrong = axis_fault(*key, rules_.switches, select);
+        if (!wrong.empty()) throw fault("suite." + member.key, wrong, item.place);
+        auto& keys = select ? suite_.select : suite_.average;
+        if (std::find(keys.begin(), keys.end(), *key) == keys.end()) keys.push_back(*key);
+      });
     }
     for (const auto& key : suite_.select)
       if (std::find(suite_.average.begin(), suite_.average.end(), key) != suite_.average.end())
@@ -129,37 +154,44 @@ class SuiteReader {
                     member.place);
   }
 
-  Settings read_base(const std::string& name, const Place& place) const {
-    const fs::path target = fs::path(name).is_absolute() ? fs::path(name) : fs::path(folder_) / name;
+  void read_base(const std::string& name, const Place& place) {
+    base_.whole = false;
+    const std::string target = named_file(folder_, name, rules_.shipped);
     std::error_code ignored;
     if (!fs::is_regular_file(target, ignored)) throw fault("suite.base", "no file '" + printable(name) + "'", place);
-    return read_settings(target.lexically_normal().string());
+    base_ = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
+    take_faults(base_);
   }
 
   // An axis is `section.key = [values]` or `name = [{section.key = value, …}, …]`.
   void grid_section(const TomlValue& value) {
     if (!value.table()) throw fault("grid", "expected a section [grid]", value.place);
     std::vector<std::pair<Place, Axis>> axes;
-    for (const auto& member : *value.table()) {
-      if (const auto* items = member.value.list()) {
-        Axis axis;
-        for (const auto& item : *items) axis.push_back(settings_of(item, folder_));
-        axes.emplace_back(member.place, std::move(axis));
-        continue;
-      }
-      if (!member.value.table()) throw fault("grid", "expected a list of values", member.value.place);
-      for (const auto& key : *member.value.table()) axes.emplace_back(key.place, key_axis(member, key));
-    }
+    for (const auto& member : *value.table())
+      attempt([&] {
+        if (const auto* items = member.value.list()) {
+          Axis axis;
+          for (const auto& item : *items) attempt([&] { axis.push_back(settings_of(item)); });
+          if (!axis.empty() || items->empty()) axes.emplace_back(member.place, std::move(axis));
+          return;
+        }
+        if (!member.value.table()) throw fault("grid", "expected a list of values", member.value.place);
+        for (const auto& key : *member.value.table())
+          attempt([&] { axes.emplace_back(key.place, key_axis(member, key)); });
+      });
     std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
     });
     for (auto& [place, axis] : axes) {
-      if (axis.empty()) throw fault("grid", "expected a list of at least one value", place);
-      axes_.push_back(std::move(axis));
+      const Place& where = place;
+      if (axis.empty())
+        attempt([&] { throw fault("grid", "expected a list of at least one value", where); });
+      else
+        axes_.push_back(std::move(axis));
     }
   }
 
-  Axis key_axis(const TomlMember& section, const TomlMember& key) const {
+  Axis key_axis(const TomlMember& section, const TomlMember& key) {
     const auto* items = key.value.list();
     if (!items) throw fault("grid", "expected a list of values, got " + shown(key.value), key.value.place);
     Axis axis;
@@ -167,6 +199,11 @@ class SuiteReader {
       Choice choice;
       add_settings(choice, {{section.key, section.place, {TomlValue::Table{{key.key, key.place, item}}, item.place}}},
                    folder_);
+      // A name that is none is one fault, however many values it has.
+      for (const auto& line : choice.faults)
+        if (std::find(file_faults_.begin(), file_faults_.end(), line) == file_faults_.end())
+          file_faults_.push_back(line);
+      choice.faults.clear();
       axis.push_back(std::move(choice));
     }
     return axis;
@@ -174,14 +211,21 @@ class SuiteReader {
 
   void override_blocks(const TomlValue& value) {
     if (!value.list()) throw fault("override", "expected blocks [[override]]", value.place);
-    for (const auto& block : *value.list()) {
-      if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
-      Override rule;
-      for (const auto& member : *block.table()) {
+    for (const auto& block : *value.list()) attempt([&] { override_block(block); });
+  }
+
+  void override_block(const TomlValue& block) {
+    if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
+    Override rule;
+    bool acts = false;
+    for (const auto& member : *block.table()) {
+      const size_t before = file_faults_.size();
+      attempt([&] {
         if (member.key == "when") {
           conditions(member.value, rule.when);
         } else if (member.key == "set") {
-          rule.set = settings_of(member.value, folder_);
+          acts = !member.value.table() || !member.value.table()->empty();
+          rule.set = settings_of(member.value);
         } else if (member.key == "skip" && std::holds_alternative<bool>(member.value.content)) {
           rule.skip = std::get<bool>(member.value.content);
         } else {
@@ -189,21 +233,23 @@ class SuiteReader {
                       fmt::format("unknown key '{}', expected when, set or skip = true", printable(member.key)),
                       member.place);
         }
-      }
-      if (rule.set.empty() && !rule.skip) throw fault("override", "expected set or skip = true", block.place);
-      rules_of_suite_.push_back(std::move(rule));
+      });
+      rule.broken |= member.key != "set" && file_faults_.size() > before;
     }
+    if (!acts && !rule.skip) attempt([&] { throw fault("override", "expected set or skip = true", block.place); });
+    rules_of_suite_.push_back(std::move(rule));
   }
 
   // Each value must be one that the parameter can have, so that a misspelt condition is an error and not a no-op.
-  void conditions(const TomlValue& value, std::vector<Condition>& out) const {
-    for (const auto& [name, setting] : settings_of(value, folder_)) {
+  void conditions(const TomlValue& value, std::vector<Condition>& out) {
+    for (const auto& [name, setting] : settings_of(value)) {
       Condition condition{name, setting.key, {}, {}};
       const ConfigKey* parameter = find_parameter(name);
       const auto* list = setting.value.list();
       const bool any = list && !(parameter && parameter->kind == ConfigKey::Kind::wholes);
+      const std::string& key = name;
       for (const auto& item : any ? *list : TomlValue::List{setting.value})
-        condition.any_of.push_back({spelled(name, item), item.place});
+        attempt([&] { condition.any_of.push_back({spelled(key, item), item.place}); });
       out.push_back(std::move(condition));
     }
   }
@@ -223,35 +269,57 @@ class SuiteReader {
     return toml_text(parameter->get(tentative_values(settings)));
   }
 
-  static bool holds(Condition& condition, const Settings& settings) {
-    const auto now = value_now(condition.name, settings);
+  // `mark`: remember what was met and seen.
+  static bool holds(Condition& condition, const Settings& settings, bool mark) {
+    std::optional<std::string> now;
+    try {
+      now = value_now(condition.name, settings);
+    } catch (const Error&) {
+      condition.unclear = true;  // the run itself says what is wrong with it
+    }
     if (!now) return false;
     bool met = false;
     for (auto& wanted : condition.any_of) {
       if (wanted.text != *now) continue;
-      met = wanted.met = true;
+      met = true;
+      wanted.met |= mark;
     }
-    if (condition.seen.size() < most_seen) condition.seen.insert(*now);
+    if (mark && condition.seen.size() < most_seen) condition.seen.insert(*now);
     return met;
   }
 
-  // Nothing where an override takes the combination out.
+  // False where one of them takes the combination out.
+  bool apply_overrides(Settings& settings, bool mark) {
+    for (auto& rule : rules_of_suite_) {
+      bool all = !rule.broken;
+      for (auto& condition : rule.when) all &= holds(condition, settings, mark);
+      if (!all) continue;
+      if (rule.skip) return false;
+      merge(settings, rule.set);
+    }
+    return true;
+  }
+
+  static void merge(Settings& settings, const Settings& more) {
+    for (const auto& [name, setting] : more) settings.insert_or_assign(name, setting);
+  }
+
+  // Nothing where an override takes the combination out. Conditions see the command line, but are asked of the file as
+  // it stands whether any run meets them.
   std::optional<Settings> combination(size_t number) {
     Settings settings = base_;
     for (size_t i = axes_.size(); i-- > 0;) {
-      for (const auto& [name, setting] : axes_[i][number % axes_[i].size()]) settings.insert_or_assign(name, setting);
+      merge(settings, axes_[i][number % axes_[i].size()]);
       number /= axes_[i].size();
     }
-    for (auto& rule : rules_of_suite_) {
-      bool all = true;
-      for (auto& condition : rule.when) all &= holds(condition, settings);
-      if (!all) continue;
-      if (rule.skip) return std::nullopt;
-      for (const auto& [name, setting] : rule.set) settings.insert_or_assign(name, setting);
-    }
+    Settings asked = settings;
+    const bool kept = apply_overrides(settings, true);
     for (const auto& [name, setting] : settings) keys_.insert(name);
-    for (const auto& assignment : command_line_) add_override(settings, assignment);
-    return settings;
+    if (command_line_.empty()) return kept ? std::optional(settings) : std::nullopt;
+    merge(asked, command_line_);
+    if (!apply_overrides(asked, false)) return std::nullopt;
+    merge(asked, command_line_);
+    return asked;
   }
 
   // Values and keys of conditions that no run has, each with the nearest that one has.
@@ -260,6 +328,7 @@ class SuiteReader {
     for (const auto& key : rules_.switches) keys.push_back("model." + key);
     for (const auto& rule : rules_of_suite_)
       for (const auto& condition : rule.when) {
+        if (condition.unclear) continue;
         if (condition.seen.empty()) {
           const bool known = std::find(keys.begin(), keys.end(), condition.name) != keys.end();
           const std::string hint = known ? "" : did_you_mean(condition.name, keys);
@@ -293,25 +362,39 @@ class SuiteReader {
   }
 
   void refuse(size_t runs) const {
-    if (order_.empty()) return;
-    std::string out;
-    for (size_t i = 0; i < std::min(order_.size(), most_faults); ++i) {
-      out += (i > 0 ? "\n" : "") + order_[i];
-      if (runs > 1 && !order_[i].starts_with("[override] no run has"))
-        out += fmt::format(" ({} of {} runs)", faults_.at(order_[i]), runs);
+    std::vector<std::string> lines = file_faults_;
+    for (const auto& line : order_) {
+      const bool of_runs = runs > 1 && !line.starts_with("[override] no run has");
+      lines.push_back(of_runs ? fmt::format("{} ({} of {} runs)", line, faults_.at(line), runs) : line);
     }
-    if (order_.size() > most_faults)
-      out += fmt::format("\n[suite] {} more faults, {}", order_.size() - most_faults, Place{path_, 1, 1}.text());
-    throw Error(Exit::bad_input, out);
+    if (lines.empty()) return;
+    const size_t more = lines.size() > most_faults ? lines.size() - most_faults : 0;
+    lines.resize(lines.size() - more);
+    if (more > 0)
+      lines.push_back(
+          fmt::format("[suite] {} more {}, {}", more, more == 1 ? "fault" : "faults", Place{path_, 1, 1}.text()));
+    throw Error(Exit::bad_input, fmt::format("{}", fmt::join(lines, "\n")));
+  }
+
+  // What tells a combination from the run it came to: the values that are no part of the run.
+  void add_merged(size_t kept, const ResolvedConfig& again) {
+    ++suite_.merged;
+    const auto named = [](const ResolvedConfig& run) { return run.values.run.label; };
+    auto& names = suite_.names[kept];
+    if (names.empty()) names.push_back(named(suite_.runs[kept]));
+    names.push_back(named(again));
   }
 
   void expand() {
     size_t count = 1;
     for (const auto& axis : axes_) {
       count *= axis.size();
-      if (count > most_runs) throw fault("grid", fmt::format("more than {} runs", most_runs), Place{path_, 1, 1});
+      if (count > most_runs) {
+        attempt([&] { throw fault("grid", fmt::format("more than {} runs", most_runs), Place{path_, 1, 1}); });
+        return refuse(0);
+      }
     }
-    std::unordered_set<std::string> seen;
+    std::unordered_map<std::string, size_t> seen;  // places of runs by id
     AutomatonFiles files;
     for (size_t i = 0; i < count; ++i) {
       try {
@@ -321,10 +404,11 @@ class SuiteReader {
           continue;
         }
         ResolvedConfig run = resolve(*settings, rules_, path_, &files);
-        if (seen.insert(run.run_id).second)
+        const auto [known, fresh] = seen.emplace(run.run_id, suite_.runs.size());
+        if (fresh)
           suite_.runs.push_back(std::move(run));
         else
-          ++suite_.merged;
+          add_merged(known->second, run);
       } catch (const Error& error) {
         if (error.code() != Exit::bad_input) throw;
         note(error.what());
@@ -336,7 +420,8 @@ class SuiteReader {
   }
 
   std::string path_, folder_;
-  const std::vector<std::string>& command_line_;
+  Settings command_line_;
+  std::vector<std::string> file_faults_;
   const ModelRules& rules_;
   Settings base_;
   std::vector<Axis> axes_;
@@ -380,6 +465,31 @@ Suite parse_suite(std::string_view text, const std::string& path, const std::vec
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
   const std::string text = read_text(path, largest_file, "suite", {path, 1, 1});
   return parse_suite(text, path, overrides, rules);
+}
+
+std::vector<std::string> Suite::merged_lines() const {
+  constexpr size_t most_lines = 5, most_names = 8;
+  std::vector<std::string> lines;
+  size_t unnamed_runs = 0, unnamed = 0;
+  for (const auto& [run, words] : names) {
+    const std::set<std::string> different(words.begin(), words.end());
+    if (different.size() < 2 || lines.size() >= most_lines) {
+      ++unnamed_runs;
+      unnamed += words.size();
+      continue;
+    }
+    std::string labels;
+    size_t said = 0;
+    for (const auto& word : words)
+      if (said++ < most_names) labels += (said > 1 ? ", " : "") + (word.empty() ? "(none)" : printable(word, 40));
+    lines.push_back(
+        fmt::format("{} combinations are one run: labels {}{}", words.size(), labels, said > most_names ? ", …" : ""));
+  }
+  if (unnamed > 0)
+    lines.push_back(fmt::format("{} {}combinations are {} run{} in other words", unnamed, lines.empty() ? "" : "more ",
+                                unnamed_runs == 1 ? "one" : std::to_string(unnamed_runs),
+                                unnamed_runs == 1 ? "" : "s"));
+  return lines;
 }
 
 bool is_suite(const std::string& path) {

@@ -1,15 +1,21 @@
+// clang-format off
 // A grid of runs from one file:
 //
 //   [suite]
 //   name = "main table"
 //   base = "base.toml"                      # optional; sections of this file come on top
-//   select = ["train.weight_decay"]         # optional: tables take the best on valid of these too, beside lr and
-//   warmup average = ["grammar.automaton"]         # optional: tables average over these too, beside the seeds [grid]
-//   # every combination, the first axis slowest model.name = ["mamba", "gla"] run.seed = [1, 2, 3, 4] size =
-//   [{grammar.vocab = 21, grammar.depth = 20}, …]   # an axis of several keys at once, under any name
+//   select = ["train.weight_decay"]         # optional: tables take the best on valid of these too
+//   average = ["grammar.automaton"]         # optional: tables average over these too, as over the seeds
+//
+//   [grid]                                  # every combination, the first axis slowest
+//   model.name = ["mamba", "gla"]
+//   run.seed = [1, 2, 3, 4]
+//   size = [{grammar.vocab = 21, …}, …]     # an axis of several keys at once, under any name
+//
 //   [[override]]                            # in order, after the grid; a list in `when` means any of these
 //   when = {model.name = "mamba", model.width = [768, 1152]}
 //   set = {model.d_state = 64}              # or skip = true
+// clang-format on
 #pragma once
 #include <string>
 #include <vector>
@@ -24,14 +30,19 @@ struct Suite {
   std::vector<std::string> select, average;  // axes of its tables beyond the usual ones
   size_t merged = 0;                         // combinations that were another one in other words
   size_t skipped = 0;                        // combinations an override took out
+  // What the combinations that came to the same run were called, by its place in `runs`; the run's own first.
+  std::map<size_t, std::vector<std::string>> names;
+
+  std::vector<std::string> merged_lines() const;  // a sentence each, at most a handful
 };
 
 // Why a table cannot select (or average) over this key; empty: it can. Selection is over what trains a model, never
 // over data, seeds or what is measured.
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select);
 
-// Everything is resolved and checked here, before anything runs. Overrides of the command line come last. The error
-// lists every fault of every run once, with its place and how many runs have it, and every condition that no run meets.
+// Everything is resolved and checked here, before anything runs. Overrides of the command line come last, and
+// conditions see them. The error lists every fault of the file and of every run once, with its place and how many runs
+// have it, and every condition that no combination of the file meets.
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules);
 Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
                   const ModelRules& rules);

@@ -107,6 +107,52 @@ TEST(Config, AllThatIsWrongIsSaidAtOnce) {
             "[model.name] unknown model, did you mean mamba?, run.toml:10:8");
 }
 
+TEST(Config, UnknownNamesHideNoOtherFault) {
+  EXPECT_EQ(fault_of("[grammar]\ndepht = 3\nvocab = 10\nambiguities = 10\n[train]\nbacth = 2\nlr = 'fast'\n"
+                     "batch = 10\naccumulate = 4\n[evall]\nx = 1\n[model]\nname = 'mamva'\n",
+                     {"train.upd=1", "run", "eval.batch=0"}),
+            "[grammar] unknown key 'depht', did you mean depth?, run.toml:2:1\n"
+            "[train] unknown key 'bacth', did you mean batch?, run.toml:6:1\n"
+            "[config] unknown section 'evall', did you mean eval?, run.toml:10:2\n"
+            "[train] unknown key 'upd', did you mean eps?, --set train.upd=1\n"
+            "[config] expected section.key=value, got --set run\n"
+            "[train.lr] wrong kind of value, expected a number, got 'fast', run.toml:7:6\n"
+            "[eval.batch] out of range, expected 1..65536, got 0, --set eval.batch=0\n"
+            "[grammar.ambiguities] expected at most vocab - 1 (9), got 10, run.toml:4:15\n"
+            "[train.accumulate] 4 does not divide batch (10), run.toml:9:14\n"
+            "[model.name] unknown model, did you mean mamba?, run.toml:13:8");
+  EXPECT_EQ(fault_of("[train]\nbatch = 0\naccumulate = 7\n[task]\nlength = 'x'\nnumber = 3\n"),
+            "[task.length] wrong kind of value, expected an integer, got 'x', run.toml:5:10\n"
+            "[train.batch] out of range, expected 1..65536, got 0, run.toml:2:9")
+      << "nothing is said of what depends on a value that is refused";
+}
+
+TEST(Config, AGrammarBesideAnAutomatonOfTheSameFileIsRefused) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("a.json"),
+                        R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
+  const std::string automaton = "automaton = '" + folder.file("a.json") + "'\n";
+  EXPECT_EQ(fault_of("[grammar]\nvocab = 5\nseed = 2\n" + automaton),
+            "[grammar.vocab] has no effect beside automaton, expected one of the two, run.toml:2:1");
+  const auto config = resolve_text("[grammar]\nvocab = 5\n", {"grammar." + automaton.substr(0, automaton.size() - 1)});
+  EXPECT_EQ(config_toml(config, false).find("vocab"), std::string::npos);
+  EXPECT_NE(config_toml(config, true).find("# vocab = 5"), std::string::npos) << config_toml(config, true);
+  EXPECT_NE(config_toml(config, true).find("has no effect here"), std::string::npos);
+  EXPECT_EQ(resolve_text(config_toml(config, true)).run_id, config.run_id);
+}
+
+TEST(Config, ShowSaysWhatHasNoEffect) {
+  const std::string text = config_toml(resolve_text("[task]\nnumber = 1\ngap_max = 5\n"), true);
+  EXPECT_NE(text.find("# run.toml:3:11, has no effect here"), std::string::npos) << text;
+}
+
+TEST(Config, ATestLawWithARangeBeginsAtTheShortestTrainingGap) {
+  const auto test = resolve_text("[task]\nnumber = 2\ntest_gap_law = 'uniform'\n");
+  EXPECT_EQ(test.values.task.task.test.min, test.values.task.task.train.min);
+  EXPECT_EQ(test.values.task.task.test.max, 10);
+  EXPECT_LT(test.values.task.task.test.min, 10);
+}
+
 TEST(Config, ATableOfLengthsAndStatesThatIsTooLargeIsRefusedBeforeAnyWork) {
   EXPECT_EQ(fault_of("[task]\nlength = 1000000\n"),
             "[task.length] a table of 1000001 lengths times 1601 states, expected at most 268435456 entries, got "

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "model_rules.h"
@@ -137,7 +139,8 @@ TEST(Suite, MistakesNameTheirPlace) {
   EXPECT_EQ(suite_fault("[[override]]\nwhen = {train.lr = 'x'}\nset = {train.lr = 1}\n"),
             "[train.lr] wrong kind of value, expected a number, got 'x', suite.toml:2:20");
   EXPECT_EQ(suite_fault("[[override]]\nwhen = {train.lr = 1}\n"),
-            "[override] expected set or skip = true, suite.toml:1:1");
+            "[override] expected set or skip = true, suite.toml:1:1\n"
+            "[override] no run has train.lr = 1.0, the nearest is 0.001, suite.toml:2:20");
   EXPECT_EQ(suite_fault("[suite]\nbase = 'none.toml'\n"), "[suite.base] no file 'none.toml', suite.toml:2:8");
   EXPECT_NE(suite_fault("[[override]]\nskip = true\n").find("no run is left"), std::string::npos);
   std::string grid = "[grid]\n";
@@ -156,7 +159,78 @@ accumulate = 4
 )"),
             "[train.accumulate] 4 does not divide batch (9), suite.toml:6:14 (2 of 6 runs)\n"
             "[train.batch] out of range, expected 1..65536, got 0, suite.toml:4:22 (2 of 6 runs)\n"
-            "[model.name] unknown model, did you mean mamba?, suite.toml:3:24 (2 of 6 runs)");
+            "[model.name] unknown model, did you mean mamba?, suite.toml:3:24 (3 of 6 runs)");
+}
+
+TEST(Suite, EveryFaultOfTheFileIsInTheSameList) {
+  EXPECT_EQ(error_line([] {
+              parse_suite(R"([suite]
+nmae = "x"
+base = "absent.toml"
+[evall]
+x = 1
+[grid]
+train.lrr = [1, 2]
+train.batch = [8, 0]
+[[override]]
+when = {model.width = "wide", train.bach = 3}
+set = {train.udpates = 3}
+[[override]]
+whenn = 3
+[train]
+depht = 4
+)",
+                          "suite.toml", {"train.lrr=3", "train.warmup=x"}, rules());
+            }),
+            "[train] unknown key 'lrr', did you mean lr?, --set train.lrr=3\n"
+            "[suite] unknown key 'nmae', did you mean name?, suite.toml:2:1\n"
+            "[suite.base] no file 'absent.toml', suite.toml:3:8\n"
+            "[suite] unknown section 'evall', did you mean eval?, suite.toml:4:2\n"
+            "[train] unknown key 'lrr', did you mean lr?, suite.toml:7:7\n"
+            "[train] unknown key 'bach', did you mean batch?, suite.toml:10:37\n"
+            "[model.width] wrong kind of value, expected an integer, got 'wide', suite.toml:10:23\n"
+            "[train] unknown key 'udpates', did you mean updates?, suite.toml:11:14\n"
+            "[override] unknown key 'whenn', expected when, set or skip = true, suite.toml:13:1\n"
+            "[override] expected set or skip = true, suite.toml:12:1\n"
+            "[train] unknown key 'depht', suite.toml:15:1\n"
+            "[train.warmup] wrong kind of value, expected an integer, got 'x', --set train.warmup=x (4 of 4 runs)\n"
+            "[train.batch] out of range, expected 1..65536, got 0, suite.toml:8:19 (2 of 4 runs)");
+}
+
+TEST(Suite, ConditionsSeeTheCommandLineButAreAskedOfTheFile) {
+  const std::string text =
+      "[grid]\nmodel.name = ['mamba', 'gla']\n[[override]]\nwhen = {model.name = 'mamba'}\nset = {model.d_state = "
+      "32}\n";
+  const auto suite = parse_suite(text, "suite.toml", {"model.name=gla"}, rules());
+  ASSERT_EQ(suite.runs.size(), 1U);
+  EXPECT_TRUE(suite.runs[0].values.model.switches.empty());
+  EXPECT_EQ(parse_suite(text, "suite.toml", {"model.name=mamba"}, rules()).runs[0].values.model.switches.size(), 1U);
+}
+
+TEST(Suite, SaysWhichCombinationsAreOneRun) {
+  const auto suite = suite_of("[grid]\nrun.label = ['one', 'two']\nrun.seed = [1, 2]\n");
+  EXPECT_EQ(suite.merged_lines(), (std::vector<std::string>{"2 combinations are one run: labels one, two",
+                                                            "2 combinations are one run: labels one, two"}));
+  EXPECT_EQ(suite_of("[grid]\ntrain.clip = [1, 1.0]\n").merged_lines(),
+            std::vector<std::string>{"2 combinations are one run in other words"});
+  EXPECT_TRUE(suite_of("[grid]\nrun.seed = [1, 2]\n").merged_lines().empty());
+}
+
+TEST(Suite, ABaseIsLookedForBesideTheFileThenAmongTheShipped) {
+  TemporaryFolder own, shipped;
+  std::filesystem::create_directory(shipped.file("paper"));
+  write_file_atomically(shipped.file("paper/base.toml"), "[train]\nbatch = 8\n");
+  write_file_atomically(own.file("s.toml"), "[suite]\nbase = 'paper/base.toml'\n");
+  write_file_atomically(own.file("r.toml"), "extends = 'paper/base.toml'\n");
+  ModelRules with = rules();
+  EXPECT_NE(error_line([&] { read_suite(own.file("s.toml"), {}, with); }), "");
+  with.shipped = shipped.path();
+  EXPECT_EQ(read_suite(own.file("s.toml"), {}, with).runs[0].values.train.batch, 8);
+  EXPECT_EQ(resolve_config(own.file("r.toml"), {}, with).values.train.batch, 8);
+  std::filesystem::create_directory(own.file("paper"));
+  write_file_atomically(own.file("paper/base.toml"), "[train]\nbatch = 4\n");
+  EXPECT_EQ(read_suite(own.file("s.toml"), {}, with).runs[0].values.train.batch, 4);
+  EXPECT_EQ(resolve_config(own.file("r.toml"), {}, with).values.train.batch, 4);
 }
 
 TEST(Suite, AConditionThatNoRunMeetsIsRefusedWithTheNearest) {
