@@ -31,8 +31,9 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
 // Counts starts and transitions of labelled samples, then filters as the exact filter does, with the gap law known but
 // neither grammar nor length conditioning. After n departures from s, a class seen there before leads to its states
 // with probability count / (n + b); one never seen to every state of the class with b / (n + b) times the state's share
-// of all elements (b = 0.5), and is taken for a forbidden one. Hypotheses below 1e-4 are dropped. The accuracy under
-// the metric (posteriors summed over the element's frames) for each number of training samples.
+// of all elements (b = 0.5), and is taken for a forbidden one. Hypotheses below 1e-4 are dropped; a frame that none of
+// the rest explains is taken for a new element of each. The accuracy under the metric (posteriors summed over the
+// element's frames) for each number of training samples.
 std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
                                         const std::vector<uint64_t>& train_samples, uint64_t test_samples, int threads);
 

@@ -62,7 +62,7 @@ class FilterCore {
     log_likelihood_ = 0;
   }
 
-  // False where no hypothesis explains the frame; the filter then needs a reset.
+  // False where no hypothesis explains the frame; the filter then needs a reset or frame_without_law().
   bool frame(int16_t symbol) {
     next_.clear();
     bool began = false;  // some hypothesis starts an element
@@ -82,6 +82,24 @@ class FilterCore {
       });
     }
     if (began && next_.size() > 1) merge();
+    live_.swap(next_);
+    return normalise();
+  }
+
+  // After a frame() that failed: the same symbol as a new element of every hypothesis, gaps free to end anywhere or be
+  // absent. What a vanishing probability of "no gap here" comes to. False where no state of the class can follow.
+  bool frame_without_law(int16_t symbol) {
+    live_.clear();
+    live_.swap(next_);  // as it was before the frame
+    if (symbol < 0) return !live_.empty();
+    for (const Hypothesis& h : live_) {
+      model_.successors(h.state, h.used, symbol, [&](int32_t state, double probability) {
+        const int32_t element = elements_ > 0 ? h.element + 1 : std::min(h.element + 1, hazard_.start);
+        const int32_t used = elements_ > 0 && state != model_.end() ? h.used + 1 : 0;
+        next_.push_back({state, used, element, 0, h.weight * probability});
+      });
+    }
+    if (next_.size() > 1) merge();
     live_.swap(next_);
     return normalise();
   }
@@ -166,12 +184,12 @@ class FilterCore {
     for (const Hypothesis& h : live_) total += h.weight;
     if (!(total > 0)) return false;
     log_likelihood_ += std::log(total);
-    bool faint = false;
+    bool faint = false, clear = false;  // never all of them: very many can be faint alike
     for (Hypothesis& h : live_) {
       h.weight /= total;
-      faint = faint || h.weight < prune_;
+      (h.weight < prune_ ? faint : clear) = true;
     }
-    if (faint) std::erase_if(live_, [this](const Hypothesis& h) { return h.weight < prune_; });
+    if (faint && clear) std::erase_if(live_, [this](const Hypothesis& h) { return h.weight < prune_; });
     return true;
   }
 

@@ -56,6 +56,24 @@ TEST(TableLearner, AtPaperScaleBeatsEveryNGram) {
   EXPECT_GT(b.table_learner, 0.97);
 }
 
+// Every class may follow every state, so there is nothing forbidden and no gap; a learner that has not seen them all
+// waits for one with certainty.
+TEST(TableLearner, OutlivesAGapThatNeverComes) {
+  const auto sampler = test::sampler(build_automaton({12, 0, 1, 1.0, 4, 1}), 20);
+  TaskConfig task = paper_task(3);
+  for (GapConfig* gap : {&task.train, &task.test}) {
+    gap->law = GapLaw::constant;
+    gap->content = GapContent::forbidden_symbol;
+    gap->probability = 1;
+    gap->start = 0;
+    gap->min = 2;
+  }
+  const std::vector<double> curve = table_learner_curve(sampler, task, {1, 10, 3000}, 20, 1);
+  EXPECT_GT(curve[0], 0.2);
+  EXPECT_GE(curve[2], curve[0]);
+  EXPECT_GT(curve[2], 0.99);
+}
+
 TEST(Baselines, DoNotDependOnThreadsAndNeedSamples) {
   const auto sampler = test::sampler(test::forked(), 30);
   EXPECT_EQ(table_learner_curve(sampler, paper_task(3), {20}, 64, 1),
