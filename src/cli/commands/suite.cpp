@@ -270,7 +270,7 @@ void write_tables(const Options& options, const Suite& suite) {
   for (const auto& run : suite.runs) folders.push_back(options.root + "/" + run.run_id);
   FoundRuns found = read_runs(folders);
   if (found.runs.empty()) return;
-  record_suite(options.root, suite);
+  for (const auto& line : record_suite(options.root, suite)) complain("warning: " + line);
   const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes));
   const std::string text = cell_table(rows, TableFormat::text);
   write_file_atomically(options.root + "/table.txt", text);
