@@ -1,13 +1,19 @@
 #include "report/axes.h"
 
 #include <algorithm>
+#include <chrono>
+#include <compare>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "runs/json_fields.h"
+#include "runs/run_lock.h"
 #include "runs/schema.h"
 #include "runs/seal.h"
 
@@ -21,6 +27,7 @@ constexpr size_t most_suites = 1000;
 struct Recorded {
   std::string name;
   std::vector<std::string> select, average;
+  auto operator<=>(const Recorded&) const = default;
 };
 
 void add_once(std::vector<std::string>& keys, const std::string& key) {
@@ -63,6 +70,33 @@ std::vector<Recorded> read_record(const std::string& path) {
   return out;
 }
 
+// Two suites that end at once must not lose each other's entry. Nothing and a warning where the lock stays held.
+std::optional<RunLock> lock_within(const std::string& path, double seconds, std::vector<std::string>& warnings) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    try {
+      return RunLock(path);
+    } catch (const Error& error) {
+      if (error.code() != Exit::stopped) throw;
+      if (std::chrono::steady_clock::now() >= end) {
+        warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
+        return std::nullopt;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Its new name.
+std::string set_aside(const std::string& path) {
+  std::error_code failed;
+  std::string kept = path + ".damaged";
+  for (int i = 2; fs::exists(fs::symlink_status(kept, failed)); ++i) kept = path + ".damaged-" + std::to_string(i);
+  fs::rename(path, kept, failed);
+  if (failed) throw cannot_write("suite", "cannot rename " + printable(path, 400) + ": " + failed.message());
+  return kept;
+}
+
 }  // namespace
 
 void Axes::add_select(const std::string& key) {
@@ -88,18 +122,23 @@ Axes axes_of(const Suite& suite) {
   return axes;
 }
 
-void record_suite(const std::string& root, const Suite& suite) {
+std::vector<std::string> record_suite(const std::string& root, const Suite& suite, double patience_seconds) {
   const std::string path = path_of(root);
+  std::vector<std::string> warnings;
+  const auto lock = lock_within(path + ".lock", patience_seconds, warnings);
+  if (!lock) return warnings;
   std::vector<Recorded> all;
   try {
     all = read_record(path);
-  } catch (const Error&) {
-    all.clear();  // damaged: written anew
+  } catch (const Error& error) {
+    warnings.push_back(std::string(error.what()) + "; kept as " + printable(set_aside(path), 400) + ", written anew");
   }
-  std::erase_if(all, [&](const Recorded& each) { return each.name == suite.name; });
+  // Suites without a name are told apart by their axes.
+  const Recorded now{suite.name, suite.select, suite.average};
+  std::erase_if(all, [&](const Recorded& each) { return now.name.empty() ? each == now : each.name == now.name; });
   if (all.size() >= most_suites) all.erase(all.begin());
-  all.push_back({suite.name, suite.select, suite.average});
-  std::sort(all.begin(), all.end(), [](const Recorded& a, const Recorded& b) { return a.name < b.name; });
+  all.push_back(now);
+  std::sort(all.begin(), all.end());
   JsonWriter json;
   json.begin_object().key("suites").begin_array();
   for (const auto& each : all)
@@ -108,30 +147,52 @@ void record_suite(const std::string& root, const Suite& suite) {
         .array("select", each.select)
         .array("average", each.average)
         .end_object();
-  const std::string content = sealed_json(json.end_array().end_object().text());
-  write_file_atomically(path, content);
+  write_file_atomically(path, sealed_json(json.end_array().end_object().text()));
+  return warnings;
 }
 
-Axes recorded_axes(const std::string& root, std::vector<std::string>& notes) {
-  Axes axes;
+std::string record_fault(const std::string& root) {
   try {
-    for (const auto& suite : read_record(path_of(root)))
-      for (const bool select : {true, false})
-        for (const auto& key : select ? suite.select : suite.average) {
-          const std::string known = key.starts_with("model.") ? key.substr(6) : "";  // switches are not checked here
-          const std::string fault = axis_fault(key, {known}, select);
-          const std::string told = "as suite '" + printable(suite.name) + "' says";
-          if (!fault.empty()) {
-            notes.push_back("not used, " + told + ": " + fault);
-            continue;
-          }
-          select ? axes.add_select(key) : axes.add_average(key);
-          notes.push_back((select ? "selected over " : "averaged over ") + printable(key) + " too, " + told);
-        }
+    read_record(path_of(root));
   } catch (const Error& error) {
-    notes.push_back("not used: " + printable(error.what(), 1000));
-    return {};
+    return error.what();
   }
+  return "";
+}
+
+Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes) {
+  std::map<std::string, std::string> told[2];  // by key: averaged over, selected over, and who says so
+  for (const auto& root : roots) {
+    try {
+      for (const auto& suite : read_record(path_of(root)))
+        for (const bool select : {true, false})
+          for (const auto& key : select ? suite.select : suite.average) {
+            const std::string known = key.starts_with("model.") ? key.substr(6) : "";  // switches are not checked here
+            const std::string fault = axis_fault(key, {known}, select);
+            const std::string who =
+                suite.name.empty() ? "a suite without a name" : "suite '" + printable(suite.name) + "'";
+            if (!fault.empty()) {
+              notes.push_back("not used, as " + who + " says: " + fault);
+            } else {
+              told[select ? 1 : 0].emplace(key, who);
+            }
+          }
+    } catch (const Error& error) {
+      notes.push_back("not used: " + printable(error.what(), 1000));
+    }
+  }
+  Axes axes;
+  for (const bool select : {true, false})
+    for (const auto& [key, who] : told[select ? 1 : 0]) {
+      if (const auto other = told[select ? 0 : 1].find(key); other != told[select ? 0 : 1].end()) {
+        if (select)
+          notes.push_back("neither selected nor averaged over " + printable(key) + ": " + who + " selects over it, " +
+                          other->second + " averages");
+        continue;
+      }
+      select ? axes.add_select(key) : axes.add_average(key);
+      notes.push_back((select ? "selected over " : "averaged over ") + printable(key) + " too, as " + who + " says");
+    }
   return axes;
 }
 

@@ -125,13 +125,8 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
 Rows read_rows(const std::string& root, const std::vector<std::string>& select,
                const std::vector<std::string>& average) {
   const FoundFolders below = find_runs(root);
-  Axes axes;
   std::vector<std::string> notes = below.notes;
-  for (const auto& folder : below.folders) {
-    const Axes recorded = recorded_axes(folder, notes);
-    for (const auto& key : recorded.select) axes.add_select(key);
-    for (const auto& key : recorded.average) axes.add_average(key);
-  }
+  Axes axes = recorded_axes(below.folders, notes);
   FoundRuns found = read_runs(below.runs);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   if (found.runs.empty())

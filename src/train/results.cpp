@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "tasks/baselines.h"
 
 namespace sb {
@@ -96,7 +97,12 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   const int length = data.sampler->config().length;
   const uint64_t train = affordable(train_frames, data.task.train, length, samples_seen);
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
-  const Baselines found = baselines(data.sampler, data.task, train, test, at::get_num_threads(), data.test);
+  Baselines found;
+  try {
+    found = baselines(data.sampler, data.task, train, test, at::get_num_threads(), data.test);
+  } catch (const Error&) {  // a trained network is not lost for want of something to compare it with
+    return std::nullopt;
+  }
   BaselineFigures out;
   out.majority = found.majority;
   out.table_learner = found.table_learner;

@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "report/table.h"
 #include "runs/evaluation_file.h"
+#include "runs/run_lock.h"
 #include "runs/run_store.h"
 #include "runs/seal.h"
 #include "synthetic.h"
@@ -164,6 +166,50 @@ run.seed = [1, 2]
   const Rows damaged = read_rows(root.file(""));
   EXPECT_EQ(damaged.cells.size(), 2U);
   EXPECT_TRUE(noted(damaged.notes, "not used: "));
+}
+
+TEST(Folder, SuitesDoNotReplaceEachOthersAxes) {
+  TemporaryFolder root;
+  finish(root.file(""), config(1));
+  const auto record = [&](const std::string& text, double patience = 10) {
+    return record_suite(root.file(""), suite_of("[suite]\n" + text), patience);
+  };
+  EXPECT_TRUE(record("select = [\"train.weight_decay\"]\n").empty());
+  record("select = [\"model.dropout\"]\n");
+  record("select = [\"model.dropout\"]\n");
+  EXPECT_EQ(read_rows(root.file("")).axes.select.size(), 4U) << "neither has a name";
+  record("name = \"other\"\naverage = [\"model.dropout\"]\n");
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.axes.select.size(), 3U);
+  EXPECT_EQ(rows.axes.average.size(), 2U);
+  EXPECT_TRUE(noted(rows.notes, "neither selected nor averaged over model.dropout"));
+
+  const std::string path = root.file("suite.json");
+  write_file_atomically(path, "precious");
+  EXPECT_NE(record_fault(root.file("")), "");
+  const auto warnings = record("name = \"new\"\nselect = [\"model.dropout\"]\n");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find(path + ".damaged"), std::string::npos) << warnings[0];
+  EXPECT_EQ(read_file(path + ".damaged", 100), "precious");
+  EXPECT_EQ(record_fault(root.file("")), "");
+
+  const std::string before = read_file(path, 1 << 20);
+  const RunLock held(path + ".lock");
+  EXPECT_EQ(record("name = \"late\"\n", .05).size(), 1U);
+  EXPECT_EQ(read_file(path, 1 << 20), before);
+}
+
+TEST(Folder, SuitesThatEndAtOnceAreAllRecorded) {
+  TemporaryFolder root;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      const Suite suite = suite_of("[suite]\nname = \"s" + std::to_string(i) + "\"\n");
+      for (int k = 0; k < 5; ++k) record_suite(root.file(""), suite, 60);
+    });
+  for (auto& thread : threads) thread.join();
+  const std::string text = read_file(root.file("suite.json"), 1 << 20);
+  EXPECT_EQ(nlohmann::json::parse(text).at("suites").size(), 8U);
 }
 
 TEST(Folder, AKeyThatCannotBeSelectedOverIsRefused) {

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/stop.h"
+#include "report/axes.h"
 #include "runs/run_check.h"
 
 namespace sb::cli {
@@ -19,7 +20,8 @@ struct Options {
 
 struct Findings {
   std::vector<RunReport> reports;
-  std::vector<std::string> notes;  // what was not looked into
+  std::vector<std::string> notes;   // what was not looked into
+  std::vector<std::string> suites;  // damaged suite.json beside runs
 };
 
 Findings inspect_all(const Options& options) {
@@ -31,6 +33,8 @@ Findings inspect_all(const Options& options) {
     const FoundFolders found = find_runs(root);
     out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
     if (found.runs.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
+    for (const auto& folder : found.folders)
+      if (const std::string fault = record_fault(folder); !fault.empty()) out.suites.push_back(fault);
     for (const auto& folder : found.runs) {
       end_if_stopped("check");
       out.reports.push_back(inspect_run(folder));
@@ -71,6 +75,7 @@ std::string as_text(const Findings& findings) {
       out += "  final.safetensors is not there: tables take the run, eval does not\n";
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
   }
+  for (const auto& fault : findings.suites) out += "damaged: " + one_line(fault) + "\n";
   for (const auto& note : findings.notes) out += one_line(note) + "\n";
   out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
   std::string parts;
@@ -93,14 +98,14 @@ std::string as_json(const Findings& findings) {
     json.member("update", report.update).member("updates", report.updates);
     json.array("problems", report.problems).array("not_needed", report.not_needed).end_object();
   }
-  return json.end_array().array("notes", findings.notes).end_object().text() + "\n";
+  return json.end_array().array("suites", findings.suites).array("notes", findings.notes).end_object().text() + "\n";
 }
 
 Exit run(const Options& options) {
   const Findings findings = inspect_all(options);
   if (!options.json.empty()) deliver(options.json, as_json(findings));
   if (options.json != "-") print(as_text(findings));
-  return count(findings.reports, RunState::damaged) > 0 ? Exit::check_failed : Exit::done;
+  return count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() ? Exit::check_failed : Exit::done;
 }
 
 }  // namespace

@@ -175,8 +175,9 @@ class Evaluator {
     Measurement out;
     try {
       out = measurement(evaluate(predictor, data_.sampler, task, request), split_, task, gap, !gap);
-      out.ceiling = measured_ceiling(
-          data_, task, split_, std::min<int64_t>(request.samples, config_.eval.ceiling_samples), request.stop);
+      // As many as the run's own result has, unless another number of samples was asked for.
+      const int64_t most = config_.eval.ceiling_samples;
+      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.stop);
     } catch (const Stopped&) {
       end_if_stopped("eval");
     }
@@ -207,7 +208,12 @@ std::string line_of(const std::string& name, const Measurement& m) {
   std::string out =
       name + ": accuracy " + fixed(m.accuracy, 4) + " ± " + fixed(m.stderr_, 4) + ", loss " + fixed(m.loss, 4);
   if (m.kl) out += ", KL " + fixed(*m.kl, 4);
-  if (m.ceiling) out += (m.ceiling->exact ? ", ceiling " : ", upper bound ") + fixed(m.ceiling->accuracy, 4);
+  if (m.ceiling) {
+    out += m.ceiling->exact ? ", ceiling " + fixed(m.ceiling->accuracy, 4)
+                            : ", upper bound " + fixed(m.ceiling->upper_bound, 4);
+    out += " ± " + fixed(m.ceiling->stderr_, 4) + " over " + std::to_string(m.ceiling->samples);
+  }
+  out += "; samples " + std::to_string(m.samples);
   return out + "\n";
 }
 

@@ -270,7 +270,7 @@ void write_tables(const Options& options, const Suite& suite) {
   for (const auto& run : suite.runs) folders.push_back(options.root + "/" + run.run_id);
   FoundRuns found = read_runs(folders);
   if (found.runs.empty()) return;
-  record_suite(options.root, suite);
+  for (const auto& line : record_suite(options.root, suite)) complain("warning: " + line);
   for (auto& missing : found.missing)  // one that was not begun has no config in its folder
     for (const auto& run : suite.runs)
       if (run.run_id == missing.name) missing.config = config_map(run.canonical);

@@ -30,8 +30,8 @@ std::string outcome(const Result& result) {
     out += ": test accuracy " + fixed(result.test->accuracy, 4);
     if (result.test->kl) out += ", KL " + fixed(*result.test->kl, 4);
     if (result.test->ceiling) {
-      out += std::string(result.test->ceiling->exact ? ", ceiling " : ", upper bound ") +
-             fixed(result.test->ceiling->accuracy, 4);
+      const CeilingFigure& c = *result.test->ceiling;
+      out += c.exact ? ", ceiling " + fixed(c.accuracy, 4) : ", upper bound " + fixed(c.upper_bound, 4);
     }
   }
   out += ", chance " + fixed(result.chance, 4) + "\n";
