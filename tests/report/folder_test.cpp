@@ -175,19 +175,19 @@ TEST(Folder, SuitesDoNotReplaceEachOthersAxes) {
     return record_suite(root.file(""), suite_of("[suite]\n" + text), patience);
   };
   EXPECT_TRUE(record("select = [\"train.weight_decay\"]\n").empty());
-  record("select = [\"model.dropout\"]\n");
-  record("select = [\"model.dropout\"]\n");
+  record("select = [\"train.clip\"]\n");
+  record("select = [\"train.clip\"]\n");
   EXPECT_EQ(read_rows(root.file("")).axes.select.size(), 4U) << "neither has a name";
-  record("name = \"other\"\naverage = [\"model.dropout\"]\n");
+  record("name = \"other\"\naverage = [\"train.clip\"]\n");
   const Rows rows = read_rows(root.file(""));
   EXPECT_EQ(rows.axes.select.size(), 3U);
   EXPECT_EQ(rows.axes.average.size(), 2U);
-  EXPECT_TRUE(noted(rows.notes, "neither selected nor averaged over model.dropout"));
+  EXPECT_TRUE(noted(rows.notes, "neither selected nor averaged over train.clip"));
 
   const std::string path = root.file("suite.json");
   write_file_atomically(path, "precious");
   EXPECT_NE(record_fault(root.file("")), "");
-  const auto warnings = record("name = \"new\"\nselect = [\"model.dropout\"]\n");
+  const auto warnings = record("name = \"new\"\nselect = [\"train.clip\"]\n");
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find(path + ".damaged"), std::string::npos) << warnings[0];
   EXPECT_EQ(read_file(path + ".damaged", 100), "precious");
