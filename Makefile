@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 
-.PHONY: all build install deb bench bench-data bench-kernels bench-train test coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all coverage asan ubsan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -15,10 +15,13 @@ build: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS)
 
-# The program, its configs and docs under $(PREFIX), compiled for this machine; DESTDIR is respected.
-install: deps
+# The program without its tests.
+program: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench
+
+# The program, its configs and docs under $(PREFIX), compiled for this machine; DESTDIR is respected.
+install: program
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 # A Debian package, compiled for x86-64-v3 or armv8-a: build/package/selectivbench_*.deb
@@ -29,20 +32,30 @@ deb: deps
 	@ninja -C build/package -j $(JOBS) selectivbench
 	@cd build/package && cpack -G DEB
 
-bench: build
+bench: program
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
 
-bench-data: build
+bench-data: program
 	$(BUILD)/selectivbench bench data
 
-bench-kernels: build
+bench-kernels: program
 	$(BUILD)/selectivbench bench kernels --quick
 
-bench-train: build
+bench-train: program
 	$(BUILD)/selectivbench bench train
 
+# What a change can break quickly.
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j 2
+	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-exclude long
+
+# Everything, an hour or so: long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
+test-all: test
+	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-regex long
+	$(MAKE) coverage
+	$(MAKE) asan
+	$(MAKE) ubsan
+	$(MAKE) tsan
+	$(MAKE) fuzz FUZZ_SECONDS=60
 
 # Line coverage of the rooms without torch, at least 95 %.
 coverage: deps

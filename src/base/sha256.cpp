@@ -4,18 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#include "base/digest_instructions.h"
+
 namespace sb {
 namespace {
-
-constexpr std::array<uint32_t, 64> kRound = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 uint32_t big_endian(const uint8_t* p) {
   return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 |
@@ -30,10 +22,11 @@ inline void round(uint32_t a, uint32_t b, uint32_t c, uint32_t& d, uint32_t e, u
   h = t + (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
 }
 
-void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
+void compress(uint32_t (&state)[8], const uint8_t* block) {
   uint32_t w[16];
   for (int i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
-  auto [a, b, c, d, e, f, g, h] = state;
+  auto& [s0, s1, s2, s3, s4, s5, s6, s7] = state;
+  uint32_t a = s0, b = s1, c = s2, d = s3, e = s4, f = s5, g = s6, h = s7;
   for (int base = 0; base < 64; base += 16) {
     if (base > 0) {
       for (int i = 0; i < 16; ++i) {
@@ -42,7 +35,7 @@ void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
                 (std::rotr(y, 17) ^ std::rotr(y, 19) ^ (y >> 10));
       }
     }
-    const uint32_t* k = kRound.data() + base;
+    const uint32_t* k = sha256_constants + base;
     for (int i = 0; i < 16; i += 8) {
       round(a, b, c, d, e, f, g, h, w[i] + k[i]);
       round(h, a, b, c, d, e, f, g, w[i + 1] + k[i + 1]);
@@ -58,7 +51,16 @@ void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
   for (size_t i = 0; i < 8; ++i) state[i] += sum[i];
 }
 
+void absorb(uint32_t (&state)[8], const uint8_t* data, size_t blocks) {
+  static const Sha256Blocks best = sha256_instructions() ? sha256_instructions() : sha256_blocks;
+  best(state, data, blocks);
+}
+
 }  // namespace
+
+void sha256_blocks(uint32_t (&state)[8], const uint8_t* data, size_t blocks) {
+  for (; blocks > 0; --blocks, data += 64) compress(state, data);
+}
 
 void Sha256::update(const void* data, size_t size) {
   const auto* p = static_cast<const uint8_t*>(data);
@@ -70,9 +72,11 @@ void Sha256::update(const void* data, size_t size) {
     p += take;
     size -= take;
     if (filled + take < 64) return;
-    compress(state_, tail_.data());
+    absorb(state_, tail_.data(), 1);
   }
-  for (; size >= 64; p += 64, size -= 64) compress(state_, p);
+  absorb(state_, p, size / 64);
+  p += size / 64 * 64;
+  size %= 64;
   if (size > 0) std::memcpy(tail_.data(), p, size);
 }
 

@@ -3,7 +3,7 @@
 
 namespace sb {
 
-const char* program_version();  // 0.1.0
+const char* program_version();  // as 0.2.0
 const char* program_commit();   // as git describes the sources it was built from, "unknown" without git
 const char* compiler_name();    // "GNU 12.2.0"
 

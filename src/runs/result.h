@@ -13,7 +13,7 @@
 namespace sb {
 
 // Raised when a field changes its meaning or a reader could mistake one result for another.
-constexpr int result_schema = 2;
+constexpr int result_schema = 3;
 
 // What the exact filter reaches on the same split, task and gap.
 struct CeilingFigure {
@@ -160,7 +160,7 @@ class OtherSchema : public Error {
 
 constexpr size_t largest_result = size_t{8} << 20;  // bytes
 // Bounded and typed: throws bad_input "[result] …, file" for anything that is not a result of this schema, OtherSchema
-// for results of another ("schema 1, this program reads 2").
+// for results of another ("schema 1, this program reads 3").
 Result parse_result(std::string_view text, const std::string& file);
 // The bytes compared between runs: the JSON without `made`.
 std::string comparable_text(const Result& result);

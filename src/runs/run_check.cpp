@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* weights_name = "final.safetensors";
 constexpr int64_t most_updates = int64_t{1} << 53;
-constexpr int64_t config_schema = 2;
+constexpr int64_t config_schema = 3;
 constexpr int deepest = 4;  // folders below the root in which runs are looked for
 
 std::string file_in(const std::string& folder, const std::string& name) {
@@ -43,8 +43,28 @@ std::string line_of(const std::string& text, const std::string& key) {
   return value;
 }
 
-void check_seal(const std::string& text, const std::string& path) {
-  if (!is_sealed(text)) throw bad_input("run", path + ": its bytes do not fit its sha256");
+// The schema that an object of JSON names; 0: none that can be read.
+int64_t schema_of(const std::string& text, const std::string& path) {
+  try {
+    const nlohmann::json parsed = parse_bounded(text, largest_result, "run", path);
+    const auto found = parsed.find("schema");
+    return found != parsed.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+OtherSchema other_schema(int64_t schema, int64_t expected, const std::string& path) {
+  return OtherSchema(schema, "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " +
+                                 std::to_string(expected));
+}
+
+// Older schemas had other seals.
+void check_seal(const std::string& text, const std::string& path, int64_t expected) {
+  if (is_sealed(text)) return;
+  const int64_t schema = schema_of(text, path);
+  if (schema > 0 && schema < expected) throw other_schema(schema, expected, path);
+  throw bad_input("run", path + ": its bytes do not fit its sha256");
 }
 
 bool is_run(const fs::path& folder) {
@@ -207,14 +227,12 @@ StoredConfig read_stored_config(const std::string& folder) {
 }
 
 StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
-  check_seal(text, path);
+  check_seal(text, path, config_schema);
   const nlohmann::json parsed = parse_bounded(text, largest_config_file, "run", path);
   FieldReader reader(parsed, "run", path);
   int64_t schema = 1;  // before it was named
   if (parsed.contains("schema")) reader.whole("schema", schema, 0, most_updates);
-  if (schema != config_schema)
-    throw OtherSchema(schema, "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " +
-                                  std::to_string(config_schema));
+  if (schema != config_schema) throw other_schema(schema, config_schema, path);
   StoredConfig config;
   std::string digest;
   reader.text("run_id", config.run_id);
@@ -232,7 +250,7 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
 std::string load_result_text(const std::string& folder) {
   const std::string path = file_in(folder, "result.json");
   std::string text = read_file(path, largest_result);
-  check_seal(text, path);
+  check_seal(text, path, result_schema);
   return text;
 }
 

@@ -1,10 +1,8 @@
 #include "runs/seal.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "base/sha256.h"
 
 namespace sb {
@@ -12,28 +10,6 @@ namespace {
 
 constexpr std::string_view key = "\"sha256\":\"";
 constexpr size_t digits = 64;
-constexpr size_t segment = size_t{4} << 20;
-
-// Feeds bytes [begin, end) of the pieces laid end to end, those of the seal as zeros.
-void feed(Sha256& hash, std::span<const std::string_view> pieces, size_t begin, size_t end, size_t seal) {
-  size_t start = 0;  // of the piece
-  for (const auto piece : pieces) {
-    size_t at = std::max(begin, start);
-    const size_t stop = std::min(end, start + piece.size());
-    while (at < stop) {
-      const bool zeros = at >= seal && at < seal + digits;
-      const size_t next = std::min(stop, zeros ? seal + digits : at < seal ? seal : stop);
-      if (zeros) {
-        hash.update(std::string(next - at, '0'));
-      } else {
-        hash.update(piece.substr(at - start, next - at));
-      }
-      at = next;
-    }
-    start += piece.size();
-    if (start >= end) return;
-  }
-}
 
 }  // namespace
 
@@ -50,20 +26,17 @@ size_t find_seal(std::string_view content) {
 }
 
 std::string seal_digits(std::span<const std::string_view> pieces, size_t at) {
-  size_t size = 0;
-  for (const auto piece : pieces) size += piece.size();
-  const size_t segments = size / segment + 1;
-  std::vector<std::string> parts(segments);
-  parallel_for(segments, 1, 0, [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) {
-      Sha256 hash;
-      feed(hash, pieces, i * segment, std::min(size, (i + 1) * segment), at);
-      parts[i] = hash.hex();
-    }
-  });
-  Sha256 all;
-  for (const auto& part : parts) all.update(part);
-  return all.hex();
+  Sha256 hash;
+  size_t start = 0;  // of the piece
+  for (const auto piece : pieces) {
+    const size_t cut = std::clamp(at, start, start + piece.size()) - start;
+    const size_t resume = std::clamp(at + digits, start, start + piece.size()) - start;
+    hash.update(piece.substr(0, cut));
+    hash.update(std::string(resume - cut, '0'));
+    hash.update(piece.substr(resume));
+    start += piece.size();
+  }
+  return hash.hex();
 }
 
 void seal(std::string& content) {

@@ -1,6 +1,7 @@
-// A file that carries its own digest. The text "sha256":"<64 digits>" stands once in it (in a JSON object or in a
-// safetensors header); the digest is over the file with those digits at 0: SHA-256 of the hex digests of its 4 MiB
-// segments, so that large files are hashed on all cores.
+// A file that carries its own digest. The text "sha256":"<64 digits>" stands in it (in a JSON object or in a
+// safetensors header); the digest is the SHA-256 of the file with those digits at 0. So a shell can confirm it:
+//   zeros=$(printf 0%.0s {1..64}); LC_ALL=C sed "s/\"sha256\":\"[0-9a-f]\{64\}\"/\"sha256\":\"$zeros\"/" FILE |
+//   sha256sum
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <zlib.h>
+
+#include <random>
+
 #include "base/crc32.h"
+#include "base/digest_instructions.h"
 #include "base/sha256.h"
 
 namespace sb {
@@ -30,6 +35,35 @@ TEST(Crc32, GivesThePublishedCheckValueInAnyPortions) {
   EXPECT_EQ(crc32(0, text.data(), text.size()), 0xCBF43926U);
   EXPECT_EQ(crc32(crc32(0, text.data(), 4), text.data() + 4, 5), 0xCBF43926U);
   EXPECT_EQ(crc32(0, nullptr, 0), 0U);
+}
+
+std::vector<uint8_t> noise(size_t size) {
+  std::mt19937 random(1);
+  std::vector<uint8_t> out(size);
+  for (uint8_t& byte : out) byte = static_cast<uint8_t>(random());
+  return out;
+}
+
+TEST(Sha256, TheProcessorsInstructionsAgreeWithPlainCode) {
+  const Sha256Blocks fast = sha256_instructions();
+  if (fast == nullptr) GTEST_SKIP() << "this processor has none";
+  const std::vector<uint8_t> data = noise(64 * 40 + 1);
+  uint32_t a[8] = {1, 2, 3, 4, 5, 6, 7, 0xffffffffU}, b[8] = {1, 2, 3, 4, 5, 6, 7, 0xffffffffU};
+  for (const size_t blocks : {0U, 1U, 2U, 7U, 40U}) {
+    fast(a, data.data() + 1, blocks);
+    sha256_blocks(b, data.data() + 1, blocks);
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(a[i], b[i]) << blocks << " blocks, word " << i;
+  }
+}
+
+TEST(Crc32, EveryWayAgreesWithZlib) {
+  const std::vector<uint8_t> data = noise(2100);
+  for (size_t size = 0; size < data.size() - 3; size += size < 300 ? 1 : 37) {
+    const uint8_t* from = data.data() + size % 3;
+    const auto want = static_cast<uint32_t>(::crc32(size, from, static_cast<uInt>(size)));
+    EXPECT_EQ(crc32_bytes(static_cast<uint32_t>(size), from, size), want) << size;
+    EXPECT_EQ(crc32(static_cast<uint32_t>(size), from, size), want) << size;
+  }
 }
 
 }  // namespace

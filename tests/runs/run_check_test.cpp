@@ -180,6 +180,11 @@ TEST(InspectRun, OlderFormatsAreOlderNotDamaged) {
   EXPECT_EQ(report.state, RunState::older);
   EXPECT_FALSE(report.result_stands);
   EXPECT_FALSE(has_result(folder));
+  // Sealed as schemas before the third were.
+  std::string other = sealed_json("{\"schema\": 2, \"run_id\": \"x\", \"status\": \"done\"}");
+  other[find_seal(other)] ^= 1;
+  write_file_atomically(folder + "/result.json", other);
+  EXPECT_EQ(inspect_run(folder).state, RunState::older);
 }
 
 // The seal is a digest, not a signature.
@@ -187,11 +192,11 @@ TEST(InspectRun, SealedButHostileFilesAreDamage) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const std::vector<std::string> texts = {
       "{}",
-      "{\"schema\": 2}",
+      "{\"schema\": 3}",
       "{\"schema\": \"two\"}",
-      "{\"schema\": 2, \"run_id\": [], \"updates\": 1e300}",
-      "{\"schema\": 2, \"x\": " + deep + "}",
-      "{\"schema\": 2, \"run_id\": \"44136fa355b3678a\", \"updates\": 1, \"config_toml_sha256\": \"\", "
+      "{\"schema\": 3, \"run_id\": [], \"updates\": 1e300}",
+      "{\"schema\": 3, \"x\": " + deep + "}",
+      "{\"schema\": 3, \"run_id\": \"44136fa355b3678a\", \"updates\": 1, \"config_toml_sha256\": \"\", "
       "\"config_toml\": \"\",\n  \"canonical\": {}\n}"};
   for (const char* name : {"config.json", "result.json"})
     for (const auto& text : texts) {

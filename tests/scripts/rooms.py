@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""ARCHITECTURE.md draws rooms and arrows; the #include lines of src/ must say the same.
+
+usage: rooms.py SOURCE_DIR
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+page = (root / "ARCHITECTURE.md").read_text()
+faults = []
+
+# The table: | `room` | holds | may use |
+may_use = {}
+for name, uses in re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", page, re.M):
+    may_use[name] = None if uses == "all" else set() if uses == "–" else set(uses.split(", "))
+rooms = {path.name for path in (root / "src").iterdir() if path.is_dir()}
+if rooms != set(may_use):
+    faults.append(f"rooms of src/ {sorted(rooms)}, rows of the table {sorted(may_use)}")
+for name, uses in may_use.items():
+    if uses is None:
+        may_use[name] = rooms - {name}
+
+
+def reach(name):
+    """Every room below this one."""
+    seen, left = set(), [name]
+    while left:
+        for below in may_use.get(left.pop(), ()):
+            if below not in seen:
+                seen.add(below)
+                left.append(below)
+    return seen
+
+
+for name in may_use:
+    if name in reach(name):
+        faults.append(f"{name} reaches itself in the table")
+
+# The picture: a -> b means b uses a; a diagonal arrow leaves the room that ends above it; (<- c) is one more arrow.
+picture = re.search(r"```\n(.*?)```", page, re.S).group(1).splitlines()
+drawn, ends = set(), {}
+for row, line in enumerate(picture):
+    line = re.split(r"\s{3,}(?=\w+ \w+)", line)[0]  # the remark at the right
+    before, last_end = None, 0
+    for match in re.finditer(r"\(← (\w+)\)|↘|(\w+)", line):
+        if match.group(0) == "↘":
+            before = next((room for room, (r, end) in ends.items() if r == row - 1 and end == match.start()), None)
+            if before is None:
+                faults.append(f"the arrow at column {match.start()} of line {row + 1} leaves no room")
+        elif match.group(1):
+            drawn.add((before, match.group(1)))
+        else:
+            room = match.group(2)
+            if before:
+                drawn.add((room, before))
+            before = room
+            ends[room] = (row, match.end())
+if set(ends) != rooms:
+    faults.append(f"rooms drawn {sorted(ends)}, rooms of src/ {sorted(rooms)}")
+everything = [name for name, uses in may_use.items() if uses == rooms - {name}]  # not drawn arrow by arrow
+table = {(name, below) for name, uses in may_use.items() if name not in everything for below in uses}
+drawn = {arrow for arrow in drawn if arrow[0] not in everything}
+for arrow in sorted(table ^ drawn):
+    faults.append(f"the arrow {arrow[1]} -> {arrow[0]} is {'in the table only' if arrow in table else 'drawn only'}")
+
+# The includes.
+used = set()
+for path in sorted((root / "src").rglob("*")):
+    if path.suffix not in {".h", ".cpp", ".cu", ".cuh", ".def"}:
+        continue
+    room = path.relative_to(root / "src").parts[0]
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        include = re.match(r'\s*#\s*include\s+"(\w+)/', line)
+        if not include or include.group(1) not in rooms or include.group(1) == room:
+            continue
+        used.add((room, include.group(1)))
+        if include.group(1) not in reach(room):
+            faults.append(f"{path.relative_to(root)}:{number}: {room} includes {include.group(1)}, which lies beside or above it")
+for room, below in sorted(table - used):
+    # An arrow may stand for what is reached through it.
+    if not any(further in reach(below) for user, further in used if user == room):
+        faults.append(f"{room} uses nothing of {below}: the arrow is not needed")
+
+for fault in faults:
+    print(f"[rooms] {fault}")
+print(f"{len(rooms)} rooms, {len(used)} pairs that include each other, {len(faults)} faults")
+sys.exit(1 if faults else 0)
