@@ -1,0 +1,25 @@
+# GoogleTest and zlib: the system's packages, or what scripts/stage-headers put beside the staged headers (GoogleTest's sources,
+# zlib's headers for the libz that any Linux has).
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  set(SB_GOOGLETEST ${SELECTIVBENCH_HEADERS}/../googletest)
+  if(NOT SELECTIVBENCH_HEADERS OR NOT EXISTS ${SB_GOOGLETEST}/src/gtest-all.cc)
+    message(FATAL_ERROR "GoogleTest is missing: expected the package libgtest-dev, staged sources (scripts/stage-headers), "
+                        "or -DSELECTIVBENCH_TESTS=OFF")
+  endif()
+  add_library(sb_gtest STATIC ${SB_GOOGLETEST}/src/gtest-all.cc)
+  target_include_directories(sb_gtest SYSTEM PUBLIC ${SB_GOOGLETEST}/include PRIVATE ${SB_GOOGLETEST})
+  target_link_libraries(sb_gtest PUBLIC Threads::Threads)
+  add_library(sb_gtest_main STATIC ${SB_GOOGLETEST}/src/gtest_main.cc)
+  target_link_libraries(sb_gtest_main PUBLIC sb_gtest)
+  add_library(GTest::gtest ALIAS sb_gtest)
+  add_library(GTest::gtest_main ALIAS sb_gtest_main)
+endif()
+
+find_package(ZLIB QUIET)
+if(NOT ZLIB_FOUND)
+  find_library(SB_ZLIB NAMES z libz.so.1 REQUIRED)
+  find_path(SB_ZLIB_INCLUDE zlib.h HINTS ${SELECTIVBENCH_HEADERS} REQUIRED)
+  add_library(ZLIB::ZLIB UNKNOWN IMPORTED)
+  set_target_properties(ZLIB::ZLIB PROPERTIES IMPORTED_LOCATION ${SB_ZLIB} INTERFACE_INCLUDE_DIRECTORIES ${SB_ZLIB_INCLUDE})
+endif()
