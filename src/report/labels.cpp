@@ -135,7 +135,8 @@ class Labeller {
 
   bool as_by_default(const std::string& key) const {
     return std::all_of(groups_.begin(), groups_.end(), [&](const Group& group) {
-      const ConfigMap& defaults = defaults_of(group.value("task.number"));
+      const std::string task = group.value("task.number");
+      const ConfigMap& defaults = defaults_of(task);
       const auto it = defaults.find(key);
       return group.value(key) == (it == defaults.end() ? "" : it->second);
     });
