@@ -4,14 +4,18 @@ target_link_libraries(sb_pch PUBLIC sb_flags)
 target_precompile_headers(sb_pch PRIVATE <fmt/format.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map>
                                          <optional> <string> <vector>)
 
-# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release only: other
-# builds say themselves how much they want, and a precompiled header must agree with its files.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release without
+# sanitizers only: other builds say themselves how much they want, and a precompiled header must agree with its files.
+if(SELECTIVBENCH_SANITIZE)
+  set(SB_LITTLE_OPTIMISATION)
+  set(SB_FULL_OPTIMISATION)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
+  set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 else()  # on x86 g++ 13 refuses to -O1 a precompiled header made with -O3: settings of the machine depend on the level there
   set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O2>)
+  set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 endif()
-set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 
 # sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
 function(sb_room name)
