@@ -90,6 +90,22 @@ TEST(Config, ShowOfASuiteSaysSoAndListsItsRuns) {
   EXPECT_TRUE(run({"config", "show", configs + "example.toml"}).out.starts_with("# run "));
 }
 
+TEST(Suite, GivenToTrainIsNamedAsOne) {
+  const Outcome outcome = run({"train", "quick"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("a suite; use `suite quick`"), std::string::npos) << outcome.err;
+}
+
+TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'small/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
+  const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("2 combinations are one run: labels one, two"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 run, 1 missing"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
+}
+
 TEST(Help, DescribesConfigAsWhatItIs) {
   const std::string help = run({"--help"}).out;
   const size_t at = help.find("  config ");

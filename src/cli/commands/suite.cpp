@@ -302,7 +302,8 @@ Exit list_runs(const Options& options, const Suite& suite) {
   }
   print(table.text());
   const size_t missing = suite.runs.size() - overview.done();
-  std::string line = std::to_string(suite.runs.size()) + " runs, " + std::to_string(missing) + " missing";
+  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ") +
+                     std::to_string(missing) + " missing";
   if (const auto left = overview.seconds_left(suite); missing > 0)
     line += left ? ", estimate one after another " + duration_text(*left)
                  : ", time unknown until runs like them are done in " + options.root;
@@ -312,7 +313,11 @@ Exit list_runs(const Options& options, const Suite& suite) {
 
 Exit run(const Options& options) {
   const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
-  const Suite suite = read_suite(options.file, options.overrides, look ? model_rules() : run_rules());
+  ModelRules rules = look ? model_rules() : run_rules();
+  rules.shipped = shipped_folder();
+  const Suite suite = read_suite(options.file, options.overrides, rules);
+  if (options.only.empty())
+    for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
