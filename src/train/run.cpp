@@ -63,6 +63,16 @@ class Run {
 
   RunStatus work() {
     resume();
+    try {
+      return train_and_test();
+    } catch (const NotFinite& seen) {  // the last update broke the network
+      divergence_ = locate(seen);
+      return diverged();
+    }
+  }
+
+ private:
+  RunStatus train_and_test() {
     while (true) {
       if (!evaluated_ && evaluation_due()) {
         if (!evaluate_periodically()) return stop();
@@ -81,7 +91,18 @@ class Run {
     return RunStatus::done;
   }
 
- private:
+  Divergence locate(const NotFinite& seen) {
+    constexpr int most_frames = 4096;
+    Divergence out{done_, -1, "decoder"};
+    if (seen.frame >= most_frames) return out;
+    Batch frames;
+    data_.maker->make(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+    TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
+    batch.input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
+    const Divergence found = trainer_.locate(batch, done_);
+    return found.tensor.empty() ? out : found;
+  }
+
   bool asked_to_stop() const { return hooks_.stop && hooks_.stop(); }
 
   bool evaluation_due() const {
@@ -307,11 +328,12 @@ class Run {
     ask.batch = config_.eval.batch;
     ask.chunk = config_.eval.chunk;
     ask.type = storage_type(config_.train);
+    ask.stop = hooks_.stop;
     GateReport gates = record_gates(network, data_, data_.task, ask);
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
-    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, ask.type);
-    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples);
+    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, ask.type, hooks_.stop);
+    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, hooks_.stop, hooks_.warning);
   }
 
   RunStatus diverged() {

@@ -37,6 +37,9 @@ copy && rm "$work/copy/result.json" && refused result.json "$work/copy"
 copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
 refused config.json "$work/none"
 
+copy && rm "$work/copy/final.safetensors" && refused "eval --checkpoint" "$work/copy"
+copy && rm "$work/copy"/*.safetensors && refused "result.json is removed" "$work/copy"
+
 # A checkpoint only where it is asked for, and the output says so.
 copy && rm "$work/copy/final.safetensors"
 "$program" eval "$work/copy" --checkpoint > "$work/out" || fail "--checkpoint"
@@ -50,6 +53,14 @@ for run in "$one" "$quirk"; do
   [[ $(accuracy "$work/out.json") == $(tested "$run") ]] ||
     fail "$run: eval gives $(accuracy "$work/out.json"), its result $(tested "$run")"
 done
+ceiling() { tr -d ' \n' < "$1" | grep -o '"ceiling":{[^}]*}' | head -n 1; }
+"$program" eval "$one" --json "$work/out.json" > "$work/out" || fail "eval $one"
+[[ -n $(ceiling "$work/out.json") && $(ceiling "$work/out.json") == $(ceiling "$one/result.json") ]] ||
+  fail "eval gives $(ceiling "$work/out.json"), the result $(ceiling "$one/result.json")"
+grep -Eq "accuracy 0\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples.*ceiling [01]\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples" "$work/out" ||
+  fail "no counts in $(head -n 1 "$work/out")"
+! grep -Eq '^ *[0-9]+\.0 |\.[0-9]{6}' "$work/out" || fail "long or fractional numbers: $(cat "$work/out")"
+! grep -q '_seconds\|tokens_per_second' "$work/out.json" || fail "times that eval does not measure"
 "$program" eval "$quirk" | grep -q "test (reference samples)" || fail "the split behind test_in_train is not named"
 
 # Gaps on every split, and the gates with them.

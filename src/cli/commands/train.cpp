@@ -8,6 +8,7 @@
 #include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/run_store.h"
+#include "train/results.h"
 
 namespace sb::cli {
 namespace {
@@ -27,16 +28,11 @@ std::string outcome(const Result& result) {
   }
   std::string out = name;
   if (result.test) {
-    out += ": test accuracy " + fixed(result.test->accuracy, 4);
-    if (result.test->kl) out += ", KL " + fixed(*result.test->kl, 4);
-    if (result.test->ceiling) {
-      out += std::string(result.test->ceiling->exact ? ", ceiling " : ", upper bound ") +
-             fixed(result.test->ceiling->accuracy, 4);
-    }
+    out += ": test " + accuracy_text(*result.test);
   }
   out += ", chance " + fixed(result.chance, 4) + "\n";
   for (const auto& point : result.grid) {
-    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + fixed(point.accuracy, 4) + "\n";
+    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + accuracy_text(point) + "\n";
   }
   return out;
 }
