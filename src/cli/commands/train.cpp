@@ -9,6 +9,7 @@
 #include "cli/training.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
+#include "train/results.h"
 
 namespace sb::cli {
 namespace {
@@ -28,16 +29,11 @@ std::string outcome(const Result& result) {
   }
   std::string out = name;
   if (result.test) {
-    out += ": test accuracy " + fixed(result.test->accuracy, 4);
-    if (result.test->kl) out += ", KL " + fixed(*result.test->kl, 4);
-    if (result.test->ceiling) {
-      const CeilingFigure& c = *result.test->ceiling;
-      out += c.exact ? ", ceiling " + fixed(c.accuracy, 4) : ", upper bound " + fixed(c.upper_bound, 4);
-    }
+    out += ": test " + accuracy_text(*result.test);
   }
   out += ", chance " + fixed(result.chance, 4) + "\n";
   for (const auto& point : result.grid) {
-    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + fixed(point.accuracy, 4) + "\n";
+    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + accuracy_text(point) + "\n";
   }
   return out;
 }
