@@ -36,6 +36,19 @@ TEST(Models, OneOfThemShowsEquationsAndSwitches) {
   EXPECT_EQ(run({"models", "--set", "mlp=3"}).code, 2);
 }
 
+TEST(Models, ASwitchThatAModelLacksIsAnsweredWithThoseItHas) {
+  const json gla = object_of({"models", "gla", "--json", "-"});
+  ASSERT_FALSE(gla["models"][0]["switches"].empty());
+  for (const char* lacking : {"foo=3", "model.foo=3", "d_state=3"}) {
+    const Outcome outcome = run({"models", "gla", "--set", lacking});
+    EXPECT_EQ(outcome.code, 2) << lacking;
+    EXPECT_EQ(outcome.out, "") << lacking;
+    EXPECT_NE(outcome.err.find("[models --set] gla has no switch"), std::string::npos) << outcome.err;
+    for (const auto& s : gla["models"][0]["switches"])
+      EXPECT_NE(outcome.err.find(s["name"].get<std::string>()), std::string::npos) << s["name"] << ": " << outcome.err;
+  }
+}
+
 TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
   const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
   for (const auto& [option, field, target] : {std::tuple{"--match-params", "parameters", 80e3},
