@@ -13,6 +13,7 @@ namespace {
 constexpr double kBackoff = 0.5;  // b of the header
 constexpr double kTablePrune = 1e-4;
 constexpr size_t kGrain = 16;
+constexpr size_t kPollSamples = 64;
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
@@ -159,11 +160,11 @@ void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit)
   }
 }
 
-double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, Split split,
-                      int threads) {
+double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, Split split, int threads,
+                      const std::function<void()>& poll = {}) {
   const Automaton& automaton = maker.sampler().automaton();
   std::vector<uint64_t> right(test.count(), 0);
-  parallel_for(test.count(), kGrain, threads, [&](size_t begin, size_t end) {
+  const auto score = [&](size_t begin, size_t end) {
     FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(split), 0, kTablePrune);
     SummedPosterior summed(automaton.states());
     Batch batch;
@@ -181,7 +182,14 @@ double table_accuracy(const BatchMaker& maker, const Counts& counts, const Sampl
         right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
       }
     }
-  });
+  };
+  const size_t round = samples_a_round(maker.gaps().law(split), test.length, threads);
+  const size_t grain = std::clamp<size_t>(round / static_cast<size_t>(thread_count(threads, round)), 1, kGrain);
+  for (size_t from = 0; from < test.count(); from += round) {
+    if (poll) poll();
+    parallel_for(std::min(round, test.count() - from), grain, threads,
+                 [&](size_t begin, size_t end) { score(from + begin, from + end); });
+  }
   uint64_t total = 0;
   for (const uint64_t r : right) total += r;
   return static_cast<double>(total) / static_cast<double>(test.count() * static_cast<size_t>(test.length));
@@ -209,7 +217,8 @@ std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, 
 }
 
 Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
-                    uint64_t test_samples, int threads, Split split, uint64_t first) {
+                    uint64_t test_samples, int threads, Split split, uint64_t first,
+                    const std::function<void()>& poll) {
   expect_samples(train_samples, "training samples");
   expect_samples(test_samples, "test samples");
   const BatchMaker maker(sampler, task);
@@ -227,6 +236,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   for (int n = 1; n <= kMaxGram; ++n) {  // one after the other: what an unlearnt one holds is large
     NGram& gram = grams.emplace_back(n, automaton.vocab);
     for (size_t i = 0; i < train.count(); ++i) {
+      if (poll && i % kPollSamples == 0) poll();
       maker.make(Split::train, train, i, 1, batch);
       walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) { gram.see(seen, id); });
     }
@@ -236,6 +246,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   uint64_t majority = 0;
   std::array<uint64_t, kMaxGram> right{};
   for (size_t i = 0; i < test.count(); ++i) {
+    if (poll && i % kPollSamples == 0) poll();
     maker.make(split, test, i, 1, batch);
     walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
       majority += id == commonest ? 1 : 0;
@@ -251,7 +262,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   out.chance = 1.0 / automaton.states();
   out.majority = static_cast<double>(majority) / cells;
   for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
-  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, split, threads);
+  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, split, threads, poll);
   out.train_samples = train_samples;
   out.test_samples = test_samples;
   return out;

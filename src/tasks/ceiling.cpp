@@ -9,7 +9,8 @@
 namespace sb {
 namespace {
 
-constexpr size_t kRound = 512;  // samples held in memory at once
+constexpr size_t kRound = 512;            // most samples held in memory at once
+constexpr double kRoundFrames = 1 << 15;  // a thread
 constexpr size_t kGrain = 16;
 
 // Means over the elements of one sample.
@@ -23,6 +24,17 @@ struct SampleFigures {
 
 }  // namespace
 
+size_t samples_a_round(const GapConfig& gap, int length, int threads) {
+  double frames = 1;  // an element
+  if (gap.law != GapLaw::none) {
+    const std::vector<double> law = gap_length_law(gap);
+    for (size_t n = 0; n < law.size(); ++n) frames += gap.probability * static_cast<double>(n) * law[n];
+  }
+  const double workers = thread_count(threads, kRound);
+  const double fitting = workers * kRoundFrames / (frames * std::max(1, length));
+  return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRound)));
+}
+
 Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   const BatchMaker maker(sampler, task);
@@ -34,11 +46,13 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
   out.entropy_by_position.assign(elements, 0.0);
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
   const double share = 1.0 / static_cast<double>(elements);
+  const size_t most = samples_a_round(maker.gaps().law(request.split), sampler->config().length, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
-    const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);
     std::vector<double> probability(round * elements), entropy(round * elements);
-    parallel_for(round, kGrain, request.threads, [&](size_t begin, size_t end) {
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       ExactFilter filter(sampler, task, request.split);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {

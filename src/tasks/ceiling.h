@@ -94,8 +94,10 @@ struct CeilingRequest {
   uint64_t first = 0;
   uint64_t samples = 1000;
   int threads = 0;                         // 0: all cores; the result does not depend on it
-  std::function<void(uint64_t)> progress;  // samples done; called from the calling thread
+  std::function<void(uint64_t)> progress;  // samples done; called from the calling thread, ends the work by throwing
 };
+// Samples worked on between two calls of `progress`: some tens of thousands of frames a thread, however long they are.
+size_t samples_a_round(const GapConfig& gap, int length, int threads);
 Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request);
 
 // Objective `predict`. The metric sums a model's output over the frames of element e, t = 1..n; its first largest entry

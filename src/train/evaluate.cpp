@@ -39,6 +39,7 @@ struct Row {
   Share elements;
   double loss = 0, kl = 0;
   int64_t frames = 0;
+  int broken = -1;  // first frame whose output is not finite
   std::vector<Share> by_position, by_gap_frame, by_since_certain, by_entropy;
   std::vector<Confusion> confusion;
 
@@ -73,10 +74,13 @@ class Tally {
     if (e < 0) return;
     float* sum = row.sum.data();
     int64_t best = 0;
+    float all = 0;
     for (int64_t c = 0; c < classes_; ++c) {
       sum[c] += p[c];
+      all += p[c];
       if (p[c] > p[best]) best = c;
     }
+    if (!std::isfinite(all) && row.broken < 0) row.broken = t;
     const int64_t target = batch_.target.data_ptr<int64_t>()[at];
     const int32_t* start = f.start.data() + static_cast<size_t>(b) * (f.elements + 1);
     if (target >= 0) {
@@ -131,14 +135,15 @@ class Tally {
   std::vector<Row> rows_;
 };
 
-void predict_batch(Predictor& predictor, const TensorBatch& batch, int chunk, Tally& tally) {
+void predict_batch(Predictor& predictor, const TensorBatch& batch, const EvaluationRequest& request, Tally& tally) {
   const int rows = batch.frames.batch, frames = batch.frames.frames;
   const int64_t classes = predictor.classes();
   const auto fitting = static_cast<int>(std::max<int64_t>(1, kProbabilityBudget / (rows * classes)));
-  const int step = std::min({chunk, fitting, frames});
+  const int step = std::min({request.chunk, fitting, frames});
   std::vector<float> probabilities(static_cast<size_t>(rows) * step * classes);
   predictor.begin(batch);
   for (int from = 0; from < frames; from += step) {
+    if (request.stop && request.stop()) throw Stopped{};
     const int to = std::min(frames, from + step);
     predictor.predict(batch, from, to, probabilities.data());
     at::parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
@@ -148,6 +153,10 @@ void predict_batch(Predictor& predictor, const TensorBatch& batch, int chunk, Ta
         }
       }
     });
+    for (size_t b = 0; b < tally.rows().size(); ++b) {
+      const int broken = tally.rows()[b].broken;
+      if (broken >= 0) throw NotFinite(request.split, static_cast<int64_t>(batch.frames.first + b), broken);
+    }
   }
 }
 
@@ -202,6 +211,14 @@ struct Totals {
 
 }  // namespace
 
+NotFinite::NotFinite(Split split_, int64_t sample_, int frame_)
+    : Error(Exit::bad_input, "[evaluation] output of the network, expected finite numbers, got others, " +
+                                 std::string(to_string(split_)) + " sample " + std::to_string(sample_) + ", frame " +
+                                 std::to_string(frame_)),
+      split(split_),
+      sample(sample_),
+      frame(frame_) {}
+
 Evaluation evaluate(Predictor& predictor, std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
                     const EvaluationRequest& request) {
   const BatchMaker maker(sampler, task);
@@ -226,7 +243,7 @@ Evaluation evaluate(Predictor& predictor, std::shared_ptr<const Sampler> sampler
         }
       });
     }
-    predict_batch(predictor, batch, request.chunk, tally);
+    predict_batch(predictor, batch, request, tally);
     for (size_t b = 0; b < tally.rows().size(); ++b) {
       Row& row = tally.rows()[b];
       if (request.padding_correct) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
 #include "tasks/ceiling.h"
 #include "train/loader.h"
 
@@ -58,11 +59,21 @@ struct EvaluationRequest {
   bool padding_correct = false;  // quirk: elements without frames count as right
   bool breakdowns = false;       // run the exact filter beside the predictor
   at::ScalarType type = at::kFloat;
-  std::function<bool()> stop;  // polled between batches; true: throws Stopped
+  std::function<bool()> stop;  // polled between calls of predict(); true: throws Stopped
 };
 
 struct Stopped {};
 
+// A predictor's output that is not finite: no accuracy can be had of it.
+class NotFinite : public Error {
+ public:
+  NotFinite(Split split, int64_t sample, int frame);
+  Split split;
+  int64_t sample;
+  int frame;
+};
+
+// Throws NotFinite at the first batch where an output on a real frame is not.
 Evaluation evaluate(Predictor& predictor, std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
                     const EvaluationRequest& request);
 

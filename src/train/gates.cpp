@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "train/loader.h"
+#include "train/evaluate.h"
 
 namespace sb {
 namespace {
@@ -131,6 +131,7 @@ GateReport record_gates(const Network& network, const RunData& data, const TaskC
     const TensorBatch batch = to_tensors(std::move(frames), maker, request.type);
     NetworkState state;
     for (int from = 0; from < batch.frames.frames; from += request.chunk) {
+      if (request.stop && request.stop()) throw Stopped{};
       const int to = std::min(batch.frames.frames, from + request.chunk);
       const GateRecorder recorder = [&](int64_t layer, std::string_view gate, const at::Tensor& values) {
         const std::string name(gate);

@@ -28,7 +28,7 @@ int frames_needed(const Batch& batch) {
   return most;
 }
 
-Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk) {
+Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk, const std::function<bool()>& stop) {
   const Batch& f = batch.frames;
   const auto classes = static_cast<size_t>(predictor.classes());
   Means out;
@@ -40,6 +40,7 @@ Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk
   const auto fitting = static_cast<int>(std::max<size_t>(1, held / (static_cast<size_t>(f.batch) * classes)));
   const int step = std::min(chunk, fitting);
   for (int from = 0; from < frames; from += step) {
+    if (stop && stop()) throw Stopped{};
     const int to = std::min(frames, from + step);
     probabilities.resize(static_cast<size_t>(f.batch) * (to - from) * classes);
     predictor.predict(batch, from, to, probabilities.data());
@@ -95,14 +96,15 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
 }  // namespace
 
 std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
-                                         at::ScalarType type) {
+                                         at::ScalarType type, const std::function<bool()>& stop) {
   Batch frames;
   data.maker->make(split, 0, recorded_samples, frames);
   const TensorBatch batch = to_tensors(std::move(frames), *data.maker, type);
   const Batch& f = batch.frames;
   NetworkPredictor predictor(network);
   FilterPredictor filter(data.sampler, data.task, split);
-  const Means ours = mean_predictions(predictor, batch, chunk), exact = mean_predictions(filter, batch, chunk);
+  const Means ours = mean_predictions(predictor, batch, chunk, stop),
+              exact = mean_predictions(filter, batch, chunk, stop);
   const Automaton& automaton = data.sampler->automaton();
   const bool predict = data.task.objective == Objective::predict;
   const std::vector<float> law = predict ? symbol_law_table(automaton) : std::vector<float>();

@@ -158,6 +158,55 @@ TEST(Baselines, StandInTheResultForTheSameTask) {
   EXPECT_LT(text.size(), 200'000U);
 }
 
+TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
+  RunData data = make_data(small_config().values);
+  SamplerConfig impossible = data.sampler->config();
+  impossible.seed = 0;
+  impossible.stream = Stream::reference;  // refuses training samples
+  data.sampler =
+      std::make_shared<const Sampler>(std::make_shared<const Automaton>(data.sampler->automaton()), impossible);
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(measured_baselines(data, 48, 12, {}, [&](const std::string& line) { warnings.push_back(line); }));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
+}
+
+TEST(Records, AskForAStop) {
+  const Subject subject({"task.number=2"});
+  const auto stop = [] { return true; };
+  GateRequest ask;
+  ask.samples = 2;
+  ask.stop = stop;
+  EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
+  EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, at::kFloat, stop), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, 48, 12, stop), Stopped);
+}
+
+// Rounds of 512 samples, however long each is, kept an interrupted run waiting.
+TEST(Ceiling, AsksForAStopMoreOftenWhereSamplesAreLong) {
+  const GapConfig none;
+  EXPECT_EQ(samples_a_round(none, 20, 2), 512U);
+  EXPECT_EQ(samples_a_round(none, 1 << 14, 2), 4U);
+  EXPECT_EQ(samples_a_round(none, 1 << 20, 3), 3U);
+}
+
+// With noise above 1 the filter's own score is no bound; the line says `upper bound`.
+TEST(AccuracyText, NamesTheBoundAndItsSamples) {
+  Measurement m;
+  m.accuracy = 0.76;
+  m.stderr_ = 0.02;
+  m.samples = 10;
+  m.ceiling = CeilingFigure{};
+  m.ceiling->accuracy = 0.938;
+  m.ceiling->stderr_ = 0.003;
+  m.ceiling->upper_bound = 0.95;
+  m.ceiling->samples = 20;
+  m.ceiling->exact = true;
+  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, ceiling 0.9380 ± 0.0030 over 20 samples");
+  m.ceiling->exact = false;
+  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, upper bound 0.9500 ± 0.0030 over 20 samples");
+}
+
 TEST(Baselines, PredictHasNoneAndSaysNothing) {
   const ResolvedConfig config = small_config({"task.objective=predict"});
   const test::TemporaryFolder root;
