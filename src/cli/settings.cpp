@@ -12,14 +12,19 @@ namespace {
 constexpr uint64_t kAnySeed = UINT64_MAX;
 constexpr int kMaxThreads = 1024;
 
-void describe_gap(JsonWriter& json, const GapConfig& gap) {
-  json.begin_object().member("law", to_string(gap.law));
-  if (gap.law != GapLaw::none) {
-    json.member("min", gap.min).member("max", gap.max);
-    if (gap.law == GapLaw::lognormal) json.member("mu", gap.mu).member("sigma", gap.sigma);
-    json.member("probability", gap.probability).member("start", gap.start).member("content", to_string(gap.content));
+Json describe(const GapConfig& gap) {
+  Json out = Json::object({{"law", to_string(gap.law)}});
+  if (gap.law == GapLaw::none) return out;
+  out["min"] = gap.min;
+  out["max"] = gap.max;
+  if (gap.law == GapLaw::lognormal) {
+    out["mu"] = gap.mu;
+    out["sigma"] = gap.sigma;
   }
-  json.end_object();
+  out["probability"] = gap.probability;
+  out["start"] = gap.start;
+  out["content"] = to_string(gap.content);
+  return out;
 }
 
 }  // namespace
@@ -57,18 +62,16 @@ std::optional<GrammarConfig> GrammarSettings::origin() const {
   return automaton_file.empty() ? std::optional(config) : std::nullopt;
 }
 
-void GrammarSettings::describe(JsonWriter& json) const {
-  json.begin_object();
-  if (automaton_file.empty()) {
-    json.member("vocab", config.vocab).member("ambiguities", config.ambiguities).member("depth", config.depth);
-    json.member("density", config.density < 0 ? 0.4 / config.depth : config.density);
-    json.member("start_states", config.start_states).member("seed", config.seed);
-  } else {
-    json.member("automaton", automaton_file);
-    json.member("automaton_sha256", file().sha256);
-    json.member("seed", config.seed);
+Json GrammarSettings::description() const {
+  if (!automaton_file.empty()) {
+    return {{"automaton", automaton_file}, {"automaton_sha256", file().sha256}, {"seed", config.seed}};
   }
-  json.end_object();
+  return {{"vocab", config.vocab},
+          {"ambiguities", config.ambiguities},
+          {"depth", config.depth},
+          {"density", config.density < 0 ? 0.4 / config.depth : config.density},
+          {"start_states", config.start_states},
+          {"seed", config.seed}};
 }
 
 void SequenceSettings::add_length(Arguments& arguments) {
@@ -90,8 +93,8 @@ std::shared_ptr<const Sampler> SequenceSettings::sampler(std::shared_ptr<const A
   return std::make_shared<const Sampler>(std::move(automaton), config);
 }
 
-void SequenceSettings::describe(JsonWriter& json) const {
-  json.begin_object().member("length", length).member("stream", stream).member("split", split).end_object();
+Json SequenceSettings::description() const {
+  return {{"length", length}, {"stream", stream}, {"split", split}};
 }
 
 void TaskSettings::add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help) {
@@ -164,12 +167,12 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
   return resolved.task.task;
 }
 
-void describe(JsonWriter& json, const TaskConfig& task) {
-  json.begin_object().member("number", task.number).key("train_gap");
-  describe_gap(json, task.train);
-  json.key("test_gap");
-  describe_gap(json, task.test);
-  json.member("noise", task.noise).member("objective", to_string(task.objective)).end_object();
+Json description_of(const TaskConfig& task) {
+  return {{"number", task.number},
+          {"train_gap", describe(task.train)},
+          {"test_gap", describe(task.test)},
+          {"noise", task.noise},
+          {"objective", to_string(task.objective)}};
 }
 
 void add_threads(Arguments& arguments, int& threads) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "cli/arguments.h"
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
@@ -24,7 +24,7 @@ struct GrammarSettings {
   void add_to(Arguments& arguments);
   std::shared_ptr<const Automaton> load() const;
   std::optional<GrammarConfig> origin() const;  // nothing for a user's own automaton
-  void describe(JsonWriter& json) const;
+  Json description() const;
 
  private:
   const AutomatonFile& file() const;
@@ -42,7 +42,7 @@ struct SequenceSettings {
   void add_to(Arguments& arguments);
   void add_length(Arguments& arguments);
   std::shared_ptr<const Sampler> sampler(std::shared_ptr<const Automaton> automaton, uint64_t seed) const;
-  void describe(JsonWriter& json) const;
+  Json description() const;
 };
 
 // --task N and what overrides its parameters: the keys of [task], with the defaults, ranges and rules a config has.
@@ -67,7 +67,7 @@ class TaskSettings {
   std::deque<Option> options_;  // addresses are handed out
 };
 
-void describe(JsonWriter& json, const TaskConfig& task);  // an object, the value of the last key
+Json description_of(const TaskConfig& task);
 
 void add_threads(Arguments& arguments, int& threads);
 void add_color(Arguments& arguments, std::string& mode);

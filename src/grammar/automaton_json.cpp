@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "grammar/automaton_draft.h"
@@ -230,36 +230,40 @@ Ambiguity count_ambiguity(const Automaton& a) {
 
 std::string automaton_to_json(const Automaton& a, const std::optional<GrammarConfig>& config, const Figures& figures) {
   const Ambiguity counted = count_ambiguity(a);
-  JsonWriter json;
-  json.begin_object();
-  json.member("vocab", a.vocab);
-  json.member("ambiguities", config ? config->ambiguities : counted.symbols);
-  json.member("depth", config ? config->depth : counted.depth);
-  if (config) {
-    json.member("density", config->density < 0 ? 0.4 / config->depth : config->density).member("seed", config->seed);
-  } else {
-    json.key("density").null().key("seed").null();
-  }
-  json.member("state_count", figures.states).member("transition_count", figures.transitions);
-  json.member("start_state_count", a.start.size()).member("start_symbols", figures.start_symbols);
-  json.member("ending_states", figures.ending_states).member("mean_out_degree", figures.mean_out_degree);
-  json.member("topological_entropy", figures.topological_entropy);
-  json.member("mixing_rate", figures.mixing_rate).member("relaxation", figures.relaxation);
-  json.member("mean_string_length", figures.mean_string_length);
-  json.member("fit_length", figures.fit_length).member("fit_probability", figures.fit_probability);
-  json.key("start_states").begin_array();
-  for (const int32_t s : a.start) json.value(a.names[s]);
-  json.end_array().array("states", a.names).array("symbols", a.symbol);
-  json.key("state_ids").begin_object();
-  for (int s = 0; s < a.states(); ++s) json.member(a.names[s], a.id[s]);
-  json.end_object().key("transitions").begin_array();
+  Json start = Json::array(), ids = Json::object(), transitions = Json::array();
+  for (const int32_t s : a.start) start.push_back(a.names[s]);
+  auto& members = ids.get_ref<Json::object_t&>();  // names are distinct: no search for each
+  for (int s = 0; s < a.states(); ++s) members.push_back({a.names[s], a.id[s]});
   for (int s = 0; s < a.states(); ++s) {
-    for (int e = a.row[s]; e < a.row[s + 1]; ++e) {
-      json.begin_array().value(s).value(a.dst[e]).value(a.prob[e]).end_array();
-    }
+    for (int e = a.row[s]; e < a.row[s + 1]; ++e) transitions.push_back(Json::array({s, a.dst[e], a.prob[e]}));
   }
-  json.end_array().end_object();
-  return json.text() + "\n";
+  Json json = {{"vocab", a.vocab},
+               {"ambiguities", config ? config->ambiguities : counted.symbols},
+               {"depth", config ? config->depth : counted.depth},
+               {"density", nullptr},
+               {"seed", nullptr},
+               {"state_count", figures.states},
+               {"transition_count", figures.transitions},
+               {"start_state_count", a.start.size()},
+               {"start_symbols", figures.start_symbols},
+               {"ending_states", figures.ending_states},
+               {"mean_out_degree", figures.mean_out_degree},
+               {"topological_entropy", figures.topological_entropy},
+               {"mixing_rate", figures.mixing_rate},
+               {"relaxation", figures.relaxation},
+               {"mean_string_length", figures.mean_string_length},
+               {"fit_length", figures.fit_length},
+               {"fit_probability", figures.fit_probability},
+               {"start_states", std::move(start)},
+               {"states", a.names},
+               {"symbols", a.symbol},
+               {"state_ids", std::move(ids)},
+               {"transitions", std::move(transitions)}};
+  if (config) {
+    json["density"] = config->density < 0 ? 0.4 / config->depth : config->density;
+    json["seed"] = config->seed;
+  }
+  return json_document(json);
 }
 
 Automaton automaton_from_json(std::string_view text, const std::string& file) {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "runs/json_fields.h"
 #include "runs/run_lock.h"
@@ -139,15 +139,10 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
   if (all.size() >= most_suites) all.erase(all.begin());
   all.push_back(now);
   std::sort(all.begin(), all.end());
-  JsonWriter json;
-  json.begin_object().key("suites").begin_array();
+  Json suites = Json::array();
   for (const auto& each : all)
-    json.begin_object()
-        .member("name", each.name)
-        .array("select", each.select)
-        .array("average", each.average)
-        .end_object();
-  write_file_atomically(path, sealed_json(json.end_array().end_object().text()));
+    suites.push_back({{"name", each.name}, {"select", each.select}, {"average", each.average}});
+  write_file_atomically(path, sealed_json(json_document(Json::object({{"suites", std::move(suites)}}))));
   return warnings;
 }
 

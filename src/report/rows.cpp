@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/labels.h"

@@ -1,7 +1,7 @@
 // A resolved config as text.
 #include <algorithm>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "runs/config_file.h"
@@ -76,31 +76,21 @@ std::string config_toml(const ResolvedConfig& config, bool origins, const std::s
 }
 
 std::string config_json(const ResolvedConfig& config) {
-  std::string out = "{\n  \"run_id\": " + json_quoted(config.run_id) + ",\n  \"values\": {";
-  bool first_section = true;
+  Json values;
   for (const auto& section : section_names()) {
-    out += std::string(first_section ? "" : ",") + "\n    " + json_quoted(section) + ": {";
-    first_section = false;
-    bool first = true;
-    const auto member = [&](const std::string& key, const std::string& text) {
-      out += std::string(first ? "" : ", ") + json_quoted(key) + ": " + text;
-      first = false;
-    };
+    Json& members = values[section] = Json::object();
     for (const auto& p : parameters())
-      if (p.section == section) member(p.key, json_text(p.get(config.values)));
+      if (p.section == section)
+        members[p.key] = std::visit([](const auto& v) { return Json(v); }, p.get(config.values));
     if (section == "model")
-      for (const auto& [key, text] : config.values.model.switches) member(key, json_quoted(text));
-    out += "}";
+      for (const auto& [key, text] : config.values.model.switches) members[key] = text;
   }
-  out += "\n  },\n  \"origins\": {";
-  bool first = true;
+  Json origins = Json::object();
   for (const auto& [name, origin] : config.origins) {
     const ConfigKey* p = find_parameter(name);
-    out += std::string(first ? "" : ",") + "\n    " + json_quoted(name) + ": " +
-           json_quoted(origin.text() + (p != nullptr && silenced(config.values, *p) ? ", has no effect here" : ""));
-    first = false;
+    origins[name] = origin.text() + (p != nullptr && silenced(config.values, *p) ? ", has no effect here" : "");
   }
-  return out + "\n  }\n}\n";
+  return json_document({{"run_id", config.run_id}, {"values", std::move(values)}, {"origins", std::move(origins)}}, 2);
 }
 
 std::string parameter_table(const ModelRules& rules) {
@@ -120,26 +110,21 @@ std::string parameter_table(const ModelRules& rules) {
 
 std::string parameter_json(const ModelRules& rules) {
   const RunConfig defaults;
-  JsonWriter json;
-  json.begin_array();
+  Json out = Json::array();
   for (const auto& p : parameters())
-    json.begin_object()
-        .member("name", p.name())
-        .member("default", toml_text(p.get(defaults)))
-        .member("range", p.range())
-        .member("meaning", p.meaning)
-        .member("identifies", p.identifies)
-        .end_object();
+    out.push_back({{"name", p.name()},
+                   {"default", toml_text(p.get(defaults))},
+                   {"range", p.range()},
+                   {"meaning", p.meaning},
+                   {"identifies", p.identifies}});
   for (const auto& s : rules.table)
-    json.begin_object()
-        .member("name", "model." + s.key)
-        .member("model", s.model)
-        .member("default", s.initial)
-        .member("range", s.range)
-        .member("meaning", s.meaning)
-        .member("identifies", true)
-        .end_object();
-  return json.end_array().text() + "\n";
+    out.push_back({{"name", "model." + s.key},
+                   {"model", s.model},
+                   {"default", s.initial},
+                   {"range", s.range},
+                   {"meaning", s.meaning},
+                   {"identifies", true}});
+  return json_document(out);
 }
 
 }  // namespace sb

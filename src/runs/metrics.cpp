@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace sb {
@@ -80,11 +80,9 @@ MetricRow parse_row(std::string_view line, const std::string& place) {
 }  // namespace
 
 std::string metric_line(const MetricRow& row) {
-  JsonWriter json(false);
-  json.begin_object().member("update", row.update).member("phase", row.phase);
-  for (const auto& [name, value] : row.values) json.member(name, value);
-  json.end_object();
-  return json.text() + "\n";
+  Json json = {{"update", row.update}, {"phase", row.phase}};
+  for (const auto& [name, value] : row.values) json[name] = value;
+  return json_line(json) + "\n";
 }
 
 std::string metric_lines(const std::vector<MetricRow>& rows) {

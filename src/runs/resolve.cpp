@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/suggest.h"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/text.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "runs/checkpoint.h"

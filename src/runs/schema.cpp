@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
 

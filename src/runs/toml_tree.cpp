@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 

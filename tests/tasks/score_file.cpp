@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "tasks/metric.h"
 
 int main(int argc, char** argv) {

@@ -135,16 +135,14 @@ std::string as_text(const std::vector<Line>& lines) {
 }
 
 std::string as_json(const Options& options, const std::vector<Line>& lines) {
-  JsonWriter json;
-  json.begin_object().member("samples", options.samples).member("threads", options.threads);
+  Json json = {{"samples", options.samples}, {"threads", options.threads}};
   for (const auto& line : lines) {
-    json.key(line.key).begin_object().member("value", line.value).member("unit", line.unit);
-    json.member("target", line.target).member("met", met(line));
-    if (line.reference > 0) json.member("times_reference", times_faster(line));
-    json.end_object();
+    Json& entry = json[line.key];
+    entry = {{"value", line.value}, {"unit", line.unit}, {"target", line.target}, {"met", met(line)}};
+    if (line.reference > 0) entry["times_reference"] = times_faster(line);
   }
-  json.member("version", SELECTIVBENCH_VERSION).end_object();
-  return json.text() + "\n";
+  json["version"] = SELECTIVBENCH_VERSION;
+  return json_document(json);
 }
 
 Exit run(const Options& options) {

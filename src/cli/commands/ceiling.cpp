@@ -24,41 +24,41 @@ struct Options {
   int threads = 0;
 };
 
-void describe_all(JsonWriter& json, const Options& options, const TaskConfig& task) {
-  json.key("grammar");
-  options.grammar.describe(json);
-  json.key("sequences");
-  options.sequences.describe(json);
-  json.member("start", options.start).key("task");
-  describe(json, task);
+void describe_all(Json& json, const Options& options, const TaskConfig& task) {
+  json["grammar"] = options.grammar.description();
+  json["sequences"] = options.sequences.description();
+  json["start"] = options.start;
+  json["task"] = description_of(task);
 }
 
 std::string as_json(const Options& options, const TaskConfig& task, const Ceiling& c,
                     const std::optional<Baselines>& b) {
-  JsonWriter json;
-  json.begin_object().member("ceiling", c.accuracy).member("samples", c.samples).member("stderr", c.stderr_);
-  json.member("upper_bound", c.upper_bound).member("counted", c.filter_accuracy).member("exact", c.exact);
-  json.member("mean_entropy", c.mean_entropy);
+  Json json = {{"ceiling", c.accuracy},         {"samples", c.samples},         {"stderr", c.stderr_},
+               {"upper_bound", c.upper_bound},  {"counted", c.filter_accuracy}, {"exact", c.exact},
+               {"mean_entropy", c.mean_entropy}};
   describe_all(json, options, task);
-  json.array("by_position", c.by_position).array("entropy_by_position", c.entropy_by_position);
+  json["by_position"] = c.by_position;
+  json["entropy_by_position"] = c.entropy_by_position;
   if (b) {
-    json.key("baselines").begin_object().member("chance", b->chance).member("majority", b->majority);
-    json.array("n_gram", b->n_gram).member("table_learner", b->table_learner);
-    json.member("train_samples", b->train_samples).member("test_samples", b->test_samples).end_object();
+    json["baselines"] = {{"chance", b->chance},
+                         {"majority", b->majority},
+                         {"n_gram", b->n_gram},
+                         {"table_learner", b->table_learner},
+                         {"train_samples", b->train_samples},
+                         {"test_samples", b->test_samples}};
   }
-  json.end_object();
-  return json.text() + "\n";
+  return json_document(json);
 }
 
 std::string as_json(const Options& options, const TaskConfig& task, const PredictCeiling& c) {
-  JsonWriter json;
-  json.begin_object().member("ceiling", c.accuracy).member("samples", c.samples).member("stderr", c.stderr_);
-  json.member("upper_bound", c.upper_bound).member("counted", c.counted).member("exact", c.exact);
-  json.member("kl", c.kl).member("kl_stderr", c.kl_stderr).member("kl_bound", c.kl_bound);
-  json.member("kl_counted", c.kl_counted);
+  Json json = {
+      {"ceiling", c.accuracy},  {"samples", c.samples},      {"stderr", c.stderr_}, {"upper_bound", c.upper_bound},
+      {"counted", c.counted},   {"exact", c.exact},          {"kl", c.kl},          {"kl_stderr", c.kl_stderr},
+      {"kl_bound", c.kl_bound}, {"kl_counted", c.kl_counted}};
   describe_all(json, options, task);
-  json.array("by_position", c.by_position).array("kl_by_position", c.kl_by_position).end_object();
-  return json.text() + "\n";
+  json["by_position"] = c.by_position;
+  json["kl_by_position"] = c.kl_by_position;
+  return json_document(json);
 }
 
 // Mean over elements [from, to).

@@ -2,7 +2,7 @@
 #include <map>
 #include <memory>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -87,18 +87,21 @@ std::string as_text(const Findings& findings) {
 
 std::string as_json(const Findings& findings) {
   const auto& reports = findings.reports;
-  JsonWriter json;
-  json.begin_object();
-  for (const RunState state : kStates) json.member(to_string(state), count(reports, state));
-  json.key("runs").begin_array();
+  Json json;
+  for (const RunState state : kStates) json[to_string(state)] = count(reports, state);
+  Json& runs = json["runs"] = Json::array();
   for (const auto& report : reports) {
-    json.begin_object().member("folder", report.folder).member("run_id", report.run_id);
-    json.member("state", to_string(report.state));
-    if (!report.status.empty()) json.member("status", report.status);
-    json.member("update", report.update).member("updates", report.updates);
-    json.array("problems", report.problems).array("not_needed", report.not_needed).end_object();
+    Json& entry = runs.emplace_back(
+        Json{{"folder", report.folder}, {"run_id", report.run_id}, {"state", to_string(report.state)}});
+    if (!report.status.empty()) entry["status"] = report.status;
+    entry["update"] = report.update;
+    entry["updates"] = report.updates;
+    entry["problems"] = report.problems;
+    entry["not_needed"] = report.not_needed;
   }
-  return json.end_array().array("suites", findings.suites).array("notes", findings.notes).end_object().text() + "\n";
+  json["suites"] = findings.suites;
+  json["notes"] = findings.notes;
+  return json_document(json);
 }
 
 Exit run(const Options& options) {

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -38,15 +38,16 @@ std::string suite_text(const Suite& suite, const Options& options) {
 
 std::string suite_json(const Suite& suite) {
   const std::vector<std::string> keys = varying_keys(suite.runs);
-  JsonWriter json;
-  json.begin_object().member("suite", suite.name).member("merged", suite.merged).member("skipped", suite.skipped);
-  json.array("varies", keys).key("runs").begin_array();
+  Json runs = Json::array();
   for (const auto& run : suite.runs) {
-    json.begin_object().member("run_id", run.run_id);
-    for (const auto& key : keys) json.member(key, value_text(run, key));
-    json.end_object();
+    Json& entry = runs.emplace_back(Json::object({{"run_id", run.run_id}}));
+    for (const auto& key : keys) entry[key] = value_text(run, key);
   }
-  return json.end_array().end_object().text() + "\n";
+  return json_document({{"suite", suite.name},
+                        {"merged", suite.merged},
+                        {"skipped", suite.skipped},
+                        {"varies", keys},
+                        {"runs", std::move(runs)}});
 }
 
 Exit show(const Options& options) {

@@ -221,19 +221,19 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
 }
 
 std::string manifest(const Source& source, const Options& options, Output& out, const std::string& canon) {
-  JsonWriter json;
-  json.begin_object().member("file", options.out.substr(options.out.rfind('/') + 1));
-  json.member("format", options.format).member("samples", options.count).member("start", options.start);
-  if (options.dense) json.member("dense", true);
-  json.key("grammar");
-  options.grammar.describe(json);
-  json.key("sequences");
-  options.sequences.describe(json);
-  json.key("task");
-  describe(json, source.task);
-  json.member("bytes", out.bytes()).member("sha256", out.sha256()).member("sha256_canon", canon);
-  json.member("version", SELECTIVBENCH_VERSION).end_object();
-  return json.text() + "\n";
+  Json json = {{"file", options.out.substr(options.out.rfind('/') + 1)},
+               {"format", options.format},
+               {"samples", options.count},
+               {"start", options.start}};
+  if (options.dense) json["dense"] = true;
+  json["grammar"] = options.grammar.description();
+  json["sequences"] = options.sequences.description();
+  json["task"] = description_of(source.task);
+  json["bytes"] = out.bytes();
+  json["sha256"] = out.sha256();
+  json["sha256_canon"] = canon;
+  json["version"] = SELECTIVBENCH_VERSION;
+  return json_document(json);
 }
 
 Exit run(const Options& options) {

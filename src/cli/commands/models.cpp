@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -117,12 +117,12 @@ std::string as_text(const std::vector<Line>& lines, const Options& options) {
          notes;
 }
 
-void write_row(JsonWriter& json, const Taxonomy& row) {
-  json.member("action", action_name(row.action));
-  json.member("data_dependent", row.data_dependent);
-  json.member("complementary", row.complementary);
-  json.member("reaches_zero", row.reaches_zero);
-  json.member("channel_mixing", row.channel_mixing);
+Json json_of(const Taxonomy& row) {
+  return {{"action", std::string(action_name(row.action))},
+          {"data_dependent", row.data_dependent},
+          {"complementary", row.complementary},
+          {"reaches_zero", row.reaches_zero},
+          {"channel_mixing", row.channel_mixing}};
 }
 
 // Switches of one model: the value here, the default at this width, range and meaning.
@@ -166,40 +166,36 @@ std::string described(const Line& line) {
 }
 
 std::string as_json(const std::vector<Line>& lines, const Options& options) {
-  JsonWriter json;
-  json.begin_object();
-  json.member("width", options.width).member("layers", options.layers).member("inputs", options.inputs);
-  json.member("outputs", options.outputs).member("length", options.length);
-  json.key("models").begin_array();
+  Json json = {{"width", options.width},     {"layers", options.layers}, {"inputs", options.inputs},
+               {"outputs", options.outputs}, {"length", options.length}, {"models", Json::array()}};
   for (const auto& line : lines) {
-    json.begin_object().member("name", line.model);
-    json.member("runs", line.counted && line.refused.empty());
-    if (!line.refused.empty()) json.member("reason", line.refused);
+    Json& entry =
+        json["models"].emplace_back(Json{{"name", line.model}, {"runs", line.counted && line.refused.empty()}});
+    if (!line.refused.empty()) entry["reason"] = line.refused;
     if (!options.model.empty()) {
-      json.member("equations", find_model(line.model).equations).key("switches").begin_array();
+      entry["equations"] = find_model(line.model).equations;
+      Json& switches = entry["switches"] = Json::array();
       for (const auto& s : switch_lines(line)) {
-        json.begin_object().member("name", s.name).member("value", s.value).member("default", s.initial);
-        json.member("range", s.range).member("meaning", s.meaning).end_object();
+        switches.push_back(
+            {{"name", s.name}, {"value", s.value}, {"default", s.initial}, {"range", s.range}, {"meaning", s.meaning}});
       }
-      json.end_array();
     }
     if (line.counted) {
       const Cost& c = line.cost;
-      json.member("width", line.config.mixer.width).member("heads", line.config.mixer.heads);
-      json.member("parameters", c.parameters).member("layer_parameters", c.layer_parameters);
-      json.member("state_elements", c.state_elements);
-      json.member("cache_elements_per_frame", c.cache_per_frame);
-      json.member("flops_per_token", c.matmul_flops + c.mixing_flops);
-      json.member("matmul_flops_per_token", c.matmul_flops).member("mixing_flops_per_token", c.mixing_flops);
-      json.member("training_flops_per_token", c.training_flops());
-      json.key("taxonomy").begin_object();
-      write_row(json, line.row);
-      json.end_object();
+      entry["width"] = line.config.mixer.width;
+      entry["heads"] = line.config.mixer.heads;
+      entry["parameters"] = c.parameters;
+      entry["layer_parameters"] = c.layer_parameters;
+      entry["state_elements"] = c.state_elements;
+      entry["cache_elements_per_frame"] = c.cache_per_frame;
+      entry["flops_per_token"] = c.matmul_flops + c.mixing_flops;
+      entry["matmul_flops_per_token"] = c.matmul_flops;
+      entry["mixing_flops_per_token"] = c.mixing_flops;
+      entry["training_flops_per_token"] = c.training_flops();
+      entry["taxonomy"] = json_of(line.row);
     }
-    json.end_object();
   }
-  json.end_array().end_object();
-  return json.text() + "\n";
+  return json_document(json);
 }
 
 struct Match {
@@ -227,15 +223,14 @@ Exit run_match(const Options& options, const Match& match) {
   using Align = TextTable::Align;
   TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "of asked"},
                   {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
-  JsonWriter json;
-  json.begin_object().member("matched", match.what).member("asked", match.target).key("models").begin_array();
+  Json json = {{"matched", match.what}, {"asked", match.target}, {"models", Json::array()}};
   std::string notes;
   const Switches switches = options.switches();
   for (const auto& model : options.models()) {
     MatchRequest request{model,           switches,       options.layers, options.inputs,
                          options.outputs, options.length, match.size,     match.target};
     const auto found = nearest_width(request);
-    json.begin_object().member("name", model).member("found", found.has_value());
+    Json& entry = json["models"].emplace_back(Json{{"name", model}, {"found", found.has_value()}});
     if (found) {
       const Cost& c = found->cost;
       const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
@@ -244,17 +239,19 @@ Exit run_match(const Options& options, const Match& match) {
                  c.cache_per_frame > 0 ? fmt::format("{} T", c.cache_per_frame)
                                        : grouped(static_cast<uint64_t>(c.state_elements)),
                  fixed(flops / 1e6, 3), fixed(ratio, 4)});
-      json.member("width", found->config.mixer.width).member("heads", found->config.mixer.heads);
-      json.member("value", found->size).member("ratio", ratio).member("parameters", c.parameters);
-      json.member("state_elements", c.state_elements).member("flops_per_token", flops);
+      entry["width"] = found->config.mixer.width;
+      entry["heads"] = found->config.mixer.heads;
+      entry["value"] = found->size;
+      entry["ratio"] = ratio;
+      entry["parameters"] = c.parameters;
+      entry["state_elements"] = c.state_elements;
+      entry["flops_per_token"] = flops;
     } else {
       notes += model + ": no width has any " + match.what + " with these switches\n";
     }
-    json.end_object();
   }
-  json.end_array().end_object();
   if (!options.json.empty()) {
-    deliver(options.json, json.text() + "\n");
+    deliver(options.json, json_document(json));
     return Exit::done;
   }
   print(table.text() +
@@ -290,20 +287,17 @@ std::string as_text(const std::vector<Probed>& rows) {
 }
 
 std::string as_json(const std::vector<Probed>& rows) {
-  JsonWriter json;
-  json.begin_object().key("models").begin_array();
+  Json models = Json::array();
   for (const auto& [model, declared, m] : rows) {
-    json.begin_object().member("name", model).member("as_declared", declared == m.row);
-    json.member("smallest_decay", m.smallest_decay).member("write_forget_correlation", m.write_forget_correlation);
-    json.member("off_diagonal_mass", m.off_diagonal_mass);
-    json.key("declared").begin_object();
-    write_row(json, declared);
-    json.end_object().key("measured").begin_object();
-    write_row(json, m.row);
-    json.end_object().end_object();
+    models.push_back({{"name", model},
+                      {"as_declared", declared == m.row},
+                      {"smallest_decay", m.smallest_decay},
+                      {"write_forget_correlation", m.write_forget_correlation},
+                      {"off_diagonal_mass", m.off_diagonal_mass},
+                      {"declared", json_of(declared)},
+                      {"measured", json_of(m.row)}});
   }
-  json.end_array().end_object();
-  return json.text() + "\n";
+  return json_document(Json::object({{"models", std::move(models)}}));
 }
 
 Exit run_probe(const Options& options) {

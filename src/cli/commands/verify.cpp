@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -62,29 +62,28 @@ std::string as_text(const std::vector<VerifyRow>& rows, const Options& options) 
 }
 
 std::string as_json(const std::vector<VerifyRow>& rows, const Options& options) {
-  JsonWriter json;
-  json.begin_object().member("device", options.device).member("precision", options.precision);
-  json.member("passed", count(rows, VerifyRow::Status::pass));
-  json.member("failed", count(rows, VerifyRow::Status::fail));
-  json.member("skipped", count(rows, VerifyRow::Status::skip));
-  json.key("files").begin_array();
+  Json json = {{"device", options.device},
+               {"precision", options.precision},
+               {"passed", count(rows, VerifyRow::Status::pass)},
+               {"failed", count(rows, VerifyRow::Status::fail)},
+               {"skipped", count(rows, VerifyRow::Status::skip)},
+               {"files", Json::array()}};
   for (const auto& row : rows) {
-    json.begin_object().member("file", row.file).member("subject", row.subject);
-    json.member("result", row.status == VerifyRow::Status::fail ? "fail" : status_name(row.status));
-    if (!row.reason.empty()) json.member("reason", row.reason);
+    Json& entry = json["files"].emplace_back(
+        Json{{"file", row.file},
+             {"subject", row.subject},
+             {"result", row.status == VerifyRow::Status::fail ? "fail" : status_name(row.status)}});
+    if (!row.reason.empty()) entry["reason"] = row.reason;
     const auto group = [&](const char* name, const WorstError& worst) {
       if (worst.tolerance <= 0) return;
-      json.key(name).begin_object().member("error", worst.error).member("tolerance", worst.tolerance);
-      json.member("tensor", worst.tensor).end_object();
+      entry[name] = {{"error", worst.error}, {"tolerance", worst.tolerance}, {"tensor", worst.tensor}};
     };
     group("outputs", row.outputs);
     group("input_gradients", row.input_gradients);
     group("parameter_gradients", row.parameter_gradients);
     group("final_weights", row.final_weights);
-    json.end_object();
   }
-  json.end_array().end_object();
-  return json.text() + "\n";
+  return json_document(json);
 }
 
 Exit run(const Options& options) {

@@ -1,0 +1,19 @@
+// JSON as this program writes it: nlohmann's values, members in the order they were added, numbers as shortest() has
+// them.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace sb {
+
+using Json = nlohmann::ordered_json;
+
+// On one line. NaN and infinities become null; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const Json& value);
+// Members and elements of the outer `levels` on lines of their own, deeper ones in line; ends in a line break.
+std::string json_document(const Json& value, int levels = 1);
+
+std::string json_quoted(std::string_view text);  // a string, with quotes
+
+}  // namespace sb
