@@ -38,8 +38,10 @@ std::string shipped_folder(const std::string& executable) {
   if (folder.empty()) return {};
   const fs::path installed = (folder / "../share/selectivbench/configs").lexically_normal();
   if (is_folder(installed)) return installed.string();
-  const fs::path tree = (folder / "../..").lexically_normal();
-  if (is_there(tree / "CMakeLists.txt") && is_folder(tree / "configs")) return (tree / "configs").string();
+  for (const char* up : {"..", "../..", "../../.."}) {  // a build folder of a checkout
+    const fs::path tree = (folder / up).lexically_normal();
+    if (is_there(tree / "CMakeLists.txt") && is_there(tree / "configs/quick.toml")) return (tree / "configs").string();
+  }
   return {};
 }
 

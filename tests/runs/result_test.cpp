@@ -80,9 +80,9 @@ TEST(Result, OnlyWhatMadeItIsLeftOutOfTheComparedBytes) {
 }
 
 TEST(Result, OtherSchemasAreNamedByNumber) {
-  EXPECT_NE(refusal(R"({"run_id":"x","status":"done","ceiling":0.9})").find("schema 1, this program reads 2"),
+  EXPECT_NE(refusal(R"({"run_id":"x","status":"done","ceiling":0.9})").find("schema 1, this program reads 3"),
             std::string::npos);
-  EXPECT_NE(refusal(R"({"schema":3})").find("schema 3, this program reads 2"), std::string::npos);
+  EXPECT_NE(refusal(R"({"schema":4})").find("schema 4, this program reads 3"), std::string::npos);
   try {
     parse_result(R"({"run_id":"x","status":"done"})", "r");
     FAIL();

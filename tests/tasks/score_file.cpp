@@ -32,10 +32,8 @@ int main(int argc, char** argv) {
     take(logits.data(), 4 * logits.size());
     std::vector<int32_t> predicted;
     const sb::Score score = sb::segment_score(batch, logits.data(), sizes[3], {}, &predicted);
-    sb::JsonWriter json;
-    json.begin_object().member("accuracy", score.accuracy).member("loss", score.loss);
-    json.array("predicted", predicted).end_object();
-    std::puts(json.text().c_str());
+    const sb::Json json = {{"accuracy", score.accuracy}, {"loss", score.loss}, {"predicted", predicted}};
+    std::puts(sb::json_line(json).c_str());
     return 0;
   } catch (const sb::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
