@@ -1,209 +1,85 @@
-#include "tasks/batch.h"
-
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
-#include "base/error.h"
+#include "random/philox.h"
+#include "tasks/batch.h"
 
 namespace sb {
 namespace {
 
-constexpr int kWide = 16;  // frames written at once; what goes past a run is overwritten by the next one
+constexpr int kLanes = 8;  // blocks at once
 
-struct Row {
-  int16_t* symbol;
-  uint8_t* gap;
-  int32_t* target;
-  int32_t* element;
-};
-
-// Frames [at, at + frames) of element e; writes up to kWide frames past `at` where `room` allows it.
-inline void lay_run(const Row& row, int at, int frames, int room, int16_t symbol, int32_t id, int32_t e) {
-  const int width = frames <= kWide && room >= kWide ? kWide : frames;
-  if (width == kWide) {
-    for (int i = 0; i < kWide; ++i) row.symbol[at + i] = kBlankFrame;
-    for (int i = 0; i < kWide; ++i) row.gap[at + i] = 1;
-    for (int i = 0; i < kWide; ++i) row.target[at + i] = id;
-    for (int i = 0; i < kWide; ++i) row.element[at + i] = e;
-  } else {
-    std::fill_n(row.symbol + at, frames, kBlankFrame);
-    std::fill_n(row.gap + at, frames, uint8_t{1});
-    std::fill_n(row.target + at, frames, id);
-    std::fill_n(row.element + at, frames, e);
+// Words 4*block .. 4*(block + kLanes) - 1 of the stream, the ten rounds of philox4x32 side by side.
+void philox_lanes(std::array<uint32_t, 2> key, uint32_t low, uint32_t high, uint32_t block, float scale, float* out) {
+  uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
+  for (uint32_t i = 0; i < kLanes; ++i) {
+    c0[i] = block + i;
+    c1[i] = low;
+    c2[i] = high;
+    c3[i] = static_cast<uint32_t>(Purpose::noise);
   }
-  row.symbol[at] = symbol;
-  row.gap[at] = 0;
-}
-
-void lay_row(const Automaton& automaton, const uint16_t* states, const Gaps& gaps, Batch& out, int b) {
-  const size_t offset = static_cast<size_t>(b) * out.frames;
-  const Row row{out.symbol.data() + offset, out.gap.data() + offset, out.target.data() + offset,
-                out.element.data() + offset};
-  int32_t* start = out.start.data() + static_cast<size_t>(b) * (out.elements + 1);
-  int32_t* state = out.state.data() + static_cast<size_t>(b) * out.elements;
-  const int32_t* wrong = gaps.wrong.empty() ? nullptr : gaps.wrong.data();
-  int at = 0;
-  for (int e = 0; e < out.elements; ++e) {
-    const int frames = 1 + gaps.length[e];
-    start[e] = at;
-    state[e] = automaton.id[states[e]];
-    lay_run(row, at, frames, out.frames - at, static_cast<int16_t>(automaton.symbol[states[e]]), state[e], e);
-    if (wrong != nullptr) {
-      for (int i = 1; i < frames; ++i) row.symbol[at + i] = static_cast<int16_t>(*wrong++);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < kLanes; ++i) {
+      const uint64_t a = uint64_t{0xD2511F53} * c0[i];
+      const uint64_t b = uint64_t{0xCD9E8D57} * c2[i];
+      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key[0];
+      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key[1];
+      c1[i] = static_cast<uint32_t>(b);
+      c3[i] = static_cast<uint32_t>(a);
     }
-    at += frames;
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
   }
-  start[out.elements] = at;
-  const int padding = out.frames - at;
-  std::fill_n(row.symbol + at, padding, kPaddingFrame);
-  std::fill_n(row.gap + at, padding, uint8_t{0});
-  std::fill_n(row.target + at, padding, -1);
-  std::fill_n(row.element + at, padding, -1);
+  for (int i = 0; i < kLanes; ++i) {
+    out[4 * i] = scale * unit_float(c0[i]);
+    out[4 * i + 1] = scale * unit_float(c1[i]);
+    out[4 * i + 2] = scale * unit_float(c2[i]);
+    out[4 * i + 3] = scale * unit_float(c3[i]);
+  }
 }
 
-int frames_of(const Gaps& gaps) {
-  int64_t frames = static_cast<int64_t>(gaps.length.size());
-  for (const int32_t n : gaps.length) frames += n;
-  return static_cast<int>(frames);
+// scale * U(0,1) of words first .. first+count-1.
+void fill_noise(uint64_t seed, Split split, uint64_t index, float scale, size_t first, size_t count, float* out) {
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  const auto low = static_cast<uint32_t>(index);
+  const uint32_t high = static_cast<uint32_t>(index >> 32) ^ (static_cast<uint32_t>(split) << 24);
+  constexpr size_t kChunk = size_t{4} * kLanes;
+  const auto lanes = [&](size_t word, float* to) {
+    philox_lanes(key, low, high, static_cast<uint32_t>(word / 4), scale, to);
+  };
+  float part[kChunk];
+  size_t at = 0;
+  if (const size_t inside = first % 4; inside != 0) {  // of a block
+    lanes(first - inside, part);
+    at = std::min(count, kChunk - inside);
+    std::copy_n(part + inside, at, out);
+  }
+  for (; at + kChunk <= count; at += kChunk) lanes(first + at, out + at);
+  if (at < count) {
+    lanes(first + at, part);
+    std::copy_n(part, count - at, out + at);
+  }
 }
 
 }  // namespace
 
-void assemble(const Automaton& automaton, const uint16_t* states, int length, const Gaps* gaps, int count, Batch& out,
-              int pad_to) {
-  int longest = 0;
-  for (int b = 0; b < count; ++b) longest = std::max(longest, frames_of(gaps[b]));
-  if (pad_to > 0 && pad_to < longest) {
-    throw bad_input("batch", "pad_to, expected at least the longest sample's " + std::to_string(longest) +
-                                 " frames, got " + std::to_string(pad_to));
+void expand_row(const Batch& batch, int row, int from, int to, float* out) {
+  const auto channels = static_cast<size_t>(batch.channels);
+  const int real = std::clamp(batch.real_frames(row), from, to);
+  const size_t filled = batch.noise > 0 ? static_cast<size_t>(real - from) * channels : 0;
+  if (filled > 0) {
+    fill_noise(batch.seed, batch.split, batch.samples[static_cast<size_t>(row)], static_cast<float>(batch.noise),
+               static_cast<size_t>(from) * channels, filled, out);
   }
-  out.batch = count;
-  out.elements = length;
-  out.vocab = automaton.vocab;
-  out.frames = std::max(longest, pad_to);
-  const size_t cells = static_cast<size_t>(count) * out.frames;
-  out.symbol.resize(cells);
-  out.gap.resize(cells);
-  out.target.resize(cells);
-  out.element.resize(cells);
-  out.start.resize(static_cast<size_t>(count) * (length + 1));
-  out.state.resize(static_cast<size_t>(count) * length);
-  for (int b = 0; b < count; ++b) {
-    lay_row(automaton, states + static_cast<size_t>(b) * length, gaps[b], out, b);
+  std::fill(out + filled, out + static_cast<size_t>(to - from) * channels, 0.0F);
+  const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(row) * batch.frames;
+  for (int t = from; t < real; ++t) {
+    if (symbol[t] >= 0) out[static_cast<size_t>(t - from) * channels + symbol[t]] += 1.0F;
   }
 }
 
-BatchMaker::BatchMaker(std::shared_ptr<const Sampler> sampler, const TaskConfig& task)
-    : sampler_(std::move(sampler)),
-      task_(task),
-      // The automaton lives as long as the sampler, which the alias keeps.
-      gaps_(std::shared_ptr<const Automaton>(sampler_, &sampler_->automaton()), task, sampler_->config().seed) {
-  const int64_t limit = std::numeric_limits<int32_t>::max();
-  for (const GapConfig* gap : {&task_.train, &task_.test}) {
-    const int64_t frames = (1 + static_cast<int64_t>(longest_gap(*gap))) * sampler_->config().length;
-    if (frames > limit) {
-      throw bad_input("task.gap", "frames of a sample, expected at most " + std::to_string(limit) + ", got " +
-                                      std::to_string(frames));
-    }
-  }
-  if (sampler_->automaton().vocab > std::numeric_limits<int16_t>::max()) {
-    throw bad_input("batch", "vocab, expected at most 32767, got " + std::to_string(sampler_->automaton().vocab));
-  }
-}
-
-int BatchMaker::longest(Split split) const {
-  return (1 + longest_gap(gaps_.law(split))) * sampler_->config().length;
-}
-
-void BatchMaker::make(Split split, const SampleBlock& block, size_t first_row, int count, Batch& out,
-                      int pad_to) const {
-  if (count < 0 || block.length != sampler_->config().length ||
-      first_row + static_cast<size_t>(count) > block.count()) {
-    throw bad_input("batch", "rows " + std::to_string(first_row) + " to " +
-                                 std::to_string(first_row + static_cast<size_t>(count)) +
-                                 ", expected rows of a block of " + std::to_string(block.count()));
-  }
-  out.samples.resize(static_cast<size_t>(count));
-  std::iota(out.samples.begin(), out.samples.end(), block.first + first_row);
-  lay_out(split, block.sample(first_row), out, pad_to);
-}
-
-void BatchMaker::make(Split split, std::span<const uint64_t> indices, Batch& out, int pad_to) const {
-  const auto length = static_cast<size_t>(sampler_->config().length);
-  thread_local std::vector<uint16_t> states;
-  states.resize(indices.size() * length);
-  for (size_t b = 0; b < indices.size(); ++b) sampler_->sample(split, indices[b], states.data() + b * length);
-  out.samples.assign(indices.begin(), indices.end());
-  lay_out(split, states.data(), out, pad_to);
-}
-
-void BatchMaker::make(Split split, uint64_t first, int count, Batch& out, int pad_to) const {
-  std::vector<uint64_t> indices(static_cast<size_t>(std::max(0, count)));
-  std::iota(indices.begin(), indices.end(), first);
-  make(split, indices, out, pad_to);
-}
-
-// States [samples][length] of out.samples.
-void BatchMaker::lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const {
-  const int length = sampler_->config().length;
-  const size_t count = out.samples.size();
-  thread_local std::vector<Gaps> gaps;
-  if (gaps.size() < count) gaps.resize(count);
-  out.split = split;
-  out.noise = task_.noise;
-  out.seed = sampler_->config().seed;
-  for (size_t b = 0; b < count; ++b) {
-    gaps_.draw(split, out.samples[b], states + b * static_cast<size_t>(length), length, gaps[b]);
-  }
-  assemble(sampler_->automaton(), states, length, gaps.data(), static_cast<int>(count), out, pad_to);
-}
-
-void next_symbol_law(const Automaton& automaton, int state, double* law) {
-  std::fill_n(law, automaton.vocab, 0.0);
-  if (state == automaton.end) {
-    for (const int32_t s : automaton.start)
-      law[automaton.symbol[s]] += 1.0 / static_cast<double>(automaton.start.size());
-    return;
-  }
-  for (int edge = automaton.row[state]; edge < automaton.row[state + 1]; ++edge) {
-    law[automaton.symbol[automaton.dst[edge]]] += automaton.prob[edge];
-  }
-}
-
-void next_symbol_law(const Sampler& sampler, int state, int used, double* law) {
-  const Automaton& automaton = sampler.automaton();
-  const int length = sampler.config().length;
-  std::fill_n(law, automaton.vocab, 0.0);
-  double total = 0;
-  const auto add = [&](int s, double weight) {
-    law[automaton.symbol[s]] += weight;
-    total += weight;
-  };
-  if (state == automaton.end) {
-    for (const int32_t s : automaton.start) add(s, sampler.reach(length - 1, s));
-  } else if (used < length) {
-    for (int edge = automaton.row[state]; edge < automaton.row[state + 1]; ++edge) {
-      add(automaton.dst[edge], automaton.prob[edge] * sampler.reach(length - used - 1, automaton.dst[edge]));
-    }
-  }
-  if (total == 0) {
-    throw bad_input("task.predict", "state " + std::to_string(state) + " cannot end within the length after " +
-                                        std::to_string(used) + " elements");
-  }
-  for (int c = 0; c < automaton.vocab; ++c) law[c] /= total;
-}
-
-std::vector<float> symbol_law_table(const Automaton& automaton) {
-  const auto vocab = static_cast<size_t>(automaton.vocab);
-  std::vector<float> table(static_cast<size_t>(automaton.states()) * vocab);
-  std::vector<double> law(vocab);
-  for (int s = 0; s < automaton.states(); ++s) {
-    next_symbol_law(automaton, s, law.data());
-    std::transform(law.begin(), law.end(), table.begin() + static_cast<ptrdiff_t>(automaton.id[s] * vocab),
-                   [](double p) { return static_cast<float>(p); });
-  }
-  return table;
+void expand_frames(const Batch& batch, float* out) {
+  const size_t width = static_cast<size_t>(batch.frames) * batch.channels;
+  for (int b = 0; b < batch.batch; ++b) expand_row(batch, b, 0, batch.frames, out + static_cast<size_t>(b) * width);
 }
 
 }  // namespace sb

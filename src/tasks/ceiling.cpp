@@ -23,13 +23,18 @@ struct SampleFigures {
 
 }  // namespace
 
-Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request) {
+std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split) {
+  std::unique_ptr<Oracle> oracle = task.oracle(split);
+  if (!oracle) throw bad_input("ceiling", "nobody knows the best answers of this task, expected one with an oracle");
+  return oracle;
+}
+
+Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
-  const BatchMaker maker(sampler, task);
-  const auto elements = static_cast<size_t>(sampler->config().length);
+  const auto elements = static_cast<size_t>(task.shape().elements);
   Ceiling out;
   out.samples = request.samples;
-  out.exact = task.noise <= 1;
+  out.exact = expect_oracle(task, request.split)->exact();
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
@@ -39,11 +44,11 @@ Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& 
     std::vector<SampleFigures> figures(round);
     std::vector<double> probability(round * elements), entropy(round * elements);
     parallel_for(round, kGrain, request.threads, [&](size_t begin, size_t end) {
-      ExactFilter filter(sampler, task, request.split);
+      const std::unique_ptr<Oracle> oracle = task.oracle(request.split);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {
-        maker.make(request.split, request.first + done + i, 1, batch);
-        const std::vector<ElementBelief> beliefs = follow(filter, batch, 0);
+        task.fill(request.split, request.first + done + i, 1, batch);
+        const std::vector<ElementBelief> beliefs = follow(*oracle, batch, 0);
         for (size_t e = 0; e < elements; ++e) {
           const ElementBelief& b = beliefs[e];
           probability[i * elements + e] = b.summed_probability;

@@ -13,51 +13,32 @@ namespace {
 constexpr size_t kAhead = 3;
 constexpr int64_t kRowGrain = 1 << 15;  // dense values a thread makes at a time
 
-void fill_state_targets(const Batch& frames, int64_t* out) {
-  for (size_t i = 0; i < frames.target.size(); ++i) out[i] = frames.target[i];
-}
-
-// Every frame of element e asks for the class of element e + 1; nothing follows the last one.
-void fill_next_class(const Batch& frames, int64_t* out) {
-  for (int b = 0; b < frames.batch; ++b) {
-    const int32_t* start = frames.start.data() + static_cast<size_t>(b) * (frames.elements + 1);
-    const size_t row = static_cast<size_t>(b) * frames.frames;
-    for (int t = 0; t < frames.frames; ++t) {
-      const int32_t e = frames.element[row + t];
-      out[row + t] = e < 0 || e + 1 >= frames.elements ? -1 : frames.symbol[row + start[e + 1]];
-    }
-  }
-}
-
 }  // namespace
 
-int64_t output_classes(const Automaton& automaton, Objective objective) {
-  return objective == Objective::state ? automaton.states() : automaton.vocab;
-}
-
-TensorBatch to_tensors(Batch frames, const BatchMaker& maker, at::ScalarType type) {
-  at::Tensor input = at::empty({frames.batch, frames.frames, frames.vocab}, at::kFloat);
-  float* rows = input.data_ptr<float>();
-  const int64_t row = int64_t{frames.frames} * frames.vocab;
-  at::parallel_for(0, frames.batch, std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, row)),
+at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type) {
+  at::Tensor out = at::empty({batch.batch, to - from, batch.channels}, at::kFloat);
+  float* rows = out.data_ptr<float>();
+  const int64_t row = int64_t{to - from} * batch.channels;
+  at::parallel_for(0, batch.batch, std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, row)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t b = begin; b < end; ++b) {
-                       expand_row(frames, static_cast<int>(b), 0, frames.frames, rows + b * row);
+                       expand_row(batch, static_cast<int>(b), from, to, rows + b * row);
                      }
                    });
-  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, at::kLong);
-  if (maker.task().objective == Objective::state) {
-    fill_state_targets(frames, target.data_ptr<int64_t>());
-  } else {
-    fill_next_class(frames, target.data_ptr<int64_t>());
-  }
-  at::Tensor samples = at::empty({frames.batch}, at::kLong);
-  std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
-  return {std::move(frames), input.to(type), std::move(target), std::move(samples)};
+  return out.to(type);
 }
 
-Loader::Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last)
-    : maker_(std::move(maker)), split_(split), batch_(batch), next_(first), last_(last) {
+TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type) {
+  at::Tensor input = dense_frames(frames, 0, frames.frames, type);
+  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, at::kLong);
+  task.targets(frames, target.data_ptr<int64_t>());
+  at::Tensor samples = at::empty({frames.batch}, at::kLong);
+  std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
+  return {std::move(frames), std::move(input), std::move(target), std::move(samples)};
+}
+
+Loader::Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last)
+    : task_(std::move(task)), split_(split), batch_(batch), next_(first), last_(last) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -74,7 +55,7 @@ void Loader::work() {
   try {
     for (int64_t update = next_; update < last_; ++update) {
       Batch made;
-      maker_->make(split_, static_cast<uint64_t>(update) * batch_, batch_, made);
+      task_->fill(split_, static_cast<uint64_t>(update) * batch_, batch_, made);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || ready_.size() < kAhead; });
       if (stop_) return;

@@ -8,8 +8,8 @@
 
 #include "runs/config.h"
 #include "runs/result.h"
+#include "tasks/evaluate.h"
 #include "train/data.h"
-#include "train/evaluate.h"
 
 namespace sb {
 

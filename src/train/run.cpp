@@ -193,14 +193,14 @@ class Run {
     out.batch = config_.eval.batch;
     out.chunk = config_.eval.chunk;
     out.padding_correct = config_.quirks.padding_correct;
-    out.type = storage_type(config_.train);
+    out.threads = at::get_num_threads();
     out.stop = hooks_.stop;
     return out;
   }
 
   Evaluation run_evaluation(const TaskConfig& task, const EvaluationRequest& request) {
     NetworkPredictor predictor(trainer_.network());
-    return evaluate(predictor, data_.sampler, task, request);
+    return evaluate(predictor, *make_task(data_, task), request);
   }
 
   bool evaluate_periodically() {
@@ -249,11 +249,13 @@ class Run {
     }
     out.updates = done_;
     out.samples_seen = done_ * config_.train.batch;
-    out.states = data_.sampler->automaton().states();
+    out.states = data_.language->states();
     out.lr = config_.train.lr;
     out.chance = 1.0 / static_cast<double>(network.config().outputs);
-    const double entropy = topological_entropy(data_.sampler->automaton());
-    if (std::isfinite(entropy)) out.topological_entropy = entropy;
+    if (data_.automaton) {
+      const double entropy = topological_entropy(*data_.automaton);
+      if (std::isfinite(entropy)) out.topological_entropy = entropy;
+    }
     return out;
   }
 
@@ -309,7 +311,7 @@ class Run {
     GateReport gates = record_gates(network, data_, data_.task, ask);
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
-    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, ask.type);
+    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk);
     out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples);
   }
 

@@ -1,5 +1,7 @@
 #include "train/samples.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -28,21 +30,20 @@ int frames_needed(const Batch& batch) {
   return most;
 }
 
-Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk) {
-  const Batch& f = batch.frames;
-  const auto classes = static_cast<size_t>(predictor.classes());
+Means mean_predictions(Predictor& predictor, const Batch& f, int chunk) {
+  const auto classes = static_cast<size_t>(predictor.answers());
   Means out;
   out.of.assign(static_cast<size_t>(f.batch),
                 std::vector(static_cast<size_t>(recorded(f)), std::vector<double>(classes, 0.0)));
   std::vector<float> probabilities;
-  predictor.begin(batch);
+  predictor.begin(f);
   const int frames = frames_needed(f);
   const auto fitting = static_cast<int>(std::max<size_t>(1, held / (static_cast<size_t>(f.batch) * classes)));
   const int step = std::min(chunk, fitting);
   for (int from = 0; from < frames; from += step) {
     const int to = std::min(frames, from + step);
     probabilities.resize(static_cast<size_t>(f.batch) * (to - from) * classes);
-    predictor.predict(batch, from, to, probabilities.data());
+    predictor.predict(f, from, to, probabilities.data());
     for (int b = 0; b < f.batch; ++b) {
       for (int t = from; t < to; ++t) {
         const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
@@ -94,18 +95,14 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
 
 }  // namespace
 
-std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
-                                         at::ScalarType type) {
-  Batch frames;
-  data.maker->make(split, 0, recorded_samples, frames);
-  const TensorBatch batch = to_tensors(std::move(frames), *data.maker, type);
-  const Batch& f = batch.frames;
+std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk) {
+  Batch f;
+  data.maker->fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
-  FilterPredictor filter(data.sampler, data.task, split);
-  const Means ours = mean_predictions(predictor, batch, chunk), exact = mean_predictions(filter, batch, chunk);
-  const Automaton& automaton = data.sampler->automaton();
+  OraclePredictor filter(*data.maker, split, at::get_num_threads());
+  const Means ours = mean_predictions(predictor, f, chunk), exact = mean_predictions(filter, f, chunk);
   const bool predict = data.task.objective == Objective::predict;
-  const std::vector<float> law = predict ? symbol_law_table(automaton) : std::vector<float>();
+  const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
   std::vector<SampleRecord> out;
   for (int b = 0; b < f.batch; ++b) {
     SampleRecord& sample =
@@ -121,7 +118,7 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
         element.gap.push_back(symbols[t]);
       const std::vector<double>& states = exact.of[static_cast<size_t>(b)][static_cast<size_t>(e)];
       element.network = likeliest(ours.of[static_cast<size_t>(b)][static_cast<size_t>(e)]);
-      element.filter = likeliest(predict ? next_symbols(law, automaton.vocab, states) : states);
+      element.filter = likeliest(predict ? next_symbols(law, data.language->classes(), states) : states);
     }
   }
   return out;

@@ -8,7 +8,7 @@
 #include "runs/run_store.h"
 #include "train/adam.h"
 #include "train/data.h"
-#include "train/evaluate.h"
+#include "train/loader.h"
 #include "train/results.h"
 
 namespace sb {
@@ -30,8 +30,8 @@ struct TrainHooks {
   std::function<void(bool begins)> saving;          // around each checkpoint
 };
 
-// The model of a run, with the sizes its automaton asks for.
-ModelConfig network_config(const RunConfig& config, const Automaton& automaton);
+// The model of a run, with the sizes its task asks for.
+ModelConfig network_config(const RunConfig& config, const TaskShape& task);
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs);
 at::ScalarType storage_type(const TrainSection& train);  // throws where this build cannot run the precision or device
 

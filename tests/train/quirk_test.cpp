@@ -25,10 +25,10 @@ TEST(Quirks, TestInTrainTestsOnTrainingSamples) {
   const RunData sound = make_data(small_config().values);
   const RunData quirky = make_data(small_config({"quirks.test_in_train=true"}).values);
   Batch train, test;
-  sound.maker->make(Split::train, 0, 5, train);
-  sound.maker->make(sound.test, 0, 5, test);
+  sound.maker->fill(Split::train, 0, 5, train);
+  sound.maker->fill(sound.test, 0, 5, test);
   EXPECT_NE(train.state, test.state);
-  quirky.maker->make(quirky.test, 0, 5, test);
+  quirky.maker->fill(quirky.test, 0, 5, test);
   EXPECT_EQ(train.state, test.state);
 }
 

@@ -41,7 +41,7 @@ TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
   const Subject subject({"task.number=2"});
   const GateReport report = subject.gates(subject.data.task);
   Batch frames;
-  subject.data.maker->make(Split::test, 0, 6, frames);
+  subject.data.maker->fill(Split::test, 0, 6, frames);
   const int64_t data = 6 * 20,
                 all = std::count_if(frames.element.begin(), frames.element.end(), [](int e) { return e >= 0; });
   ASSERT_FALSE(report.figures.gates.empty());
@@ -103,16 +103,16 @@ TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
 
 TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
   const Subject subject({"task.number=3", "task.length=60"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16, at::kFloat);
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16);
   ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
   Batch frames;
-  subject.data.maker->make(Split::test, 0, recorded_samples, frames);
-  ExactFilter filter(subject.data.sampler, subject.data.task, Split::test);
+  subject.data.maker->fill(Split::test, 0, recorded_samples, frames);
+  const std::unique_ptr<Oracle> filter = subject.data.maker->oracle(Split::test);
   for (int b = 0; b < recorded_samples; ++b) {
     const SampleRecord& sample = samples[static_cast<size_t>(b)];
     EXPECT_EQ(sample.length, 60);
     ASSERT_EQ(sample.elements.size(), static_cast<size_t>(recorded_elements));
-    const auto beliefs = follow(filter, frames, b);
+    const auto beliefs = follow(*filter, frames, b);
     for (int e = 0; e < recorded_elements; ++e) {
       const ElementRecord& element = sample.elements[static_cast<size_t>(e)];
       const int32_t* start = frames.start.data() + static_cast<size_t>(b) * 61;
@@ -134,7 +134,7 @@ TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
 
 TEST(Samples, UnderPredictSharesAreOfTheNextSymbol) {
   const Subject subject({"task.objective=predict"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024, at::kFloat);
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024);
   for (const auto& element : samples.at(0).elements) {
     for (const auto* shares : {&element.network, &element.filter}) {
       for (const auto& share : *shares) EXPECT_LT(share.state, 6);
@@ -174,7 +174,7 @@ TEST(WithGap, ChangesTheLawOfTheSplitAskedFor) {
   for (const Split split : {Split::train, Split::test, Split::reference}) {
     const TaskConfig task = with_gap(data.task, split, 5);
     Batch frames;
-    BatchMaker(data.sampler, task).make(split, 0, 2, frames);
+    make_task(data, task)->fill(split, 0, 2, frames);
     EXPECT_EQ(frames.real_frames(0), 20 * 6) << to_string(split);
   }
 }
