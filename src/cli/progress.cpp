@@ -161,7 +161,7 @@ std::string RunPace::text(double now) const {
     if (pace_.rate() > 0) out += ", " + rate_text(pace_.rate()) + left_text(pace_.left(p.updates - p.update));
     if (now - since_ >= kSlow) out += ", " + duration_text(now - since_) + " in this update";
   } else {
-    out += ", " + printable(p.phase, 20);
+    out += ", " + (p.phase == "waiting" ? "waiting for another process" : printable(p.phase, 20));
     if (now - since_ >= kSlow) out += " for " + duration_text(now - since_);
   }
   if (p.update > 0) out += ", loss " + fixed(p.loss, 3);
@@ -181,7 +181,7 @@ void RunReport::report(const RunProgress& progress) {
     lines_.say("update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) + ": loss " +
                fixed(progress.loss, 4) + ", valid accuracy " + fixed(progress.valid, 4));
   } else if (!same && progress.phase != "train" && progress.phase != "valid" && !lines_.console().terminal) {
-    lines_.say("evaluating: " + progress.phase);
+    lines_.say(progress.phase == "waiting" ? "waiting for another process" : "evaluating: " + progress.phase);
   }
 }
 

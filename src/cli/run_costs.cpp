@@ -1,9 +1,15 @@
 #include "cli/run_costs.h"
 
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
+#include "base/number.h"
 #include "runs/schema.h"
 
 namespace sb::cli {
@@ -35,25 +41,67 @@ double scale(const ResolvedConfig& run, double flops) {
   return static_cast<double>(run.values.train.batch) * flops;
 }
 
+// Samples the network is evaluated on in the run, as updates of the same work: a forward pass is a third of one.
+double evaluations(const RunConfig& run) {
+  const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
+  const double samples = (periodic + 1) * static_cast<double>(run.eval.valid_samples) +
+                         static_cast<double>(run.eval.test_samples) +
+                         static_cast<double>(run.eval.gaps.size()) * static_cast<double>(run.eval.grid_samples);
+  return samples / (3.0 * static_cast<double>(run.train.batch));
+}
+
 }  // namespace
 
-void RunCosts::learn(const ResolvedConfig& run, double flops, double seconds) {
+void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& taken) {
   const auto updates = static_cast<double>(run.values.train.updates);
-  if (!(seconds > 0) || !std::isfinite(seconds) || updates <= 0) return;
-  const auto add = [](Mean& mean, double value) {
-    mean.sum += value;
-    ++mean.count;
+  if (taken.diverged || !(taken.train > 0) || !std::isfinite(taken.train) || !std::isfinite(taken.total) ||
+      updates <= 0)
+    return;
+  const double update = taken.train / updates, evaluated = evaluations(run.values);
+  const double other = std::max(0.0, taken.total - taken.train);
+  const double evaluation = evaluated > 0 ? std::min(update, other / evaluated) : 0;
+  const double rest = std::max(0.0, other - evaluation * evaluated);
+  const auto add = [&](Sums& sums, double scale) {
+    sums.update += update / scale;
+    sums.evaluation += evaluation / scale;
+    sums.rest += rest;
+    ++sums.count;
   };
-  add(like_[likeness(run)], seconds / updates);
-  if (scale(run, flops) > 0) add(scaled_[kind(run)], seconds / updates / scale(run, flops));
+  add(like_[likeness(run)], 1);
+  if (scale(run, flops) > 0) add(scaled_[kind(run)], scale(run, flops));
 }
 
 std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops) const {
   const auto updates = static_cast<double>(run.values.train.updates);
-  if (const auto like = like_.find(likeness(run)); like != like_.end()) return like->second.value() * updates;
+  const auto estimate = [&](const Sums& sums, double scale) {
+    return (scale * (sums.update * updates + sums.evaluation * evaluations(run.values)) + sums.rest) / sums.count;
+  };
+  if (const auto like = like_.find(likeness(run)); like != like_.end()) return estimate(like->second, 1);
   if (const auto other = scaled_.find(kind(run)); other != scaled_.end() && scale(run, flops) > 0)
-    return other->second.value() * updates * scale(run, flops);
+    return estimate(other->second, scale(run, flops));
   return std::nullopt;
+}
+
+double seconds_in_parallel(const std::vector<double>& each, int jobs) {
+  std::vector<double> busy(static_cast<size_t>(std::max(1, jobs)), 0.0);
+  for (const double seconds : each) *std::min_element(busy.begin(), busy.end()) += seconds;
+  return *std::max_element(busy.begin(), busy.end());
+}
+
+double seconds_since_start() {
+  constexpr double longest = 60;  // clocks of another machine or namespace
+  std::ifstream in("/proc/self/stat");
+  std::string text;
+  std::getline(in, text);
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));  // the name may hold anything
+  std::string field;
+  for (int i = 3; i <= 22 && fields >> field; ++i) continue;
+  const auto ticks = parse_finite(field);
+  timespec now{};
+  if (!fields || !ticks || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double started = *ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double since = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started;
+  return since > 0 && since < longest ? since : 0;
 }
 
 }  // namespace sb::cli

@@ -3,27 +3,40 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runs/config_file.h"
 
 namespace sb::cli {
 
-// A run is like another of the same model, task, grammar, batch and evaluation, whatever its seeds and learning rate;
-// seconds go with updates. Where there is none, one of the same model and task at other sizes, by its FLOPs.
+// Seconds of a finished run.
+struct TimeTaken {
+  double train = 0;  // in updates
+  double total = 0;  // with start, data, evaluations, ceilings, baselines and files
+  bool diverged = false;
+};
+
+// A run is like another of the same model, task, grammar, batch and evaluation, whatever its seeds and learning rate.
+// Updates take time by their number, evaluations by their samples, and the rest of a run takes what it took. Where
+// there is none like it, one of the same model and task at other sizes, updates and evaluations by their FLOPs.
 class RunCosts {
  public:
-  // `flops`: of training, a token. Runs without a positive time or number of updates teach nothing.
-  void learn(const ResolvedConfig& run, double flops, double seconds);
+  // `flops`: of training, a token. Runs that diverged, or without a positive time, teach nothing.
+  void learn(const ResolvedConfig& run, double flops, const TimeTaken& taken);
   std::optional<double> seconds(const ResolvedConfig& run, double flops) const;
 
  private:
-  struct Mean {
-    double sum = 0;
+  struct Sums {
+    double update = 0, evaluation = 0, rest = 0;
     int count = 0;
-    double value() const { return sum / count; }
   };
-  std::map<std::string, Mean> like_;    // seconds an update
-  std::map<std::string, Mean> scaled_;  // seconds an update, sample and FLOP of a token
+  std::map<std::string, Sums> like_;    // seconds an update, and of evaluations as long as an update
+  std::map<std::string, Sums> scaled_;  // the same, a sample and FLOP of a token
 };
+
+// Seconds until all are done, `jobs` at a time, each begun in this order as soon as another ends.
+double seconds_in_parallel(const std::vector<double>& each, int jobs);
+// Seconds since this process was started by the system, its libraries loaded; 0 where that is not known.
+double seconds_since_start();
 
 }  // namespace sb::cli

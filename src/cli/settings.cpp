@@ -110,6 +110,7 @@ void TaskSettings::add(Arguments& arguments, const std::string& flag, const std:
 
 void TaskSettings::add_to(Arguments& arguments, int default_task) {
   number_ = default_task;
+  arguments_ = &arguments;
   arguments.heading("Task");
   arguments.integer(
       "--task", number_, 0, 4,
@@ -147,7 +148,20 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
     if (option.real) set(option.key, option.flag, *option.real, shortest(*option.real));
     if (!option.word.empty()) set(option.key, option.flag, option.word, option.word);
   }
-  return resolve_task(settings, "--task").task;
+  RunConfig resolved;
+  resolved.task = resolve_task(settings, "--task");
+  for (const Option& option : options_) {
+    if (!arguments_->given(option.flag) || !silenced(resolved, *find_parameter(option.key))) continue;
+    const bool test = option.flag.starts_with("--test-");
+    const GapLaw law = (test ? resolved.task.task.test : resolved.task.task.train).law;
+    const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"
+                               : option.flag.ends_with("-max")                                 ? "uniform or lognormal"
+                                                                                               : "another than none";
+    throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") + to_string(law) +
+                                                        ", expected " + (test ? "--test-gap-law " : "--gap-law ") +
+                                                        wanted);
+  }
+  return resolved.task.task;
 }
 
 void describe(JsonWriter& json, const TaskConfig& task) {

@@ -52,6 +52,7 @@ class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
   TaskConfig config(const SequenceSettings& sequences) const;
+  bool asks_objective() const { return arguments_->given("--objective"); }
 
  private:
   struct Option {
@@ -61,6 +62,7 @@ class TaskSettings {
     std::string word;
   };
   void add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help);
+  const Arguments* arguments_ = nullptr;
   int number_ = 0;
   std::deque<Option> options_;  // addresses are handed out
 };

@@ -65,10 +65,14 @@ std::string shipped_config(const std::string& where, const std::string& asked, c
                              join_or(names) + ", got '" + printable(asked, 200) + "'" + did_you_mean(name, names));
 }
 
-std::string shipped_config(const std::string& where, const std::string& asked) {
+std::string shipped_folder() {
   std::error_code failed;
   const fs::path executable = fs::read_symlink("/proc/self/exe", failed);
-  return shipped_config(where, asked, failed ? std::string() : shipped_folder(executable.string()));
+  return failed ? std::string() : shipped_folder(executable.string());
+}
+
+std::string shipped_config(const std::string& where, const std::string& asked) {
+  return shipped_config(where, asked, shipped_folder());
 }
 
 }  // namespace sb::cli

@@ -15,4 +15,6 @@ std::vector<std::string> shipped_names(const std::string& folder);
 std::string shipped_config(const std::string& where, const std::string& asked, const std::string& folder);
 std::string shipped_config(const std::string& where, const std::string& asked);  // of the running program
 
+std::string shipped_folder();  // of the running program
+
 }  // namespace sb::cli

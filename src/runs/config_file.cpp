@@ -91,16 +91,27 @@ Settings load_all(std::string_view text, const std::string& path, const std::str
   return settings;
 }
 
+bool names_automaton(const TomlValue& value) {
+  return value.text() && !value.text()->empty();
+}
+
+// Keys of [grammar] that an automaton replaces.
+bool gives_way_to_automaton(const std::string& key) {
+  return key != "automaton" && key != "seed" && find_parameter("grammar." + key);
+}
+
+std::string no_effect(const std::string& key, const Place& place) {
+  return fmt::format("[grammar.{}] has no effect beside automaton, expected one of the two, {}", key, place.text());
+}
+
 // What an automaton of the same file replaces.
 void refuse_beside_automaton(Settings& settings, const TomlValue::Table& grammar) {
   const auto is_automaton = [](const TomlMember& member) {
-    return member.key == "automaton" && member.value.text() && !member.value.text()->empty();
+    return member.key == "automaton" && names_automaton(member.value);
   };
   if (std::none_of(grammar.begin(), grammar.end(), is_automaton)) return;
   for (const auto& member : grammar)
-    if (member.key != "automaton" && member.key != "seed" && find_parameter("grammar." + member.key))
-      settings.faults.push_back(fmt::format("[grammar.{}] has no effect beside automaton, expected one of the two, {}",
-                                            member.key, member.place.text()));
+    if (gives_way_to_automaton(member.key)) settings.faults.push_back(no_effect(member.key, member.place));
 }
 
 bool is_bare_word(const std::string& text) {
@@ -135,6 +146,29 @@ TomlValue parse_override_value(const std::string& text, const ConfigKey* paramet
   return value;
 }
 
+void add_override(Settings& settings, const std::string& assignment) try {
+  const Place place{"--set " + printable(assignment, 80), 0, 0};
+  const size_t equals = assignment.find('=');
+  const size_t dot = assignment.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
+    throw bad_input("config", "expected section.key=value, got " + place.text());
+  const auto trimmed = [](std::string text) {
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  const std::string section = trimmed(assignment.substr(0, dot));
+  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
+  const std::string fault = name_fault(section, key);
+  if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
+  const std::string name = section + "." + key;
+  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
+  settings.insert_or_assign(name, Setting{value, place, place});
+} catch (const Error& error) {
+  if (error.code() != Exit::bad_input) throw;
+  settings.faults.push_back(error.what());
+}
+
 }  // namespace
 
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to) {
@@ -165,27 +199,17 @@ void add_settings(Settings& settings, const TomlValue::Table& sections, const st
   }
 }
 
-void add_override(Settings& settings, const std::string& assignment) try {
-  const Place place{"--set " + printable(assignment, 80), 0, 0};
-  const size_t equals = assignment.find('=');
-  const size_t dot = assignment.find('.');
-  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    throw bad_input("config", "expected section.key=value, got " + place.text());
-  const auto trimmed = [](std::string text) {
-    text.erase(0, text.find_first_not_of(' '));
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-  };
-  const std::string section = trimmed(assignment.substr(0, dot));
-  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
-  const std::string fault = name_fault(section, key);
-  if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
-  const std::string name = section + "." + key;
-  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
-  settings.insert_or_assign(name, Setting{value, place, place});
-} catch (const Error& error) {
-  if (error.code() != Exit::bad_input) throw;
-  settings.faults.push_back(error.what());
+void add_overrides(Settings& settings, const std::vector<std::string>& assignments) {
+  Settings asked;
+  for (const auto& assignment : assignments) add_override(asked, assignment);
+  settings.faults.insert(settings.faults.end(), asked.faults.begin(), asked.faults.end());
+  for (const auto& [name, setting] : asked) settings.insert_or_assign(name, setting);
+  const auto automaton = settings.find("grammar.automaton");
+  if (automaton == settings.end() || !names_automaton(automaton->second.value)) return;
+  const std::string section = "grammar.";
+  for (const auto& [name, setting] : asked)
+    if (name.starts_with(section) && gives_way_to_automaton(name.substr(section.size())))
+      settings.faults.push_back(no_effect(name.substr(section.size()), setting.key));
 }
 
 std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped) {
@@ -207,7 +231,7 @@ Settings parse_settings(std::string_view text, const std::string& path, const st
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules) {
   Settings settings = read_settings(path, rules.shipped);
-  for (const auto& assignment : overrides) add_override(settings, assignment);
+  add_overrides(settings, overrides);
   return resolve(settings, rules, path);
 }
 

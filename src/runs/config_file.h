@@ -58,8 +58,9 @@ Settings parse_settings(std::string_view text, const std::string& path, const st
 std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped);
 // [section] tables of a parsed document into `settings`; used for files, suites and overrides alike.
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to);
-// "section.key=value", the value as in TOML; a bare word is text.
-void add_override(Settings& settings, const std::string& assignment);
+// Each "section.key=value", the value as in TOML; a bare word is text. One that an automaton in `settings` keeps from
+// acting is a fault.
+void add_overrides(Settings& settings, const std::vector<std::string>& assignments);
 
 struct Origin {
   enum class Kind { builtin, given, derived };

@@ -113,9 +113,10 @@ struct DivergenceFigure {
 struct Provenance {
   std::string version, commit, compiler, libtorch, blas, instructions, device, host;
   int threads = 0;
-  double train_seconds = 0, total_seconds = 0;  // of all processes that worked on the run
-  double tokens_per_second = 0;                 // training frames over train_seconds
-  std::string finished;                         // UTC, 2026-01-31T12:00:00Z
+  // Of all processes that worked on the run; absent where nothing was trained.
+  std::optional<double> train_seconds, total_seconds;
+  std::optional<double> tokens_per_second;  // training frames over train_seconds
+  std::string finished;                     // UTC, 2026-01-31T12:00:00Z
 };
 
 struct Result {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "tasks/ceiling.h"
 #include "tasks/filter_core.h"
 #include "tasks/summed_posterior.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr double kBackoff = 0.5;  // b of the header
 constexpr double kTablePrune = 1e-4;
 constexpr size_t kGrain = 16;
+constexpr size_t kPollSamples = 64;
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
@@ -163,10 +165,11 @@ void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit)
   }
 }
 
-double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlock& test, Split split, int threads) {
+double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlock& test, Split split, int threads,
+                      const std::function<void()>& poll = {}) {
   const Language& language = task.language();
   std::vector<uint64_t> right(test.count(), 0);
-  parallel_for(test.count(), kGrain, threads, [&](size_t begin, size_t end) {
+  const auto score = [&](size_t begin, size_t end) {
     const TableModel model(language, counts);
     FilterCore<TableModel> core(model, task.gaps().law(split), 0, kTablePrune);
     SummedPosterior summed(language.states());
@@ -185,7 +188,14 @@ double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlo
         right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
       }
     }
-  });
+  };
+  const size_t round = samples_a_round(task, split, threads);
+  const size_t grain = std::clamp<size_t>(round / static_cast<size_t>(thread_count(threads, round)), 1, kGrain);
+  for (size_t from = 0; from < test.count(); from += round) {
+    if (poll) poll();
+    parallel_for(std::min(round, test.count() - from), grain, threads,
+                 [&](size_t begin, size_t end) { score(from + begin, from + end); });
+  }
   uint64_t total = 0;
   for (const uint64_t r : right) total += r;
   return static_cast<double>(total) / static_cast<double>(test.count() * static_cast<size_t>(test.length));
@@ -213,7 +223,8 @@ std::vector<double> table_learner_curve(std::shared_ptr<const Language> language
 }
 
 Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& config, uint64_t train_samples,
-                    uint64_t test_samples, int threads, Split split, uint64_t first) {
+                    uint64_t test_samples, int threads, Split split, uint64_t first,
+                    const std::function<void()>& poll) {
   expect_samples(train_samples, "training samples");
   expect_samples(test_samples, "test samples");
   const GapTask task(language, config);
@@ -230,6 +241,7 @@ Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& 
   for (int n = 1; n <= kMaxGram; ++n) {  // one after the other: what an unlearnt one holds is large
     NGram& gram = grams.emplace_back(n, language->classes());
     for (size_t i = 0; i < train.count(); ++i) {
+      if (poll && i % kPollSamples == 0) poll();
       task.fill(Split::train, train, i, 1, batch);
       walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) { gram.see(seen, id); });
     }
@@ -239,6 +251,7 @@ Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& 
   uint64_t majority = 0;
   std::array<uint64_t, kMaxGram> right{};
   for (size_t i = 0; i < test.count(); ++i) {
+    if (poll && i % kPollSamples == 0) poll();
     task.fill(split, test, i, 1, batch);
     walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
       majority += id == commonest ? 1 : 0;
@@ -254,7 +267,7 @@ Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& 
   out.chance = 1.0 / language->states();
   out.majority = static_cast<double>(majority) / cells;
   for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
-  out.table_learner = table_accuracy(task, Counts(*language, train, train.count()), test, split, threads);
+  out.table_learner = table_accuracy(task, Counts(*language, train, train.count()), test, split, threads, poll);
   out.train_samples = train_samples;
   out.test_samples = test_samples;
   return out;

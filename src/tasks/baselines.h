@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,9 +25,10 @@ struct Baselines {
 
 // Accuracies over elements of the samples first .. first+test_samples-1 of `split`, learnt from labelled training
 // samples 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence
-// on results.
+// on results. `poll` is called now and then from the calling thread and ends the work by throwing.
 Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& task, uint64_t train_samples,
-                    uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0);
+                    uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0,
+                    const std::function<void()>& poll = {});
 
 // Counts starts and transitions of labelled samples, then filters as the exact filter does, with the gap law known but
 // neither grammar nor length conditioning. After n departures from s, a class seen there before leads to its states

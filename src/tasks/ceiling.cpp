@@ -9,7 +9,8 @@
 namespace sb {
 namespace {
 
-constexpr size_t kRound = 512;  // samples held in memory at once
+constexpr size_t kRound = 512;            // most samples held in memory at once
+constexpr double kRoundFrames = 1 << 15;  // a thread
 constexpr size_t kGrain = 16;
 
 // Means over the elements of one sample.
@@ -29,6 +30,12 @@ std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split) {
   return oracle;
 }
 
+size_t samples_a_round(const Task& task, Split split, int threads) {
+  const double workers = thread_count(threads, kRound);
+  const double fitting = workers * kRoundFrames / std::max(1.0, task.mean_frames(split));
+  return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRound)));
+}
+
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   const auto elements = static_cast<size_t>(task.shape().elements);
@@ -39,11 +46,13 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   out.entropy_by_position.assign(elements, 0.0);
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
   const double share = 1.0 / static_cast<double>(elements);
+  const size_t most = samples_a_round(task, request.split, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
-    const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);
     std::vector<double> probability(round * elements), entropy(round * elements);
-    parallel_for(round, kGrain, request.threads, [&](size_t begin, size_t end) {
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       const std::unique_ptr<Oracle> oracle = task.oracle(request.split);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {

@@ -37,8 +37,10 @@ struct CeilingRequest {
   uint64_t first = 0;
   uint64_t samples = 1000;
   int threads = 0;                         // 0: all cores; the result does not depend on it
-  std::function<void(uint64_t)> progress;  // samples done; called from the calling thread
+  std::function<void(uint64_t)> progress;  // samples done; called from the calling thread, ends the work by throwing
 };
+// Samples worked on between two calls of `progress`: some tens of thousands of frames a thread, however long they are.
+size_t samples_a_round(const Task& task, Split split, int threads);
 // All of these throw bad_input where the task has no oracle.
 std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split);
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request);

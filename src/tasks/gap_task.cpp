@@ -133,6 +133,10 @@ int GapTask::longest(Split split) const {
   return (1 + longest_gap(gaps_.law(split))) * language_->length();
 }
 
+double GapTask::mean_frames(Split split) const {
+  return mean_element_frames(gaps_.law(split)) * language_->length();
+}
+
 void GapTask::fill(Split split, const SampleBlock& block, size_t first_row, int count, Batch& out, int pad_to) const {
   if (count < 0 || block.length != language_->length() || first_row + static_cast<size_t>(count) > block.count()) {
     throw bad_input("batch", "rows " + std::to_string(first_row) + " to " +

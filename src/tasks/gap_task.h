@@ -20,6 +20,7 @@ class GapTask final : public Task {
   TaskShape shape() const override;
   std::string text() const override;
   int longest(Split split) const override;
+  double mean_frames(Split split) const override;
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to = 0) const override;
   // The same from samples drawn before: rows first_row .. first_row+count-1 of a block of this split.

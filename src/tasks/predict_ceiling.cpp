@@ -9,7 +9,6 @@
 namespace sb {
 namespace {
 
-constexpr size_t kRound = 512;  // samples held in memory at once
 constexpr size_t kGrain = 16;
 constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
 
@@ -110,11 +109,13 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
   out.by_position.assign(elements - 1, 0.0);
   out.kl_by_position.assign(elements, 0.0);
   RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
+  const size_t most = samples_a_round(task, request.split, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
-    const size_t round = static_cast<size_t>(std::min<uint64_t>(kRound, request.samples - done));
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);
     std::vector<double> right(round * elements), far(round * elements);
-    parallel_for(round, kGrain, request.threads, [&](size_t begin, size_t end) {
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       SampleWalk walk(task.oracle(request.split), laws);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {

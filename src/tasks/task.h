@@ -20,8 +20,9 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual TaskShape shape() const = 0;
-  virtual std::string text() const = 0;        // canonical: equal texts, equal frames and answers
-  virtual int longest(Split split) const = 0;  // most frames a sample of the split can have
+  virtual std::string text() const = 0;               // canonical: equal texts, equal frames and answers
+  virtual int longest(Split split) const = 0;         // most frames a sample of the split can have
+  virtual double mean_frames(Split split) const = 0;  // of a sample
 
   // The samples of these indices, in this order. Buffers of `out` are reused; `pad_to` > 0 fixes the frame count, what
   // lies beyond a sample's end is padding.

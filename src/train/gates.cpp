@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "tasks/evaluate.h"
 #include "train/loader.h"
 
 namespace sb {
@@ -130,6 +131,7 @@ GateReport record_gates(const Network& network, const RunData& data, const TaskC
                 static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), batch);
     NetworkState state;
     for (int from = 0; from < batch.frames; from += request.chunk) {
+      if (request.stop && request.stop()) throw Stopped{};
       const int to = std::min(batch.frames, from + request.chunk);
       const GateRecorder recorder = [&](int64_t layer, std::string_view gate, const at::Tensor& values) {
         const std::string name(gate);

@@ -1,5 +1,6 @@
 // The gate microscope: what a trained layer does with its gates on data frames and on gap frames.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "models/network.h"
@@ -16,6 +17,7 @@ struct GateRequest {
   int batch = 50;
   int chunk = 1024;  // most frames a forward pass
   at::ScalarType type = at::kFloat;
+  std::function<bool()> stop;  // polled between forward passes; true: throws Stopped
 };
 
 struct GateReport {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 
@@ -83,7 +84,9 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
   return out;
 }
 
-std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples) {
+std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
+                                                  const std::function<bool()>& stop,
+                                                  const std::function<void(const std::string&)>& warning) {
   if (data.task.objective != Objective::state) return std::nullopt;
   constexpr double train_frames = 400'000, test_frames = 20'000;
   const int length = data.language->length();
@@ -91,8 +94,11 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
   Baselines found;
   try {
-    found = baselines(data.language, data.task, train, test, at::get_num_threads(), data.test);
-  } catch (const Error&) {  // a trained network is not lost for want of something to compare it with
+    found = baselines(data.language, data.task, train, test, at::get_num_threads(), data.test, 0, [&] {
+      if (stop && stop()) throw Stopped{};
+    });
+  } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
+    if (warning) warning(std::string(error.what()) + "; the result has no baselines");
     return std::nullopt;
   }
   BaselineFigures out;
@@ -102,6 +108,20 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   out.train_samples = static_cast<int64_t>(train);
   out.test_samples = static_cast<int64_t>(test);
   return out;
+}
+
+std::string accuracy_text(const Measurement& measurement, bool with_loss) {
+  const auto figure = [](double value, double error, int64_t samples) {
+    return fixed(value, 4) + " ± " + fixed(error, 4) + " over " + std::to_string(samples) +
+           (samples == 1 ? " sample" : " samples");
+  };
+  std::string out = "accuracy " + figure(measurement.accuracy, measurement.stderr_, measurement.samples);
+  if (with_loss) out += ", loss " + fixed(measurement.loss, 4);
+  if (measurement.kl) out += ", KL " + fixed(*measurement.kl, 4);
+  if (!measurement.ceiling) return out;
+  const CeilingFigure& c = *measurement.ceiling;
+  return out + (c.exact ? ", ceiling " : ", upper bound ") +
+         figure(c.exact ? c.accuracy : c.upper_bound, c.stderr_, c.samples);
 }
 
 std::vector<std::string> quirk_names(const Quirks& quirks) {

@@ -59,10 +59,21 @@ class Run {
         store_(store),
         hooks_(hooks),
         data_(prepared.data),
-        trainer_(prepared.trainer) {}
+        trainer_(prepared.trainer),
+        prepared_(prepared.seconds) {}
 
   RunStatus work() {
     resume();
+    try {
+      return train_and_test();
+    } catch (const NotFinite& seen) {  // the last update broke the network
+      divergence_ = locate(seen);
+      return diverged();
+    }
+  }
+
+ private:
+  RunStatus train_and_test() {
     while (true) {
       if (!evaluated_ && evaluation_due()) {
         if (!evaluate_periodically()) return stop();
@@ -81,7 +92,18 @@ class Run {
     return RunStatus::done;
   }
 
- private:
+  Divergence locate(const NotFinite& seen) {
+    constexpr int most_frames = 4096;
+    Divergence out{done_, -1, "decoder"};
+    if (seen.frame >= most_frames) return out;
+    Batch frames;
+    data_.maker->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+    TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
+    batch.input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
+    const Divergence found = trainer_.locate(batch, done_);
+    return found.tensor.empty() ? out : found;
+  }
+
   bool asked_to_stop() const { return hooks_.stop && hooks_.stop(); }
 
   bool evaluation_due() const {
@@ -139,7 +161,7 @@ class Run {
 
   Spent spent() const {
     Spent out = spent_;
-    out.total_seconds += seconds_since(began_);
+    out.total_seconds += prepared_ + seconds_since(began_);
     return out;
   }
 
@@ -308,11 +330,12 @@ class Run {
     ask.batch = config_.eval.batch;
     ask.chunk = config_.eval.chunk;
     ask.type = storage_type(config_.train);
+    ask.stop = hooks_.stop;
     GateReport gates = record_gates(network, data_, data_.task, ask);
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
-    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk);
-    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples);
+    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, hooks_.stop);
+    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, hooks_.stop, hooks_.warning);
   }
 
   RunStatus diverged() {
@@ -335,14 +358,17 @@ class Run {
   int64_t done_ = 0;
   bool evaluated_ = false;
   double loss_ = 0, valid_ = -1;
-  Spent spent_;  // total_seconds: of the processes before this one
+  Spent spent_;            // total_seconds: of the processes before this one
+  const double prepared_;  // seconds before `began_`
   const Clock::time_point began_ = Clock::now();
 };
 
 }  // namespace
 
-PreparedRun::PreparedRun(const ResolvedConfig& resolved)
-    : config(resolved), data(make_data(config.values)), trainer(config.values, data) {}
+PreparedRun::PreparedRun(const ResolvedConfig& resolved) : PreparedRun(resolved, Clock::now()) {}
+
+PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began)
+    : config(resolved), data(make_data(config.values)), trainer(config.values, data), seconds(seconds_since(began)) {}
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
   return Run(run, store, hooks).work();

@@ -30,7 +30,7 @@ int frames_needed(const Batch& batch) {
   return most;
 }
 
-Means mean_predictions(Predictor& predictor, const Batch& f, int chunk) {
+Means mean_predictions(Predictor& predictor, const Batch& f, int chunk, const std::function<bool()>& stop) {
   const auto classes = static_cast<size_t>(predictor.answers());
   Means out;
   out.of.assign(static_cast<size_t>(f.batch),
@@ -41,6 +41,7 @@ Means mean_predictions(Predictor& predictor, const Batch& f, int chunk) {
   const auto fitting = static_cast<int>(std::max<size_t>(1, held / (static_cast<size_t>(f.batch) * classes)));
   const int step = std::min(chunk, fitting);
   for (int from = 0; from < frames; from += step) {
+    if (stop && stop()) throw Stopped{};
     const int to = std::min(frames, from + step);
     probabilities.resize(static_cast<size_t>(f.batch) * (to - from) * classes);
     predictor.predict(f, from, to, probabilities.data());
@@ -95,12 +96,13 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
 
 }  // namespace
 
-std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk) {
+std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
+                                         const std::function<bool()>& stop) {
   Batch f;
   data.maker->fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
   OraclePredictor filter(*data.maker, split, at::get_num_threads());
-  const Means ours = mean_predictions(predictor, f, chunk), exact = mean_predictions(filter, f, chunk);
+  const Means ours = mean_predictions(predictor, f, chunk, stop), exact = mean_predictions(filter, f, chunk, stop);
   const bool predict = data.task.objective == Objective::predict;
   const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
   std::vector<SampleRecord> out;

@@ -1,5 +1,6 @@
 // What network and exact filter believed on the first samples of a split, element by element.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "models/network.h"
@@ -9,7 +10,9 @@
 namespace sb {
 
 // recorded_samples samples, cut at recorded_elements elements. Shares are of states; under the objective `predict` of
-// the next element's symbol, the filter's being the grammar's law under its posterior.
-std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk);
+// the next element's symbol, the filter's being the grammar's law under its posterior. `stop`, polled between stretches
+// of frames, true: throws Stopped.
+std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
+                                         const std::function<bool()>& stop = {});
 
 }  // namespace sb

@@ -1,5 +1,6 @@
 // One run from its config to its result, interruptible at any instant.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,6 +78,10 @@ struct PreparedRun {
   ResolvedConfig config;
   RunData data;
   Trainer trainer;
+  double seconds = 0;  // building took
+
+ private:
+  PreparedRun(const ResolvedConfig& resolved, std::chrono::steady_clock::time_point began);
 };
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks);

@@ -73,6 +73,14 @@ TEST(BadValues, AreNamedWithTheirRange) {
   refused({"show", "--color", "red"}, "expected auto, always or never");
 }
 
+TEST(OptionsWithoutEffect, AreRefusedWithWhatWouldMakeThemAct) {
+  refused({"generate", "--task", "1", "--gap-max", "5", "--digest"},
+          "[generate --gap-max] has no effect with gap law constant, expected --gap-law uniform or lognormal");
+  refused({"generate", "--gap-max", "5", "--digest"}, "has no effect with gap law none");
+  refused({"ceiling", "--task", "2", "--gap-mu", "1"}, "expected --gap-law lognormal");
+  refused({"show", "--objective", "predict"}, "[show --objective] has no effect");
+}
+
 TEST(ImpossibleGrammars, AreRefusedWithTheConstraint) {
   refused({"grammar", "--vocab", "6", "--ambiguities", "6"}, "ambiguities");
   refused({"grammar", "--depth", "0"}, "--depth");

@@ -36,6 +36,19 @@ TEST(Models, OneOfThemShowsEquationsAndSwitches) {
   EXPECT_EQ(run({"models", "--set", "mlp=3"}).code, 2);
 }
 
+TEST(Models, ASwitchThatAModelLacksIsAnsweredWithThoseItHas) {
+  const json gla = object_of({"models", "gla", "--json", "-"});
+  ASSERT_FALSE(gla["models"][0]["switches"].empty());
+  for (const char* lacking : {"foo=3", "model.foo=3", "d_state=3"}) {
+    const Outcome outcome = run({"models", "gla", "--set", lacking});
+    EXPECT_EQ(outcome.code, 2) << lacking;
+    EXPECT_EQ(outcome.out, "") << lacking;
+    EXPECT_NE(outcome.err.find("[models --set] gla has no switch"), std::string::npos) << outcome.err;
+    for (const auto& s : gla["models"][0]["switches"])
+      EXPECT_NE(outcome.err.find(s["name"].get<std::string>()), std::string::npos) << s["name"] << ": " << outcome.err;
+  }
+}
+
 TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
   const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
   for (const auto& [option, field, target] : {std::tuple{"--match-params", "parameters", 80e3},
@@ -88,6 +101,22 @@ TEST(Config, ShowOfASuiteSaysSoAndListsItsRuns) {
   EXPECT_EQ(suite["runs"].size(), 21U);
   EXPECT_EQ(suite["runs"][0]["model.name"], "gated_delta_product");
   EXPECT_TRUE(run({"config", "show", configs + "example.toml"}).out.starts_with("# run "));
+}
+
+TEST(Suite, GivenToTrainIsNamedAsOne) {
+  const Outcome outcome = run({"train", "quick"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("a suite; use `suite quick`"), std::string::npos) << outcome.err;
+}
+
+TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'small/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
+  const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("2 combinations are one run: labels one, two"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 run, 1 missing"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
 }
 
 TEST(Help, DescribesConfigAsWhatItIs) {

@@ -196,12 +196,42 @@ TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
   };
   RunCosts costs;
   EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
-  costs.learn(find("mamba2", 100, 1, 64), 1e6, 0);  // teaches nothing
+  costs.learn(find("mamba2", 100, 1, 64), 1e6, {0, 0});          // teaches nothing
+  costs.learn(find("mamba2", 100, 1, 64), 1e6, {50, 50, true});  // nor one that diverged
   EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
-  costs.learn(find("mamba2", 100, 1, 64), 1e6, 50);
+  costs.learn(find("mamba2", 100, 1, 64), 1e6, {50, 50});
   EXPECT_NEAR(costs.seconds(find("mamba2", 200, 2, 64), 1e6).value(), 100, 1e-9);
   EXPECT_NEAR(costs.seconds(find("mamba2", 100, 1, 128), 4e6).value(), 200, 1e-9);
   EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
+}
+
+// By updates alone, a run of 2 was estimated at a hundredth of one of 200, whatever start and evaluation take.
+TEST(RunCosts, WhatARunTakesBesidesItsUpdatesIsThereHoweverFewTheyAre) {
+  const Suite suite = parse_suite(
+      "[train]\nbatch = 10\n[eval]\nevery = 0\nvalid_samples = 30\ntest_samples = 60\ngaps = []\n"
+      "[grid]\ntrain.updates = [200, 2]\nmodel.width = [64, 128]\n",
+      "suite.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 4U);
+  RunCosts costs;
+  // 20 s of updates; the 90 samples of evaluation are worth 3 updates, 0.3 s; start, ceiling and the rest 4.7 s.
+  costs.learn(suite.runs[0], 1e6, {20, 25});
+  EXPECT_NEAR(costs.seconds(suite.runs[0], 1e6).value(), 25, 1e-9);
+  EXPECT_NEAR(costs.seconds(suite.runs[2], 1e6).value(), 0.2 + 0.3 + 4.7, 1e-9);
+  EXPECT_NEAR(costs.seconds(suite.runs[1], 3e6).value(), 60 + 0.9 + 4.7, 1e-9) << "a ceiling has no width";
+}
+
+TEST(RunCosts, JobsHaveTurns) {
+  EXPECT_DOUBLE_EQ(seconds_in_parallel({}, 2), 0);
+  EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 2), 8) << "the third waits for one of the others";
+  EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 1), 12);
+  EXPECT_DOUBLE_EQ(seconds_in_parallel({5, 1, 1, 1}, 2), 5);
+  EXPECT_DOUBLE_EQ(seconds_in_parallel({5, 1}, 8), 5);
+}
+
+TEST(RunCosts, AProcessKnowsWhenItWasStarted) {
+  const double before = seconds_since_start();
+  EXPECT_GT(before, 0);
+  EXPECT_GE(seconds_since_start(), before);
 }
 
 }  // namespace

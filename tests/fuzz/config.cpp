@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     sb::Settings settings;
-    sb::add_override(settings, text);
+    sb::add_overrides(settings, {text});
     sb::resolve(settings, rules, "fuzz.toml");
   } catch (const sb::Error& error) {
     check_line(error);

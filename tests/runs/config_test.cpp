@@ -7,6 +7,7 @@
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "model_rules.h"
+#include "runs/suite.h"
 
 namespace sb::test {
 namespace {
@@ -139,6 +140,24 @@ TEST(Config, AGrammarBesideAnAutomatonOfTheSameFileIsRefused) {
   EXPECT_NE(config_toml(config, true).find("# vocab = 5"), std::string::npos) << config_toml(config, true);
   EXPECT_NE(config_toml(config, true).find("has no effect here"), std::string::npos);
   EXPECT_EQ(resolve_text(config_toml(config, true)).run_id, config.run_id);
+}
+
+TEST(Config, AGrammarOnTheCommandLineBesideAnAutomatonIsRefused) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("a.json");
+  write_file_atomically(path, R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
+  const std::string fault =
+      "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=5";
+  EXPECT_EQ(fault_of("", {"grammar.automaton=" + path, "grammar.vocab=5", "grammar.seed=3"}), fault);
+  EXPECT_EQ(fault_of("", {"grammar.vocab=5", "grammar.automaton=" + path}), fault);
+  EXPECT_EQ(fault_of("[grammar]\nautomaton = '" + path + "'\n", {"grammar.vocab=5"}), fault);
+  EXPECT_EQ(fault_of("", {"grammar.vocab=50", "grammar.automaton=" + path, "grammar.automaton=''"}), "");
+  const auto suite = [&](const std::string& text, const std::vector<std::string>& overrides) {
+    return error_line([&] { parse_suite(text, "suite.toml", overrides, rules()); });
+  };
+  EXPECT_EQ(suite("[grid]\nrun.seed = [1, 2]\n", {"grammar.automaton=" + path, "grammar.vocab=5"}), fault);
+  // It acts on one of these.
+  EXPECT_EQ(suite("[grid]\ngrammar.automaton = ['', '" + path + "']\n", {"grammar.vocab=50"}), "");
 }
 
 TEST(Config, ShowSaysWhatHasNoEffect) {

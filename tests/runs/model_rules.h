@@ -57,7 +57,7 @@ std::string error_line(const Act& act) {
 
 inline ResolvedConfig resolve_text(const std::string& text, const std::vector<std::string>& overrides = {}) {
   Settings settings = parse_settings(text, "run.toml");
-  for (const auto& assignment : overrides) add_override(settings, assignment);
+  add_overrides(settings, overrides);
   return resolve(settings, rules(), "run.toml");
 }
 

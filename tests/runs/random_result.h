@@ -98,9 +98,9 @@ class RandomResult {
       *text = word();
     }
     p.threads = static_cast<int>(whole(64));
-    p.train_seconds = 1e4 * share();
-    p.total_seconds = 1e4 * share();
-    p.tokens_per_second = 1e6 * share();
+    if (coin()) p.train_seconds = 1e4 * share();
+    if (coin()) p.total_seconds = 1e4 * share();
+    if (coin()) p.tokens_per_second = 1e6 * share();
     p.finished = "2026-01-31T12:00:00Z";
     return p;
   }

@@ -37,10 +37,16 @@ copy && rm "$work/copy/result.json" && refused result.json "$work/copy"
 copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
 refused config.json "$work/none"
 
+copy && rm "$work/copy/final.safetensors" && refused "eval --checkpoint" "$work/copy"
+copy && rm "$work/copy"/*.safetensors && refused "result.json is removed" "$work/copy"
+
 # A checkpoint only where it is asked for, and the output says so.
 copy && rm "$work/copy/final.safetensors"
 "$program" eval "$work/copy" --checkpoint > "$work/out" || fail "--checkpoint"
 grep -q "^weights: checkpoint after" "$work/out" || fail "--checkpoint is not named"
+newest=$(ls "$work/copy"/*.safetensors | tail -n 1)
+"$program" eval "$work/copy" --checkpoint --json "$work/out.json" > /dev/null || fail "--checkpoint --json"
+grep -q "\"weights_sha256\": \"$(sha256sum < "$newest" | cut -c1-64)\"" "$work/out.json" || fail "--checkpoint: another digest"
 
 # The test set of the run is what its result calls so.
 accuracy() { grep -o '"accuracy": *[0-9.e-]*' "$1" | head -n 1 | tr -d ' '; }
@@ -50,6 +56,14 @@ for run in "$one" "$quirk"; do
   [[ $(accuracy "$work/out.json") == $(tested "$run") ]] ||
     fail "$run: eval gives $(accuracy "$work/out.json"), its result $(tested "$run")"
 done
+ceiling() { tr -d ' \n' < "$1" | grep -o '"ceiling":{[^}]*}' | head -n 1; }
+"$program" eval "$one" --json "$work/out.json" > "$work/out" || fail "eval $one"
+[[ -n $(ceiling "$work/out.json") && $(ceiling "$work/out.json") == $(ceiling "$one/result.json") ]] ||
+  fail "eval gives $(ceiling "$work/out.json"), the result $(ceiling "$one/result.json")"
+grep -Eq "accuracy 0\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples.*ceiling [01]\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples" "$work/out" ||
+  fail "no counts in $(head -n 1 "$work/out")"
+! grep -Eq '^ *[0-9]+\.0 |\.[0-9]{6}' "$work/out" || fail "long or fractional numbers: $(cat "$work/out")"
+! grep -q '_seconds\|tokens_per_second' "$work/out.json" || fail "times that eval does not measure"
 "$program" eval "$quirk" | grep -q "test (reference samples)" || fail "the split behind test_in_train is not named"
 
 # Gaps on every split, and the gates with them.
@@ -69,6 +83,10 @@ grep -q "^task 2, test, gap 6: accuracy" "$work/out" || fail "a point is not lab
 "$program" eval "$one" --weights "$two/final.safetensors" --json "$work/out.json" > "$work/out" || fail "--weights"
 grep -q "not the run's own" "$work/out" || fail "--weights is not named"
 grep -q '"weights": "file"' "$work/out.json" || fail "--weights is not marked"
+digest=$(sha256sum < "$two/final.safetensors" | cut -c1-64)
+grep -q "\"weights_sha256\": \"$digest\"" "$work/out.json" || fail "--weights: another digest than $digest"
+{ head -c -4096 "$two/final.safetensors" && printf '\377%.0s' {1..4096}; } > "$work/nan.safetensors"
+refused "expected finite numbers" "$one" --weights "$work/nan.safetensors"
 wide=$(train --set task.number=2 --set model.width=32)
 refused "do not fit" "$one" --weights "$wide/final.safetensors"
 [[ $(grep -c "wrong shape" "$work/stderr") -gt 1 ]] || fail "no line for each tensor: $(cat "$work/stderr")"
@@ -81,6 +99,7 @@ refused "$small" "$one" --weights "$small"
 "$program" eval "$one" --gap 2 --gates --save > "$work/out" || fail "--save"
 kept=$(sed -n 's/^saved: //p' "$work/out")
 [[ -f $kept ]] || fail "--save kept nothing: $(cat "$work/out")"
+! grep -q "_seconds\|tokens_per_second" "$kept" || fail "times that eval does not measure in $kept"
 before=$(sha256sum "$kept")
 "$program" eval "$one" --gap 2 --gates --save --threads 1 > /dev/null || fail "--save again"
 [[ $(sha256sum "$kept") == "$before" ]] || fail "--save replaced the same numbers"

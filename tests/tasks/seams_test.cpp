@@ -130,6 +130,7 @@ class Parity final : public Task {
   TaskShape shape() const override { return {2, 2, 6}; }
   std::string text() const override { return "parity\n"; }
   int longest(Split) const override { return 9; }
+  double mean_frames(Split) const override { return 9; }
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
     out = {};

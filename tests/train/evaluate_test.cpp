@@ -58,6 +58,34 @@ TEST(Evaluate, AgreesWithThePlainMetric) {
   EXPECT_EQ(result.frames, score.frames);
 }
 
+// NaN compares to nothing: every answer was "state 0", with a finite loss.
+TEST(Evaluate, OutputsThatAreNotNumbersHaveNoAccuracy) {
+  const ResolvedConfig config = test::small_config({"task.number=2"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  {
+    const at::NoGradGuard no_grad;
+    at::Tensor weights = trainer.network().parameters().flat();
+    weights.fill_(std::nan(""));
+  }
+  NetworkPredictor predictor(trainer.network());
+  EvaluationRequest request;
+  request.samples = 4;
+  EXPECT_THROW(evaluate(predictor, *data.maker, request), NotFinite);
+}
+
+TEST(Evaluate, AsksForAStopBetweenStretches) {
+  const RunData data = data_of({"task.number=1"});
+  OraclePredictor filter(*data.maker, Split::test);
+  EvaluationRequest request;
+  request.samples = 2;
+  request.batch = 2;
+  request.chunk = 5;
+  int asked = 0;
+  request.stop = [&] { return ++asked > 3; };
+  EXPECT_THROW(evaluate(filter, *data.maker, request), Stopped);
+}
+
 TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
   for (const auto& model : test::paper_models()) {
     const ResolvedConfig config = test::small_config({"task.number=2", "model.name=" + model, "train.precision=fp64"});

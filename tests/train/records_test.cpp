@@ -6,6 +6,8 @@
 
 #include "../base/temporary_folder.h"
 #include "small_run.h"
+#include "tasks/ceiling.h"
+#include "tasks/gap_task.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/samples.h"
@@ -156,6 +158,56 @@ TEST(Baselines, StandInTheResultForTheSameTask) {
   EXPECT_TRUE(result.gates);
   const std::string text = read_file(root.path() + "/" + config.run_id + "/result.json", size_t{1} << 20);
   EXPECT_LT(text.size(), 200'000U);
+}
+
+TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
+  RunData data = make_data(small_config().values);
+  const SamplerConfig impossible{0, data.language->length(), Stream::reference};  // refuses training samples
+  data.language = std::make_shared<const Sampler>(data.automaton, impossible);
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(measured_baselines(data, 48, 12, {}, [&](const std::string& line) { warnings.push_back(line); }));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
+}
+
+TEST(Records, AskForAStop) {
+  const Subject subject({"task.number=2"});
+  const auto stop = [] { return true; };
+  GateRequest ask;
+  ask.samples = 2;
+  ask.stop = stop;
+  EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
+  EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, 48, 12, stop), Stopped);
+}
+
+// Rounds of 512 samples, however long each is, kept an interrupted run waiting.
+TEST(Ceiling, AsksForAStopMoreOftenWhereSamplesAreLong) {
+  const auto automaton = make_data(small_config().values).automaton;
+  const auto round = [&](int length, int threads) {
+    const auto language = std::make_shared<const Sampler>(automaton, SamplerConfig{1, length, Stream::reference});
+    return samples_a_round(GapTask(language, {}), Split::test, threads);
+  };
+  EXPECT_EQ(round(20, 2), 512U);
+  EXPECT_EQ(round(1 << 14, 2), 4U);
+  EXPECT_EQ(round(1 << 20, 3), 3U);
+}
+
+// With noise above 1 the filter's own score is no bound; the line says `upper bound`.
+TEST(AccuracyText, NamesTheBoundAndItsSamples) {
+  Measurement m;
+  m.accuracy = 0.76;
+  m.stderr_ = 0.02;
+  m.samples = 10;
+  m.ceiling = CeilingFigure{};
+  m.ceiling->accuracy = 0.938;
+  m.ceiling->stderr_ = 0.003;
+  m.ceiling->upper_bound = 0.95;
+  m.ceiling->samples = 20;
+  m.ceiling->exact = true;
+  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, ceiling 0.9380 ± 0.0030 over 20 samples");
+  m.ceiling->exact = false;
+  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, upper bound 0.9500 ± 0.0030 over 20 samples");
 }
 
 TEST(Baselines, PredictHasNoneAndSaysNothing) {

@@ -163,6 +163,19 @@ TEST(Run, DivergenceIsAnOutcomeThatNamesUpdateLayerAndTensor) {
   EXPECT_TRUE(result.made);
 }
 
+// The update after the last would have shown it; there is none.
+TEST(Run, TheLastUpdateCanDivergeToo) {
+  ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "train.updates=1"});
+  config.values.train.lr = 1e30;
+  const TemporaryFolder root;
+  ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  ASSERT_TRUE(result.divergence);
+  EXPECT_EQ(result.divergence->update, 1);
+  EXPECT_FALSE(result.divergence->tensor.empty());
+  EXPECT_FALSE(result.test);
+}
+
 TEST(Run, TornOrFlippedCheckpointIsNamedAndThePreviousOneUsed) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder clean, broken;

@@ -44,7 +44,7 @@ ceiling_samples = 12
 batch = 5
 )",
                                      "small.toml");
-  for (const auto& s : overrides) add_override(settings, s);
+  add_overrides(settings, overrides);
   return resolve(settings, {}, "small.toml");
 }
 

@@ -115,6 +115,8 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
     }
     table.row({"table learner", fixed(b->table_learner, 5),
                "transitions counted in " + grouped(b->train_samples) + " labelled samples, then filtered"});
+    table.row({"", "", "scored on these samples alone: by their chance a baseline may exceed a bound of the mean"});
+    if (!c.exact) table.row({"", "", "the baselines see the true symbols whatever the noise"});
     if (overlaps(options)) table.row({"", "", "the baselines are scored on samples they learnt from"});
   }
   return table.text() + "\n" +
@@ -164,7 +166,7 @@ Exit run(const Options& options) {
       std::optional<Baselines> learnt;
       if (options.baselines) {
         learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads, request.split,
-                           options.start);
+                           options.start, [] { end_if_stopped("ceiling"); });
       }
       text = as_text(options, ceiling, learnt);
       json = as_json(options, task, ceiling, learnt);

@@ -17,9 +17,11 @@
 #include "runs/checkpoint.h"
 #include "runs/evaluation_file.h"
 #include "runs/open_run.h"
+#include "runs/run_check.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
+#include "train/results.h"
 
 namespace sb::cli {
 namespace {
@@ -45,10 +47,6 @@ std::vector<int> gap_lengths(const std::vector<std::string>& texts) {
     out.push_back(static_cast<int>(*value));
   }
   return out;
-}
-
-std::string digest_of(const std::string& path) {
-  return sha256_hex(read_file(path, std::numeric_limits<size_t>::max()));
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -113,21 +111,17 @@ class Evaluator {
   void load_weights() {
     if (!options_.weights.empty()) {
       out_.weights = "file";
-      out_.weights_sha256 = digest_of(options_.weights);
-      const Safetensors file = Safetensors::load(options_.weights);
+      std::string content = read_file(options_.weights, largest_weights);
+      out_.weights_sha256 = sha256_hex(content);
+      const Safetensors file = Safetensors::parse(std::move(content), options_.weights);
       check_tensors(file, network_.parameters());
       network_.load(file);
     } else if (options_.checkpoint) {
       out_.weights = "checkpoint";
-      std::vector<std::string> warnings;
-      const auto checkpoint = load_newest_checkpoint(run_.folder, out_.run_id, warnings);
-      for (const auto& line : warnings) complain("warning: " + line);
-      if (!checkpoint) throw bad_input("eval --checkpoint", "expected a checkpoint, got none, " + shown_folder());
-      out_.update = checkpoint->update;
-      out_.weights_sha256 = digest_of(checkpoint->file.name());
-      network_.load(checkpoint->file);
+      load_checkpoint();
     } else {
       out_.weights = "final";
+      expect_final_weights();
       network_.load(open_weights(run_));
       out_.weights_sha256 = run_.result->files.at("final.safetensors");
     }
@@ -140,8 +134,11 @@ class Evaluator {
     }
     if (options_.gates) {
       for (const auto& [task, gap] : tasks()) {
-        GateReport report = record_gates(network_, data_, task, gate_request(task));
-        out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
+        try {
+          GateReport report = record_gates(network_, data_, task, gate_request(task));
+          out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
+        } catch (const Stopped&) {
+        }
         end_if_stopped("eval");
       }
     }
@@ -151,6 +148,36 @@ class Evaluator {
   }
 
  private:
+  // The newest whole one; its digest is that of the bytes that were loaded.
+  void load_checkpoint() {
+    for (const StoredCheckpoint& stored : list_checkpoints(run_.folder)) {
+      try {
+        std::string content = read_file(stored.path, largest_weights);
+        std::string digest = sha256_hex(content);
+        const Checkpoint checkpoint = parse_checkpoint(std::move(content), stored, out_.run_id, {});
+        network_.load(checkpoint.file);
+        out_.update = checkpoint.update;
+        out_.weights_sha256 = std::move(digest);
+        return;
+      } catch (const Error& error) {
+        complain("warning: " + std::string(error.what()) + "; passed over");
+      }
+    }
+    throw bad_input("eval --checkpoint", "expected a checkpoint, got none, " + shown_folder());
+  }
+
+  // A finished run without its weights: what can be done about it.
+  void expect_final_weights() const {
+    std::error_code failed;
+    if (!run_.result || run_.result->status != "done") return;
+    if (std::filesystem::exists(run_.folder + "/final.safetensors", failed) || failed) return;
+    const bool kept = !list_checkpoints(run_.folder).empty();
+    const std::string again = "`train` makes it again once result.json is removed";
+    throw bad_input("eval", printable(run_.folder + "/final.safetensors", 400) +
+                                ", expected the weights of the finished run, got no file; " +
+                                (kept ? "`eval --checkpoint` tests the newest checkpoint, " : "") + again);
+  }
+
   std::string shown_folder() const { return printable(run_.folder, 400); }
 
   std::vector<std::pair<TaskConfig, std::optional<int>>> tasks() const {
@@ -193,6 +220,7 @@ class Evaluator {
     ask.batch = config_.eval.batch;
     ask.chunk = config_.eval.chunk;
     ask.type = type_;
+    ask.stop = [] { return stop_requested(); };
     return ask;
   }
 
@@ -207,23 +235,14 @@ class Evaluator {
 };
 
 std::string line_of(const std::string& name, const Measurement& m) {
-  std::string out =
-      name + ": accuracy " + fixed(m.accuracy, 4) + " ± " + fixed(m.stderr_, 4) + ", loss " + fixed(m.loss, 4);
-  if (m.kl) out += ", KL " + fixed(*m.kl, 4);
-  if (m.ceiling) {
-    out += m.ceiling->exact ? ", ceiling " + fixed(m.ceiling->accuracy, 4)
-                            : ", upper bound " + fixed(m.ceiling->upper_bound, 4);
-    out += " ± " + fixed(m.ceiling->stderr_, 4) + " over " + std::to_string(m.ceiling->samples);
-  }
-  out += "; samples " + std::to_string(m.samples);
-  return out + "\n";
+  return name + ": " + accuracy_text(m, true) + "\n";
 }
 
-std::string bins_text(const std::vector<AccuracyBin>& bins, const std::string& title) {
+std::string bins_text(const std::vector<AccuracyBin>& bins, const std::string& title, int decimals) {
   if (bins.empty()) return {};
   TextTable table({title, "accuracy", "count"});
   for (const auto& bin : bins) {
-    table.row({shortest(bin.from), fixed(bin.accuracy, 4), grouped(static_cast<uint64_t>(bin.count))});
+    table.row({fixed(bin.from, decimals), fixed(bin.accuracy, 4), grouped(static_cast<uint64_t>(bin.count))});
   }
   return "\n" + table.text();
 }
@@ -269,8 +288,8 @@ std::string as_text(const SavedEvaluation& e, const Options& options) {
   };
   for (const auto& point : e.points) {
     out += line_of(name(point.split, point.gap), point);
-    out += confusion_text(point.confusion) + bins_text(point.by_gap_frame, "gap frame") +
-           bins_text(point.by_since_certain, "since certain") + bins_text(point.by_entropy, "entropy from");
+    out += confusion_text(point.confusion) + bins_text(point.by_gap_frame, "gap frame", 0) +
+           bins_text(point.by_since_certain, "since certain", 0) + bins_text(point.by_entropy, "entropy from", 2);
   }
   for (const auto& point : e.gates) out += gates_text(name(e.points.front().split, point.gap) + ", gates", point);
   return out;

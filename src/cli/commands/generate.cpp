@@ -269,7 +269,8 @@ Exit run(const Options& options) {
   const uint64_t bytes = out.bytes();
   out.commit(options.out, manifest(source, options, out, canon.hex()));
   if (options.out == "-") return Exit::done;
-  complain(grouped(options.count) + " samples, " + bytes_text(static_cast<double>(bytes)) + ": " + options.out);
+  complain(grouped(options.count) + (options.count == 1 ? " sample, " : " samples, ") +
+           bytes_text(static_cast<double>(bytes)) + ": " + options.out);
   return Exit::done;
 }
 

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <memory>
-
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -36,6 +36,14 @@ Switches Options::switches() const {
     if (equals == std::string::npos || equals <= from)
       throw bad_input("models --set", "expected SWITCH=VALUE, got '" + printable(text) + "'");
     out[text.substr(from, equals - from)] = text.substr(equals + 1);
+  }
+  if (!model.empty()) {
+    const std::vector<std::string>& known = find_model(model).switches;
+    for (const auto& [key, value] : out)
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        throw bad_input("models --set",
+                        fmt::format("{} has no switch '{}', expected {}", model, printable(key),
+                                    known.empty() ? "none" : join_or(known) + did_you_mean(key, known)));
   }
   MixerOptions any;  // names and values that no model takes are refused; a model may lack a switch
   for (const auto& [key, value] : out) set_switch(any, key, value);

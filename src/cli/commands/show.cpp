@@ -49,6 +49,8 @@ GapText gap_text(const Batch& batch, int element) {
 }
 
 Exit run(const Options& options) {
+  if (options.task.asks_objective())
+    throw bad_input("show --objective", "has no effect: the filter's belief is of the state; `ceiling` takes it");
   const TaskConfig task = options.task.config(options.sequences);
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   const Automaton& automaton = sampler->automaton();

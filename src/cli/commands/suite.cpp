@@ -36,6 +36,7 @@ struct Options {
   std::vector<std::string> overrides;
   int jobs = 0, threads = 0, lifeline = -1;
   bool list = false;
+  double start = 0;  // seconds until this process began to work
 };
 
 std::string finished_text(const std::string& folder) {
@@ -75,12 +76,15 @@ class Sizes {
   std::map<std::tuple<int, int, int, double, int, uint64_t>, std::shared_ptr<const Automaton>> built_;
 };
 
-// Seconds a finished run took; nothing where its result does not say.
-std::optional<double> seconds_taken(const std::string& folder) {
+// What a finished run took; nothing where its result does not say. A process has more to do than it can put into its
+// result: `start` seconds before, and all of the `whole` seconds where it did the run alone.
+std::optional<TimeTaken> time_taken(const std::string& folder, double start, double whole = 0) {
   try {
     const std::string path = folder + "/result.json";
     const Result result = parse_result(read_file(path, size_t{1} << 28), path);
-    if (result.made) return result.made->total_seconds;
+    if (result.made && result.made->train_seconds && result.made->total_seconds)
+      return TimeTaken{*result.made->train_seconds, std::max(*result.made->total_seconds + start, whole),
+                       result.status == "diverged"};
   } catch (const Error&) {
   }
   return std::nullopt;
@@ -92,7 +96,7 @@ struct Overview {
     std::string name, folder;
     Size size;
     bool done = false;
-    std::optional<double> seconds;  // taken
+    std::optional<TimeTaken> taken;
   };
   std::vector<Run> runs;
   RunCosts costs;
@@ -103,8 +107,8 @@ struct Overview {
     for (const auto& config : suite.runs) {
       Run run{run_name(config, varying), options.root + "/" + config.run_id, sizes.of(config), false, std::nullopt};
       run.done = has_result(run.folder);
-      if (run.done) run.seconds = seconds_taken(run.folder);
-      if (run.seconds) costs.learn(config, run.size.flops, *run.seconds);
+      if (run.done) run.taken = time_taken(run.folder, options.start);
+      if (run.taken) costs.learn(config, run.size.flops, *run.taken);
       runs.push_back(std::move(run));
     }
   }
@@ -113,16 +117,16 @@ struct Overview {
     return static_cast<size_t>(std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.done; }));
   }
 
-  // Of what is missing, one at a time; nothing where nothing is known of one of them.
-  std::optional<double> seconds_left(const Suite& suite) const {
-    double sum = 0;
+  // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
+  std::optional<double> seconds_left(const Suite& suite, int jobs) const {
+    std::vector<double> left;
     for (size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].done) continue;
       const auto each = costs.seconds(suite.runs[i], runs[i].size.flops);
       if (!each) return std::nullopt;
-      sum += *each;
+      left.push_back(*each);
     }
-    return sum;
+    return seconds_in_parallel(left, jobs);
   }
 };
 
@@ -134,7 +138,10 @@ std::string count_text(size_t count, const std::string& what) {
 class Session {
  public:
   Session(const Options& options, const Suite& suite)
-      : suite_(suite), overview_(options, suite), board_(suite.runs.size(), overview_.done(), standard_error()) {
+      : suite_(suite),
+        start_(options.start),
+        overview_(options, suite),
+        board_(suite.runs.size(), overview_.done(), standard_error()) {
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     jobs_ = options.jobs > 0 ? options.jobs : cores;
@@ -191,9 +198,10 @@ class Session {
     if (run.done) {
       states_[w] = State::done;
       outcome = outcome_of(run.folder, w);
-      overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, seconds_taken(run.folder).value_or(done.seconds));
-      if (const auto left = overview_.seconds_left(suite_); left && *left > 0)
-        rest = "; estimate of the rest " + duration_text(*left / jobs_);
+      if (const auto taken = time_taken(run.folder, start_, done.seconds))
+        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, *taken);
+      if (const auto left = overview_.seconds_left(suite_, jobs_); left && *left > 0)
+        rest = "; estimate of the rest " + duration_text(*left);
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
       states_[w] = held ? State::held : State::stopped;
       outcome = held ? "another process works on it" : stopped_text(w);
@@ -259,6 +267,7 @@ class Session {
   }
 
   const Suite& suite_;
+  double start_;  // seconds a process takes to begin
   Overview overview_;
   Board board_;
   int jobs_ = 1;
@@ -294,7 +303,7 @@ Exit list_runs(const Options& options, const Suite& suite) {
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
     const auto estimate = overview.costs.seconds(suite.runs[i], run.size.flops);
-    const std::string took = run.seconds ? "took " + duration_text(*run.seconds) : "time unknown";
+    const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
     table.row({suite.runs[i].run_id, run.done ? "done" : "missing",
                grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took
@@ -304,8 +313,9 @@ Exit list_runs(const Options& options, const Suite& suite) {
   }
   print(table.text());
   const size_t missing = suite.runs.size() - overview.done();
-  std::string line = std::to_string(suite.runs.size()) + " runs, " + std::to_string(missing) + " missing";
-  if (const auto left = overview.seconds_left(suite); missing > 0)
+  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ") +
+                     std::to_string(missing) + " missing";
+  if (const auto left = overview.seconds_left(suite, 1); missing > 0)
     line += left ? ", estimate one after another " + duration_text(*left)
                  : ", time unknown until runs like them are done in " + options.root;
   complain(line);
@@ -314,7 +324,11 @@ Exit list_runs(const Options& options, const Suite& suite) {
 
 Exit run(const Options& options) {
   const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
-  const Suite suite = read_suite(options.file, options.overrides, look ? model_rules() : run_rules());
+  ModelRules rules = look ? model_rules() : run_rules();
+  rules.shipped = shipped_folder();
+  const Suite suite = read_suite(options.file, options.overrides, rules);
+  if (options.only.empty())
+    for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
@@ -339,6 +353,7 @@ void add_suite(Program& program) {
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list"},
                                          [options] {
+                                           options->start = seconds_since_start();
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });

@@ -8,12 +8,14 @@
 #include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/run_store.h"
+#include "runs/suite.h"
+#include "train/results.h"
 
 namespace sb::cli {
 namespace {
 
 struct Options {
-  std::string file, root;
+  std::string asked, file, root;
   std::vector<std::string> overrides;
   int threads = 0;
 };
@@ -27,16 +29,11 @@ std::string outcome(const Result& result) {
   }
   std::string out = name;
   if (result.test) {
-    out += ": test accuracy " + fixed(result.test->accuracy, 4);
-    if (result.test->kl) out += ", KL " + fixed(*result.test->kl, 4);
-    if (result.test->ceiling) {
-      const CeilingFigure& c = *result.test->ceiling;
-      out += c.exact ? ", ceiling " + fixed(c.accuracy, 4) : ", upper bound " + fixed(c.upper_bound, 4);
-    }
+    out += ": test " + accuracy_text(*result.test);
   }
   out += ", chance " + fixed(result.chance, 4) + "\n";
   for (const auto& point : result.grid) {
-    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + fixed(point.accuracy, 4) + "\n";
+    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + accuracy_text(point) + "\n";
   }
   return out;
 }
@@ -44,7 +41,12 @@ std::string outcome(const Result& result) {
 Exit run(const Options& options) {
   if (restore_config(options.file))
     complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, run_rules());
+  if (is_suite(options.file))
+    throw bad_input("train FILE",
+                    "expected the config of one run, got a suite; use `suite " + printable(options.asked, 200) + "`");
+  ModelRules rules = run_rules();
+  rules.shipped = shipped_folder();
+  const ResolvedConfig config = resolve_config(options.file, options.overrides, rules);
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;
@@ -62,6 +64,7 @@ void add_train(Program& program) {
                       {"selectivbench train configs/example.toml",
                        "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2"},
                       [options] {
+                        options->asked = options->file;
                         options->file = shipped_config("train FILE", options->file);
                         return run(*options);
                       });

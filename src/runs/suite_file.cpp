@@ -1,0 +1,257 @@
+#include "runs/suite_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "runs/suite.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error fault(const std::string& where, const std::string& what, const Place& place) {
+  return bad_input(where, what + ", " + place.text());
+}
+
+class SuiteFileReader {
+ public:
+  SuiteFileReader(const std::string& path, const ModelRules& rules)
+      : path_(path), folder_(fs::path(path).parent_path().string()), rules_(rules) {}
+
+  SuiteFile read(std::string_view text) {
+    const TomlValue document = parse_toml(text, path_);
+    TomlValue::Table sections;
+    for (const auto& member : *document.table()) {
+      attempt([&] {
+        if (member.key == "suite") {
+          suite_section(member.value);
+        } else if (member.key == "grid") {
+          grid_section(member.value);
+        } else if (member.key == "override") {
+          override_blocks(member.value);
+        } else {
+          check_section_name(member);
+          sections.push_back(member);
+        }
+      });
+    }
+    add_settings(out_.base, sections, folder_);
+    take_faults(out_.base);
+    return std::move(out_);
+  }
+
+ private:
+  template <class Act>
+  void attempt(const Act& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      out_.faults.push_back(error.what());
+    }
+  }
+
+  void take_faults(Settings& settings) {
+    out_.faults.insert(out_.faults.end(), settings.faults.begin(), settings.faults.end());
+    settings.faults.clear();
+  }
+
+  Settings settings_of(const TomlValue& sections) {
+    Settings settings;
+    if (!sections.table()) throw fault("suite", "expected a table of section.key = value", sections.place);
+    add_settings(settings, *sections.table(), folder_);
+    take_faults(settings);
+    return settings;
+  }
+
+  void check_section_name(const TomlMember& member) const {
+    std::vector<std::string> names = section_names();
+    if (std::find(names.begin(), names.end(), member.key) != names.end()) return;
+    names.insert(names.end(), {"suite", "grid", "override"});
+    throw fault("suite", fmt::format("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
+                member.place);
+  }
+
+  void suite_section(const TomlValue& value) {
+    if (!value.table()) throw fault("suite", "expected a section [suite]", value.place);
+    for (const auto& member : *value.table()) attempt([&] { suite_key(member); });
+  }
+
+  void suite_key(const TomlMember& member) {
+    if (member.key == "select" || member.key == "average") return axis_keys(member);
+    if (member.key != "name" && member.key != "base")
+      throw fault("suite",
+                  fmt::format("unknown key '{}'{}", printable(member.key),
+                              did_you_mean(member.key, {"name", "base", "select", "average"})),
+                  member.place);
+    const auto* text = member.value.text();
+    if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
+    if (member.key == "name") out_.name = *text;
+    if (member.key == "base") read_base(*text, member.value.place);
+  }
+
+  void axis_keys(const TomlMember& member) {
+    const bool select = member.key == "select";
+    const auto* items = member.value.list();
+    if (!items)
+      throw fault("suite." + member.key, "expected a list of keys, got " + shown(member.value), member.value.place);
+    for (const auto& item : *items) {
+      attempt([&] {
+        const auto* key = item.text();
+        if (!key) throw fault("suite." + member.key, "expected a key, got " + shown(item), item.place);
+        const std::string wrong = axis_fault(*key, rules_.switches, select);
+        if (!wrong.empty()) throw fault("suite." + member.key, wrong, item.place);
+        auto& keys = select ? out_.select : out_.average;
+        if (std::find(keys.begin(), keys.end(), *key) == keys.end()) keys.push_back(*key);
+      });
+    }
+    for (const auto& key : out_.select)
+      if (std::find(out_.average.begin(), out_.average.end(), key) != out_.average.end())
+        throw fault("suite." + member.key, "expected a key once, got " + printable(key) + " in select and average",
+                    member.place);
+  }
+
+  void read_base(const std::string& name, const Place& place) {
+    out_.base.whole = false;
+    const std::string target = named_file(folder_, name, rules_.shipped);
+    std::error_code ignored;
+    if (!fs::is_regular_file(target, ignored)) throw fault("suite.base", "no file '" + printable(name) + "'", place);
+    out_.base = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
+    take_faults(out_.base);
+  }
+
+  // An axis is `section.key = [values]` or `name = [{section.key = value, …}, …]`.
+  void grid_section(const TomlValue& value) {
+    if (!value.table()) throw fault("grid", "expected a section [grid]", value.place);
+    std::vector<std::pair<Place, SuiteAxis>> axes;
+    for (const auto& member : *value.table())
+      attempt([&] {
+        if (const auto* items = member.value.list()) {
+          SuiteAxis axis;
+          for (const auto& item : *items) attempt([&] { axis.push_back(settings_of(item)); });
+          if (!axis.empty() || items->empty()) axes.emplace_back(member.place, std::move(axis));
+          return;
+        }
+        if (!member.value.table()) throw fault("grid", "expected a list of values", member.value.place);
+        for (const auto& key : *member.value.table())
+          attempt([&] { axes.emplace_back(key.place, key_axis(member, key)); });
+      });
+    std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
+    });
+    for (auto& [place, axis] : axes) {
+      const Place& where = place;
+      if (axis.empty())
+        attempt([&] { throw fault("grid", "expected a list of at least one value", where); });
+      else
+        out_.axes.push_back(std::move(axis));
+    }
+  }
+
+  SuiteAxis key_axis(const TomlMember& section, const TomlMember& key) {
+    const auto* items = key.value.list();
+    if (!items) throw fault("grid", "expected a list of values, got " + shown(key.value), key.value.place);
+    SuiteAxis axis;
+    for (const auto& item : *items) {
+      Settings choice;
+      add_settings(choice, {{section.key, section.place, {TomlValue::Table{{key.key, key.place, item}}, item.place}}},
+                   folder_);
+      // A name that is none is one fault, however many values it has.
+      for (const auto& line : choice.faults)
+        if (std::find(out_.faults.begin(), out_.faults.end(), line) == out_.faults.end()) out_.faults.push_back(line);
+      choice.faults.clear();
+      axis.push_back(std::move(choice));
+    }
+    return axis;
+  }
+
+  void override_blocks(const TomlValue& value) {
+    if (!value.list()) throw fault("override", "expected blocks [[override]]", value.place);
+    for (const auto& block : *value.list()) attempt([&] { override_block(block); });
+  }
+
+  void override_block(const TomlValue& block) {
+    if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
+    SuiteOverride rule;
+    bool acts = false;
+    for (const auto& member : *block.table()) {
+      const size_t before = out_.faults.size();
+      attempt([&] {
+        if (member.key == "when") {
+          conditions(member.value, rule.when);
+        } else if (member.key == "set") {
+          acts = !member.value.table() || !member.value.table()->empty();
+          rule.set = settings_of(member.value);
+        } else if (member.key == "skip" && std::holds_alternative<bool>(member.value.content)) {
+          rule.skip = std::get<bool>(member.value.content);
+        } else {
+          throw fault("override",
+                      fmt::format("unknown key '{}', expected when, set or skip = true", printable(member.key)),
+                      member.place);
+        }
+      });
+      rule.broken |= member.key != "set" && out_.faults.size() > before;
+    }
+    if (!acts && !rule.skip) attempt([&] { throw fault("override", "expected set or skip = true", block.place); });
+    out_.overrides.push_back(std::move(rule));
+  }
+
+  // Each value must be one that the parameter can have, so that a misspelt condition is an error and not a no-op.
+  void conditions(const TomlValue& value, std::vector<SuiteCondition>& out) {
+    for (const auto& [name, setting] : settings_of(value)) {
+      SuiteCondition condition{name, setting.key, {}, {}};
+      const ConfigKey* parameter = find_parameter(name);
+      const auto* list = setting.value.list();
+      const bool any = list && !(parameter && parameter->kind == ConfigKey::Kind::wholes);
+      const std::string& key = name;
+      for (const auto& item : any ? *list : TomlValue::List{setting.value})
+        attempt([&] { condition.any_of.push_back({condition_text(key, item), item.place}); });
+      out.push_back(std::move(condition));
+    }
+  }
+
+  std::string path_, folder_;
+  const ModelRules& rules_;
+  SuiteFile out_;
+};
+
+}  // namespace
+
+std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
+  static const std::set<std::string> never = {"model.name", "task.number", "grammar.seed",    "train.seed",
+                                              "run.seed",   "run.label",   "train.precision", "train.device"};
+  const ConfigKey* parameter = find_parameter(key);
+  std::vector<std::string> known;
+  for (const auto& name : switches) known.push_back("model." + name);
+  if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
+    for (const auto& p : parameters()) known.push_back(p.name());
+    return fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known));
+  }
+  const bool trains = key.starts_with("model.") || key.starts_with("train.");
+  if (never.contains(key) || (select && !trains) || (parameter && !parameter->identifies))
+    return fmt::format("expected {}, got {}",
+                       select ? "a key of [model] or [train] that is no seed, name, precision or device"
+                              : "a key that tells runs apart and is no seed, name, precision or device",
+                       key);
+  if (!select && (key == "task.objective" || key.starts_with("model.") || key.starts_with("quirks.")))
+    return fmt::format("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
+  if (!select && (key == "train.lr" || key == "train.warmup"))
+    return fmt::format("expected a key that is not selected over, got {}", key);
+  return "";
+}
+SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules) {
+  return SuiteFileReader(path, rules).read(text);
+}
+
+std::string condition_text(const std::string& name, const TomlValue& value) {
+  const ConfigKey* parameter = find_parameter(name);
+  return parameter ? toml_text(parse_value(*parameter, value)) : switch_text(name.substr(name.find('.') + 1), value);
+}
+
+}  // namespace sb

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "runs/suite.h"
+
+namespace sb {
+
+std::vector<std::string> Suite::merged_lines() const {
+  constexpr size_t most_lines = 5, most_names = 8;
+  std::vector<std::string> lines;
+  size_t unnamed_runs = 0, unnamed = 0;
+  for (const auto& [run, words] : names) {
+    const std::set<std::string> different(words.begin(), words.end());
+    if (different.size() < 2 || lines.size() >= most_lines) {
+      ++unnamed_runs;
+      unnamed += words.size();
+      continue;
+    }
+    std::string labels;
+    size_t said = 0;
+    for (const auto& word : words)
+      if (said++ < most_names) labels += (said > 1 ? ", " : "") + (word.empty() ? "(none)" : printable(word, 40));
+    lines.push_back(
+        fmt::format("{} combinations are one run: labels {}{}", words.size(), labels, said > most_names ? ", …" : ""));
+  }
+  if (unnamed > 0)
+    lines.push_back(fmt::format("{} {}combinations are {} run{} in other words", unnamed, lines.empty() ? "" : "more ",
+                                unnamed_runs == 1 ? "one" : std::to_string(unnamed_runs),
+                                unnamed_runs == 1 ? "" : "s"));
+  return lines;
+}
+
+std::string value_text(const ResolvedConfig& run, const std::string& key) {
+  if (const ConfigKey* parameter = find_parameter(key)) {
+    const ParameterValue value = parameter->get(run.values);
+    const auto* text = std::get_if<std::string>(&value);
+    return text ? *text : toml_text(value);
+  }
+  const auto found = run.values.model.switches.find(key.substr(key.find('.') + 1));
+  return found == run.values.model.switches.end() ? "" : found->second;
+}
+
+namespace {
+
+// Keys that some run's files give, in the order of the schema, switches after the parameters of [model].
+std::vector<std::string> given_keys(const std::vector<ResolvedConfig>& runs) {
+  std::set<std::string> given;
+  for (const auto& run : runs)
+    for (const auto& [name, origin] : run.origins)
+      if (origin.kind == Origin::Kind::given) given.insert(name);
+  std::vector<std::string> names;
+  for (const auto& section : section_names()) {
+    for (const auto& p : parameters())
+      if (p.section == section && given.erase(p.name()) > 0) names.push_back(p.name());
+    if (section != "model") continue;
+    for (const auto& name : given)
+      if (!find_parameter(name)) names.push_back(name);
+  }
+  return names;
+}
+
+bool same_in_all(const std::vector<ResolvedConfig>& runs, const std::string& name) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const auto& run) { return value_text(run, name) == value_text(runs.front(), name); });
+}
+
+}  // namespace
+
+std::vector<std::string> varying_keys(const std::vector<ResolvedConfig>& runs) {
+  std::vector<std::string> names = given_keys(runs);
+  std::erase_if(names, [&](const std::string& name) { return same_in_all(runs, name); });
+  return names;
+}
+
+std::string common_toml(const std::vector<ResolvedConfig>& runs) {
+  std::string out, section;
+  for (const auto& name : given_keys(runs)) {
+    if (!same_in_all(runs, name)) continue;
+    const std::string key = name.substr(name.find('.') + 1);
+    if (name.substr(0, name.find('.')) != section) {
+      section = name.substr(0, name.find('.'));
+      out += "[" + section + "]\n";
+    }
+    const ConfigKey* parameter = find_parameter(name);
+    const auto& run = runs.front();
+    const std::string value = parameter ? toml_text(parameter->get(run.values)) : toml_quoted(value_text(run, name));
+    const auto origin = run.origins.find(name);
+    out += key + " = " + value + (origin == run.origins.end() ? "" : "  # " + origin->second.text()) + "\n";
+  }
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# check.sh PROGRAM: what `check` says of each kind of run folder, in text and JSON, its exit code, and that `table` and `eval` agree.
+set -uo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+small=$(dirname "$0")/small.toml
+
+run=$("$program" train "$small" --out "$work/runs" 2> /dev/null | tail -n 1)
+id=$(basename "$run")
+[[ -f $run/result.json ]] || { echo "FAILED: no run"; exit 1; }
+newest=$(cd "$run" && ls -- *.safetensors | grep -v final | tail -n 1)
+update=$(grep -o '[0-9]*' <<< "$newest" | head -n 1 | sed 's/^0*//')
+
+# says CODE STATE [LINE…]: of the run in $work/odd, which is then made anew from the whole one.
+says() {
+  local code=$1 state=$2 folder=$work/odd/$id
+  shift 2
+  "$program" check "$work/odd" --json "$work/out.json" > "$work/out" 2> "$work/err"
+  local got=$?
+  [[ $got -eq $code ]] || fail "$state: exit code $got, expected $code"
+  [[ ! -s $work/err ]] || fail "$state: $(cat "$work/err")"
+  printf '%s\n' "$folder: $state" "$@" > "$work/expected"
+  printf '1 run: 1 %s\n' "${state%% at *}" >> "$work/expected"
+  diff "$work/expected" "$work/out" || fail "$state: other lines"
+  grep -q "\"state\": \"${state%% at *}\"" "$work/out.json" || fail "$state: not in the JSON $(cat "$work/out.json")"
+  fresh
+}
+fresh() { rm -rf "$work/odd" && mkdir "$work/odd" && cp -r "$run" "$work/odd/"; }
+# evaluates CODE, tables CODE: of the run in $work/odd.
+evaluates() { "$program" eval "$work/odd/$id" --samples 4 > /dev/null 2>&1; [[ $? -eq $1 ]] || fail "eval: expected $1"; }
+tables() { "$program" table "$work/odd" > "$work/table" 2> "$work/err"; [[ $? -eq $1 ]] || fail "table: expected $1"; }
+# reseal FILE: the digest a file carries of itself, after a change.
+reseal() {
+  sed -i -E 's/"sha256":"[0-9a-f]{64}"/"sha256":"'"$(printf '0%.0s' {1..64})"'"/' "$1"
+  local digits
+  digits=$(printf %s "$(sha256sum < "$1" | cut -c1-64)" | sha256sum | cut -c1-64)
+  sed -i -E 's/"sha256":"0{64}"/"sha256":"'"$digits"'"/' "$1"
+}
+fresh
+odd=$work/odd/$id
+
+evaluates 0 && tables 0
+says 0 whole
+
+rm "$odd/final.safetensors"
+evaluates 2 && tables 0
+says 0 "whole without weights" "  final.safetensors is not there: tables take the run, eval does not"
+
+for file in config.toml metrics.jsonl final.safetensors; do
+  printf x >> "$odd/$file"
+  says 1 damaged "  [run] $odd/$file: its bytes do not fit its digest"
+done
+rm "$odd/metrics.jsonl"
+"$program" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"
+grep -q "^$odd: damaged$" "$work/out" && grep -q "^  .*metrics.jsonl" "$work/out" || fail "missing file: $(cat "$work/out")"
+fresh
+for file in config.json result.json; do
+  sed -i '0,/[0-9]/s/[0-9]/7/' "$odd/$file"
+  "$program" check "$work/odd" > "$work/out" && fail "a changed $file: exit code 0"
+  grep -q "^$odd: damaged" "$work/out" && grep -q "^  .*$file" "$work/out" || fail "a changed $file: $(cat "$work/out")"
+  fresh
+done
+
+rm "$odd/result.json" "$odd/final.safetensors"
+evaluates 2
+says 0 "unfinished at update $update of 60"
+
+# A checkpoint matters while the run is unfinished.
+printf x >> "$odd/$newest"
+"$program" check "$work/odd" > "$work/out" || fail "a damaged checkpoint of a finished run: exit code $?"
+grep -q "not needed" "$work/out" || fail "a damaged checkpoint of a finished run: $(cat "$work/out")"
+rm "$odd/result.json" "$odd/final.safetensors"
+"$program" check "$work/odd" > "$work/out" && fail "a damaged checkpoint that is needed: exit code 0"
+grep -q "$newest" "$work/out" || fail "a damaged checkpoint that is needed: $(cat "$work/out")"
+fresh
+
+# An older result, its seal right: read by nothing, damaged by nothing, and no part of a table.
+sed -i -E '0,/"schema": ?[0-9]+/s//"schema":1/' "$odd/result.json" && reseal "$odd/result.json"
+evaluates 2 && tables 2
+says 0 "older format" "  read by the version that wrote it; tables leave it out"
+
+# All of them at once.
+mkdir "$work/all"
+for kind in a b c; do cp -r "$work/odd" "$work/all/$kind"; done
+rm "$work/all/b/$id/final.safetensors"
+printf x >> "$work/all/c/$id/metrics.jsonl"
+"$program" check "$work/all" > "$work/out"
+[[ $? -eq 1 ]] || fail "one damaged of three: exit code"
+tail -n 1 "$work/out" | grep -qx "3 runs: 1 whole, 1 whole without weights, 1 damaged" || fail "$(tail -n 1 "$work/out")"
+exit $failed
