@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "grammar/figures.h"
+#include "runs/measure.h"
 #include "runs/schema.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
-#include "train/results.h"
 #include "train/samples.h"
 #include "train/trainer.h"
 
@@ -296,7 +296,8 @@ class Run {
     ask.breakdowns = breakdowns && task.objective == Objective::state;
     Measurement out = measurement(run_evaluation(task, ask), data_.test, task, gap, breakdowns);
     announce("ceiling");
-    out.ceiling = measured_ceiling(data_, task, data_.test, config_.eval.ceiling_samples, hooks_.stop);
+    out.ceiling =
+        measured_ceiling(data_, task, data_.test, config_.eval.ceiling_samples, at::get_num_threads(), hooks_.stop);
     return out;
   }
 
@@ -335,7 +336,8 @@ class Run {
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
     out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, hooks_.stop);
-    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, hooks_.stop, hooks_.warning);
+    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, at::get_num_threads(),
+                                       hooks_.stop, hooks_.warning);
   }
 
   RunStatus diverged() {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "models/network.h"
+#include "runs/data.h"
+#include "runs/measure.h"
 #include "runs/run_store.h"
 #include "train/adam.h"
-#include "train/data.h"
 #include "train/loader.h"
-#include "train/results.h"
 
 namespace sb {
 

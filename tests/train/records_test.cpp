@@ -165,7 +165,7 @@ TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
   const SamplerConfig impossible{0, data.language->length(), Stream::reference};  // refuses training samples
   data.language = std::make_shared<const Sampler>(data.automaton, impossible);
   std::vector<std::string> warnings;
-  EXPECT_FALSE(measured_baselines(data, 48, 12, {}, [&](const std::string& line) { warnings.push_back(line); }));
+  EXPECT_FALSE(measured_baselines(data, 48, 12, 1, {}, [&](const std::string& line) { warnings.push_back(line); }));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
 }
@@ -178,7 +178,7 @@ TEST(Records, AskForAStop) {
   ask.stop = stop;
   EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
   EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
-  EXPECT_THROW(measured_baselines(subject.data, 48, 12, stop), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, 48, 12, 1, stop), Stopped);
 }
 
 // Rounds of 512 samples, however long each is, kept an interrupted run waiting.

@@ -16,12 +16,12 @@
 #include "cli/training.h"
 #include "runs/checkpoint.h"
 #include "runs/evaluation_file.h"
+#include "runs/measure.h"
 #include "runs/open_run.h"
 #include "runs/run_check.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
-#include "train/results.h"
 
 namespace sb::cli {
 namespace {
@@ -206,7 +206,8 @@ class Evaluator {
       out = measurement(evaluate(predictor, *make_task(data_, task), request), split_, task, gap, !gap);
       // As many as the run's own result has, unless another number of samples was asked for.
       const int64_t most = config_.eval.ceiling_samples;
-      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.stop);
+      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.threads,
+                                     request.stop);
     } catch (const Stopped&) {
       end_if_stopped("eval");
     }

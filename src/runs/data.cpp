@@ -1,4 +1,4 @@
-#include "train/data.h"
+#include "runs/data.h"
 
 #include "base/error.h"
 #include "grammar/build.h"

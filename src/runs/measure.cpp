@@ -1,6 +1,4 @@
-#include "train/results.h"
-
-#include <ATen/Parallel.h>
+#include "runs/measure.h"
 
 #include <algorithm>
 
@@ -57,7 +55,7 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
 }
 
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
-                                              const std::function<bool()>& stop) {
+                                              int threads, const std::function<bool()>& stop) {
   if (samples == 0) return std::nullopt;
   CeilingRequest ask;
   ask.progress = [&](uint64_t) {
@@ -65,7 +63,7 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
   };
   ask.split = split;
   ask.samples = static_cast<uint64_t>(samples);
-  ask.threads = at::get_num_threads();
+  ask.threads = threads;
   CeilingFigure out;
   out.samples = samples;
   const auto take = [&](const auto& ceiling) {
@@ -85,7 +83,7 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
-                                                  const std::function<bool()>& stop,
+                                                  int threads, const std::function<bool()>& stop,
                                                   const std::function<void(const std::string&)>& warning) {
   if (data.task.objective != Objective::state) return std::nullopt;
   constexpr double train_frames = 400'000, test_frames = 20'000;
@@ -94,7 +92,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
   Baselines found;
   try {
-    found = baselines(data.language, data.task, train, test, at::get_num_threads(), data.test, 0, [&] {
+    found = baselines(data.language, data.task, train, test, threads, data.test, 0, [&] {
       if (stop && stop()) throw Stopped{};
     });
   } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
