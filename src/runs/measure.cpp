@@ -57,6 +57,8 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
                                               int threads, const std::function<bool()>& stop) {
   if (samples == 0) return std::nullopt;
+  const std::shared_ptr<const Task> measured = make_task(data, task);
+  if (!measured->oracle(split)) return std::nullopt;
   CeilingRequest ask;
   ask.progress = [&](uint64_t) {
     if (stop && stop()) throw Stopped{};
@@ -73,9 +75,9 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
     out.exact = ceiling.exact;
   };
   if (task.objective == Objective::state) {
-    take(exact_ceiling(*make_task(data, task), ask));
+    take(exact_ceiling(*measured, ask));
   } else {
-    const PredictCeiling ceiling = predict_ceiling(*make_task(data, task), ask);
+    const PredictCeiling ceiling = predict_ceiling(*measured, ask);
     take(ceiling);
     out.kl = std::max(0.0, ceiling.kl);
   }

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);
-// The ceiling of one task, its objective and a split; nothing where `samples` is 0. `stop` true: throws Stopped.
+// The ceiling of one task, its objective and a split; nothing where `samples` is 0 or the task has no oracle.
+// `stop` true: throws Stopped.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
                                               int threads, const std::function<bool()>& stop = {});
 // Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where

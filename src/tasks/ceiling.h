@@ -36,8 +36,9 @@ struct CeilingRequest {
   Split split = Split::test;
   uint64_t first = 0;
   uint64_t samples = 1000;
-  int threads = 0;                         // 0: all cores; the result does not depend on it
-  std::function<void(uint64_t)> progress;  // samples done; called from the calling thread, ends the work by throwing
+  int threads = 0;  // 0: all cores; the result does not depend on it
+  // Samples done; called from the calling thread, ends the work by throwing.
+  std::function<void(uint64_t)> progress = {};
 };
 // Samples worked on between two calls of `progress`: some tens of thousands of frames a thread, however long they are.
 size_t samples_a_round(const Task& task, Split split, int threads);

@@ -23,11 +23,11 @@ struct EvaluationRequest {
   Split split = Split::valid;
   int64_t samples = 1000;
   int batch = 50;
-  int chunk = 1024;              // most frames a predict() call
-  bool padding_correct = false;  // quirk: elements without frames count as right
-  bool breakdowns = false;       // run the oracle beside the predictor
-  int threads = 0;               // 0: all cores; the result does not depend on it
-  std::function<bool()> stop;    // polled between calls of predict(); true: throws Stopped
+  int chunk = 1024;                 // most frames a predict() call
+  bool padding_correct = false;     // quirk: elements without frames count as right
+  bool breakdowns = false;          // run the oracle beside the predictor
+  int threads = 0;                  // 0: all cores; the result does not depend on it
+  std::function<bool()> stop = {};  // polled between calls of predict(); true: throws Stopped
 };
 
 struct Stopped {};

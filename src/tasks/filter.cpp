@@ -17,7 +17,8 @@ class FilterModel {
       : language_(std::move(language)),
         end_(language_->end()),
         classes_(language_->classes()),
-        length_(language_->length()) {
+        length_(language_->length()),
+        ids_(language_->ids().data()) {
     const std::vector<int32_t>& symbols = language_->symbols();
     const auto states = static_cast<size_t>(language_->states());
     std::vector<Successor> next;
@@ -58,7 +59,7 @@ class FilterModel {
 
   const Language& language() const { return *language_; }
   int32_t end() const { return end_; }
-  int32_t id(int32_t state) const { return language_->ids()[static_cast<size_t>(state)]; }
+  int32_t id(int32_t state) const { return ids_[state]; }
   bool may_gap(int32_t state) const { return may_gap_[state]; }
   double wrong(int32_t state, int16_t symbol) const {
     return symbol < classes_ ? wrong_[static_cast<size_t>(state) * classes_ + symbol] : 0;
@@ -113,6 +114,7 @@ class FilterModel {
   std::shared_ptr<const Language> language_;
   int32_t end_;
   int classes_, length_;
+  const int32_t* ids_;  // of the language
   std::vector<Edge> starts_;
   std::vector<double> own_starts_;  // of starts_, lengths not looked at
   std::vector<Edge> edges_;         // of state s: [row_[s], row_[s+1]), ascending by class

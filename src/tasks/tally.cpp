@@ -101,7 +101,9 @@ void Tally::begin(const Batch& batch) {
     task_.answers(batch, b, row.answers.data());
   }
   if (!options_.breakdowns) return;
-  parallel_for(rows_.size(), 1, options_.threads, [&](size_t first, size_t last) {
+  // An oracle for each thread: some laws take longer to prepare than a sample to follow.
+  const auto threads = static_cast<size_t>(thread_count(options_.threads, rows_.size()));
+  parallel_for(rows_.size(), (rows_.size() + threads - 1) / threads, options_.threads, [&](size_t first, size_t last) {
     const std::unique_ptr<Oracle> oracle = task_.oracle(batch.split);
     if (!oracle) return;
     for (size_t b = first; b < last; ++b) rows_[b].beliefs = follow(*oracle, batch, static_cast<int>(b));

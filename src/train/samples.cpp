@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "train/network_predictor.h"
 
@@ -101,8 +102,12 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
   Batch f;
   data.maker->fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
-  OraclePredictor filter(*data.maker, split, at::get_num_threads());
-  const Means ours = mean_predictions(predictor, f, chunk, stop), exact = mean_predictions(filter, f, chunk, stop);
+  const Means ours = mean_predictions(predictor, f, chunk, stop);
+  std::optional<Means> exact;
+  if (data.maker->oracle(split)) {
+    OraclePredictor filter(*data.maker, split, at::get_num_threads());
+    exact = mean_predictions(filter, f, chunk, stop);
+  }
   const bool predict = data.task.objective == Objective::predict;
   const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
   std::vector<SampleRecord> out;
@@ -118,8 +123,9 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
       element.gap_frames = start[e + 1] - start[e] - 1;
       for (int t = start[e] + 1; t < start[e + 1] && t <= start[e] + recorded_gap; ++t)
         element.gap.push_back(symbols[t]);
-      const std::vector<double>& states = exact.of[static_cast<size_t>(b)][static_cast<size_t>(e)];
       element.network = likeliest(ours.of[static_cast<size_t>(b)][static_cast<size_t>(e)]);
+      if (!exact) continue;
+      const std::vector<double>& states = exact->of[static_cast<size_t>(b)][static_cast<size_t>(e)];
       element.filter = likeliest(predict ? next_symbols(law, data.language->classes(), states) : states);
     }
   }
