@@ -21,8 +21,9 @@ program: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench
 
-# The program, its configs and docs under $(PREFIX), compiled for this machine; DESTDIR is respected.
+# The program, its configs and docs, the library and its headers under $(PREFIX), compiled for this machine; DESTDIR is respected.
 install: program
+	@ninja -C $(BUILD) -j $(JOBS) sb_library
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 # A Debian package, compiled for x86-64-v3 or armv8-a: build/package/selectivbench_*.deb
@@ -30,7 +31,7 @@ deb: deps
 	@scripts/install-deps package
 	@cmake -S . -B build/package -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_NATIVE=OFF -DSELECTIVBENCH_TESTS=OFF \
 	  $(CMAKE_FLAGS)
-	@ninja -C build/package -j $(JOBS) selectivbench
+	@ninja -C build/package -j $(JOBS) selectivbench sb_library
 	@cd build/package && cpack -G DEB
 
 bench: program

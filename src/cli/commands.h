@@ -21,7 +21,7 @@ void add_table(Program& program);
 void add_train(Program& program);
 void add_verify(Program& program);
 
-void add_torch_commands(Program& program);  // those of rooms with libtorch; none in a build without it
+void add_torch_commands(Program& program);  // runs: those that need libtorch are left out in a build without it
 void add_all_commands(Program& program);
 
 }  // namespace sb::cli

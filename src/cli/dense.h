@@ -3,19 +3,19 @@
 #include <functional>
 
 #include "base/npz.h"
-#include "tasks/batch.h"
+#include "tasks/gap_task.h"
 
 namespace sb::cli {
 
 // Bytes a sample of the split adds to the archive.
-uint64_t dense_sample_bytes(const BatchMaker& maker, Split split);
+uint64_t dense_sample_bytes(const GapTask& task, Split split);
 
 // Arrays, T = the most frames a sample of the split can have:
 //   frames  float32 [samples, T, vocab]   one-hot plus noise, zero on padding
 //   targets int32   [samples, T]          state id (objective predict: class of the next element), -1 where none
 //   starts  int32   [samples, length + 1] element e owns frames starts[e] .. starts[e+1] - 1
 // `tick` is called before each sample.
-void write_dense(NpzWriter& npz, const BatchMaker& maker, Split split, const SampleBlock& block,
+void write_dense(NpzWriter& npz, const GapTask& task, Split split, const SampleBlock& block,
                  const std::function<void()>& tick);
 
 }  // namespace sb::cli

@@ -2,6 +2,9 @@
 
 namespace sb::cli {
 
-void add_torch_commands(Program&) {}
+void add_torch_commands(Program& program) {
+  add_table(program);
+  add_check(program);
+}
 
 }  // namespace sb::cli

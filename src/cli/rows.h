@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "grammar/automaton.h"
-#include "tasks/task.h"
+#include "tasks/gap_process.h"
 
 namespace sb::cli {
 

@@ -12,7 +12,7 @@
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
 #include "runs/config_file.h"
-#include "tasks/task.h"
+#include "tasks/task_config.h"
 
 namespace sb::cli {
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 #include <mutex>
 
 #include "base/error.h"
-#include "base/parallel.h"
+#include "base/number.h"
+#include "base/sha256.h"
 #include "grammar/check.h"
 #include "grammar/direct_walk.h"
 #include "grammar/reach.h"
@@ -15,44 +17,36 @@
 namespace sb {
 namespace {
 
-constexpr size_t kGrain = 64;  // samples handed to a thread at a time
-
-template <class T>
-T parse(const std::string& where, const std::string& name, std::initializer_list<T> values) {
-  std::string expected;
-  for (const T value : values) {
-    if (name == to_string(value)) return value;
-    expected += std::string(expected.empty() ? "" : ", ") + to_string(value);
+// All that samples depend on.
+std::string digest_of(const Automaton& a) {
+  std::string text = fmt::format("{} {}", a.vocab, a.end);
+  const auto add = [&](char name, const std::vector<int32_t>& values) {
+    text += name;
+    for (const int32_t value : values) fmt::format_to(std::back_inserter(text), " {}", value);
+  };
+  add('s', a.symbol);
+  add('i', a.id);
+  add('b', a.start);
+  add('r', a.row);
+  add('d', a.dst);
+  text += 'p';
+  for (const double p : a.prob) {
+    text += ' ';
+    append_shortest(text, p);
   }
-  throw bad_input(where, fmt::format("unknown name, expected one of {}, got '{}'", expected, name));
+  return sha256_hex(text);
 }
 
 }  // namespace
 
 Stream parse_stream(const std::string& name) {
-  return parse("stream", name, {Stream::reference, Stream::direct});
-}
-
-Split parse_split(const std::string& name) {
-  return parse("split", name, {Split::train, Split::valid, Split::test, Split::reference});
+  if (name == to_string(Stream::reference)) return Stream::reference;
+  if (name == to_string(Stream::direct)) return Stream::direct;
+  throw bad_input("stream", "unknown name, expected one of reference, direct, got '" + name + "'");
 }
 
 const char* to_string(Stream stream) {
   return stream == Stream::reference ? "reference" : "direct";
-}
-
-const char* to_string(Split split) {
-  switch (split) {
-    case Split::train:
-      return "train";
-    case Split::valid:
-      return "valid";
-    case Split::test:
-      return "test";
-    case Split::reference:
-      return "reference";
-  }
-  return "";
 }
 
 void check_split(const SamplerConfig& config, Split split) {
@@ -140,26 +134,50 @@ const Automaton& Sampler::automaton() const {
 const SamplerConfig& Sampler::config() const {
   return impl_->config;
 }
-double Sampler::reach(int k, int s) const {
-  return impl_->reach().at(k, s);
+int Sampler::length() const {
+  return impl_->config.length;
+}
+uint64_t Sampler::seed() const {
+  return impl_->config.seed;
+}
+int Sampler::classes() const {
+  return impl_->automaton->vocab;
+}
+const std::vector<int32_t>& Sampler::symbols() const {
+  return impl_->automaton->symbol;
+}
+const std::vector<int32_t>& Sampler::ids() const {
+  return impl_->automaton->id;
+}
+int32_t Sampler::end() const {
+  return impl_->automaton->end;
+}
+double Sampler::ends_within(int elements, int32_t state) const {
+  return impl_->reach().at(elements, state);
 }
 
-void Sampler::sample(Split split, uint64_t index, uint16_t* states) const {
-  check_split(impl_->config, split);
-  impl_->run(split, index, 1, states);
+std::string Sampler::text() const {
+  return fmt::format("grammar.automaton_sha256 = {}\ngrammar.seed = {}\ntask.length = {}\ntask.stream = {}\n",
+                     digest_of(*impl_->automaton), seed(), length(), to_string(impl_->config.stream));
 }
 
-SampleBlock Sampler::block(Split split, uint64_t first, size_t count, int threads) const {
-  check_split(impl_->config, split);
-  const auto length = static_cast<size_t>(impl_->config.length);
-  SampleBlock out;
-  out.first = first;
-  out.length = impl_->config.length;
-  out.states.resize(count * length);
-  parallel_for(count, kGrain, threads, [&](size_t begin, size_t end) {
-    impl_->run(split, first + begin, end - begin, out.states.data() + begin * length);
-  });
-  return out;
+void Sampler::successors(int32_t state, std::vector<Successor>& out) const {
+  const Automaton& a = *impl_->automaton;
+  out.clear();
+  if (state == a.end) {
+    for (const int32_t s : a.start) out.push_back({s, 1.0 / static_cast<double>(a.start.size())});
+    return;
+  }
+  for (int edge = a.row[state]; edge < a.row[state + 1]; ++edge) out.push_back({a.dst[edge], a.prob[edge]});
+}
+
+void Sampler::check_split(Split split) const {
+  sb::check_split(impl_->config, split);
+}
+
+void Sampler::draw(Split split, uint64_t first, size_t count, uint16_t* states) const {
+  check_split(split);
+  impl_->run(split, first, count, states);
 }
 
 }  // namespace sb

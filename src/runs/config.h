@@ -8,7 +8,7 @@
 
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
-#include "tasks/task.h"
+#include "tasks/task_config.h"
 
 namespace sb {
 

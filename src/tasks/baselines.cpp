@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "tasks/ceiling.h"
 #include "tasks/filter_core.h"
+#include "tasks/summed_posterior.h"
 
 namespace sb {
 namespace {
@@ -17,14 +19,14 @@ constexpr size_t kPollSamples = 64;
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
-  Counts(const Automaton& automaton, const SampleBlock& block, size_t samples) {
-    const auto states = static_cast<size_t>(automaton.states());
+  Counts(const Language& language, const SampleBlock& block, size_t samples) {
+    const auto states = static_cast<size_t>(language.states());
     std::unordered_map<uint32_t, uint32_t> seen;  // source << 16 | destination
     leaving.assign(states, 0.0);
     share.assign(states, 1.0);  // one extra visit each, so that no state is impossible
     for (size_t i = 0; i < samples; ++i) {
       const uint16_t* sample = block.sample(i);
-      auto before = static_cast<uint32_t>(automaton.end);
+      auto before = static_cast<uint32_t>(language.end());
       for (int e = 0; e < block.length; ++e) {
         ++seen[before << 16 | sample[e]];
         leaving[before] += 1;
@@ -35,31 +37,31 @@ struct Counts {
     const double total = static_cast<double>(samples * static_cast<size_t>(block.length) + states);
     for (double& s : share) s /= total;
     std::vector<std::pair<uint64_t, uint32_t>> sorted;
-    for (const auto& [pair, count] : seen) sorted.emplace_back(order(automaton, pair), count);
+    for (const auto& [pair, count] : seen) sorted.emplace_back(order(language, pair), count);
     std::sort(sorted.begin(), sorted.end());
     row.assign(states + 1, 0);
     for (const auto& [key, count] : sorted) {
       const auto dst = static_cast<int32_t>(key & 0xffff);
-      edges.push_back({automaton.symbol[dst], dst, static_cast<double>(count)});
+      edges.push_back({language.symbols()[dst], dst, static_cast<double>(count)});
       ++row[(key >> 48) + 1];
     }
     for (size_t s = 0; s < states; ++s) row[s + 1] += row[s];
-    by_class.resize(static_cast<size_t>(automaton.vocab));
-    for (size_t s = 0; s < states; ++s) by_class[automaton.symbol[s]].push_back(static_cast<int32_t>(s));
-    unseen.assign(states * static_cast<size_t>(automaton.vocab), 1);
-    unseen_count.assign(states, automaton.vocab);
+    by_class.resize(static_cast<size_t>(language.classes()));
+    for (size_t s = 0; s < states; ++s) by_class[language.symbols()[s]].push_back(static_cast<int32_t>(s));
+    unseen.assign(states * static_cast<size_t>(language.classes()), 1);
+    unseen_count.assign(states, language.classes());
     for (size_t s = 0; s < states; ++s) {
-      if (static_cast<int32_t>(s) == automaton.end) continue;  // after '#' any symbol may be a wrong one
+      if (static_cast<int32_t>(s) == language.end()) continue;  // after '#' any symbol may be a wrong one
       for (int edge = row[s]; edge < row[s + 1]; ++edge) {
-        char& flag = unseen[s * static_cast<size_t>(automaton.vocab) + edges[edge].symbol];
+        char& flag = unseen[s * static_cast<size_t>(language.classes()) + edges[edge].symbol];
         unseen_count[s] -= flag;
         flag = 0;
       }
     }
   }
 
-  static uint64_t order(const Automaton& automaton, uint32_t pair) {
-    const uint64_t symbol = static_cast<uint64_t>(automaton.symbol[pair & 0xffff]);
+  static uint64_t order(const Language& language, uint32_t pair) {
+    const uint64_t symbol = static_cast<uint64_t>(language.symbols()[pair & 0xffff]);
     return static_cast<uint64_t>(pair >> 16) << 48 | symbol << 16 | (pair & 0xffff);
   }
 
@@ -79,12 +81,13 @@ struct Counts {
 
 class TableModel {
  public:
-  TableModel(const Automaton& automaton, const Counts& counts) : automaton_(&automaton), counts_(&counts) {}
-  int32_t end() const { return automaton_->end; }
-  int32_t id(int32_t state) const { return automaton_->id[state]; }
+  TableModel(const Language& language, const Counts& counts)
+      : end_(language.end()), classes_(language.classes()), ids_(language.ids().data()), counts_(&counts) {}
+  int32_t end() const { return end_; }
+  int32_t id(int32_t state) const { return ids_[state]; }
   bool may_gap(int32_t state) const { return counts_->unseen_count[state] > 0; }
   double wrong(int32_t state, int16_t symbol) const {
-    const bool possible = counts_->unseen[static_cast<size_t>(state) * automaton_->vocab + symbol] != 0;
+    const bool possible = counts_->unseen[static_cast<size_t>(state) * classes_ + symbol] != 0;
     return possible ? 1.0 / counts_->unseen_count[state] : 0;
   }
   template <class Emit>
@@ -101,7 +104,9 @@ class TableModel {
   }
 
  private:
-  const Automaton* automaton_;
+  int32_t end_;
+  int classes_;
+  const int32_t* ids_;
   const Counts* counts_;
 };
 
@@ -160,16 +165,17 @@ void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit)
   }
 }
 
-double table_accuracy(const BatchMaker& maker, const Counts& counts, const SampleBlock& test, Split split, int threads,
+double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlock& test, Split split, int threads,
                       const std::function<void()>& poll = {}) {
-  const Automaton& automaton = maker.sampler().automaton();
+  const Language& language = task.language();
   std::vector<uint64_t> right(test.count(), 0);
   const auto score = [&](size_t begin, size_t end) {
-    FilterCore<TableModel> core(TableModel(automaton, counts), maker.gaps().law(split), 0, kTablePrune);
-    SummedPosterior summed(automaton.states());
+    const TableModel model(language, counts);
+    FilterCore<TableModel> core(model, task.gaps().law(split), 0, kTablePrune);
+    SummedPosterior summed(language.states());
     Batch batch;
     for (size_t i = begin; i < end; ++i) {
-      maker.make(split, test, i, 1, batch);
+      task.fill(split, test, i, 1, batch);
       core.reset();
       for (int e = 0; e < batch.elements; ++e) {
         for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
@@ -177,13 +183,13 @@ double table_accuracy(const BatchMaker& maker, const Counts& counts, const Sampl
           if (!core.frame(batch.symbol[t]) && !core.frame_without_law(batch.symbol[t])) {
             throw check_failed("baselines", "the table learner lost the sample");
           }
-          core.visit(-1, [&](int32_t state, double p) { summed.add(automaton.id[state], p); });
+          core.visit(-1, [&](int32_t state, double p) { summed.add(language.ids()[static_cast<size_t>(state)], p); });
         }
         right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
       }
     }
   };
-  const size_t round = samples_a_round(maker.gaps().law(split), test.length, threads);
+  const size_t round = samples_a_round(task, split, threads);
   const size_t grain = std::clamp<size_t>(round / static_cast<size_t>(thread_count(threads, round)), 1, kGrain);
   for (size_t from = 0; from < test.count(); from += round) {
     if (poll) poll();
@@ -201,43 +207,42 @@ void expect_samples(uint64_t samples, const char* what) {
 
 }  // namespace
 
-std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+std::vector<double> table_learner_curve(std::shared_ptr<const Language> language, const TaskConfig& config,
                                         const std::vector<uint64_t>& train_samples, uint64_t test_samples,
                                         int threads) {
   expect_samples(test_samples, "test samples");
-  const BatchMaker maker(sampler, task);
+  const GapTask task(language, config);
   const uint64_t most = train_samples.empty() ? 0 : *std::max_element(train_samples.begin(), train_samples.end());
-  const SampleBlock train = sampler->block(Split::train, 0, most, threads);
-  const SampleBlock test = sampler->block(Split::test, 0, test_samples, threads);
+  const SampleBlock train = language->block(Split::train, 0, most, threads);
+  const SampleBlock test = language->block(Split::test, 0, test_samples, threads);
   std::vector<double> curve;
   for (const uint64_t samples : train_samples) {
-    curve.push_back(table_accuracy(maker, Counts(sampler->automaton(), train, samples), test, Split::test, threads));
+    curve.push_back(table_accuracy(task, Counts(*language, train, samples), test, Split::test, threads));
   }
   return curve;
 }
 
-Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
+Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& config, uint64_t train_samples,
                     uint64_t test_samples, int threads, Split split, uint64_t first,
                     const std::function<void()>& poll) {
   expect_samples(train_samples, "training samples");
   expect_samples(test_samples, "test samples");
-  const BatchMaker maker(sampler, task);
-  const Automaton& automaton = sampler->automaton();
-  const SampleBlock train = sampler->block(Split::train, 0, train_samples, threads);
-  const SampleBlock test = sampler->block(split, first, test_samples, threads);
+  const GapTask task(language, config);
+  const SampleBlock train = language->block(Split::train, 0, train_samples, threads);
+  const SampleBlock test = language->block(split, first, test_samples, threads);
 
-  std::vector<uint64_t> visits(static_cast<size_t>(automaton.states()), 0);
-  for (const uint16_t state : train.states) ++visits[automaton.id[state]];
+  std::vector<uint64_t> visits(static_cast<size_t>(language->states()), 0);
+  for (const uint16_t state : train.states) ++visits[language->ids()[state]];
   const auto commonest = static_cast<int32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
 
   std::vector<int16_t> history;
   Batch batch;
   std::vector<NGram> grams;
   for (int n = 1; n <= kMaxGram; ++n) {  // one after the other: what an unlearnt one holds is large
-    NGram& gram = grams.emplace_back(n, automaton.vocab);
+    NGram& gram = grams.emplace_back(n, language->classes());
     for (size_t i = 0; i < train.count(); ++i) {
       if (poll && i % kPollSamples == 0) poll();
-      maker.make(Split::train, train, i, 1, batch);
+      task.fill(Split::train, train, i, 1, batch);
       walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) { gram.see(seen, id); });
     }
     gram.learn();
@@ -247,7 +252,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   std::array<uint64_t, kMaxGram> right{};
   for (size_t i = 0; i < test.count(); ++i) {
     if (poll && i % kPollSamples == 0) poll();
-    maker.make(split, test, i, 1, batch);
+    task.fill(split, test, i, 1, batch);
     walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
       majority += id == commonest ? 1 : 0;
       int32_t guess = commonest;
@@ -259,10 +264,10 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
   }
   Baselines out;
   const double cells = static_cast<double>(test.count() * static_cast<size_t>(test.length));
-  out.chance = 1.0 / automaton.states();
+  out.chance = 1.0 / language->states();
   out.majority = static_cast<double>(majority) / cells;
   for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
-  out.table_learner = table_accuracy(maker, Counts(automaton, train, train.count()), test, split, threads, poll);
+  out.table_learner = table_accuracy(task, Counts(*language, train, train.count()), test, split, threads, poll);
   out.train_samples = train_samples;
   out.test_samples = test_samples;
   return out;

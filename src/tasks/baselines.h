@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tasks/ceiling.h"
+#include "tasks/gap_task.h"
 
 namespace sb {
 
@@ -26,7 +26,7 @@ struct Baselines {
 // Accuracies over elements of the samples first .. first+test_samples-1 of `split`, learnt from labelled training
 // samples 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence
 // on results. `poll` is called now and then from the calling thread and ends the work by throwing.
-Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, uint64_t train_samples,
+Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& task, uint64_t train_samples,
                     uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0,
                     const std::function<void()>& poll = {});
 
@@ -36,7 +36,7 @@ Baselines baselines(std::shared_ptr<const Sampler> sampler, const TaskConfig& ta
 // of all elements (b = 0.5), and is taken for a forbidden one. Hypotheses below 1e-4 are dropped; a frame that none of
 // the rest explains is taken for a new element of each. The accuracy under the metric (posteriors summed over the
 // element's frames) for each number of training samples.
-std::vector<double> table_learner_curve(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
+std::vector<double> table_learner_curve(std::shared_ptr<const Language> language, const TaskConfig& task,
                                         const std::vector<uint64_t>& train_samples, uint64_t test_samples, int threads);
 
 }  // namespace sb

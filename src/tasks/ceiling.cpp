@@ -24,40 +24,40 @@ struct SampleFigures {
 
 }  // namespace
 
-size_t samples_a_round(const GapConfig& gap, int length, int threads) {
-  double frames = 1;  // an element
-  if (gap.law != GapLaw::none) {
-    const std::vector<double> law = gap_length_law(gap);
-    for (size_t n = 0; n < law.size(); ++n) frames += gap.probability * static_cast<double>(n) * law[n];
-  }
+std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split) {
+  std::unique_ptr<Oracle> oracle = task.oracle(split);
+  if (!oracle) throw bad_input("ceiling", "nobody knows the best answers of this task, expected one with an oracle");
+  return oracle;
+}
+
+size_t samples_a_round(const Task& task, Split split, int threads) {
   const double workers = thread_count(threads, kRound);
-  const double fitting = workers * kRoundFrames / (frames * std::max(1, length));
+  const double fitting = workers * kRoundFrames / std::max(1.0, task.mean_frames(split));
   return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRound)));
 }
 
-Ceiling exact_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, const CeilingRequest& request) {
+Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
-  const BatchMaker maker(sampler, task);
-  const auto elements = static_cast<size_t>(sampler->config().length);
+  const auto elements = static_cast<size_t>(task.shape().elements);
   Ceiling out;
   out.samples = request.samples;
-  out.exact = task.noise <= 1;
+  out.exact = expect_oracle(task, request.split)->exact();
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
   const double share = 1.0 / static_cast<double>(elements);
-  const size_t most = samples_a_round(maker.gaps().law(request.split), sampler->config().length, request.threads);
+  const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);
     std::vector<double> probability(round * elements), entropy(round * elements);
     parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
-      ExactFilter filter(sampler, task, request.split);
+      const std::unique_ptr<Oracle> oracle = task.oracle(request.split);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {
-        maker.make(request.split, request.first + done + i, 1, batch);
-        const std::vector<ElementBelief> beliefs = follow(filter, batch, 0);
+        task.fill(request.split, request.first + done + i, 1, batch);
+        const std::vector<ElementBelief> beliefs = follow(*oracle, batch, 0);
         for (size_t e = 0; e < elements; ++e) {
           const ElementBelief& b = beliefs[e];
           probability[i * elements + e] = b.summed_probability;

@@ -1,3 +1,5 @@
+#include "tasks/filter.h"
+
 #include "base/error.h"
 #include "tasks/filter_core.h"
 
@@ -5,45 +7,67 @@ namespace sb {
 namespace {
 
 constexpr double kPrune = 1e-30;
-constexpr double kCertain = 1 - 1e-9;
 
-// The grammar with strings conditioned on fitting the length.
-class GrammarModel {
+}  // namespace
+
+// The language with strings conditioned on fitting the length.
+class FilterModel {
  public:
-  explicit GrammarModel(std::shared_ptr<const Sampler> sampler)
-      : sampler_(std::move(sampler)), automaton_(&sampler_->automaton()), length_(sampler_->config().length) {
-    const Automaton& a = *automaton_;
-    double fits = 0;
-    for (const int32_t s : a.start) fits += sampler_->reach(length_ - 1, s);
-    for (const int32_t s : a.start) starts_.push_back({a.symbol[s], s, sampler_->reach(length_ - 1, s) / fits});
-    edges_.reserve(a.dst.size());
-    for (int s = 0; s < a.states(); ++s) {
-      for (int edge = a.row[s]; edge < a.row[s + 1]; ++edge) {
-        edges_.push_back({a.symbol[a.dst[edge]], a.dst[edge], a.prob[edge]});
-      }
-      std::stable_sort(edges_.begin() + a.row[s], edges_.end(), by_class);
+  explicit FilterModel(std::shared_ptr<const Language> language)
+      : language_(std::move(language)),
+        end_(language_->end()),
+        classes_(language_->classes()),
+        length_(language_->length()),
+        ids_(language_->ids().data()) {
+    const std::vector<int32_t>& symbols = language_->symbols();
+    const auto states = static_cast<size_t>(language_->states());
+    std::vector<Successor> next;
+    language_->successors(end_, next);
+    double likeliest = 0, fits = 0;
+    for (const Successor& s : next) likeliest = std::max(likeliest, s.probability);
+    // Relative to the likeliest: starts that are drawn uniformly weigh exactly 1 each.
+    const auto weight = [&](const Successor& s) {
+      return s.probability / likeliest * language_->ends_within(length_ - 1, s.state);
+    };
+    for (const Successor& s : next) fits += weight(s);
+    for (const Successor& s : next) {
+      starts_.push_back({symbols[static_cast<size_t>(s.state)], s.state, weight(s) / fits});
+      own_starts_.push_back(s.probability);
     }
-    const std::vector<std::vector<int32_t>> forbidden = forbidden_classes(a);
-    wrong_.assign(static_cast<size_t>(a.states()) * a.vocab, 0.0);
-    may_gap_.resize(static_cast<size_t>(a.states()));
-    for (int s = 0; s < a.states(); ++s) {
+    row_.assign(states + 1, 0);
+    for (size_t s = 0; s < states; ++s) {
+      if (static_cast<int32_t>(s) != end_) {
+        language_->successors(static_cast<int32_t>(s), next);
+        for (const Successor& to : next) {
+          edges_.push_back({symbols[static_cast<size_t>(to.state)], to.state, to.probability});
+        }
+      }
+      std::stable_sort(edges_.begin() + row_[s], edges_.end(), by_class);
+      row_[s + 1] = static_cast<int32_t>(edges_.size());
+    }
+    const std::vector<std::vector<int32_t>> forbidden = forbidden_classes(*language_);
+    wrong_.assign(states * static_cast<size_t>(classes_), 0.0);
+    may_gap_.resize(states);
+    for (size_t s = 0; s < states; ++s) {
       may_gap_[s] = !forbidden[s].empty();
       for (const int32_t c : forbidden[s]) {
-        wrong_[static_cast<size_t>(s) * a.vocab + c] = 1.0 / static_cast<double>(forbidden[s].size());
+        wrong_[s * static_cast<size_t>(classes_) + static_cast<size_t>(c)] =
+            1.0 / static_cast<double>(forbidden[s].size());
       }
     }
   }
 
-  int32_t end() const { return automaton_->end; }
-  int32_t id(int32_t state) const { return automaton_->id[state]; }
+  const Language& language() const { return *language_; }
+  int32_t end() const { return end_; }
+  int32_t id(int32_t state) const { return ids_[state]; }
   bool may_gap(int32_t state) const { return may_gap_[state]; }
   double wrong(int32_t state, int16_t symbol) const {
-    return symbol < automaton_->vocab ? wrong_[static_cast<size_t>(state) * automaton_->vocab + symbol] : 0;
+    return symbol < classes_ ? wrong_[static_cast<size_t>(state) * classes_ + symbol] : 0;
   }
 
   template <class Emit>
   void successors(int32_t state, int32_t used, int16_t symbol, const Emit& emit) const {
-    if (state == automaton_->end) {
+    if (state == end_) {
       for (const Edge& start : starts_) {
         if (start.symbol == symbol && start.probability > 0) emit(start.dst, start.probability);
       }
@@ -51,34 +75,33 @@ class GrammarModel {
     }
     const int left = length_ - used;  // elements the string may still take
     if (left <= 0) return;
-    const double fits = sampler_->reach(left, state);
-    const auto begin = edges_.begin() + automaton_->row[state];
-    const auto end = edges_.begin() + automaton_->row[state + 1];
+    const double fits = language_->ends_within(left, state);
+    const auto begin = edges_.begin() + row_[state];
+    const auto end = edges_.begin() + row_[state + 1];
     for (auto edge = std::lower_bound(begin, end, Edge{symbol, 0, 0}, by_class); edge != end && edge->symbol == symbol;
          ++edge) {
-      const double weight = edge->probability * sampler_->reach(left - 1, edge->dst);
+      const double weight = edge->probability * language_->ends_within(left - 1, edge->dst);
       if (weight > 0) emit(edge->dst, weight / fits);
     }
   }
 
   // emit(class, probability) of the element after `state`, the used-th of its string. conditioned: strings fit the
-  // length; otherwise the grammar's own law.
+  // length; otherwise the language's own law.
   template <class Emit>
   void next_classes(int32_t state, int32_t used, bool conditioned, const Emit& emit) const {
     const int left = length_ - used;
-    if (state == automaton_->end) {
-      const double share = 1.0 / static_cast<double>(starts_.size());
-      for (const Edge& start : starts_) emit(start.symbol, conditioned ? start.probability : share);
+    if (state == end_) {
+      for (size_t i = 0; i < starts_.size(); ++i) {
+        emit(starts_[i].symbol, conditioned ? starts_[i].probability : own_starts_[i]);
+      }
       return;
     }
-    const double fits = conditioned ? sampler_->reach(left, state) : 1;
-    for (int edge = automaton_->row[state]; edge < automaton_->row[state + 1]; ++edge) {
+    const double fits = conditioned ? language_->ends_within(left, state) : 1;
+    for (int edge = row_[state]; edge < row_[state + 1]; ++edge) {
       const Edge& to = edges_[static_cast<size_t>(edge)];
-      emit(to.symbol, conditioned ? to.probability * sampler_->reach(left - 1, to.dst) / fits : to.probability);
+      emit(to.symbol, conditioned ? to.probability * language_->ends_within(left - 1, to.dst) / fits : to.probability);
     }
   }
-
-  const Automaton& automaton() const { return *automaton_; }
 
  private:
   struct Edge {
@@ -88,42 +111,56 @@ class GrammarModel {
   };
   static bool by_class(const Edge& a, const Edge& b) { return a.symbol < b.symbol; }
 
-  std::shared_ptr<const Sampler> sampler_;
-  const Automaton* automaton_;
-  int length_;
+  std::shared_ptr<const Language> language_;
+  int32_t end_;
+  int classes_, length_;
+  const int32_t* ids_;  // of the language
   std::vector<Edge> starts_;
-  std::vector<Edge> edges_;  // rows of the automaton, each ascending by class
-  std::vector<double> wrong_;
+  std::vector<double> own_starts_;  // of starts_, lengths not looked at
+  std::vector<Edge> edges_;         // of state s: [row_[s], row_[s+1]), ascending by class
+  std::vector<int32_t> row_;
+  std::vector<double> wrong_;  // [states][classes]
   std::vector<char> may_gap_;
 };
 
-}  // namespace
+std::shared_ptr<const FilterModel> filter_model(std::shared_ptr<const Language> language) {
+  return std::make_shared<const FilterModel>(std::move(language));
+}
 
 struct ExactFilter::Impl {
-  FilterCore<GrammarModel> core;
+  std::shared_ptr<const FilterModel> model;
+  FilterCore<FilterModel> core;
+  bool exact;
   int frames = 0;
 
-  void dense(double* over_ids, int gap_frames) const {
-    std::fill_n(over_ids, core.model().automaton().states(), 0.0);
-    core.visit(gap_frames, [&](int32_t state, double p) { over_ids[core.model().id(state)] = p; });
-  }
-
   void next(double* over_classes, int gap_frames, bool conditioned) const {
-    std::fill_n(over_classes, core.model().automaton().vocab, 0.0);
+    std::fill_n(over_classes, model->language().classes(), 0.0);
     core.visit_hypotheses(gap_frames, [&](int32_t state, int32_t used, double p) {
-      core.model().next_classes(state, used, conditioned, [&](int32_t c, double q) { over_classes[c] += p * q; });
+      model->next_classes(state, used, conditioned, [&](int32_t c, double q) { over_classes[c] += p * q; });
     });
   }
 };
 
-ExactFilter::ExactFilter(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, Split split) {
+ExactFilter::ExactFilter(std::shared_ptr<const FilterModel> model, const TaskConfig& task, Split split) {
   check(task);
-  const int elements = sampler->config().length;
   const GapConfig& gap = split == Split::train ? task.train : task.test;
-  impl_ = std::make_unique<Impl>(Impl{{GrammarModel(std::move(sampler)), gap, elements, kPrune}});
+  const FilterModel& of = *model;
+  impl_ = std::make_unique<Impl>(Impl{std::move(model), {of, gap, of.language().length(), kPrune}, task.noise <= 1});
 }
+ExactFilter::ExactFilter(std::shared_ptr<const Language> language, const TaskConfig& task, Split split)
+    : ExactFilter(filter_model(std::move(language)), task, split) {}
 ExactFilter::~ExactFilter() = default;
 ExactFilter::ExactFilter(ExactFilter&&) noexcept = default;
+
+int ExactFilter::states() const {
+  return impl_->model->language().states();
+}
+int ExactFilter::classes() const {
+  return impl_->model->language().classes();
+}
+bool ExactFilter::exact() const {
+  return impl_->exact;
+}
 
 void ExactFilter::reset() {
   impl_->core.reset();
@@ -139,26 +176,17 @@ void ExactFilter::frame(int16_t symbol) {
   ++impl_->frames;
 }
 
-Belief ExactFilter::belief() const {
-  return impl_->core.belief(-1);
-}
 Belief ExactFilter::belief(int gap_frames) const {
   return impl_->core.belief(gap_frames);
 }
-void ExactFilter::posterior(double* over_ids) const {
-  impl_->dense(over_ids, -1);
-}
-void ExactFilter::posterior(double* over_ids, int gap_frames) const {
-  impl_->dense(over_ids, gap_frames);
-}
-void ExactFilter::posterior(std::vector<StateProbability>& out) const {
+void ExactFilter::posterior(std::vector<StateProbability>& out, int gap_frames) const {
   out.clear();
-  impl_->core.visit(-1, [&](int32_t state, double p) { out.push_back({impl_->core.model().id(state), p}); });
+  impl_->core.visit(gap_frames, [&](int32_t state, double p) { out.push_back({impl_->model->id(state), p}); });
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
 }
 double ExactFilter::probability(int32_t id, int gap_frames) const {
   double out = 0;
-  impl_->core.visit(gap_frames, [&](int32_t state, double p) { out += impl_->core.model().id(state) == id ? p : 0; });
+  impl_->core.visit(gap_frames, [&](int32_t state, double p) { out += impl_->model->id(state) == id ? p : 0; });
   return out;
 }
 void ExactFilter::next_classes(double* over_classes, int gap_frames) const {
@@ -172,36 +200,6 @@ double ExactFilter::log_likelihood() const {
 }
 size_t ExactFilter::live() const {
   return impl_->core.live();
-}
-int ExactFilter::states() const {
-  return impl_->core.model().automaton().states();
-}
-
-std::vector<ElementBelief> follow(ExactFilter& filter, const Batch& batch, int row) {
-  std::vector<ElementBelief> out(static_cast<size_t>(batch.elements));
-  std::vector<StateProbability> now;
-  SummedPosterior summed(filter.states());
-  const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(row) * batch.frames;
-  const int32_t* start = batch.start.data() + static_cast<size_t>(row) * (batch.elements + 1);
-  int32_t since_certain = 0;
-  filter.reset();
-  for (int e = 0; e < batch.elements; ++e) {
-    for (int t = start[e]; t < start[e + 1]; ++t) {
-      filter.frame(symbol[t]);
-      filter.posterior(now);
-      for (const StateProbability& s : now) summed.add(s.id, s.probability);
-    }
-    ElementBelief& element = out[e];
-    const int gap_frames = start[e + 1] - start[e] - 1;
-    element.given_segment = filter.belief(gap_frames);
-    element.causal = filter.belief();
-    element.state = batch.state[static_cast<size_t>(row) * batch.elements + static_cast<size_t>(e)];
-    element.summed_best = summed.take_best();
-    element.summed_probability = filter.probability(element.summed_best, gap_frames);
-    since_certain = element.given_segment.probability >= kCertain ? 0 : since_certain + 1;
-    element.since_certain = since_certain;
-  }
-  return out;
 }
 
 }  // namespace sb

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "tasks/ceiling.h"
+#include "tasks/batch.h"
+#include "tasks/oracle.h"
+#include "tasks/task_config.h"
 
 namespace sb {
 
@@ -52,10 +54,12 @@ class FilterCore {
  public:
   // `elements` of a sample, 0: a model without length; then `used` stays 0 and elements from gap.start on are one.
   // Hypotheses of weight below `prune` are dropped: at 1e-30 they cannot be seen in a double, even summed.
-  FilterCore(Model model, const GapConfig& gap, int elements, double prune)
-      : model_(std::move(model)), content_(gap.content), hazard_(gap), elements_(elements), prune_(prune) {
+  // The model must outlive the filter.
+  FilterCore(const Model& model, const GapConfig& gap, int elements, double prune)
+      : model_(model), content_(gap.content), hazard_(gap), elements_(elements), prune_(prune) {
     reset();
   }
+  FilterCore(const Model&&, const GapConfig&, int, double) = delete;
 
   void reset() {
     live_.assign(1, {model_.end(), 0, -1, 0, 1.0});
@@ -153,7 +157,6 @@ class FilterCore {
 
   double log_likelihood() const { return log_likelihood_; }
   size_t live() const { return live_.size(); }
-  const Model& model() const { return model_; }
 
  private:
   bool gapped(const Hypothesis& h) const {
@@ -193,40 +196,13 @@ class FilterCore {
     return true;
   }
 
-  Model model_;
+  const Model& model_;
   GapContent content_;
   GapHazard hazard_;
   int elements_;
   double prune_;
   std::vector<Hypothesis> live_, next_;
   double log_likelihood_ = 0;
-};
-
-// Posteriors summed over an element's frames, as the metric sums a model's outputs.
-class SummedPosterior {
- public:
-  explicit SummedPosterior(int states) : sum_(static_cast<size_t>(states), 0.0) {}
-  void add(int32_t id, double probability) {
-    if (sum_[id] == 0) touched_.push_back(id);
-    sum_[id] += probability;
-  }
-  int32_t take_best() {  // and start anew
-    int32_t best = 0;
-    double top = -1;
-    for (const int32_t id : touched_) {
-      if (sum_[id] > top || (sum_[id] == top && id < best)) {
-        best = id;
-        top = sum_[id];
-      }
-      sum_[id] = 0;
-    }
-    touched_.clear();
-    return best;
-  }
-
- private:
-  std::vector<double> sum_;
-  std::vector<int32_t> touched_;
 };
 
 }  // namespace sb

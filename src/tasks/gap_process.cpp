@@ -1,9 +1,10 @@
+#include "tasks/gap_process.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "random/philox.h"
 #include "tasks/lognormal.h"
-#include "tasks/task.h"
 
 namespace sb {
 namespace {
@@ -31,23 +32,7 @@ class Words {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> forbidden_classes(const Automaton& automaton) {
-  std::vector<std::vector<int32_t>> out(static_cast<size_t>(automaton.states()));
-  std::vector<char> allowed(static_cast<size_t>(automaton.vocab));
-  for (int s = 0; s < automaton.states(); ++s) {
-    std::fill(allowed.begin(), allowed.end(), 0);
-    for (int edge = automaton.row[s]; edge < automaton.row[s + 1]; ++edge) {
-      if (automaton.prob[edge] > 0) allowed[automaton.symbol[automaton.dst[edge]]] = 1;
-    }
-    for (int c = 0; c < automaton.vocab; ++c) {
-      if (!allowed[c]) out[s].push_back(c);
-    }
-  }
-  return out;
-}
-
-GapProcess::GapProcess(std::shared_ptr<const Automaton> automaton, const TaskConfig& config, uint64_t seed)
-    : automaton_(std::move(automaton)), config_(config), seed_(seed) {
+GapProcess::GapProcess(const Language& language, const TaskConfig& config) : config_(config), seed_(language.seed()) {
   check(config_);
   const auto prepare = [](const GapConfig& gap) {
     Draws draws;
@@ -57,7 +42,7 @@ GapProcess::GapProcess(std::shared_ptr<const Automaton> automaton, const TaskCon
   };
   train_ = prepare(config_.train);
   test_ = prepare(config_.test);
-  forbidden_ = forbidden_classes(*automaton_);
+  forbidden_ = forbidden_classes(language);
 }
 
 void GapProcess::draw_lengths(const GapConfig& gap, const Draws& draws, Split split, uint64_t index, int length,

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tasks/task.h"
+#include "tasks/task_config.h"
 
 namespace sb {
 

@@ -27,17 +27,15 @@ double cross(const std::vector<double>& a, const std::vector<double>& b, double 
   return sum;
 }
 
-// The grammar's law of every state and its negative entropy, by state id.
+// The task's law of every state and its negative entropy, by state id.
 struct Laws {
-  explicit Laws(const Automaton& automaton) {
-    const auto states = static_cast<size_t>(automaton.states());
-    law.resize(states);
-    negentropy.resize(states);
-    for (size_t s = 0; s < states; ++s) {
-      auto& row = law[static_cast<size_t>(automaton.id[s])];
-      row.resize(static_cast<size_t>(automaton.vocab));
-      next_symbol_law(automaton, static_cast<int>(s), row.data());
-      negentropy[static_cast<size_t>(automaton.id[s])] = cross(row, row, 1);
+  Laws(const Task& task, int states) {
+    law.resize(static_cast<size_t>(states));
+    negentropy.resize(law.size());
+    for (size_t id = 0; id < law.size(); ++id) {
+      law[id].resize(static_cast<size_t>(task.shape().answers));
+      task.law(static_cast<int32_t>(id), law[id].data());
+      negentropy[id] = cross(law[id], law[id], 1);
     }
   }
   std::vector<std::vector<double>> law;
@@ -46,42 +44,42 @@ struct Laws {
 
 class SampleWalk {
  public:
-  SampleWalk(const std::shared_ptr<const Sampler>& sampler, const TaskConfig& task, Split split, const Laws& laws)
-      : filter_(sampler, task, split),
+  SampleWalk(std::unique_ptr<Oracle> oracle, const Laws& laws)
+      : oracle_(std::move(oracle)),
         laws_(laws),
         posterior_(laws.law.size()),
-        now_(static_cast<size_t>(sampler->automaton().vocab)),
+        now_(static_cast<size_t>(oracle_->classes())),
         next_(now_),
         law_(now_) {}
 
   SampleFigures run(const Batch& batch, double* accuracy, double* kl) {
     SampleFigures out;
     const double elements = batch.elements, followed = batch.elements - 1;
-    filter_.reset();
+    oracle_->reset();
     for (int e = 0; e < batch.elements; ++e) {
       const int frames = batch.start[e + 1] - batch.start[e];
       std::fill(next_.begin(), next_.end(), 0.0);
       std::fill(law_.begin(), law_.end(), 0.0);
       for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
-        filter_.frame(batch.symbol[t]);
-        filter_.next_classes(now_.data());
+        oracle_->frame(batch.symbol[t]);
+        oracle_->next_classes(now_.data());
         for (size_t c = 0; c < now_.size(); ++c) next_[c] += now_[c];
-        filter_.mean_law(now_.data());
+        oracle_->mean_law(now_.data());
         for (size_t c = 0; c < now_.size(); ++c) law_[c] += now_[c];
       }
       const int gap_frames = frames - 1;
       if (e + 1 < batch.elements) {
         const auto named = std::max_element(next_.begin(), next_.end()) - next_.begin();
-        filter_.next_classes(now_.data(), gap_frames);
+        oracle_->next_classes(now_.data(), gap_frames);
         accuracy[e] = now_[static_cast<size_t>(named)];
         out.accuracy += accuracy[e] / followed;
         out.upper_bound += *std::max_element(now_.begin(), now_.end()) / followed;
         out.counted += named == batch.symbol[batch.start[e + 1]] ? 1 / followed : 0;
       }
-      filter_.posterior(posterior_.data(), gap_frames);
+      oracle_->posterior(posterior_.data(), gap_frames);
       double known = 0;  // mean negative entropy of the law
       for (size_t id = 0; id < posterior_.size(); ++id) known += posterior_[id] * laws_.negentropy[id];
-      filter_.mean_law(now_.data(), gap_frames);
+      oracle_->mean_law(now_.data(), gap_frames);
       const auto id = static_cast<size_t>(batch.state[e]);
       kl[e] = known - cross(now_, law_, frames);
       out.kl += kl[e] / elements;
@@ -92,36 +90,36 @@ class SampleWalk {
   }
 
  private:
-  ExactFilter filter_;
+  std::unique_ptr<Oracle> oracle_;
   const Laws& laws_;
   std::vector<double> posterior_, now_, next_, law_;
 };
 
 }  // namespace
 
-PredictCeiling predict_ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task,
-                               const CeilingRequest& request) {
+PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
-  const BatchMaker maker(sampler, task);
-  const Laws laws(sampler->automaton());
-  const auto elements = static_cast<size_t>(sampler->config().length);
+  if (!task.has_law()) throw bad_input("ceiling", "predictions of this task have no law, expected objective = predict");
+  const std::unique_ptr<Oracle> oracle = expect_oracle(task, request.split);
+  const Laws laws(task, oracle->states());
+  const auto elements = static_cast<size_t>(task.shape().elements);
   PredictCeiling out;
   out.samples = request.samples;
-  out.exact = task.noise <= 1;
+  out.exact = oracle->exact();
   out.by_position.assign(elements - 1, 0.0);
   out.kl_by_position.assign(elements, 0.0);
   RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
-  const size_t most = samples_a_round(maker.gaps().law(request.split), sampler->config().length, request.threads);
+  const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);
     std::vector<double> right(round * elements), far(round * elements);
     parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
-      SampleWalk walk(sampler, task, request.split, laws);
+      SampleWalk walk(task.oracle(request.split), laws);
       Batch batch;
       for (size_t i = begin; i < end; ++i) {
-        maker.make(request.split, request.first + done + i, 1, batch);
+        task.fill(request.split, request.first + done + i, 1, batch);
         figures[i] = walk.run(batch, right.data() + i * elements, far.data() + i * elements);
       }
     });

@@ -54,7 +54,7 @@ double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
 
 TensorBatch first_batch(const RunData& data, int count) {
   Batch frames;
-  data.maker->make(Split::train, 0, count, frames);
+  data.maker->fill(Split::train, 0, count, frames);
   return to_tensors(std::move(frames), *data.maker, at::kFloat);
 }
 

@@ -9,7 +9,8 @@
 #include <map>
 #include <string>
 
-#include "train/evaluate.h"
+#include "tasks/evaluate.h"
+#include "train/loader.h"
 
 namespace sb {
 namespace {
@@ -121,27 +122,26 @@ void add_selectivity(const Records& records, GateFigures& out) {
 
 GateReport record_gates(const Network& network, const RunData& data, const TaskConfig& task,
                         const GateRequest& request) {
-  const BatchMaker maker(data.sampler, task);
+  const std::shared_ptr<const Task> maker = make_task(data, task);
+  Batch batch;
   Records records;
   const at::NoGradGuard no_grad;
   for (int64_t first = 0; first < request.samples; first += request.batch) {
-    Batch frames;
-    maker.make(request.split, static_cast<uint64_t>(first),
-               static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), frames);
-    const TensorBatch batch = to_tensors(std::move(frames), maker, request.type);
+    maker->fill(request.split, static_cast<uint64_t>(first),
+                static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), batch);
     NetworkState state;
-    for (int from = 0; from < batch.frames.frames; from += request.chunk) {
+    for (int from = 0; from < batch.frames; from += request.chunk) {
       if (request.stop && request.stop()) throw Stopped{};
-      const int to = std::min(batch.frames.frames, from + request.chunk);
+      const int to = std::min(batch.frames, from + request.chunk);
       const GateRecorder recorder = [&](int64_t layer, std::string_view gate, const at::Tensor& values) {
         const std::string name(gate);
         if (gate == fixed_decay) return take_fixed(values, records[{layer, name}]);
-        take_frames(batch.frames, from, to, values, scale_of(name), records[{layer, name}]);
+        take_frames(batch, from, to, values, scale_of(name), records[{layer, name}]);
       };
       Pass pass;
       pass.gates = &recorder;
-      pass.state = from == 0 && to == batch.frames.frames ? nullptr : &state;
-      network.hidden(batch.input.narrow(1, from, to - from), pass);
+      pass.state = from == 0 && to == batch.frames ? nullptr : &state;
+      network.hidden(dense_frames(batch, from, to, request.type), pass);
     }
   }
   GateReport report;
@@ -166,7 +166,7 @@ int64_t affordable_gate_samples(const Network& network, const RunData& data, con
                                 int64_t most) {
   constexpr double values = 1e7;
   Batch frames;
-  BatchMaker(data.sampler, task).make(split, 0, 1, frames);
+  make_task(data, task)->fill(split, 0, 1, frames);
   const ModelConfig& config = network.config();
   const double each = static_cast<double>(frames.real_frames(0)) * static_cast<double>(config.mixer.width) *
                       static_cast<double>(config.layers);

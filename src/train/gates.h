@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "models/network.h"
+#include "runs/data.h"
 #include "runs/result.h"
-#include "train/data.h"
 
 namespace sb {
 

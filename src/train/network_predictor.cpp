@@ -3,20 +3,23 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "train/loader.h"
+
 namespace sb {
 
-void NetworkPredictor::begin(const TensorBatch&) {
+void NetworkPredictor::begin(const Batch&) {
   state_ = NetworkState();
 }
 
-void NetworkPredictor::predict(const TensorBatch& batch, int from, int to, float* probabilities) {
+void NetworkPredictor::predict(const Batch& batch, int from, int to, float* probabilities) {
   const at::NoGradGuard no_grad;
   Pass pass;
   // A stretch that is the whole sequence needs no state; nothing is carried into another.
-  const bool whole = from == 0 && to == batch.frames.frames;
+  const bool whole = from == 0 && to == batch.frames;
   pass.state = whole ? nullptr : &state_;
   pass.gates = gates_;
-  const at::Tensor logits = network_.logits(batch.input.narrow(1, from, to - from), pass);
+  const at::ScalarType type = network_.parameters().flat().scalar_type();
+  const at::Tensor logits = network_.logits(dense_frames(batch, from, to, type), pass);
   at::Tensor out = at::from_blob(probabilities, {logits.size(0), logits.size(1), logits.size(2)}, at::kFloat);
   if (logits.scalar_type() == at::kFloat) {
     at::softmax_out(out, logits, -1);

@@ -1,7 +1,7 @@
 // A trained network behind the evaluation's interface: state carried from stretch to stretch, logits in small blocks.
 #pragma once
 #include "models/network.h"
-#include "train/evaluate.h"
+#include "tasks/evaluate.h"
 
 namespace sb {
 
@@ -9,9 +9,9 @@ class NetworkPredictor final : public Predictor {
  public:
   explicit NetworkPredictor(const Network& network, const GateRecorder* gates = nullptr)
       : network_(network), gates_(gates) {}
-  int64_t classes() const override { return network_.config().outputs; }
-  void begin(const TensorBatch& batch) override;
-  void predict(const TensorBatch& batch, int from, int to, float* probabilities) override;
+  int answers() const override { return static_cast<int>(network_.config().outputs); }
+  void begin(const Batch& batch) override;
+  void predict(const Batch& batch, int from, int to, float* probabilities) override;
 
  private:
   const Network& network_;

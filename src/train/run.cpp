@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "grammar/figures.h"
+#include "runs/measure.h"
 #include "runs/schema.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
-#include "train/results.h"
 #include "train/samples.h"
 #include "train/trainer.h"
 
@@ -97,7 +97,7 @@ class Run {
     Divergence out{done_, -1, "decoder"};
     if (seen.frame >= most_frames) return out;
     Batch frames;
-    data_.maker->make(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+    data_.maker->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
     TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
     batch.input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
     const Divergence found = trainer_.locate(batch, done_);
@@ -189,10 +189,9 @@ class Run {
   bool one_update() {
     const auto began = Clock::now();
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates,
-                                         storage_type(config_.train));
+      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates);
     }
-    const TensorBatch batch = loader_->next();
+    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train));
     const Trainer::Step step = trainer_.step(batch, done_);
     if (!step.finite) {
       divergence_ = trainer_.locate(batch, done_);
@@ -216,14 +215,14 @@ class Run {
     out.batch = config_.eval.batch;
     out.chunk = config_.eval.chunk;
     out.padding_correct = config_.quirks.padding_correct;
-    out.type = storage_type(config_.train);
+    out.threads = at::get_num_threads();
     out.stop = hooks_.stop;
     return out;
   }
 
   Evaluation run_evaluation(const TaskConfig& task, const EvaluationRequest& request) {
     NetworkPredictor predictor(trainer_.network());
-    return evaluate(predictor, data_.sampler, task, request);
+    return evaluate(predictor, *make_task(data_, task), request);
   }
 
   bool evaluate_periodically() {
@@ -272,11 +271,13 @@ class Run {
     }
     out.updates = done_;
     out.samples_seen = done_ * config_.train.batch;
-    out.states = data_.sampler->automaton().states();
+    out.states = data_.language->states();
     out.lr = config_.train.lr;
     out.chance = 1.0 / static_cast<double>(network.config().outputs);
-    const double entropy = topological_entropy(data_.sampler->automaton());
-    if (std::isfinite(entropy)) out.topological_entropy = entropy;
+    if (data_.automaton) {
+      const double entropy = topological_entropy(*data_.automaton);
+      if (std::isfinite(entropy)) out.topological_entropy = entropy;
+    }
     return out;
   }
 
@@ -295,7 +296,8 @@ class Run {
     ask.breakdowns = breakdowns && task.objective == Objective::state;
     Measurement out = measurement(run_evaluation(task, ask), data_.test, task, gap, breakdowns);
     announce("ceiling");
-    out.ceiling = measured_ceiling(data_, task, data_.test, config_.eval.ceiling_samples, hooks_.stop);
+    out.ceiling =
+        measured_ceiling(data_, task, data_.test, config_.eval.ceiling_samples, at::get_num_threads(), hooks_.stop);
     return out;
   }
 
@@ -333,8 +335,9 @@ class Run {
     GateReport gates = record_gates(network, data_, data_.task, ask);
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
-    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, ask.type, hooks_.stop);
-    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, hooks_.stop, hooks_.warning);
+    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, hooks_.stop);
+    out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, at::get_num_threads(),
+                                       hooks_.stop, hooks_.warning);
   }
 
   RunStatus diverged() {

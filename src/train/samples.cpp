@@ -1,7 +1,10 @@
 #include "train/samples.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "train/network_predictor.h"
 
@@ -28,14 +31,13 @@ int frames_needed(const Batch& batch) {
   return most;
 }
 
-Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk, const std::function<bool()>& stop) {
-  const Batch& f = batch.frames;
-  const auto classes = static_cast<size_t>(predictor.classes());
+Means mean_predictions(Predictor& predictor, const Batch& f, int chunk, const std::function<bool()>& stop) {
+  const auto classes = static_cast<size_t>(predictor.answers());
   Means out;
   out.of.assign(static_cast<size_t>(f.batch),
                 std::vector(static_cast<size_t>(recorded(f)), std::vector<double>(classes, 0.0)));
   std::vector<float> probabilities;
-  predictor.begin(batch);
+  predictor.begin(f);
   const int frames = frames_needed(f);
   const auto fitting = static_cast<int>(std::max<size_t>(1, held / (static_cast<size_t>(f.batch) * classes)));
   const int step = std::min(chunk, fitting);
@@ -43,7 +45,7 @@ Means mean_predictions(Predictor& predictor, const TensorBatch& batch, int chunk
     if (stop && stop()) throw Stopped{};
     const int to = std::min(frames, from + step);
     probabilities.resize(static_cast<size_t>(f.batch) * (to - from) * classes);
-    predictor.predict(batch, from, to, probabilities.data());
+    predictor.predict(f, from, to, probabilities.data());
     for (int b = 0; b < f.batch; ++b) {
       for (int t = from; t < to; ++t) {
         const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
@@ -96,21 +98,22 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
 }  // namespace
 
 std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
-                                         at::ScalarType type, const std::function<bool()>& stop) {
-  Batch frames;
-  data.maker->make(split, 0, recorded_samples, frames);
-  const TensorBatch batch = to_tensors(std::move(frames), *data.maker, type);
-  const Batch& f = batch.frames;
+                                         const std::function<bool()>& stop) {
+  Batch f;
+  data.maker->fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
-  FilterPredictor filter(data.sampler, data.task, split);
-  const Means ours = mean_predictions(predictor, batch, chunk, stop),
-              exact = mean_predictions(filter, batch, chunk, stop);
-  const Automaton& automaton = data.sampler->automaton();
+  const Means ours = mean_predictions(predictor, f, chunk, stop);
+  std::optional<Means> exact;
+  if (data.maker->oracle(split)) {
+    OraclePredictor filter(*data.maker, split, at::get_num_threads());
+    exact = mean_predictions(filter, f, chunk, stop);
+  }
   const bool predict = data.task.objective == Objective::predict;
-  const std::vector<float> law = predict ? symbol_law_table(automaton) : std::vector<float>();
+  const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
   std::vector<SampleRecord> out;
   for (int b = 0; b < f.batch; ++b) {
-    SampleRecord& sample = out.emplace_back(SampleRecord{static_cast<int64_t>(f.first) + b, f.elements, {}});
+    SampleRecord& sample =
+        out.emplace_back(SampleRecord{static_cast<int64_t>(f.samples[static_cast<size_t>(b)]), f.elements, {}});
     const int32_t* start = f.start.data() + static_cast<size_t>(b) * (f.elements + 1);
     const int16_t* symbols = f.symbol.data() + static_cast<size_t>(b) * f.frames;
     for (int e = 0; e < recorded(f); ++e) {
@@ -120,9 +123,10 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
       element.gap_frames = start[e + 1] - start[e] - 1;
       for (int t = start[e] + 1; t < start[e + 1] && t <= start[e] + recorded_gap; ++t)
         element.gap.push_back(symbols[t]);
-      const std::vector<double>& states = exact.of[static_cast<size_t>(b)][static_cast<size_t>(e)];
       element.network = likeliest(ours.of[static_cast<size_t>(b)][static_cast<size_t>(e)]);
-      element.filter = likeliest(predict ? next_symbols(law, automaton.vocab, states) : states);
+      if (!exact) continue;
+      const std::vector<double>& states = exact->of[static_cast<size_t>(b)][static_cast<size_t>(e)];
+      element.filter = likeliest(predict ? next_symbols(law, data.language->classes(), states) : states);
     }
   }
   return out;

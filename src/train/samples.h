@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "models/network.h"
+#include "runs/data.h"
 #include "runs/result.h"
-#include "train/data.h"
 
 namespace sb {
 
 // recorded_samples samples, cut at recorded_elements elements. Shares are of states; under the objective `predict` of
-// the next element's symbol, the filter's being the grammar's law under its posterior. `stop`, polled between stretches
-// of frames, true: throws Stopped.
+// the next element's symbol, the filter's being the grammar's law under its posterior; nothing of a filter where the
+// task has no oracle. `stop`, polled between stretches of frames, true: throws Stopped.
 std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
-                                         at::ScalarType type, const std::function<bool()>& stop = {});
+                                         const std::function<bool()>& stop = {});
 
 }  // namespace sb

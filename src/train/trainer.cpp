@@ -81,13 +81,13 @@ ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outp
                       config.model.dropout);
 }
 
-ModelConfig network_config(const RunConfig& config, const Automaton& automaton) {
-  return network_config(config, automaton.vocab, output_classes(automaton, config.task.task.objective));
+ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
+  return network_config(config, task.channels, task.answers);
 }
 
 Trainer::Trainer(const RunConfig& config, const RunData& data)
     : config_(config),
-      network_(network_config(config, data.sampler->automaton()), storage_type(config.train)),
+      network_(network_config(config, data.maker->shape()), storage_type(config.train)),
       adam_((network_.initialise(config.train.seed), network_.parameters().flat()), groups_of(network_),
             adam_config(config)) {
   if (keeps_bf16(config_)) {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "models/network.h"
+#include "runs/data.h"
+#include "runs/measure.h"
 #include "runs/run_store.h"
 #include "train/adam.h"
-#include "train/data.h"
-#include "train/evaluate.h"
-#include "train/results.h"
+#include "train/loader.h"
 
 namespace sb {
 
@@ -31,8 +31,8 @@ struct TrainHooks {
   std::function<void(bool begins)> saving;          // around each checkpoint
 };
 
-// The model of a run, with the sizes its automaton asks for.
-ModelConfig network_config(const RunConfig& config, const Automaton& automaton);
+// The model of a run, with the sizes its task asks for.
+ModelConfig network_config(const RunConfig& config, const TaskShape& task);
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs);
 at::ScalarType storage_type(const TrainSection& train);  // throws where this build cannot run the precision or device
 

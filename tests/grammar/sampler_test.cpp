@@ -192,10 +192,10 @@ TEST(Sampler, RefusesTablesThatWouldFillTheMemory) {
 TEST(Sampler, ReachIsTheChanceOfEndingInTime) {
   const Sampler sampler(test::coin(0.75), {1, 20, Stream::reference});
   for (int k = 0; k <= 20; ++k) {
-    EXPECT_NEAR(sampler.reach(k, 0), 1 - std::pow(0.75, k), 1e-15);
-    EXPECT_EQ(sampler.reach(k, 1), 1);
+    EXPECT_NEAR(sampler.ends_within(k, 0), 1 - std::pow(0.75, k), 1e-15);
+    EXPECT_EQ(sampler.ends_within(k, 1), 1);
   }
-  EXPECT_NEAR(fit_probability(*test::coin(0.75), 20), sampler.reach(19, 0), 1e-15);
+  EXPECT_NEAR(fit_probability(*test::coin(0.75), 20), sampler.ends_within(19, 0), 1e-15);
 }
 
 TEST(Sampler, RefusesABrokenAutomaton) {

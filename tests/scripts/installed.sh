@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# installed.sh BUILD: an installed program needs neither the checkout nor an environment: it finds its configs by name.
+# installed.sh BUILD: an installed program needs neither the checkout nor an environment: it finds its configs by name; the
+# installed library and its headers are all that a program of others needs.
 set -euo pipefail
 build="$(readlink -f "$1")"
 work="$(mktemp -d)"
@@ -37,6 +38,29 @@ uses "$work/prefix/bin/selectivbench"
 ln -s "$work/prefix/bin/selectivbench" "$work/link"
 uses "$work/link"
 uses "$build/selectivbench"
+
+# The library: a program against its headers, found by pkg-config and by find_package; a shared library takes all of it.
+source="$(dirname "$(readlink -f "$0")")/installed"
+pc="$(find "$work/prefix" -name selectivbench.pc)"
+[[ -n "$pc" ]] || fail "selectivbench.pc is not installed"
+compiler="$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")"
+if command -v pkg-config >/dev/null; then
+  read -ra flags <<<"$(PKG_CONFIG_PATH="$(dirname "$pc")" pkg-config --cflags --libs selectivbench)"
+else
+  flags=("-I$work/prefix/include" "-I$work/prefix/include/selectivbench" "$(find "$work/prefix" -name libselectivbench.a)" -pthread)
+fi
+"$compiler" -std=c++20 -Wall -Wextra -Werror "$source/main.cpp" "${flags[@]}" -o "$work/linked" || fail "the library does not link"
+said="$("$work/linked")" || fail "the linked program"
+[[ "$said" =~ ^states\ ([0-9]+),\ frames\ ([0-9]+),\ accuracy\ ([0-9.]+),\ ceiling\ ([0-9.]+)$ ]] || fail "linked: $said"
+[[ "${BASH_REMATCH[3]}" == "${BASH_REMATCH[4]}" ]] || fail "score and ceiling of the same filter differ: $said"
+counted="$("$work/prefix/bin/selectivbench" ceiling --vocab 6 --ambiguities 2 --depth 3 --length 50 --task 2 --samples 20 --json - |
+  sed -n 's/.*"counted": \([0-9.]*\).*/\1/p')"
+[[ "$(printf %.6f "$counted")" == "${BASH_REMATCH[4]}" ]] || fail "the program counts $counted, the library says: $said"
+"$compiler" -shared -o "$work/all.so" -Wl,--whole-archive "$(find "$work/prefix" -name libselectivbench.a)" -Wl,--no-whole-archive \
+  -Wl,-z,text || fail "the library is not position-independent"
+cmake -S "$source" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" >"$work/found.log" 2>&1 &&
+  cmake --build "$work/found" >>"$work/found.log" 2>&1 || fail "find_package: $(tail -n 3 "$work/found.log")"
+[[ "$("$work/found/linked")" == "$said" ]] || fail "the program of find_package says something else"
 
 # The program alone, without configs anywhere: one line.
 cp "$work/prefix/bin/selectivbench" "$work/alone"

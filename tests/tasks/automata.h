@@ -86,6 +86,19 @@ inline std::shared_ptr<const Automaton> random_automaton(uint32_t seed) {
   return automaton(vocab, symbol, start, arrows);
 }
 
+// Classes that no arrow leads to, by state; every class after '#'.
+inline std::vector<std::vector<int32_t>> forbidden(const Automaton& a) {
+  std::vector<std::vector<int32_t>> out(static_cast<size_t>(a.states()));
+  for (int s = 0; s < a.states(); ++s) {
+    for (int c = 0; c < a.vocab; ++c) {
+      bool follows = false;
+      for (int e = a.row[s]; e < a.row[s + 1]; ++e) follows = follows || a.symbol[a.dst[e]] == c;
+      if (!follows) out[static_cast<size_t>(s)].push_back(c);
+    }
+  }
+  return out;
+}
+
 inline std::shared_ptr<const Sampler> sampler(std::shared_ptr<const Automaton> a, int length, uint64_t seed = 1,
                                               Stream stream = Stream::direct) {
   return std::make_shared<Sampler>(std::move(a), SamplerConfig{seed, length, stream});

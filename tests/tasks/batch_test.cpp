@@ -1,10 +1,11 @@
-#include "tasks/batch.h"
+#include "tasks/gap_task.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "golden_json.h"
@@ -51,7 +52,7 @@ TEST(Batch, EqualsTheReferencesFramesLabelsAndSpans) {
     const int length = recorded["L"];
     const auto automaton = build_automaton({g[0], g[1], g[2], -1, 4, seed});
     const auto sampler = test::sampler(automaton, length, seed, Stream::reference);
-    const auto forbidden = forbidden_classes(*automaton);
+    const auto forbidden = forbidden_classes(*sampler);
     const auto indices = recorded["idx"].get<std::vector<uint64_t>>();
     Pcg64 places{uint128{seed}};
     std::vector<Gaps> gaps;
@@ -63,7 +64,7 @@ TEST(Batch, EqualsTheReferencesFramesLabelsAndSpans) {
       all.insert(all.end(), states.begin(), states.end());
     }
     Batch batch;
-    assemble(*automaton, all.data(), length, gaps.data(), static_cast<int>(indices.size()), batch);
+    assemble(*sampler, all.data(), length, gaps.data(), static_cast<int>(indices.size()), batch);
 
     EXPECT_EQ(batch.frames, recorded["batch"]["data_shape"][1]);
     for (size_t b = 0; b < indices.size(); ++b) {
@@ -113,12 +114,13 @@ TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
   const auto sampler = test::sampler(test::twins(), 83);
   Batch batch;
   for (int number : {2, 0, 3, 1, 4}) {
-    const BatchMaker maker(sampler, paper_task(number));
+    const GapTask task(sampler, paper_task(number));
     for (const Split split : {Split::train, Split::test}) {
-      maker.make(split, 10, 9, batch);
+      task.fill(split, 10, 9, batch);
       expect_consistent(batch);
-      EXPECT_LE(batch.frames, maker.longest(split));
-      EXPECT_EQ(batch.first, 10U);
+      EXPECT_LE(batch.frames, task.longest(split));
+      EXPECT_EQ(batch.samples.front(), 10U);
+      EXPECT_EQ(batch.samples.back(), 18U);
     }
   }
 }
@@ -129,7 +131,7 @@ TEST(Batch, GapsLongerThanAVectorWriteAreLaidOutToo) {
   for (const int gap : {14, 15, 16, 17, 100}) {
     task.test.min = gap;
     Batch batch;
-    BatchMaker(sampler, task).make(Split::test, 0, 2, batch);
+    GapTask(sampler, task).fill(Split::test, 0, 2, batch);
     EXPECT_EQ(batch.frames, 20 * (1 + gap));
     expect_consistent(batch);
   }
@@ -137,37 +139,75 @@ TEST(Batch, GapsLongerThanAVectorWriteAreLaidOutToo) {
 
 TEST(Batch, ASampleIsTheSameInAnyBatch) {
   const auto sampler = test::sampler(test::forked(), 60);
-  const BatchMaker maker(sampler, paper_task(2));
+  const GapTask task(sampler, paper_task(2));
   Batch wide, narrow, from_block;
-  maker.make(Split::train, 100, 8, wide, 800);
-  maker.make(Split::train, 105, 1, narrow, 800);
+  task.fill(Split::train, 100, 8, wide, 800);
+  task.fill(Split::train, 105, 1, narrow, 800);
   const SampleBlock block = sampler->block(Split::train, 98, 12, 1);
-  maker.make(Split::train, block, 2, 8, from_block, 800);
+  task.fill(Split::train, block, 2, 8, from_block, 800);
   EXPECT_EQ(from_block.symbol, wide.symbol);
   EXPECT_EQ(from_block.target, wide.target);
-  EXPECT_EQ(from_block.first, 100U);
+  EXPECT_EQ(from_block.samples, wide.samples);
   EXPECT_TRUE(std::equal(narrow.symbol.begin(), narrow.symbol.end(), wide.symbol.begin() + 5 * 800));
+}
+
+TEST(Batch, RowsMayBeAnySamplesInAnyOrder) {
+  const GapTask task(test::sampler(test::forked(), 60), paper_task(2));
+  const std::vector<uint64_t> indices = {7, 3, 7, uint64_t{1} << 40, 0};
+  Batch mixed, alone;
+  task.fill(Split::valid, indices, mixed, 800);
+  expect_consistent(mixed);
+  EXPECT_EQ(mixed.samples, indices);
+  std::vector<float> dense(size_t{5} * 800 * 3), single(size_t{800} * 3);
+  expand_frames(mixed, dense.data());
+  for (size_t b = 0; b < indices.size(); ++b) {
+    task.fill(Split::valid, indices[b], 1, alone, 800);
+    EXPECT_TRUE(std::equal(alone.symbol.begin(), alone.symbol.end(), mixed.symbol.begin() + b * 800));
+    EXPECT_TRUE(std::equal(alone.target.begin(), alone.target.end(), mixed.target.begin() + b * 800));
+    expand_frames(alone, single.data());
+    EXPECT_TRUE(std::equal(single.begin(), single.end(), dense.begin() + b * single.size()));
+  }
+}
+
+TEST(Batch, PaddingAddsFramesAndChangesNone) {
+  const GapTask task(test::sampler(test::forked(), 20), paper_task(2));
+  Batch tight, padded;
+  task.fill(Split::train, 3, 4, tight);
+  task.fill(Split::train, 3, 4, padded, tight.frames + 37);
+  EXPECT_EQ(padded.frames, tight.frames + 37);
+  expect_consistent(padded);
+  EXPECT_EQ(padded.start, tight.start);
+  EXPECT_EQ(padded.state, tight.state);
+  std::vector<float> narrow(tight.symbol.size() * 3), wide(padded.symbol.size() * 3);
+  expand_frames(tight, narrow.data());
+  expand_frames(padded, wide.data());
+  for (size_t b = 0; b < 4; ++b) {
+    const size_t frames = static_cast<size_t>(tight.frames) * 3, more = static_cast<size_t>(padded.frames) * 3;
+    EXPECT_TRUE(std::equal(narrow.begin() + b * frames, narrow.begin() + (b + 1) * frames, wide.begin() + b * more));
+    EXPECT_TRUE(std::all_of(wide.begin() + b * more + frames, wide.begin() + (b + 1) * more,
+                            [](float value) { return value == 0; }));
+  }
 }
 
 TEST(Batch, BadRequestsAreRefused) {
   const auto sampler = test::sampler(test::twins(), 50);
-  const BatchMaker maker(sampler, paper_task(1));
+  const GapTask task(sampler, paper_task(1));
   Batch batch;
-  EXPECT_THROW(maker.make(Split::train, 0, 2, batch, 99), Error);
-  EXPECT_THROW(maker.make(Split::train, sampler->block(Split::train, 0, 3, 1), 2, 2, batch), Error);
+  EXPECT_THROW(task.fill(Split::train, 0, 2, batch, 99), Error);
+  EXPECT_THROW(task.fill(Split::train, sampler->block(Split::train, 0, 3, 1), 2, 2, batch), Error);
   TaskConfig huge = paper_task(1);
   huge.train.min = kMaxGap;
-  EXPECT_THROW(BatchMaker(test::sampler(test::twins(), 30000), huge), Error);
+  EXPECT_THROW(GapTask(test::sampler(test::twins(), 30000), huge), Error);
 }
 
 TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
   const auto sampler = test::sampler(test::twins(), 30, 77);
-  const BatchMaker maker(sampler, paper_task(2));
+  const GapTask task(sampler, paper_task(2));
   Batch batch;
-  maker.make(Split::valid, 5, 3, batch, 340);
+  task.fill(Split::valid, 5, 3, batch, 340);
   const int vocab = 4;
   std::vector<float> rows(static_cast<size_t>(3) * 340 * vocab, std::numeric_limits<float>::quiet_NaN());
-  expand_frames(batch, vocab, 0.2, 77, rows.data());
+  expand_frames(batch, rows.data());
   for (uint64_t b = 0; b < 3; ++b) {
     const PhiloxStream noise(77, static_cast<uint32_t>(Split::valid), 5 + b, Purpose::noise);
     for (uint32_t t = 0; t < 340; ++t) {
@@ -179,33 +219,99 @@ TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
       }
     }
   }
-  expand_frames(batch, vocab, 0, 77, rows.data());
+  batch.noise = 0;
+  expand_frames(batch, rows.data());
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0), 3 * 30);
 }
 
+TEST(ExpandFrames, StretchesOfFramesAreCutsOfTheWhole) {
+  const GapTask task(test::sampler(test::forked(), 30),
+                     paper_task(2));  // three channels: stretches begin anywhere in a word block
+  Batch batch;
+  task.fill(Split::test, 5, 2, batch, 350);
+  std::vector<float> whole(batch.symbol.size() * 3), part(whole.size());
+  expand_frames(batch, whole.data());
+  for (const int step : {1, 2, 3, 7, 11, 64, 349}) {
+    for (int from = 0; from < batch.frames; from += step) {
+      const int to = std::min(batch.frames, from + step);
+      std::fill(part.begin(), part.end(), std::numeric_limits<float>::quiet_NaN());
+      expand_row(batch, 1, from, to, part.data());
+      const auto begin = whole.begin() + (batch.frames + from) * 3;
+      ASSERT_TRUE(std::equal(begin, begin + (to - from) * 3, part.begin())) << from << " to " << to;
+      ASSERT_TRUE(std::isnan(part[static_cast<size_t>(to - from) * 3])) << "nothing beyond the stretch";
+    }
+  }
+}
+
 TEST(NextSymbolLaw, IsTheGrammarsOwnAndStartsAnewAfterTheEnd) {
-  const auto automaton = test::forked();
+  const auto sampler = test::sampler(test::forked(), 6);
   std::vector<double> law(3);
-  next_symbol_law(*automaton, 1, law.data());
+  next_symbol_law(*sampler, 1, law.data());
   EXPECT_DOUBLE_EQ(law[0], 1.0 / 8);
   EXPECT_DOUBLE_EQ(law[1], 4.0 / 8);
   EXPECT_DOUBLE_EQ(law[2], 3.0 / 8);
-  next_symbol_law(*automaton, automaton->end, law.data());
+  next_symbol_law(*sampler, sampler->end(), law.data());
   EXPECT_EQ(law, (std::vector<double>{0, 0.5, 0.5}));
-  const std::vector<float> table = symbol_law_table(*automaton);
-  const auto row = static_cast<size_t>(automaton->id[1]) * 3;
+  const std::vector<float> table = symbol_law_table(*sampler);
+  const auto row = static_cast<size_t>(sampler->ids()[1]) * 3;
   EXPECT_FLOAT_EQ(table[row + 1], 0.5F);
 }
 
-TEST(NextSymbolLaw, WithTheLengthTheLastElementOfAFullStringMustEnd) {
-  const auto sampler = test::sampler(test::forked(), 6);
-  std::vector<double> law(3);
-  next_symbol_law(*sampler, 2, 5, law.data());
-  EXPECT_EQ(law, (std::vector<double>{1, 0, 0}));
-  next_symbol_law(*sampler, 2, 1, law.data());
-  EXPECT_NEAR(law[0] + law[1] + law[2], 1, 1e-15);
-  EXPECT_GT(law[0], 0.2) << "ending early is likelier among strings that fit";
-  EXPECT_THROW(next_symbol_law(*sampler, 2, 6, law.data()), Error);
+TEST(GapTask, AnswersAreStatesOrTheClassesThatFollow) {
+  const auto sampler = test::sampler(test::forked(), 12);
+  TaskConfig config = paper_task(2);
+  Batch batch;
+  for (const Objective objective : {Objective::state, Objective::predict}) {
+    config.objective = objective;
+    const GapTask task(sampler, config);
+    task.fill(Split::train, 4, 3, batch, 150);
+    EXPECT_EQ(task.shape().answers, objective == Objective::state ? 5 : 3);
+    std::vector<int64_t> targets(batch.symbol.size());
+    task.targets(batch, targets.data());
+    for (int b = 0; b < 3; ++b) {
+      for (int t = 0; t < batch.frames; ++t) {
+        const size_t at = static_cast<size_t>(b) * batch.frames + t;
+        const int32_t e = batch.element[at];
+        int64_t right = -1;
+        if (e >= 0 && objective == Objective::state) right = batch.target[at];
+        if (e >= 0 && objective == Objective::predict && e + 1 < 12) {
+          right = batch.symbol[static_cast<size_t>(b) * batch.frames + batch.starts(b)[e + 1]];
+        }
+        ASSERT_EQ(targets[at], right) << "row " << b << ", frame " << t;
+      }
+    }
+  }
+}
+
+TEST(GapTask, TextsAreEqualWhereSamplesAreAndOnlyThere) {
+  const auto text = [](const auto& automaton, int length, uint64_t seed, const TaskConfig& config) {
+    return GapTask(test::sampler(automaton, length, seed), config).text();
+  };
+  const TaskConfig base = paper_task(2);
+  const std::string own = text(test::twins(), 20, 1, base);
+  EXPECT_EQ(text(test::twins(), 20, 1, base), own);
+  TaskConfig unread = base;
+  unread.number = 0;
+  unread.test.max = 77;  // of a constant law
+  unread.test.mu = 3;
+  EXPECT_EQ(text(test::twins(), 20, 1, unread), own);
+  EXPECT_NE(text(test::forked(), 20, 1, base), own);
+  EXPECT_NE(text(test::twins(), 21, 1, base), own);
+  EXPECT_NE(text(test::twins(), 20, 2, base), own);
+  std::set<std::string> seen{own};
+  const auto change = [&](const auto& apply) {
+    TaskConfig other = base;
+    apply(other);
+    EXPECT_TRUE(seen.insert(text(test::twins(), 20, 1, other)).second);
+  };
+  change([](TaskConfig& c) { c.objective = Objective::predict; });
+  change([](TaskConfig& c) { c.noise = 0.1; });
+  change([](TaskConfig& c) { c.train.max = 9; });
+  change([](TaskConfig& c) { c.train.law = GapLaw::lognormal; });
+  change([](TaskConfig& c) { c.train.probability = 0.5; });
+  change([](TaskConfig& c) { c.test.start = 3; });
+  change([](TaskConfig& c) { c.test.content = GapContent::forbidden_symbol; });
+  change([](TaskConfig& c) { c.test.law = GapLaw::none; });
 }
 
 }  // namespace

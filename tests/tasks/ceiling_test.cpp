@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "tasks/automata.h"
+#include "tasks/gap_task.h"
 
 namespace sb {
 namespace {
@@ -15,7 +16,7 @@ Ceiling ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, 
   CeilingRequest request;
   request.samples = samples;
   request.threads = threads;
-  return exact_ceiling(std::move(sampler), task, request);
+  return exact_ceiling(GapTask(std::move(sampler), task), request);
 }
 
 // A prototype printed these to four places; on how many samples is not recorded, 1,000 (the size of the test set) is
@@ -82,11 +83,11 @@ TEST(Ceiling, ReportsProgressAndRefusesNothingToDo) {
   std::vector<uint64_t> seen;
   request.progress = [&](uint64_t done) { seen.push_back(done); };
   const auto sampler = test::sampler(test::twins(), 10);
-  exact_ceiling(sampler, paper_task(0), request);
+  exact_ceiling(GapTask(sampler, paper_task(0)), request);
   EXPECT_EQ(seen.back(), 700U);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
   request.samples = 0;
-  EXPECT_THROW(exact_ceiling(sampler, paper_task(0), request), Error);
+  EXPECT_THROW(exact_ceiling(GapTask(sampler, paper_task(0)), request), Error);
 }
 
 TEST(Ceiling, NoiseBeyondOneIsSaidToHideSymbols) {
@@ -100,12 +101,12 @@ TEST(Ceiling, NoiseBeyondOneIsSaidToHideSymbols) {
 
 TEST(Follow, CountsElementsSinceTheStateWasCertain) {
   const auto sampler = test::sampler(test::twins(), 60);
-  const BatchMaker maker(sampler, paper_task(1));
+  const GapTask task(sampler, paper_task(1));
   Batch batch;
-  maker.make(Split::test, 0, 3, batch);
-  ExactFilter filter(sampler, paper_task(1), Split::test);
+  task.fill(Split::test, 0, 3, batch);
+  const std::unique_ptr<Oracle> filter = task.oracle(Split::test);
   for (int row = 0; row < 3; ++row) {
-    const std::vector<ElementBelief> beliefs = follow(filter, batch, row);
+    const std::vector<ElementBelief> beliefs = follow(*filter, batch, row);
     ASSERT_EQ(beliefs.size(), 60U);
     int32_t since = 0;
     for (size_t e = 0; e < beliefs.size(); ++e) {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "tasks/automata.h"
-#include "tasks/ceiling.h"
+#include "tasks/filter.h"
 
 namespace sb {
 namespace {
@@ -22,7 +22,7 @@ struct String {
 class Enumeration {
  public:
   Enumeration(const Automaton& automaton, const GapConfig& gap, int length)
-      : a_(automaton), gap_(gap), length_(length), forbidden_(forbidden_classes(automaton)), law_(gap_length_law(gap)) {
+      : a_(automaton), gap_(gap), length_(length), forbidden_(test::forbidden(automaton)), law_(gap_length_law(gap)) {
     for (const int s : a_.start) grow({s}, 1.0 / static_cast<double>(a_.start.size()));
     double accepted = 0;
     for (const String& string : strings_) accepted += string.probability;

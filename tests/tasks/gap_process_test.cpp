@@ -5,7 +5,7 @@
 
 #include "random/philox.h"
 #include "tasks/automata.h"
-#include "tasks/task.h"
+#include "tasks/gap_process.h"
 
 namespace sb {
 namespace {
@@ -33,7 +33,7 @@ TaskConfig with(const GapConfig& gap) {
 // Chi-square of counted gap lengths against a law, per degree of freedom.
 double misfit(const GapConfig& gap, int samples) {
   const auto sampler = test::sampler(test::twins(), 200);
-  const GapProcess process(test::twins(), with(gap), 7);
+  const GapProcess process(*test::sampler(test::twins(), 200, 7), with(gap));
   const std::vector<double> law = gap_length_law(gap);
   std::vector<double> seen(law.size(), 0.0);
   double total = 0;
@@ -69,7 +69,7 @@ TEST(GapProcess, WordsOfTheStreamsDecideAsDocumented) {
   const auto sampler = test::sampler(test::twins(), 50);
   const GapConfig gap{.law = GapLaw::uniform, .min = 2, .max = 9, .probability = 0.3, .start = 7};
   const uint64_t seed = 123456789012345;
-  const GapProcess process(test::twins(), with(gap), seed);
+  const GapProcess process(*test::sampler(test::twins(), 50, seed), with(gap));
   for (const Split split : {Split::train, Split::valid, Split::test}) {
     const Drawn drawn = draw(process, *sampler, split, 41);
     const PhiloxStream places(seed, static_cast<uint32_t>(split), 41, Purpose::gap_place);
@@ -86,8 +86,8 @@ TEST(GapProcess, ASampleIsAPureFunctionOfSeedSplitAndIndex) {
   const auto sampler = test::sampler(test::twins(), 100);
   TaskConfig task = paper_task(3);
   task.train.start = task.test.start = 0;
-  const GapProcess process(test::twins(), task, 3);
-  const GapProcess other_seed(test::twins(), task, 4);
+  const GapProcess process(*test::sampler(test::twins(), 100, 3), task);
+  const GapProcess other_seed(*test::sampler(test::twins(), 100, 4), task);
   const Drawn once = draw(process, *sampler, Split::train, 5);
   draw(process, *sampler, Split::train, 6);
   const Drawn again = draw(process, *sampler, Split::train, 5);
@@ -106,7 +106,7 @@ TEST(GapProcess, WrongSymbolsAreForbiddenOnesAndAllOfThemOccur) {
   const auto automaton = test::twins();
   const auto sampler = test::sampler(automaton, 100);
   const GapConfig gap{.law = GapLaw::constant, .min = 2, .probability = 0.5, .content = GapContent::forbidden_symbol};
-  const GapProcess process(automaton, with(gap), 1);
+  const GapProcess process(*sampler, with(gap));
   std::vector<std::set<int32_t>> seen(static_cast<size_t>(automaton->states()));
   for (uint64_t i = 0; i < 200; ++i) {
     const Drawn drawn = draw(process, *sampler, Split::train, i);
@@ -127,7 +127,7 @@ TEST(GapProcess, AStateThatForbidsNothingHasNoGap) {
   const auto automaton = test::forked();
   const auto sampler = test::sampler(automaton, 60);
   const GapConfig gap{.law = GapLaw::constant, .min = 1, .content = GapContent::forbidden_symbol};
-  const GapProcess process(automaton, with(gap), 1);
+  const GapProcess process(*sampler, with(gap));
   EXPECT_TRUE(process.forbidden(1).empty());
   const Drawn drawn = draw(process, *sampler, Split::train, 0);
   EXPECT_TRUE(std::count(drawn.states.begin(), drawn.states.end(), 1) > 0);
@@ -135,7 +135,7 @@ TEST(GapProcess, AStateThatForbidsNothingHasNoGap) {
 }
 
 TEST(GapProcess, OnlyTheTrainSplitTakesTheTrainLaw) {
-  const GapProcess process(test::twins(), paper_task(2), 1);
+  const GapProcess process(*test::sampler(test::twins(), 10), paper_task(2));
   EXPECT_EQ(process.law(Split::train).law, GapLaw::uniform);
   for (const Split split : {Split::valid, Split::test, Split::reference}) {
     EXPECT_EQ(process.law(split).law, GapLaw::constant);

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "tasks/automata.h"
 #include "tasks/ceiling.h"
+#include "tasks/filter.h"
+#include "tasks/gap_task.h"
 
 namespace sb {
 namespace {
@@ -26,7 +28,7 @@ struct Outcome {
 class AllOutcomes {
  public:
   AllOutcomes(const Automaton& automaton, const GapConfig& gap, int length)
-      : a_(automaton), gap_(gap), length_(static_cast<size_t>(length)), forbidden_(forbidden_classes(automaton)) {
+      : a_(automaton), gap_(gap), length_(static_cast<size_t>(length)), forbidden_(test::forbidden(automaton)) {
     for (const int s : a_.start) grow({s}, 1.0 / static_cast<double>(a_.start.size()));
     double accepted = 0;
     for (const auto& [string, p] : strings_) accepted += p;
@@ -147,7 +149,7 @@ Expected enumerate(const std::shared_ptr<const Sampler>& sampler, const TaskConf
   const int length = sampler->config().length;
   const AllOutcomes all(a, task.test, length);
   std::vector<Law> laws(static_cast<size_t>(a.states()), Law(static_cast<size_t>(a.vocab)));
-  for (int s = 0; s < a.states(); ++s) next_symbol_law(a, s, laws[static_cast<size_t>(s)].data());
+  for (int s = 0; s < a.states(); ++s) next_symbol_law(*sampler, s, laws[static_cast<size_t>(s)].data());
   std::map<Frames, Joint> causal;
   std::map<std::pair<Frames, size_t>, Joint> segment;
   const auto each = [&](const Outcome& o, const auto& visit) {
@@ -216,7 +218,7 @@ TEST(PredictCeiling, IsTheExpectationOfTheMetricUnderTheExactLaws) {
       const Expected expected = enumerate(sampler, task);
       CeilingRequest request;
       request.samples = 4000;
-      const PredictCeiling c = predict_ceiling(sampler, task, request);
+      const PredictCeiling c = predict_ceiling(GapTask(sampler, task), request);
       EXPECT_NEAR(c.accuracy, expected.accuracy, 4.5 * c.stderr_ + 1e-9);
       EXPECT_NEAR(c.counted, expected.accuracy, 4.5 * c.counted_stderr + 1e-9);
       EXPECT_NEAR(c.upper_bound, expected.upper_bound, 4.5 * c.stderr_ + 1e-9);
@@ -240,7 +242,7 @@ TEST(PredictCeiling, IsWithoutDivergenceWhereTheStateIsKnown) {
   task.objective = Objective::predict;
   CeilingRequest request;
   request.samples = 50;
-  const PredictCeiling c = predict_ceiling(test::sampler(automaton, 30), task, request);
+  const PredictCeiling c = predict_ceiling(GapTask(test::sampler(automaton, 30), task), request);
   EXPECT_NEAR(c.kl, 0, 1e-12);
   EXPECT_NEAR(c.kl_counted, 0, 1e-12);
   EXPECT_GT(c.accuracy, 0.5);
@@ -257,17 +259,17 @@ TEST(PredictCeiling, DoesNotDependOnThreadsAndSaysWhenItIsNoCeiling) {
   request.samples = 600;
   request.threads = 1;
   const auto sampler = test::sampler(test::forked(), 20);
-  const PredictCeiling one = predict_ceiling(sampler, task, request);
+  const PredictCeiling one = predict_ceiling(GapTask(sampler, task), request);
   request.threads = 3;
-  const PredictCeiling three = predict_ceiling(sampler, task, request);
+  const PredictCeiling three = predict_ceiling(GapTask(sampler, task), request);
   EXPECT_EQ(one.accuracy, three.accuracy);
   EXPECT_EQ(one.kl, three.kl);
   EXPECT_EQ(one.kl_by_position, three.kl_by_position);
   EXPECT_TRUE(one.exact);
   task.noise = 1.5;
-  EXPECT_FALSE(predict_ceiling(sampler, task, request).exact);
+  EXPECT_FALSE(predict_ceiling(GapTask(sampler, task), request).exact);
   request.samples = 0;
-  EXPECT_THROW(predict_ceiling(sampler, task, request), Error);
+  EXPECT_THROW(predict_ceiling(GapTask(sampler, task), request), Error);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tasks/task.h"
+#include "tasks/task_config.h"
 
 #include <gtest/gtest.h>
 

@@ -6,6 +6,8 @@
 
 #include "../base/temporary_folder.h"
 #include "small_run.h"
+#include "tasks/ceiling.h"
+#include "tasks/gap_task.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/samples.h"
@@ -41,7 +43,7 @@ TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
   const Subject subject({"task.number=2"});
   const GateReport report = subject.gates(subject.data.task);
   Batch frames;
-  subject.data.maker->make(Split::test, 0, 6, frames);
+  subject.data.maker->fill(Split::test, 0, 6, frames);
   const int64_t data = 6 * 20,
                 all = std::count_if(frames.element.begin(), frames.element.end(), [](int e) { return e >= 0; });
   ASSERT_FALSE(report.figures.gates.empty());
@@ -103,16 +105,16 @@ TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
 
 TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
   const Subject subject({"task.number=3", "task.length=60"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16, at::kFloat);
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16);
   ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
   Batch frames;
-  subject.data.maker->make(Split::test, 0, recorded_samples, frames);
-  ExactFilter filter(subject.data.sampler, subject.data.task, Split::test);
+  subject.data.maker->fill(Split::test, 0, recorded_samples, frames);
+  const std::unique_ptr<Oracle> filter = subject.data.maker->oracle(Split::test);
   for (int b = 0; b < recorded_samples; ++b) {
     const SampleRecord& sample = samples[static_cast<size_t>(b)];
     EXPECT_EQ(sample.length, 60);
     ASSERT_EQ(sample.elements.size(), static_cast<size_t>(recorded_elements));
-    const auto beliefs = follow(filter, frames, b);
+    const auto beliefs = follow(*filter, frames, b);
     for (int e = 0; e < recorded_elements; ++e) {
       const ElementRecord& element = sample.elements[static_cast<size_t>(e)];
       const int32_t* start = frames.start.data() + static_cast<size_t>(b) * 61;
@@ -134,7 +136,7 @@ TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
 
 TEST(Samples, UnderPredictSharesAreOfTheNextSymbol) {
   const Subject subject({"task.objective=predict"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024, at::kFloat);
+  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024);
   for (const auto& element : samples.at(0).elements) {
     for (const auto* shares : {&element.network, &element.filter}) {
       for (const auto& share : *shares) EXPECT_LT(share.state, 6);
@@ -160,13 +162,10 @@ TEST(Baselines, StandInTheResultForTheSameTask) {
 
 TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
   RunData data = make_data(small_config().values);
-  SamplerConfig impossible = data.sampler->config();
-  impossible.seed = 0;
-  impossible.stream = Stream::reference;  // refuses training samples
-  data.sampler =
-      std::make_shared<const Sampler>(std::make_shared<const Automaton>(data.sampler->automaton()), impossible);
+  const SamplerConfig impossible{0, data.language->length(), Stream::reference};  // refuses training samples
+  data.language = std::make_shared<const Sampler>(data.automaton, impossible);
   std::vector<std::string> warnings;
-  EXPECT_FALSE(measured_baselines(data, 48, 12, {}, [&](const std::string& line) { warnings.push_back(line); }));
+  EXPECT_FALSE(measured_baselines(data, 48, 12, 1, {}, [&](const std::string& line) { warnings.push_back(line); }));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
 }
@@ -178,16 +177,20 @@ TEST(Records, AskForAStop) {
   ask.samples = 2;
   ask.stop = stop;
   EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
-  EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, at::kFloat, stop), Stopped);
-  EXPECT_THROW(measured_baselines(subject.data, 48, 12, stop), Stopped);
+  EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, 48, 12, 1, stop), Stopped);
 }
 
 // Rounds of 512 samples, however long each is, kept an interrupted run waiting.
 TEST(Ceiling, AsksForAStopMoreOftenWhereSamplesAreLong) {
-  const GapConfig none;
-  EXPECT_EQ(samples_a_round(none, 20, 2), 512U);
-  EXPECT_EQ(samples_a_round(none, 1 << 14, 2), 4U);
-  EXPECT_EQ(samples_a_round(none, 1 << 20, 3), 3U);
+  const auto automaton = make_data(small_config().values).automaton;
+  const auto round = [&](int length, int threads) {
+    const auto language = std::make_shared<const Sampler>(automaton, SamplerConfig{1, length, Stream::reference});
+    return samples_a_round(GapTask(language, {}), Split::test, threads);
+  };
+  EXPECT_EQ(round(20, 2), 512U);
+  EXPECT_EQ(round(1 << 14, 2), 4U);
+  EXPECT_EQ(round(1 << 20, 3), 3U);
 }
 
 // With noise above 1 the filter's own score is no bound; the line says `upper bound`.
@@ -223,7 +226,7 @@ TEST(WithGap, ChangesTheLawOfTheSplitAskedFor) {
   for (const Split split : {Split::train, Split::test, Split::reference}) {
     const TaskConfig task = with_gap(data.task, split, 5);
     Batch frames;
-    BatchMaker(data.sampler, task).make(split, 0, 2, frames);
+    make_task(data, task)->fill(split, 0, 2, frames);
     EXPECT_EQ(frames.real_frames(0), 20 * 6) << to_string(split);
   }
 }

@@ -12,6 +12,8 @@
 #include "models/declare.h"
 #include "runs/suite.h"
 #include "small_run.h"
+#include "tasks/ceiling.h"
+#include "tasks/evaluate.h"
 
 namespace sb {
 namespace {
@@ -238,21 +240,21 @@ TEST(Ceilings, NoneIsMeasuredWhereNoneIsAskedFor) {
 class LawPredictor final : public Predictor {
  public:
   LawPredictor(const RunData& data, bool of_next) : data_(data), of_next_(of_next) {}
-  int64_t classes() const override { return data_.sampler->automaton().vocab; }
-  void begin(const TensorBatch& batch) override {
+  int answers() const override { return data_.language->classes(); }
+  void begin(const Batch& batch) override {
     filters_.clear();
-    for (int b = 0; b < batch.frames.batch; ++b) filters_.emplace_back(data_.sampler, data_.task, Split::test);
+    for (int b = 0; b < batch.batch; ++b) filters_.push_back(data_.maker->oracle(Split::test));
   }
-  void predict(const TensorBatch& batch, int from, int to, float* probabilities) override {
-    std::vector<double> law(static_cast<size_t>(classes()));
-    for (int b = 0; b < batch.frames.batch; ++b)
-      for (int t = from; t < to; ++t, probabilities += classes()) {
-        const int16_t symbol = batch.frames.symbol[static_cast<size_t>(b) * batch.frames.frames + t];
+  void predict(const Batch& batch, int from, int to, float* probabilities) override {
+    std::vector<double> law(static_cast<size_t>(answers()));
+    for (int b = 0; b < batch.batch; ++b)
+      for (int t = from; t < to; ++t, probabilities += answers()) {
+        const int16_t symbol = batch.symbol[static_cast<size_t>(b) * batch.frames + t];
         if (symbol == kPaddingFrame) {
-          std::fill_n(probabilities, classes(), 0.0F);
+          std::fill_n(probabilities, answers(), 0.0F);
           continue;
         }
-        auto& filter = filters_[static_cast<size_t>(b)];
+        Oracle& filter = *filters_[static_cast<size_t>(b)];
         filter.frame(symbol);
         of_next_ ? filter.next_classes(law.data()) : filter.mean_law(law.data());
         for (size_t c = 0; c < law.size(); ++c) probabilities[c] = static_cast<float>(law[c]);
@@ -262,7 +264,7 @@ class LawPredictor final : public Predictor {
  private:
   const RunData& data_;
   bool of_next_;
-  std::vector<ExactFilter> filters_;
+  std::vector<std::unique_ptr<Oracle>> filters_;
 };
 
 TEST(Ceilings, OfPredictionAreWhatTheMetricGivesTheExactLaws) {
@@ -276,10 +278,10 @@ TEST(Ceilings, OfPredictionAreWhatTheMetricGivesTheExactLaws) {
     request.batch = 7;
     CeilingRequest ask;
     ask.samples = 40;
-    const PredictCeiling ceiling = predict_ceiling(data.sampler, data.task, ask);
+    const PredictCeiling ceiling = predict_ceiling(*data.maker, ask);
     LawPredictor next(data, true), mean(data, false);
-    EXPECT_NEAR(evaluate(next, data.sampler, data.task, request).elements.value(), ceiling.counted, 1e-12) << task;
-    EXPECT_NEAR(evaluate(mean, data.sampler, data.task, request).kl, ceiling.kl_counted, 1e-5) << task;
+    EXPECT_NEAR(evaluate(next, *data.maker, request).elements.value(), ceiling.counted, 1e-12) << task;
+    EXPECT_NEAR(evaluate(mean, *data.maker, request).kl, ceiling.kl_counted, 1e-5) << task;
     EXPECT_GT(ceiling.kl_counted, 0.001) << task;
   }
 }

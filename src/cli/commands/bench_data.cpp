@@ -12,7 +12,7 @@
 #include "cli/settings.h"
 #include "cli/stop.h"
 #include "grammar/build.h"
-#include "tasks/batch.h"
+#include "tasks/gap_task.h"
 
 namespace sb::cli {
 namespace {
@@ -96,7 +96,7 @@ std::vector<Line> measure(const Options& options) {
   lines.push_back({"direct stream, one core", "direct_elements_per_s", kDirect * kLength / walk / 1e6, 15, false,
                    "M elements/s", kLength / kReferenceSample / 1e6});
 
-  const BatchMaker maker(direct, paper_task(2));
+  const GapTask task(direct, paper_task(2));
   constexpr int kBatches = 40, kBatch = 64;
   const SampleBlock drawn = direct->block(Split::train, 0, kBatches * kBatch, 1);
   Batch batch;
@@ -104,7 +104,7 @@ std::vector<Line> measure(const Options& options) {
   const double batching = best_core_seconds(options.repeats, [&] {
     frames = 0;
     for (int i = 0; i < kBatches; ++i) {
-      maker.make(Split::train, drawn, static_cast<size_t>(i) * kBatch, kBatch, batch);
+      task.fill(Split::train, drawn, static_cast<size_t>(i) * kBatch, kBatch, batch);
       for (int row = 0; row < kBatch; ++row) frames += batch.real_frames(row);
     }
   });

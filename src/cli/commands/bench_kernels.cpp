@@ -12,7 +12,7 @@
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
-#include "train/results.h"
+#include "runs/measure.h"
 
 namespace sb::cli {
 namespace {

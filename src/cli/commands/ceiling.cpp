@@ -10,6 +10,7 @@
 #include "cli/stop.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
+#include "tasks/gap_task.h"
 
 namespace sb::cli {
 namespace {
@@ -157,11 +158,11 @@ Exit run(const Options& options) {
       progress.update(done);
     };
     if (predict) {
-      const PredictCeiling ceiling = predict_ceiling(sampler, task, request);
+      const PredictCeiling ceiling = predict_ceiling(GapTask(sampler, task), request);
       text = as_text(options, ceiling);
       json = as_json(options, task, ceiling);
     } else {
-      const Ceiling ceiling = exact_ceiling(sampler, task, request);
+      const Ceiling ceiling = exact_ceiling(GapTask(sampler, task), request);
       std::optional<Baselines> learnt;
       if (options.baselines) {
         learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads, request.split,

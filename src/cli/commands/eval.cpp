@@ -1,3 +1,5 @@
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -14,12 +16,12 @@
 #include "cli/training.h"
 #include "runs/checkpoint.h"
 #include "runs/evaluation_file.h"
+#include "runs/measure.h"
 #include "runs/open_run.h"
 #include "runs/run_check.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
-#include "train/results.h"
 
 namespace sb::cli {
 namespace {
@@ -91,11 +93,11 @@ class Evaluator {
         config_(run.config.values),
         data_(make_data(config_)),
         type_(storage_type(config_.train)),
-        network_(network_config(config_, data_.sampler->automaton()), type_),
+        network_(network_config(config_, data_.maker->shape()), type_),
         split_(parse_split(options.split)) {
     // What the run's own result calls the test set.
     if (split_ == Split::test) split_ = data_.test;
-    check_split(data_.sampler->config(), split_);
+    data_.language->check_split(split_);
     out_.run_id = run.config.run_id;
     out_.model = config_.model.name;
     out_.task = config_.task.task.number;
@@ -196,15 +198,16 @@ class Evaluator {
     request.chunk = config_.eval.chunk;
     request.padding_correct = config_.quirks.padding_correct;
     request.breakdowns = !gap && task.objective == Objective::state;
-    request.type = type_;
+    request.threads = at::get_num_threads();
     request.stop = [] { return stop_requested(); };
     NetworkPredictor predictor(network_);
     Measurement out;
     try {
-      out = measurement(evaluate(predictor, data_.sampler, task, request), split_, task, gap, !gap);
+      out = measurement(evaluate(predictor, *make_task(data_, task), request), split_, task, gap, !gap);
       // As many as the run's own result has, unless another number of samples was asked for.
       const int64_t most = config_.eval.ceiling_samples;
-      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.stop);
+      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.threads,
+                                     request.stop);
     } catch (const Stopped&) {
       end_if_stopped("eval");
     }

@@ -83,7 +83,7 @@ struct Source {
       : split(parse_split(options.sequences.split)),
         task(options.task.config(options.sequences)),
         sampler(options.sequences.sampler(options.grammar.load(), options.grammar.config.seed)),
-        gaps(std::shared_ptr<const Automaton>(sampler, &sampler->automaton()), task, options.grammar.config.seed),
+        gaps(*sampler, task),
         rows(sampler->automaton()),
         length(options.sequences.length),
         has_gaps(gaps.law(split).law != GapLaw::none),
@@ -168,10 +168,10 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
   const Automaton& automaton = source.sampler->automaton();
   const auto length = static_cast<uint64_t>(source.length);
   constexpr uint64_t kLargest = 0xF0000000ULL;
-  std::optional<BatchMaker> maker;
-  if (options.dense) maker.emplace(source.sampler, source.task);
+  std::optional<GapTask> frames;
+  if (options.dense) frames.emplace(source.sampler, source.task);
   const uint64_t sample_bytes = 8 + length * (2 + 4 + (source.has_gaps ? 4 : 0) + (source.has_wrong ? 2 : 0)) +
-                                (maker ? dense_sample_bytes(*maker, source.split) : 0);
+                                (frames ? dense_sample_bytes(*frames, source.split) : 0);
   if (options.count > kLargest / sample_bytes) {
     throw bad_input("generate --format", "npz holds up to " + grouped(kLargest / sample_bytes) +
                                              " of these samples (4 GiB), got " + grouped(options.count) +
@@ -213,9 +213,9 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
       npz.array("wrong_offsets", offsets);
     }
   }
-  if (maker) {
+  if (frames) {
     const SampleBlock block{options.start, source.length, std::move(states)};
-    write_dense(npz, *maker, source.split, block, [] { end_if_stopped("generate"); });
+    write_dense(npz, *frames, source.split, block, [] { end_if_stopped("generate"); });
   }
   npz.finish();
 }

@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "grammar/build.h"
-#include "tasks/ceiling.h"
+#include "tasks/gap_task.h"
 
 namespace sb::cli {
 namespace {
@@ -60,9 +60,10 @@ Exit run(const Options& options) {
                                        ", got " + std::to_string(options.from));
   }
   Batch batch;
-  BatchMaker(sampler, task).make(split, options.index, 1, batch);
-  ExactFilter filter(sampler, task, split);
-  const std::vector<ElementBelief> beliefs = follow(filter, batch, 0);
+  const GapTask frames(sampler, task);
+  frames.fill(split, options.index, 1, batch);
+  const std::unique_ptr<Oracle> filter = frames.oracle(split);
+  const std::vector<ElementBelief> beliefs = follow(*filter, batch, 0);
 
   std::vector<int32_t> state_of(automaton.names.size());
   for (int s = 0; s < automaton.states(); ++s) state_of[automaton.id[s]] = s;

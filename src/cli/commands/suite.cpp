@@ -55,7 +55,9 @@ class Sizes {
  public:
   Size of(const ResolvedConfig& run) {
     try {
-      const ModelConfig model = network_config(run.values, *automaton(run.values.grammar));
+      const auto grammar = automaton(run.values.grammar);
+      const ModelConfig model = network_config(
+          run.values, grammar->vocab, answer_count(run.values.task.task.objective, grammar->states(), grammar->vocab));
       const Cost c = cost(model, run.values.task.length);
       return {c.parameters, c.training_flops()};
     } catch (const Error&) {

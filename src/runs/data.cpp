@@ -1,7 +1,8 @@
-#include "train/data.h"
+#include "runs/data.h"
 
 #include "base/error.h"
 #include "grammar/build.h"
+#include "tasks/gap_task.h"
 
 namespace sb {
 
@@ -16,12 +17,17 @@ RunData make_data(const RunConfig& config) {
   sampling.length = config.task.length;
   sampling.stream = config.task.stream;
   RunData data;
-  data.sampler = std::make_shared<const Sampler>(std::move(automaton), sampling);
+  data.automaton = automaton;
+  data.language = std::make_shared<const Sampler>(std::move(automaton), sampling);
   data.task = config.task.task;
-  data.maker = std::make_shared<const BatchMaker>(data.sampler, data.task);
+  data.maker = make_task(data, data.task);
   if (config.quirks.test_in_train) data.test = Split::reference;
   if (config.quirks.select_on_test) data.select = data.test;
   return data;
+}
+
+std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task) {
+  return std::make_shared<const GapTask>(data.language, task);
 }
 
 TaskConfig with_gap(TaskConfig task, Split split, int gap) {

@@ -1,4 +1,4 @@
-// What evaluations found, as the parts of a result.
+// What evaluations found, as the parts of a result. threads 0: all cores; no influence on results.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runs/config.h"
+#include "runs/data.h"
 #include "runs/result.h"
-#include "train/data.h"
-#include "train/evaluate.h"
+#include "tasks/evaluate.h"
 
 namespace sb {
 
@@ -18,13 +18,14 @@ using Json = nlohmann::ordered_json;
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);
-// The ceiling of one task, its objective and a split; nothing where `samples` is 0. `stop` true: throws Stopped.
+// The ceiling of one task, its objective and a split; nothing where `samples` is 0 or the task has no oracle.
+// `stop` true: throws Stopped.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
-                                              const std::function<bool()>& stop = {});
+                                              int threads, const std::function<bool()>& stop = {});
 // Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where
 // the objective is not `state`, nor where they fail: `warning` is told why. `stop` true: throws Stopped.
 std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
-                                                  const std::function<bool()>& stop = {},
+                                                  int threads, const std::function<bool()>& stop = {},
                                                   const std::function<void(const std::string&)>& warning = {});
 // "accuracy 0.7600 ± 0.0200 over 10 samples, KL 0.1000, ceiling 0.9380 ± 0.0030 over 20 samples".
 std::string accuracy_text(const Measurement& measurement, bool with_loss = false);

@@ -1,12 +1,11 @@
-#include "train/results.h"
-
-#include <ATen/Parallel.h>
+#include "runs/measure.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "tasks/baselines.h"
+#include "tasks/ceiling.h"
 
 namespace sb {
 namespace {
@@ -19,18 +18,9 @@ std::vector<AccuracyBin> bins(const std::vector<Share>& shares, double width) {
   return out;
 }
 
-// Frames of an element on average, its own counted.
-double frames_an_element(const GapConfig& gap) {
-  if (gap.law == GapLaw::none) return 1;
-  const std::vector<double> law = gap_length_law(gap);
-  double mean = 0;
-  for (size_t n = 0; n < law.size(); ++n) mean += static_cast<double>(n) * law[n];
-  return 1 + gap.probability * mean;
-}
-
 // Samples that stay below a number of frames.
 uint64_t affordable(double frames, const GapConfig& gap, int length, int64_t most) {
-  const double each = frames_an_element(gap) * length;
+  const double each = mean_element_frames(gap) * length;
   return static_cast<uint64_t>(std::clamp(frames / each, 1.0, static_cast<double>(std::max<int64_t>(1, most))));
 }
 
@@ -65,15 +55,17 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
 }
 
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
-                                              const std::function<bool()>& stop) {
+                                              int threads, const std::function<bool()>& stop) {
   if (samples == 0) return std::nullopt;
+  const std::shared_ptr<const Task> measured = make_task(data, task);
+  if (!measured->oracle(split)) return std::nullopt;
   CeilingRequest ask;
   ask.progress = [&](uint64_t) {
     if (stop && stop()) throw Stopped{};
   };
   ask.split = split;
   ask.samples = static_cast<uint64_t>(samples);
-  ask.threads = at::get_num_threads();
+  ask.threads = threads;
   CeilingFigure out;
   out.samples = samples;
   const auto take = [&](const auto& ceiling) {
@@ -83,9 +75,9 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
     out.exact = ceiling.exact;
   };
   if (task.objective == Objective::state) {
-    take(exact_ceiling(data.sampler, task, ask));
+    take(exact_ceiling(*measured, ask));
   } else {
-    const PredictCeiling ceiling = predict_ceiling(data.sampler, task, ask);
+    const PredictCeiling ceiling = predict_ceiling(*measured, ask);
     take(ceiling);
     out.kl = std::max(0.0, ceiling.kl);
   }
@@ -93,16 +85,16 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
-                                                  const std::function<bool()>& stop,
+                                                  int threads, const std::function<bool()>& stop,
                                                   const std::function<void(const std::string&)>& warning) {
   if (data.task.objective != Objective::state) return std::nullopt;
   constexpr double train_frames = 400'000, test_frames = 20'000;
-  const int length = data.sampler->config().length;
+  const int length = data.language->length();
   const uint64_t train = affordable(train_frames, data.task.train, length, samples_seen);
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
   Baselines found;
   try {
-    found = baselines(data.sampler, data.task, train, test, at::get_num_threads(), data.test, 0, [&] {
+    found = baselines(data.language, data.task, train, test, threads, data.test, 0, [&] {
       if (stop && stop()) throw Stopped{};
     });
   } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with

@@ -1,0 +1,62 @@
+// Elementwise gates over rows [rows, width] on CUDA, forward and backward, without torch. Log-decays, strengths and
+// steps (the inputs of recurrences) and their gradients are fp32; everything else is of the problem's element.
+#pragma once
+#include <cmath>
+
+#include "kernels/cuda/rows.h"
+
+namespace sb::cuda {
+
+struct GateRows {
+  int64_t rows = 0;
+  int width = 0;
+  Element element = Element::bf16;
+};
+
+// y silu(z)
+cudaError_t gate_silu_forward(const GateRows& p, const RowsIn& y, const RowsIn& z, const RowsOut& out,
+                              cudaStream_t stream);
+cudaError_t gate_silu_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
+                               const RowsOut& dy, const RowsOut& dz, cudaStream_t stream);
+
+// a sigma(beta a) b; ab [rows, 2 width] holds a then b; beta [1] (null: 1)
+cudaError_t gate_swish_forward(const GateRows& p, const RowsIn& ab, const float* beta, const RowsOut& out,
+                               cudaStream_t stream);
+size_t gate_swish_scratch_bytes();
+// d_beta: null where not wanted. The same bytes on every run.
+cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& ab, const float* beta,
+                                const RowsOut& d_ab, float* d_beta, void* scratch, cudaStream_t stream);
+
+// Steps and log-decays of one projection, either or both:
+//   step = softplus(x + bias) (the identity above 20);  decay = max(-e^{A_log} step, least)
+// bias, A_log [width]; step, decay [rows, width] fp32, data null: not wanted.
+struct StepGates {
+  GateRows rows;
+  RowsIn x;
+  const float *bias = nullptr, *A_log = nullptr;
+  float least = -INFINITY;  // the log of a_min; a decay held there passes no gradient
+};
+cudaError_t step_gates_forward(const StepGates& p, const TokenRows<float>& step, const TokenRows<float>& decay,
+                               cudaStream_t stream);
+size_t step_gates_scratch_bytes(const StepGates& p);
+// d_step, d_decay: data null for zeros. d_bias, d_A_log: null where not wanted. The same bytes on every run.
+cudaError_t step_gates_backward(const StepGates& p, const TokenRows<const float>& d_step,
+                                const TokenRows<const float>& d_decay, const RowsOut& dx, float* d_bias, float* d_A_log,
+                                void* scratch, cudaStream_t stream);
+
+// log: max(scale log(sigma(x)), least), GLA's log-decay; else scale sigma(x), the delta rules' strength.
+struct SigmoidGate {
+  GateRows rows;
+  bool log = false;
+  float scale = 1, least = -INFINITY;
+  RowsIn x;
+};
+cudaError_t sigmoid_gate_forward(const SigmoidGate& p, const TokenRows<float>& out, cudaStream_t stream);
+cudaError_t sigmoid_gate_backward(const SigmoidGate& p, const TokenRows<const float>& d_out, const RowsOut& dx,
+                                  cudaStream_t stream);
+
+// Sums over rows: the gradient of a bias
+size_t column_sums_scratch_bytes(const GateRows& p);
+cudaError_t column_sums(const GateRows& p, const RowsIn& x, float* sums, void* scratch, cudaStream_t stream);
+
+}  // namespace sb::cuda

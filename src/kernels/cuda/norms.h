@@ -1,0 +1,36 @@
+// Norms over rows on CUDA, without torch, with or without a SiLU gate:
+//   y = gain s u,  u = x, or x silu(z) where the gate comes before;  times silu(z) where it comes after
+//   rms: s = 1 / sqrt(mean(u^2) + eps)   outer_eps: 1 / (sqrt(mean(u^2)) + eps)   l2: 1 / sqrt(sum(u^2) + eps)
+// x, z, y [tokens, heads, width]; gain [width]. Nothing is kept for the backward pass but x and z:
+//   t = gain gy (times silu(z) where the gate comes after);  du = s t - c u (t . u),  c = -ds/d(sum of squares) 2 / s
+#pragma once
+#include "kernels/cuda/rows.h"
+
+namespace sb::cuda {
+
+inline constexpr int kMostNormWidth = 6144;
+
+enum class NormKind { rms, outer_eps, l2 };
+enum class NormGate { none, after, before };
+
+struct RowNorm {
+  int64_t tokens = 0;
+  int heads = 1, width = 0;  // width <= kMostNormWidth
+  int padded = 0;            // columns of an output row from width to here are written as zeros
+  Element element = Element::bf16;
+  NormKind kind = NormKind::rms;
+  NormGate gate = NormGate::none;
+  float eps = 1e-5f;
+  const float* gain = nullptr;  // null: ones
+  RowsIn x, z;                  // z: the gate's input
+};
+
+cudaError_t row_norm_forward(const RowNorm& p, const RowsOut& y, cudaStream_t stream);
+
+// Bytes; 16-byte aligned
+size_t row_norm_scratch_bytes(const RowNorm& p);
+// dz with a gate, d_gain (null: not wanted) with a gain. The same bytes on every run.
+cudaError_t row_norm_backward(const RowNorm& p, const RowsIn& gy, const RowsOut& dx, const RowsOut& dz, float* d_gain,
+                              void* scratch, cudaStream_t stream);
+
+}  // namespace sb::cuda

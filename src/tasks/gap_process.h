@@ -1,0 +1,47 @@
+// Which elements of a sample have a gap, how long it is and what fills it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "grammar/language.h"
+#include "tasks/task_config.h"
+
+namespace sb {
+
+// Gaps of one sample: frames after element e, and for forbidden_symbol content their symbols, concatenated.
+struct Gaps {
+  std::vector<int32_t> length;
+  std::vector<int32_t> wrong;
+};
+
+// Pure function of (language, config, split, index, states of the sample). What each word w of a PhiloxStream
+// (language's seed, split, index, purpose) decides; all in integers, so that every machine agrees:
+//   gap_place,    word e: element e >= start has a gap iff w < round(probability * 2^32).
+//   gap_length,   word e: its n. uniform: min + ((w * 2(max-min) >> 32) + 1) / 2, integer division;
+//                         lognormal: min + number of thresholds <= w, threshold k = round(2^32 P(n <= min+k)), from
+//                         additions, multiplications, divisions and square roots of IEEE doubles in a fixed order.
+//   wrong_symbol, word j: symbol of the sample's gap frame number j: entry (w * size >> 32) of forbidden(state).
+// The split's number is its place in enum Split. After a state that forbids no class, the gap is dropped.
+class GapProcess {
+ public:
+  GapProcess(const Language& language, const TaskConfig& config);
+  void draw(Split split, uint64_t index, const uint16_t* states, int length, Gaps& out) const;
+  const std::vector<int32_t>& forbidden(int state) const { return forbidden_[state]; }  // classes, ascending
+  const GapConfig& law(Split split) const { return split == Split::train ? config_.train : config_.test; }
+
+ private:
+  struct Draws {                       // one law, ready to draw from
+    uint64_t place = 0;                // round(probability * 2^32)
+    std::vector<uint64_t> thresholds;  // lognormal only
+  };
+  void draw_lengths(const GapConfig& gap, const Draws& draws, Split split, uint64_t index, int length,
+                    int32_t* out) const;
+
+  TaskConfig config_;
+  uint64_t seed_;
+  Draws train_, test_;
+  std::vector<std::vector<int32_t>> forbidden_;
+};
+
+}  // namespace sb

@@ -1,0 +1,51 @@
+// Samples of a language, a gap after its elements, noise on its frames: the paper's tasks and all between them.
+#pragma once
+#include <memory>
+#include <mutex>
+
+#include "tasks/gap_process.h"
+#include "tasks/task.h"
+
+namespace sb {
+
+class FilterModel;
+
+class GapTask final : public Task {
+ public:
+  GapTask(std::shared_ptr<const Language> language, const TaskConfig& config);
+  const Language& language() const { return *language_; }
+  const TaskConfig& config() const { return config_; }
+  const GapProcess& gaps() const { return gaps_; }
+
+  TaskShape shape() const override;
+  std::string text() const override;
+  int longest(Split split) const override;
+  double mean_frames(Split split) const override;
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to = 0) const override;
+  // The same from samples drawn before: rows first_row .. first_row+count-1 of a block of this split.
+  void fill(Split split, const SampleBlock& block, size_t first_row, int count, Batch& out, int pad_to = 0) const;
+  void answers(const Batch& batch, int row, int32_t* out) const override;
+  std::span<const int32_t> shown() const override;
+  bool has_law() const override { return config_.objective == Objective::predict; }
+  void law(int32_t state, double* over_answers) const override;
+  std::unique_ptr<Oracle> oracle(Split split) const override;
+
+ private:
+  void lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const;
+
+  std::shared_ptr<const Language> language_;
+  TaskConfig config_;
+  GapProcess gaps_;
+  std::vector<int32_t> state_of_;  // [states]: index of the state with this id
+  std::vector<int32_t> shown_;     // [states]: class of the state with this id
+  mutable std::once_flag filter_made_;
+  mutable std::shared_ptr<const FilterModel> filter_;  // shared by all oracles
+};
+
+// Lays out rows of states [count][length] with their gaps. A gap frame's symbol is the next of `wrong`, or blank where
+// the sample has none.
+void assemble(const Language& language, const uint16_t* states, int length, const Gaps* gaps, int count, Batch& out,
+              int pad_to = 0);
+
+}  // namespace sb

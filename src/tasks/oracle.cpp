@@ -1,0 +1,48 @@
+#include "tasks/oracle.h"
+
+#include <algorithm>
+
+#include "tasks/summed_posterior.h"
+
+namespace sb {
+namespace {
+
+constexpr double kCertain = 1 - 1e-9;
+
+}  // namespace
+
+void Oracle::posterior(double* over_ids, int gap_frames) const {
+  std::vector<StateProbability> possible;
+  posterior(possible, gap_frames);
+  std::fill_n(over_ids, states(), 0.0);
+  for (const StateProbability& s : possible) over_ids[s.id] = s.probability;
+}
+
+std::vector<ElementBelief> follow(Oracle& oracle, const Batch& batch, int row) {
+  std::vector<ElementBelief> out(static_cast<size_t>(batch.elements));
+  std::vector<StateProbability> now;
+  SummedPosterior summed(oracle.states());
+  const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(row) * batch.frames;
+  const int32_t* start = batch.start.data() + static_cast<size_t>(row) * (batch.elements + 1);
+  int32_t since_certain = 0;
+  oracle.reset();
+  for (int e = 0; e < batch.elements; ++e) {
+    for (int t = start[e]; t < start[e + 1]; ++t) {
+      oracle.frame(symbol[t]);
+      oracle.posterior(now);
+      for (const StateProbability& s : now) summed.add(s.id, s.probability);
+    }
+    ElementBelief& element = out[e];
+    const int gap_frames = start[e + 1] - start[e] - 1;
+    element.given_segment = oracle.belief(gap_frames);
+    element.causal = oracle.belief();
+    element.state = batch.state[static_cast<size_t>(row) * batch.elements + static_cast<size_t>(e)];
+    element.summed_best = summed.take_best();
+    element.summed_probability = oracle.probability(element.summed_best, gap_frames);
+    since_certain = element.given_segment.probability >= kCertain ? 0 : since_certain + 1;
+    element.since_certain = since_certain;
+  }
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,229 @@
+#include "tasks/tally.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+
+namespace sb {
+namespace {
+
+void count(std::vector<Share>& bins, size_t bin, bool right) {
+  bin = std::min(bin, bins.size() - 1);
+  bins[bin].right += right;
+  ++bins[bin].total;
+}
+
+void add(std::vector<Share>& into, const std::vector<Share>& from) {
+  for (size_t i = 0; i < into.size(); ++i) {
+    into[i].right += from[i].right;
+    into[i].total += from[i].total;
+  }
+}
+
+double divergence(const std::vector<double>& law, const std::vector<float>& sum, int frames) {
+  double kl = 0;
+  for (size_t c = 0; c < law.size(); ++c) {
+    if (law[c] > 0) kl += law[c] * std::log(law[c] * frames / std::max(1e-30, static_cast<double>(sum[c])));
+  }
+  return kl;
+}
+
+void softmax(const float* logits, size_t answers, std::vector<float>& out) {
+  out.resize(answers);
+  const double top = *std::max_element(logits, logits + answers);
+  double total = 0;
+  for (size_t c = 0; c < answers; ++c) total += std::exp(logits[c] - top);
+  for (size_t c = 0; c < answers; ++c) out[c] = static_cast<float>(std::exp(logits[c] - top) / total);
+}
+
+// An element that has frames and no answer is not padding.
+int64_t elements_without_frames(const Batch& batch, int row) {
+  const int32_t* start = batch.starts(row);
+  int64_t out = 0;
+  for (int e = 0; e < batch.elements; ++e) out += start[e] == start[e + 1];
+  return out;
+}
+
+}  // namespace
+
+NotFinite::NotFinite(Split split_, int64_t sample_, int frame_)
+    : Error(Exit::bad_input, "[evaluation] output of the network, expected finite numbers, got others, " +
+                                 std::string(to_string(split_)) + " sample " + std::to_string(sample_) + ", frame " +
+                                 std::to_string(frame_)),
+      split(split_),
+      sample(sample_),
+      frame(frame_) {}
+
+void Tally::Totals::take(const Row& row, int elements) {
+  result.elements.right += row.elements.right;
+  result.elements.total += row.elements.total;
+  loss += row.loss;
+  kl += row.kl;
+  laws += elements;
+  result.frames += row.frames;
+  add(result.by_position, row.by_position);
+  add(result.by_gap_frame, row.by_gap_frame);
+  add(result.by_since_certain, row.by_since_certain);
+  add(result.by_entropy, row.by_entropy);
+  for (size_t c = 0; c < row.confusion.size(); ++c) {
+    result.confusion[c].right += row.confusion[c].right;
+    result.confusion[c].same_symbol += row.confusion[c].same_symbol;
+    result.confusion[c].other_symbol += row.confusion[c].other_symbol;
+  }
+  sum += row.elements.value();
+  squares += row.elements.value() * row.elements.value();
+  ++samples;
+}
+
+Tally::Tally(const Task& task, TallyOptions options)
+    : task_(task), options_(options), shape_(task.shape()), has_law_(task.has_law()), shown_(task.shown()) {
+  Evaluation& result = totals_.result;
+  result.by_position.resize(static_cast<size_t>(shape_.elements));
+  result.by_gap_frame.resize(kGapFrameBins);
+  result.by_since_certain.resize(kCertaintyBins);
+  result.by_entropy.resize(kEntropyBins);
+  if (!shown_.empty()) result.confusion.resize(static_cast<size_t>(shape_.channels));
+}
+
+void Tally::begin(const Batch& batch) {
+  batch_ = &batch;
+  rows_.assign(static_cast<size_t>(batch.batch), {});
+  for (int b = 0; b < batch.batch; ++b) {
+    Row& row = rows_[static_cast<size_t>(b)];
+    row.sum.assign(static_cast<size_t>(shape_.answers), 0.0F);
+    row.by_position.resize(static_cast<size_t>(batch.elements));
+    row.by_gap_frame.resize(kGapFrameBins);
+    row.by_since_certain.resize(kCertaintyBins);
+    row.by_entropy.resize(kEntropyBins);
+    row.confusion.resize(totals_.result.confusion.size());
+    row.answers.resize(static_cast<size_t>(batch.elements));
+    task_.answers(batch, b, row.answers.data());
+  }
+  if (!options_.breakdowns) return;
+  // An oracle for each thread: some laws take longer to prepare than a sample to follow.
+  const auto threads = static_cast<size_t>(thread_count(options_.threads, rows_.size()));
+  parallel_for(rows_.size(), (rows_.size() + threads - 1) / threads, options_.threads, [&](size_t first, size_t last) {
+    const std::unique_ptr<Oracle> oracle = task_.oracle(batch.split);
+    if (!oracle) return;
+    for (size_t b = first; b < last; ++b) rows_[b].beliefs = follow(*oracle, batch, static_cast<int>(b));
+  });
+}
+
+// rows(b, t): what was predicted for frame t of row b.
+template <class Rows>
+void Tally::take(int from, int to, const Rows& rows) {
+  parallel_for(rows_.size(), 1, options_.threads, [&](size_t first, size_t last) {
+    std::vector<float> scratch;
+    for (size_t b = first; b < last; ++b) {
+      for (int t = from; t < to; ++t) frame(static_cast<int>(b), t, rows(b, t, scratch));
+    }
+  });
+  for (size_t b = 0; b < rows_.size(); ++b) {
+    if (rows_[b].broken >= 0) {
+      throw NotFinite(batch_->split, static_cast<int64_t>(batch_->samples[b]), rows_[b].broken);
+    }
+  }
+}
+
+void Tally::probabilities(int from, int to, const float* values) {
+  const auto answers = static_cast<size_t>(shape_.answers), frames = static_cast<size_t>(to - from);
+  take(from, to, [&](size_t b, int t, std::vector<float>&) {
+    return values + (b * frames + static_cast<size_t>(t - from)) * answers;
+  });
+}
+
+void Tally::logits(int from, int to, const float* values) {
+  const auto answers = static_cast<size_t>(shape_.answers), frames = static_cast<size_t>(to - from);
+  take(from, to, [&](size_t b, int t, std::vector<float>& scratch) {
+    softmax(values + (b * frames + static_cast<size_t>(t - from)) * answers, answers, scratch);
+    return scratch.data();
+  });
+}
+
+void Tally::frame(int b, int t, const float* p) {
+  const Batch& f = *batch_;
+  Row& row = rows_[static_cast<size_t>(b)];
+  const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
+  if (e < 0) return;
+  float* sum = row.sum.data();
+  int best = 0;
+  float all = 0;
+  for (int c = 0; c < shape_.answers; ++c) {
+    sum[c] += p[c];
+    all += p[c];
+    if (p[c] > p[best]) best = c;
+  }
+  if (!std::isfinite(all) && row.broken < 0) row.broken = t;
+  const int32_t answer = row.answers[static_cast<size_t>(e)];
+  const int32_t* start = f.starts(b);
+  if (answer >= 0) {
+    row.loss -= std::log(std::max(1e-30, static_cast<double>(p[answer])));
+    ++row.frames;
+    count(row.by_gap_frame, static_cast<size_t>(t - start[e]), best == answer);
+  }
+  if (t + 1 == start[e + 1]) finish_element(b, e, start[e + 1] - start[e]);
+}
+
+void Tally::finish_element(int b, int e, int frames) {
+  const Batch& f = *batch_;
+  Row& row = rows_[static_cast<size_t>(b)];
+  const auto best = static_cast<int32_t>(std::max_element(row.sum.begin(), row.sum.end()) - row.sum.begin());
+  const int32_t answer = row.answers[static_cast<size_t>(e)];
+  if (answer >= 0) {
+    const bool right = best == answer;
+    row.elements.right += right;
+    ++row.elements.total;
+    count(row.by_position, static_cast<size_t>(e), right);
+    if (!row.confusion.empty()) confuse(row, best, answer);
+    if (!row.beliefs.empty()) {
+      const ElementBelief& belief = row.beliefs[static_cast<size_t>(e)];
+      count(row.by_since_certain, static_cast<size_t>(belief.since_certain), right);
+      count(row.by_entropy, static_cast<size_t>(belief.given_segment.entropy / kEntropyBin), right);
+    }
+  }
+  if (has_law_) {
+    std::vector<double> law(row.sum.size());
+    task_.law(f.state[static_cast<size_t>(b) * f.elements + e], law.data());
+    row.kl += divergence(law, row.sum, frames);
+  }
+  std::fill(row.sum.begin(), row.sum.end(), 0.0F);
+}
+
+void Tally::confuse(Row& row, int32_t named, int32_t answer) const {
+  const int32_t symbol = shown_[static_cast<size_t>(answer)];
+  Confusion& at = row.confusion[static_cast<size_t>(symbol)];
+  if (named == answer) {
+    ++at.right;
+  } else {
+    ++(shown_[static_cast<size_t>(named)] == symbol ? at.same_symbol : at.other_symbol);
+  }
+}
+
+void Tally::end() {
+  for (size_t b = 0; b < rows_.size(); ++b) {
+    Row& row = rows_[b];
+    if (options_.padding_correct) {
+      const int64_t padded = elements_without_frames(*batch_, static_cast<int>(b));
+      row.elements.right += padded;
+      row.elements.total += padded;
+    }
+    totals_.take(row, batch_->elements);
+  }
+  rows_.clear();
+  batch_ = nullptr;
+}
+
+Evaluation Tally::result() const {
+  Evaluation out = totals_.result;
+  out.samples = totals_.samples;
+  out.loss = out.frames == 0 ? 0 : totals_.loss / static_cast<double>(out.frames);
+  out.kl = has_law_ && totals_.laws > 0 ? totals_.kl / static_cast<double>(totals_.laws) : 0;
+  if (totals_.samples > 1) {
+    const double n = static_cast<double>(totals_.samples), mean = totals_.sum / n;
+    out.stderr_ = std::sqrt(std::max(0.0, totals_.squares / n - mean * mean) / (n - 1));
+  }
+  return out;
+}
+
+}  // namespace sb

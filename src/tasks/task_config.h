@@ -1,0 +1,60 @@
+// Parameters of a language with gaps; the paper's tasks 1-4 are named sets of them.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sb {
+
+enum class GapLaw { none, constant, uniform, lognormal };
+enum class GapContent { blank, forbidden_symbol };  // zeros | a symbol the grammar forbids after the current state
+enum class Objective { state, predict };            // name the latent state | next-symbol law
+
+GapLaw parse_gap_law(const std::string& name);
+GapContent parse_gap_content(const std::string& name);
+Objective parse_objective(const std::string& name);
+const char* to_string(GapLaw);
+const char* to_string(GapContent);
+const char* to_string(Objective);
+
+constexpr int kMaxGap = 100000;
+constexpr std::array<int, 4> kTask4TestGaps = {10, 20, 50, 100};  // values of test.min in the paper's task 4
+
+// Number n of gap frames after an element that has a gap.
+//   constant:  n = min (max is not read).
+//   uniform:   n = round(x), x uniform on [min, max]: the two ends have weight 1/(2(max-min)), the others twice that.
+//   lognormal: n = round(exp(mu + sigma z)), z standard normal, clamped to [min, max].
+struct GapConfig {
+  GapLaw law = GapLaw::none;
+  int min = 1;
+  int max = 1;
+  double mu = 0;
+  double sigma = 1;
+  double probability = 1;  // p_G: an element has a gap at all
+  int start = 0;           // first element that may have one
+  GapContent content = GapContent::blank;
+};
+
+struct TaskConfig {
+  int number = 0;  // 0: bare sequences; 1-4: the paper's
+  GapConfig train;
+  GapConfig test;    // valid, test and reference splits
+  double noise = 0;  // each channel of every frame + noise * U(0,1)
+  Objective objective = Objective::state;
+};
+
+TaskConfig paper_task(int number);  // 1..4 (0: bare); task 4 starts at test.min = 10, see kTask4TestGaps
+void check(const TaskConfig&);      // throws bad_input, naming parameter, range and value
+
+int answer_count(Objective objective, int states, int classes);  // outputs of a model
+
+// P(n = 0), P(n = 1), … of an element that has a gap; what the filter and the tests take for the law.
+std::vector<double> gap_length_law(const GapConfig& config);
+int longest_gap(const GapConfig& config);             // 0 for law none
+double mean_element_frames(const GapConfig& config);  // its own counted
+
+// Keys as in a config file, one a line, those without a say left out: equal texts, equal gaps, noise and answers.
+std::string canonical_text(const TaskConfig& config);
+
+}  // namespace sb

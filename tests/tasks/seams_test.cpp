@@ -1,0 +1,305 @@
+// Another language and another task than ours: evaluation, tally and ceiling know neither automata nor gaps.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "tasks/automata.h"
+#include "tasks/baselines.h"
+#include "tasks/ceiling.h"
+#include "tasks/evaluate.h"
+#include "tasks/gap_task.h"
+
+namespace sb {
+namespace {
+
+// Strings of a's, each a longer than the one before, then '#': "a#aa#aaa#…", begun at a length that the index gives.
+// States 1 and 2 both show "a": the last of a string, and any other.
+class Staircase final : public Language {
+ public:
+  int length() const override { return 12; }
+  uint64_t seed() const override { return 5; }
+  int classes() const override { return 2; }
+  const std::vector<int32_t>& symbols() const override { return symbols_; }
+  const std::vector<int32_t>& ids() const override { return ids_; }
+  std::string text() const override { return "staircase\n"; }
+  int32_t end() const override { return 0; }
+  void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t size = 1 + (first + i + static_cast<uint64_t>(split)) % 3, at = 0;
+      for (int e = 0; e < length(); ++e, ++at) {
+        if (at > size) {
+          at = 0;
+          ++size;
+        }
+        *states++ = static_cast<uint16_t>(at == size ? 0 : at + 1 == size ? 1 : 2);
+      }
+    }
+  }
+  // As a chain without memory: an "a" is the last of its string a quarter of the time.
+  void successors(int32_t state, std::vector<Successor>& out) const override {
+    if (state == 1) {
+      out = {{0, 1.0}};
+    } else {
+      out = {{1, 0.25}, {2, 0.75}};
+    }
+  }
+  double ends_within(int elements, int32_t state) const override {
+    if (state == 0) return 1;
+    if (state == 1) return elements >= 1 ? 1 : 0;
+    return elements >= 2 ? 1 - std::pow(0.75, elements - 1) : 0;
+  }
+
+ private:
+  std::vector<int32_t> symbols_{0, 1, 1}, ids_{0, 2, 1};
+};
+
+TEST(Seams, AGapTaskTakesAnyLanguage) {
+  const auto language = std::make_shared<const Staircase>();
+  const GapTask task(language, paper_task(2));
+  EXPECT_EQ(task.shape().channels, 2);
+  EXPECT_EQ(task.shape().answers, 3);
+  Batch batch;
+  task.fill(Split::test, 0, 2, batch);
+  EXPECT_EQ(std::vector<int32_t>(batch.state.begin(), batch.state.begin() + 12),
+            (std::vector<int32_t>{1, 1, 2, 0, 1, 1, 1, 2, 0, 1, 1, 1}))
+      << "by id: split test begins with three";
+  CeilingRequest request;
+  request.samples = 30;
+  const Ceiling ceiling = exact_ceiling(task, request);
+  EXPECT_TRUE(ceiling.exact);
+  EXPECT_GT(ceiling.filter_accuracy, 0.6);
+  const Baselines learnt = baselines(language, paper_task(1), 50, 30, 2);
+  EXPECT_GT(learnt.n_gram[3], learnt.majority);
+
+  OraclePredictor oracle(task, Split::test);
+  EvaluationRequest ask;
+  ask.split = Split::test;
+  ask.samples = 30;
+  ask.batch = 7;
+  ask.chunk = 13;
+  ask.breakdowns = true;
+  const Evaluation result = evaluate(oracle, task, ask);
+  EXPECT_NEAR(result.elements.value(), ceiling.filter_accuracy, 1e-12);
+  EXPECT_EQ(result.confusion.size(), 2U);
+  EXPECT_EQ(result.confusion[0].other_symbol + result.confusion[1].other_symbol, 0);
+}
+
+// An automaton's language seen through the interface and nothing else: its class is not Sampler.
+class Veiled final : public Language {
+ public:
+  explicit Veiled(std::shared_ptr<const Language> of) : of_(std::move(of)) {}
+  int length() const override { return of_->length(); }
+  uint64_t seed() const override { return of_->seed(); }
+  int classes() const override { return of_->classes(); }
+  const std::vector<int32_t>& symbols() const override { return of_->symbols(); }
+  const std::vector<int32_t>& ids() const override { return of_->ids(); }
+  std::string text() const override { return of_->text(); }
+  int32_t end() const override { return of_->end(); }
+  void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
+    of_->draw(split, first, count, states);
+  }
+  void successors(int32_t state, std::vector<Successor>& out) const override { of_->successors(state, out); }
+  double ends_within(int elements, int32_t state) const override { return of_->ends_within(elements, state); }
+
+ private:
+  std::shared_ptr<const Language> of_;
+};
+
+TEST(Seams, NothingKnowsMoreOfALanguageThanItsInterface) {
+  for (const auto& automaton : {test::twins(), test::forked(), test::random_automaton(4)}) {
+    const auto open = test::sampler(automaton, 15);
+    const auto veiled = std::make_shared<const Veiled>(open);
+    TaskConfig config = paper_task(3);
+    config.test.start = 0;
+    config.objective = Objective::predict;
+    CeilingRequest request;
+    request.samples = 20;
+    EXPECT_EQ(predict_ceiling(GapTask(open, config), request).kl, predict_ceiling(GapTask(veiled, config), request).kl);
+    config.objective = Objective::state;
+    EXPECT_EQ(exact_ceiling(GapTask(open, config), request).accuracy,
+              exact_ceiling(GapTask(veiled, config), request).accuracy);
+    EXPECT_EQ(baselines(open, config, 20, 20, 1).table_learner, baselines(veiled, config, 20, 20, 1).table_learner);
+  }
+}
+
+// Running parity of bits, a blank after every second one; the answer to the last bit is not asked. Its oracle counts.
+class Parity final : public Task {
+ public:
+  explicit Parity(bool known) : known_(known) {}
+  TaskShape shape() const override { return {2, 2, 6}; }
+  std::string text() const override { return "parity\n"; }
+  int longest(Split) const override { return 9; }
+  double mean_frames(Split) const override { return 9; }
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
+    out = {};
+    out.batch = static_cast<int>(samples.size());
+    out.frames = std::max(9, pad_to);
+    out.elements = 6;
+    out.channels = 2;
+    out.split = split;
+    out.samples.assign(samples.begin(), samples.end());
+    const size_t cells = samples.size() * static_cast<size_t>(out.frames);
+    out.symbol.assign(cells, kPaddingFrame);
+    out.gap.assign(cells, 0);
+    out.target.assign(cells, -1);
+    out.element.assign(cells, -1);
+    for (size_t b = 0; b < samples.size(); ++b) {
+      size_t at = b * static_cast<size_t>(out.frames);
+      int32_t parity = 0;
+      for (int32_t e = 0; e < 6; ++e) {
+        out.start.push_back(static_cast<int32_t>(at - b * static_cast<size_t>(out.frames)));
+        const auto bit = static_cast<int16_t>(samples[b] >> e & 1);
+        parity ^= bit;
+        out.state.push_back(parity);
+        for (int n = 0; n <= e % 2; ++n, ++at) {
+          out.symbol[at] = n == 0 ? bit : kBlankFrame;
+          out.gap[at] = n > 0;
+          out.target[at] = parity;
+          out.element[at] = e;
+        }
+      }
+      out.start.push_back(9);
+    }
+  }
+  void answers(const Batch& batch, int row, int32_t* out) const override {
+    for (int e = 0; e < 6; ++e) out[e] = e < 5 ? batch.state[static_cast<size_t>(row) * 6 + e] : -1;
+  }
+  std::unique_ptr<Oracle> oracle(Split) const override { return known_ ? std::make_unique<Counter>() : nullptr; }
+
+ private:
+  class Counter final : public Oracle {
+   public:
+    int states() const override { return 2; }
+    int classes() const override { return 2; }
+    bool exact() const override { return true; }
+    void reset() override { parity_ = 0; }
+    void frame(int16_t symbol) override { parity_ ^= symbol == 1; }
+    Belief belief(int) const override { return {parity_, 1, 0}; }
+    void posterior(std::vector<StateProbability>& out, int) const override { out = {{parity_, 1.0}}; }
+    double probability(int32_t id, int) const override { return id == parity_ ? 1 : 0; }
+    void next_classes(double*, int) const override {}
+    void mean_law(double*, int) const override {}
+
+   private:
+    int32_t parity_ = 0;
+  };
+  bool known_;
+};
+
+// Says parity, but for every fourth sample, where it says the opposite.
+class Counting final : public Predictor {
+ public:
+  int answers() const override { return 2; }
+  void begin(const Batch& batch) override { parity_.assign(static_cast<size_t>(batch.batch), 0); }
+  void predict(const Batch& batch, int from, int to, float* probabilities) override {
+    for (size_t b = 0; b < parity_.size(); ++b) {
+      for (int t = from; t < to; ++t, probabilities += 2) {
+        parity_[b] ^= batch.symbol[b * static_cast<size_t>(batch.frames) + t] == 1;
+        const int said = batch.samples[b] % 4 == 0 ? 1 - parity_[b] : parity_[b];
+        probabilities[said] = 0.9F;
+        probabilities[1 - said] = 0.1F;
+      }
+    }
+  }
+
+ private:
+  std::vector<int> parity_;
+};
+
+TEST(Seams, EvaluationTakesAnyTask) {
+  const Parity known(true), unknown(false);
+  Counting model;
+  EvaluationRequest ask;
+  ask.samples = 8;
+  ask.batch = 3;
+  ask.chunk = 4;
+  ask.breakdowns = true;
+  const Evaluation result = evaluate(model, known, ask);
+  EXPECT_EQ(result.elements.total, 8 * 5) << "the last is not asked";
+  EXPECT_DOUBLE_EQ(result.elements.value(), 0.75);
+  EXPECT_EQ(result.frames, 8 * 7);
+  EXPECT_NEAR(result.loss, -(0.75 * std::log(0.9) + 0.25 * std::log(0.1)), 1e-7);
+  EXPECT_EQ(result.by_position[5].total, 0);
+  EXPECT_EQ(result.by_gap_frame[1].total, 8 * 2);
+  EXPECT_EQ(result.by_since_certain[0].total, 8 * 5) << "the oracle is always certain";
+  EXPECT_TRUE(result.confusion.empty());
+  EXPECT_EQ(result.kl, 0);
+
+  const Evaluation alone = evaluate(model, unknown, ask);
+  EXPECT_DOUBLE_EQ(alone.elements.value(), 0.75);
+  EXPECT_EQ(alone.by_since_certain[0].total, 0);
+}
+
+TEST(Seams, ACeilingNeedsAnOracleAndNothingElse) {
+  CeilingRequest request;
+  request.samples = 9;
+  const Ceiling ceiling = exact_ceiling(Parity(true), request);
+  EXPECT_DOUBLE_EQ(ceiling.accuracy, 1);
+  EXPECT_EQ(ceiling.by_position.size(), 6U);
+  EXPECT_THROW(exact_ceiling(Parity(false), request), Error);
+  EXPECT_THROW(predict_ceiling(Parity(true), request), Error) << "no law to predict";
+  EXPECT_THROW(OraclePredictor(Parity(false), Split::test), Error);
+}
+
+TEST(Seams, APredictorOfAnotherWidthIsRefused) {
+  Counting model;
+  const GapTask task(test::sampler(test::forked(), 9), paper_task(0));
+  EXPECT_THROW(evaluate(model, task, {}), Error);
+}
+
+TEST(Tally, StretchesBatchesAndThreadsDoNotChangeTheResult) {
+  const GapTask task(test::sampler(test::forked(), 30), paper_task(2));
+  const auto scored = [&](int batch, int chunk, int threads) {
+    OraclePredictor oracle(task, Split::valid, threads);
+    EvaluationRequest ask;
+    ask.samples = 20;
+    ask.batch = batch;
+    ask.chunk = chunk;
+    ask.threads = threads;
+    ask.breakdowns = true;
+    return evaluate(oracle, task, ask);
+  };
+  const Evaluation one = scored(20, 10000, 1);
+  for (const auto& [batch, chunk, threads] : {std::tuple{3, 7, 2}, {1, 1, 1}, {20, 64, 3}}) {
+    const Evaluation other = scored(batch, chunk, threads);
+    EXPECT_EQ(other.loss, one.loss);
+    EXPECT_EQ(other.stderr_, one.stderr_);
+    EXPECT_EQ(other.elements.right, one.elements.right);
+    EXPECT_EQ(other.by_entropy[0].right, one.by_entropy[0].right);
+  }
+}
+
+TEST(Tally, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
+  const Parity task(false);
+  Batch batch;
+  task.fill(Split::test, 11, 2, batch);
+  std::vector<float> logits(size_t{2} * 9 * 2), probabilities(logits.size());
+  for (size_t i = 0; i < logits.size(); i += 2) {
+    logits[i] = static_cast<float>(i % 7) - 3;
+    probabilities[i] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[i]))));
+    probabilities[i + 1] = 1 - probabilities[i];
+  }
+  Tally from_logits(task), from_probabilities(task);
+  for (Tally* tally : {&from_logits, &from_probabilities}) tally->begin(batch);
+  from_logits.logits(0, 9, logits.data());
+  from_probabilities.probabilities(0, 9, probabilities.data());
+  for (Tally* tally : {&from_logits, &from_probabilities}) tally->end();
+  EXPECT_NEAR(from_logits.result().loss, from_probabilities.result().loss, 1e-6);
+  EXPECT_EQ(from_logits.result().elements.right, from_probabilities.result().elements.right);
+
+  Tally broken(task);
+  broken.begin(batch);
+  probabilities[(9 + 4) * 2] = std::nanf("");
+  try {
+    broken.probabilities(0, 9, probabilities.data());
+    FAIL() << "taken";
+  } catch (const NotFinite& seen) {
+    EXPECT_EQ(seen.sample, 12);
+    EXPECT_EQ(seen.frame, 4);
+  }
+}
+
+}  // namespace
+}  // namespace sb
