@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 
-.PHONY: all build install deb bench bench-data bench-kernels bench-train test coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build install deb bench bench-data bench-kernels bench-train test test-model coverage asan ubsan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -43,6 +43,13 @@ bench-train: build
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
+
+# One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
+test-model: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS) selectivbench models_test
+	$(BUILD)/selectivbench models $(MODEL)
+	$(BUILD)/tests/models/models_test --gtest_filter='*/$(MODEL)*'
 
 # Line coverage of the rooms without torch, at least 95 %.
 coverage: deps

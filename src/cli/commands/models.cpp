@@ -37,8 +37,7 @@ Switches Options::switches() const {
       throw bad_input("models --set", "expected SWITCH=VALUE, got '" + printable(text) + "'");
     out[text.substr(from, equals - from)] = text.substr(equals + 1);
   }
-  MixerOptions any;  // names and values that no model takes are refused; a model may lack a switch
-  for (const auto& [key, value] : out) set_switch(any, key, value);
+  for (const auto& [key, value] : out) check_switch(key, value);  // a model may lack a switch
   return out;
 }
 
@@ -97,7 +96,7 @@ std::string as_text(const std::vector<Line>& lines, const Options& options) {
     const auto state =
         cache ? fmt::format("{} T", c.cache_per_frame) : grouped(static_cast<uint64_t>(c.state_elements));
     const auto fact = [&](bool truth) { return cache ? std::string("-") : yes_no(truth); };
-    table.row({line.model, std::to_string(line.config.mixer.width), std::to_string(line.config.mixer.heads),
+    table.row({line.model, std::to_string(line.config.mixer.width), std::to_string(line.config.mixer.heads()),
                grouped(static_cast<uint64_t>(c.parameters)), state, fixed((c.matmul_flops + c.mixing_flops) / 1e6, 1),
                fixed(c.matmul_flops / 1e6, 1), fixed(c.mixing_flops / 1e6, 1),
                std::string(action_name(line.row.action)), fact(line.row.data_dependent), fact(line.row.complementary),
@@ -131,13 +130,10 @@ std::vector<SwitchLine> switch_lines(const Line& line) {
     plain.reset();  // no such width without switches
   }
   std::vector<SwitchLine> out;
-  for (const auto& about : switch_table()) {
-    if (std::find(row.switches.begin(), row.switches.end(), about.name) == row.switches.end()) continue;
-    const std::string initial = plain                   ? switch_value(*plain, about.name)
-                                : about.name == "heads" ? "-"
-                                                        : switch_value(row.defaults, about.name);
-    out.push_back({about.name, line.counted ? switch_value(line.config.mixer, about.name) : "-", initial, about.range,
-                   about.meaning});
+  for (const auto& each : row.switches) {
+    const std::string name = each.name();
+    out.push_back({name, line.counted ? line.config.mixer.text(name) : "-",
+                   plain ? plain->text(name) : each.initial_text(), each.range(), each.meaning()});
   }
   return out;
 }
@@ -177,7 +173,7 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
     }
     if (line.counted) {
       const Cost& c = line.cost;
-      json.member("width", line.config.mixer.width).member("heads", line.config.mixer.heads);
+      json.member("width", line.config.mixer.width).member("heads", line.config.mixer.heads());
       json.member("parameters", c.parameters).member("layer_parameters", c.layer_parameters);
       json.member("state_elements", c.state_elements);
       json.member("cache_elements_per_frame", c.cache_per_frame);
@@ -231,12 +227,12 @@ Exit run_match(const Options& options, const Match& match) {
     if (found) {
       const Cost& c = found->cost;
       const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
-      table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads),
+      table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads()),
                  grouped(static_cast<uint64_t>(c.parameters)),
                  c.cache_per_frame > 0 ? fmt::format("{} T", c.cache_per_frame)
                                        : grouped(static_cast<uint64_t>(c.state_elements)),
                  fixed(flops / 1e6, 3), fixed(ratio, 4)});
-      json.member("width", found->config.mixer.width).member("heads", found->config.mixer.heads);
+      json.member("width", found->config.mixer.width).member("heads", found->config.mixer.heads());
       json.member("value", found->size).member("ratio", ratio).member("parameters", c.parameters);
       json.member("state_elements", c.state_elements).member("flops_per_token", flops);
     } else {
