@@ -95,7 +95,7 @@ void SequenceSettings::describe(JsonWriter& json) const {
 }
 
 void TaskSettings::add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help) {
-  const ConfigKey& known = *find_parameter("task." + key);
+  const ConfigKey& known = *find_config_key("task." + key);
   Option& option = options_.emplace_back();
   option.flag = flag;
   option.key = known.name();

@@ -27,7 +27,7 @@ std::string beside(const std::string& folder, const std::string& path) {
 
 std::vector<std::string> keys_of(const std::string& section) {
   std::vector<std::string> keys;
-  for (const auto& p : parameters())
+  for (const auto& p : config_keys())
     if (p.section == section) keys.push_back(p.key);
   return keys;
 }
@@ -37,7 +37,7 @@ std::string name_fault(const std::string& section, const std::string& key) {
   const auto& sections = section_names();
   if (std::find(sections.begin(), sections.end(), section) == sections.end())
     return fmt::format("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
-  if (section == "model" || find_parameter(section + "." + key)) return "";
+  if (section == "model" || find_config_key(section + "." + key)) return "";
   return fmt::format("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
 }
 
@@ -98,7 +98,7 @@ void refuse_beside_automaton(Settings& settings, const TomlValue::Table& grammar
   };
   if (std::none_of(grammar.begin(), grammar.end(), is_automaton)) return;
   for (const auto& member : grammar)
-    if (member.key != "automaton" && member.key != "seed" && find_parameter("grammar." + member.key))
+    if (member.key != "automaton" && member.key != "seed" && find_config_key("grammar." + member.key))
       settings.faults.push_back(fmt::format("[grammar.{}] has no effect beside automaton, expected one of the two, {}",
                                             member.key, member.place.text()));
 }
@@ -181,7 +181,7 @@ void add_override(Settings& settings, const std::string& assignment) try {
   const std::string fault = name_fault(section, key);
   if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
   const std::string name = section + "." + key;
-  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
+  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_config_key(name), place);
   settings.insert_or_assign(name, Setting{value, place, place});
 } catch (const Error& error) {
   if (error.code() != Exit::bad_input) throw;

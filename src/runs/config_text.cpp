@@ -22,7 +22,7 @@ std::string switch_toml(const std::string& text) {
 
 std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& section, const std::string& automaton) {
   std::vector<Line> lines;
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     if (p.section != section) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
@@ -86,7 +86,7 @@ std::string config_json(const ResolvedConfig& config) {
       out += std::string(first ? "" : ", ") + json_quoted(key) + ": " + text;
       first = false;
     };
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == section) member(p.key, json_text(p.get(config.values)));
     if (section == "model")
       for (const auto& [key, text] : config.values.model.switches) member(key, json_quoted(text));
@@ -95,7 +95,7 @@ std::string config_json(const ResolvedConfig& config) {
   out += "\n  },\n  \"origins\": {";
   bool first = true;
   for (const auto& [name, origin] : config.origins) {
-    const ConfigKey* p = find_parameter(name);
+    const ConfigKey* p = find_config_key(name);
     out += std::string(first ? "" : ",") + "\n    " + json_quoted(name) + ": " +
            json_quoted(origin.text() + (p != nullptr && silenced(config.values, *p) ? ", has no effect here" : ""));
     first = false;
@@ -107,7 +107,7 @@ std::string parameter_table(const ModelRules& rules) {
   using Align = TextTable::Align;
   const RunConfig defaults;
   TextTable table({"parameter", "default", "range", "meaning"}, {Align::left, Align::left, Align::left, Align::left});
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     const bool unset = p.name() == "grammar.density";
     table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
   }
@@ -122,7 +122,7 @@ std::string parameter_json(const ModelRules& rules) {
   const RunConfig defaults;
   JsonWriter json;
   json.begin_array();
-  for (const auto& p : parameters())
+  for (const auto& p : config_keys())
     json.begin_object()
         .member("name", p.name())
         .member("default", toml_text(p.get(defaults)))

@@ -244,7 +244,7 @@ class SuiteReader {
   void conditions(const TomlValue& value, std::vector<Condition>& out) {
     for (const auto& [name, setting] : settings_of(value)) {
       Condition condition{name, setting.key, {}, {}};
-      const ConfigKey* parameter = find_parameter(name);
+      const ConfigKey* parameter = find_config_key(name);
       const auto* list = setting.value.list();
       const bool any = list && !(parameter && parameter->kind == ConfigKey::Kind::wholes);
       const std::string& key = name;
@@ -255,7 +255,7 @@ class SuiteReader {
   }
 
   static std::string spelled(const std::string& name, const TomlValue& value) {
-    const ConfigKey* parameter = find_parameter(name);
+    const ConfigKey* parameter = find_config_key(name);
     return parameter ? toml_text(parse_value(*parameter, value)) : switch_text(name.substr(name.find('.') + 1), value);
   }
 
@@ -264,7 +264,7 @@ class SuiteReader {
   static std::optional<std::string> value_now(const std::string& name, const Settings& settings) {
     const auto found = settings.find(name);
     if (found != settings.end()) return spelled(name, found->second.value);
-    const ConfigKey* parameter = find_parameter(name);
+    const ConfigKey* parameter = find_config_key(name);
     if (!parameter) return std::nullopt;
     return toml_text(parameter->get(tentative_values(settings)));
   }
@@ -437,11 +437,11 @@ class SuiteReader {
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
   static const std::set<std::string> never = {"model.name", "task.number", "grammar.seed",    "train.seed",
                                               "run.seed",   "run.label",   "train.precision", "train.device"};
-  const ConfigKey* parameter = find_parameter(key);
+  const ConfigKey* parameter = find_config_key(key);
   std::vector<std::string> known;
   for (const auto& name : switches) known.push_back("model." + name);
   if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
-    for (const auto& p : parameters()) known.push_back(p.name());
+    for (const auto& p : config_keys()) known.push_back(p.name());
     return fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known));
   }
   const bool trains = key.starts_with("model.") || key.starts_with("train.");
@@ -500,8 +500,8 @@ bool is_suite(const std::string& path) {
 }
 
 std::string value_text(const ResolvedConfig& run, const std::string& key) {
-  if (const ConfigKey* parameter = find_parameter(key)) {
-    const ParameterValue value = parameter->get(run.values);
+  if (const ConfigKey* parameter = find_config_key(key)) {
+    const ConfigValue value = parameter->get(run.values);
     const auto* text = std::get_if<std::string>(&value);
     return text ? *text : toml_text(value);
   }
@@ -519,11 +519,11 @@ std::vector<std::string> given_keys(const std::vector<ResolvedConfig>& runs) {
       if (origin.kind == Origin::Kind::given) given.insert(name);
   std::vector<std::string> names;
   for (const auto& section : section_names()) {
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == section && given.erase(p.name()) > 0) names.push_back(p.name());
     if (section != "model") continue;
     for (const auto& name : given)
-      if (!find_parameter(name)) names.push_back(name);
+      if (!find_config_key(name)) names.push_back(name);
   }
   return names;
 }
@@ -550,7 +550,7 @@ std::string common_toml(const std::vector<ResolvedConfig>& runs) {
       section = name.substr(0, name.find('.'));
       out += "[" + section + "]\n";
     }
-    const ConfigKey* parameter = find_parameter(name);
+    const ConfigKey* parameter = find_config_key(name);
     const auto& run = runs.front();
     const std::string value = parameter ? toml_text(parameter->get(run.values)) : toml_quoted(value_text(run, name));
     const auto origin = run.origins.find(name);
