@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_progress test_suite loader_test
 
-.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan ubsan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -58,6 +58,13 @@ test-all: test
 	$(MAKE) ubsan
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=60
+
+# One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
+test-model: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS) selectivbench models_test
+	$(BUILD)/selectivbench models $(MODEL)
+	$(BUILD)/tests/models/models_test --gtest_filter='*/$(MODEL)*'
 
 # Line coverage of the rooms without torch, at least 95 %.
 coverage: deps

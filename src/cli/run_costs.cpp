@@ -22,7 +22,7 @@ constexpr std::array kLearning = {
 
 std::string likeness(const ResolvedConfig& run) {
   std::string out;
-  for (const auto& parameter : parameters()) {
+  for (const auto& parameter : config_keys()) {
     if (std::find(kLearning.begin(), kLearning.end(), parameter.name()) != kLearning.end()) continue;
     out += parameter.name() + "=" + toml_text(parameter.get(run.values)) + "\n";
   }
@@ -32,7 +32,7 @@ std::string likeness(const ResolvedConfig& run) {
 
 std::string kind(const ResolvedConfig& run) {
   std::string out = run.values.model.name + "\n";
-  for (const auto& parameter : parameters())
+  for (const auto& parameter : config_keys())
     if (parameter.section == "task") out += toml_text(parameter.get(run.values)) + "\n";
   return out;
 }

@@ -98,7 +98,7 @@ Json SequenceSettings::description() const {
 }
 
 void TaskSettings::add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help) {
-  const ConfigKey& known = *find_parameter("task." + key);
+  const ConfigKey& known = *find_config_key("task." + key);
   Option& option = options_.emplace_back();
   option.flag = flag;
   option.key = known.name();
@@ -154,7 +154,7 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
   RunConfig resolved;
   resolved.task = resolve_task(settings, "--task");
   for (const Option& option : options_) {
-    if (!arguments_->given(option.flag) || !silenced(resolved, *find_parameter(option.key))) continue;
+    if (!arguments_->given(option.flag) || !silenced(resolved, *find_config_key(option.key))) continue;
     const bool test = option.flag.starts_with("--test-");
     const GapLaw law = (test ? resolved.task.task.test : resolved.task.task.train).law;
     const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"

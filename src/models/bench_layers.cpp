@@ -8,16 +8,16 @@ namespace sb {
 namespace {
 
 // A built mixer with the gradient that its output is multiplied by.
-class Layer {
+class TimedLayer {
  public:
-  Layer(const ModelConfig& config, at::ScalarType type) : type_(type) {
+  TimedLayer(const ModelConfig& config, at::ScalarType type) : type_(type) {
     mixer_ = find_model(config.name).make(config.mixer, parameters_);
     mixer_->check_runnable();
     parameters_.allocate(type, at::kCPU);
     parameters_.initialise(1);
   }
   // The very numbers, not what the same seed gives in another precision.
-  void take_weights(const Layer& other) const { parameters_.flat().copy_(other.parameters_.flat()); }
+  void take_weights(const TimedLayer& other) const { parameters_.flat().copy_(other.parameters_.flat()); }
   at::Tensor forward(const at::Tensor& x) const { return mixer_->forward(x, {}); }
   // y, dx and the gradient of all parameters
   std::vector<at::Tensor> results(const at::Tensor& x, const at::Tensor& cotangent) const {
@@ -58,14 +58,14 @@ KernelRow measure(const KernelBenchOptions& options, const std::string& model, c
   row.time = shape.time;
   row.batch = shape.batch;
   const ModelConfig config = model_config(model, shape.width);
-  const Layer ours(config, at::kFloat);
+  const TimedLayer ours(config, at::kFloat);
   const double tokens = static_cast<double>(shape.batch * shape.time);
   at::manual_seed(1);
   const at::Tensor x = at::randn({shape.batch, shape.time, config.mixer.width}, at::kDouble);
   const at::Tensor cotangent = at::randn(x.sizes(), at::kDouble);
   row.gradients_compared = 3 * tokens * static_cast<double>(ours.state_elements()) / 64 < kGraphLimit;
   if (row.gradients_compared) {
-    const Layer twin(config, at::kDouble);
+    const TimedLayer twin(config, at::kDouble);
     twin.take_weights(ours);
     const auto got = ours.results(x, cotangent);
     const kernels::PlainMode plain;

@@ -19,9 +19,11 @@ Declared declare(const ModelConfig& config) {
   }
   for (int64_t l = 0; l < config.layers; ++l) {
     p.set_prefix(fmt::format("layers.{}.", l));
-    out.mixers.push_back(row.make(config.mixer, p));
-    // The Transformer has its MLP inside.
-    if (const int64_t e = config.mixer.mlp; e > 0 && config.name != "transformer") {
+    MixerOptions options = config.mixer;
+    options.layer = l;
+    options.layers = config.layers;
+    out.mixers.push_back(row.make(options, p));
+    if (const int64_t e = config.mixer[switches::mlp]; e > 0 && !row.traits.has_mlp) {
       p.matrix("mlp.linear1.weight", 2 * e * d, d);
       p.bias("mlp.linear1.bias", 2 * e * d, d);
       p.matrix("mlp.linear2.weight", d, e * d);
@@ -36,12 +38,9 @@ Declared declare(const ModelConfig& config) {
 
 void check_network(const ModelConfig& config) {
   constexpr int64_t most = int64_t{1} << 33;  // 32 GiB of weights in fp32, four times that with what training keeps
-  ModelConfig layer = config;
-  layer.layers = 1;
-  const Declared built = declare(layer);
-  built.mixers[0]->check_runnable();
-  const int64_t d = config.mixer.width, ends = d * (config.inputs + 1) + config.outputs * (d + 1);
-  const int64_t all = ends + config.layers * (built.parameters.count() - ends);
+  const Declared built = declare(config);
+  for (const auto& mixer : built.mixers) mixer->check_runnable();
+  const int64_t all = built.parameters.count();
   if (all > most) throw bad_input("model.width", fmt::format("{} parameters, expected at most {}", all, most));
 }
 
@@ -54,12 +53,11 @@ Cost cost(const ModelConfig& config, int64_t length) {
     weights += static_cast<double>(parameter.uses * parameter.count());
     if (parameter.name.starts_with("layers.0.")) out.layer_parameters += parameter.count();
   }
-  const Mixer& mixer = *built.mixers[0];
-  const Taxonomy row = mixer.taxonomy();
+  const Taxonomy row = built.mixers[0]->taxonomy();
   out.state_elements = row.state_elements;
   if (row.action == Taxonomy::Action::cache) out.cache_per_frame = 2 * config.mixer.width;
   out.matmul_flops = 2 * weights;
-  out.mixing_flops = static_cast<double>(config.layers) * mixer.mixing_flops(length);
+  for (const auto& each : built.mixers) out.mixing_flops += each->mixing_flops(length);
   return out;
 }
 

@@ -18,9 +18,9 @@ void check_network(const ModelConfig& config);
 // What a network of this configuration costs.
 struct Cost {
   int64_t parameters = 0;
-  int64_t layer_parameters = 0;  // one mixer
-  int64_t state_elements = 0;    // a layer and sequence; 0 where a cache grows
-  int64_t cache_per_frame = 0;   // elements a layer adds a frame (Transformer)
+  int64_t layer_parameters = 0;  // the first layer's mixer
+  int64_t state_elements = 0;    // the first layer's, a sequence; 0 where a cache grows
+  int64_t cache_per_frame = 0;   // elements a layer adds a frame where a cache grows
   double matmul_flops = 0;       // forward, a token, all layers and the two ends
   double mixing_flops = 0;       // forward, a token, all layers
   double training_flops() const { return 3 * (matmul_flops + mixing_flops); }

@@ -1,6 +1,5 @@
 #include "models/match.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,7 +12,7 @@ std::optional<Matched> nearest_width(const MatchRequest& request) {
   constexpr double beyond = 4;
   const ModelRow& row = find_model(request.model);
   for (const auto& [key, value] : request.switches)
-    if (std::find(row.switches.begin(), row.switches.end(), key) == row.switches.end()) return std::nullopt;
+    if (!row.find(key)) return std::nullopt;
   std::optional<Matched> best;
   for (int64_t width = 1; width <= widest; ++width) {
     Matched now;

@@ -27,7 +27,8 @@ struct LayerState {
   int64_t elements(std::string_view slot_prefix = "") const;
 };
 
-// Receives (layer, name, values) of every gate: decay in (0,1], write and step [B,T,…]; fixed_decay, of any shape.
+// Receives (layer, name, values) of every gate: decay in (0,1], write and step >= 0, [B,T,…]; fixed_decay, of any
+// shape.
 using GateRecorder = std::function<void(int64_t layer, std::string_view name, const at::Tensor& values)>;
 
 struct Context {

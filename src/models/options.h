@@ -3,29 +3,45 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "models/switch.h"
 
 namespace sb {
 
-struct MixerOptions {
-  int64_t width = 256;  // d
-  int64_t heads = 0;    // 0: default_heads(width)
-  int64_t d_state = 128;
-  double expand_k = 1, expand_v = 2;  // K = expand_k d / heads, V = expand_v d / heads
-  int64_t factors = 1;                // Householder factors a token
-  bool complementary = true;          // write and decay share their gate
-  bool negative_eigenvalues = false;  // beta in (0,2) instead of (0,1)
-  bool short_conv = true;
-  bool output_gate = true;
-  double a_min = 0;  // no step decays the state below this factor
-  int64_t mlp = 0;   // expansion of the MLP after the mixer: 0 (none), 1, 2 or 4
-  double rope_base = 10000;
-  bool double_residual = false;  // the Transformer's output contains its input, to which the network adds it again
-  double dropout = 0;            // inside the mixer; the network's own value, not a switch
+// What a mixer is built from. It may keep a copy.
+class MixerOptions {
+ public:
+  MixerOptions() = default;
+  explicit MixerOptions(const std::vector<Switch>& switches);  // each at its initial value
 
-  int64_t key_width() const;    // K
-  int64_t value_width() const;  // V
+  int64_t width = 256;            // d
+  int64_t layer = 0, layers = 1;  // its place in the network
+  double dropout = 0;             // inside the mixer; the network's own value, not a switch
+
+  // The value of a switch; where the row has no such switch, the switch's initial value.
+  template <class S>
+  typename S::Value operator[](const S& the_switch) const {
+    const SwitchValue* value = find(the_switch.name);
+    return value ? std::get<typename S::Value>(*value) : the_switch.initial;
+  }
+  const SwitchValue* find(std::string_view name) const;  // null where the row has no such switch
+  std::string text(std::string_view name) const;         // its value, each spelled one way; "" where absent
+  // No effect where the row has no such switch.
+  void set(std::string_view name, const SwitchValue& value);
+  template <class S>
+  void set(const S& the_switch, typename S::Value value) {
+    set(the_switch.name, SwitchValue(value));
+  }
+
+  int64_t heads() const;        // 1 without that switch
+  int64_t key_width() const;    // K = expand_k d / heads
+  int64_t value_width() const;  // V = expand_v d / heads
   bool operator==(const MixerOptions&) const = default;
+
+ private:
+  std::map<std::string, SwitchValue, std::less<>> values_;
 };
 
 // 4 up to width 512, then the smallest power of two >= 4 that divides the width with at most 128 channels a head.
@@ -34,8 +50,8 @@ int64_t default_heads(int64_t width);
 using Switches = std::map<std::string, std::string>;
 
 struct ModelConfig {
-  std::string name = "gated_delta_net";
-  int64_t width = 256;  // as asked for; the Transformer may use another (mixer.width)
+  std::string name;
+  int64_t width = 256;  // as asked for; a model may make another of it (mixer.width)
   int64_t layers = 8;
   int64_t inputs = 41;
   int64_t outputs = 1601;
@@ -48,16 +64,12 @@ struct ModelConfig {
 ModelConfig model_config(const std::string& name, int64_t width, const Switches& switches = {}, int64_t layers = 8,
                          int64_t inputs = 41, int64_t outputs = 1601, double dropout = 0.2);
 
-// Every switch there is: what config checks, `models NAME` and `config keys` say about it.
-struct SwitchInfo {
-  std::string name, range, meaning;
-};
-std::vector<SwitchInfo> switch_table();
-const std::vector<std::string>& switch_names();
-// The value a configuration has for it, each spelled one way.
-std::string switch_value(const MixerOptions& options, const std::string& name);
-void set_switch(MixerOptions& options, const std::string& name, const std::string& text);
-// Throws where heads, widths or state sizes do not fit each other.
-void check_options(const std::string& model, const MixerOptions& options, const std::vector<std::string>& switches);
+std::vector<std::string> switch_names();  // of all models, each once
+// Throws where no model has such a switch or none that has it takes the value.
+void check_switch(const std::string& name, const std::string& text);
+
+struct ModelRow;
+// Throws where a value is outside its range, or heads and widths do not fit each other.
+void check_options(const ModelRow& row, const MixerOptions& options);
 
 }  // namespace sb

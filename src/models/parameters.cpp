@@ -56,8 +56,9 @@ at::Tensor Joined::value() const {
   return side_by_side(values) ? JoinFunction::apply(at::TensorList(values)) : at::cat(values);
 }
 
-Param ParameterList::add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses) {
-  parameters_.push_back({prefix_ + name, std::move(shape), init, uses, -1, {}});
+Param ParameterList::add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses,
+                         const LearningGroup& group) {
+  parameters_.push_back({prefix_ + name, std::move(shape), init, uses, group, -1, {}});
   return &parameters_.back();
 }
 

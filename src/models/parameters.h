@@ -11,11 +11,19 @@
 
 namespace sb {
 
+// How the optimiser treats a parameter.
+struct LearningGroup {
+  double max_lr = 0;  // the learning rate is no higher; 0: no cap
+  bool decay = true;  // weight decay acts
+  bool operator==(const LearningGroup&) const = default;
+};
+
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
   Init init;
-  int64_t uses = 0;     // multiplications a token with each element as the weight of a matrix product
+  int64_t uses = 0;  // multiplications a token with each element as the weight of a matrix product
+  LearningGroup group;
   int64_t offset = -1;  // first element in the flat buffers
   at::Tensor value;     // leaf; its gradient is a view into the flat gradient
 
@@ -44,7 +52,8 @@ class ParameterList {
 
   // Declaring: names get the current prefix; the order of declaration is the order of all().
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
-  Param add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses = 0);
+  Param add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses = 0,
+            const LearningGroup& group = {});
   Param matrix(const std::string& name, int64_t outputs, int64_t inputs);  // U(-1/sqrt(inputs), 1/sqrt(inputs))
   Param bias(const std::string& name, int64_t outputs, int64_t inputs);    // the same bound
   Param conv4(const std::string& name, int64_t channels);                  // [channels,1,4], U(-1/2, 1/2)

@@ -241,10 +241,10 @@ double correlation(const Layer& layer, Draws& draws, double size) {
 }  // namespace
 
 ModelConfig probe_config(const std::string& model, const Switches& switches) {
-  const auto& known = find_model(model).switches;
+  const ModelRow& row = find_model(model);
   Switches asked = switches;
   const auto prefer = [&](const char* name, const char* value) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) asked.emplace(name, value);
+    if (row.find(name)) asked.emplace(name, value);
   };
   prefer("heads", "2");
   prefer("d_state", "16");

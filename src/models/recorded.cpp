@@ -27,6 +27,16 @@ double rotary_base(const StoredTensor& frequencies) {
   return std::abs(base - std::round(base)) < 1e-4 * base ? std::round(base) : base;
 }
 
+void read_projections(const RecordedLayer& layer, MixerOptions& out) {
+  const double d = static_cast<double>(out.width);
+  const int64_t q = layer.extent("q_proj.weight", 0), k = layer.extent("k_proj.weight", 0);
+  const int64_t keys = k % q == 0 ? std::max<int64_t>(1, k / q) : 1;  // a token and head
+  out.set(switches::expand_k, static_cast<double>(q) / d);
+  out.set(switches::expand_v, static_cast<double>(layer.extent("v_proj.weight", 0)) / static_cast<double>(keys) / d);
+  out.set(switches::short_conv, layer.extent("q_conv1d.weight", 0) > 0);
+  out.set(switches::output_gate, layer.extent("g_proj.weight", 0) > 0);
+}
+
 }  // namespace
 
 int64_t recorded_integer(const Safetensors& file, const std::string& key) {
@@ -45,43 +55,24 @@ double recorded_number(const Safetensors& file, const std::string& key) {
   return *value;
 }
 
+int64_t RecordedLayer::extent(const std::string& parameter, size_t axis) const {
+  const auto* stored = file_.find(prefix_ + parameter);
+  return stored && stored->shape.size() > axis ? stored->shape[axis] : 0;
+}
+
 MixerOptions recorded_options(const Safetensors& file, const std::string& model, const std::string& prefix) {
   const ModelRow& row = find_model(model);
-  MixerOptions out = row.defaults;
-  out.dropout = 0;
+  MixerOptions out(row.switches);
   out.width = recorded_integer(file, "d_model");
-  out.heads = recorded_integer(file, "n_head");
-  const auto extent = [&](const char* name, size_t axis) -> int64_t {
-    const auto* stored = file.find(prefix + name);
-    return stored && stored->shape.size() > axis ? stored->shape[axis] : 0;
-  };
-  const double d = static_cast<double>(out.width);
-  if (const int64_t q = extent("q_proj.weight", 0); q > 0 && model != "transformer") {
-    out.expand_k = static_cast<double>(q) / d;
-    if (const int64_t k = extent("k_proj.weight", 0); k % q == 0) out.factors = std::max<int64_t>(1, k / q);
-    out.expand_v = static_cast<double>(extent("v_proj.weight", 0)) / static_cast<double>(out.factors) / d;
-    out.short_conv = extent("q_conv1d.weight", 0) > 0;
-    out.output_gate = extent("g_proj.weight", 0) > 0;
-  }
-  if (model == "transformer") {
-    out.mlp = extent("linear1.weight", 0) / (2 * out.width);
-    out.double_residual = true;  // recorded layers hold their input
-  }
-  if (model == "mamba") {
-    out.d_state = extent("A_log", 1);
-    out.short_conv = extent("conv1d.weight", 0) > 0;
-    out.output_gate = extent("in_proj.weight", 0) == 4 * out.width;
-  }
-  if (model == "mamba2") {
-    const int64_t heads = extent("A_log", 0), conv = extent("conv1d.weight", 0), rows = extent("in_proj.weight", 0);
-    out.short_conv = conv > 0;
-    out.output_gate = !out.short_conv || rows - conv - heads == 2 * out.width;
-    out.d_state = (rows - heads - (out.output_gate ? 4 : 2) * out.width) / 2;
-  }
-  if (model == "s4") out.d_state = 2 * extent("kernel.C", 1);
-  if (file.metadata().contains("rope_base")) out.rope_base = recorded_number(file, "rope_base");
-  if (const auto* frequencies = file.find("b.rotary.inv_freq")) out.rope_base = rotary_base(*frequencies);
-  check_options(model, out, row.switches);
+  for (const auto& each : row.switches)
+    if (const auto found = file.metadata().find(each.name()); found != file.metadata().end())
+      out.set(each.name(), each.parse(found->second));
+  out.set(switches::heads, recorded_integer(file, "n_head"));
+  if (const auto* frequencies = file.find("b.rotary.inv_freq")) out.set(switches::rope_base, rotary_base(*frequencies));
+  const RecordedLayer layer(file, prefix);
+  if (layer.extent("q_proj.weight", 0) > 0) read_projections(layer, out);
+  if (row.read_recorded) row.read_recorded(layer, out);
+  check_options(row, out);
   return out;
 }
 

@@ -23,6 +23,12 @@ std::vector<ModelRow>& rows() {
 
 }  // namespace
 
+const Switch* ModelRow::find(std::string_view switch_name) const {
+  for (const auto& each : switches)
+    if (each.name() == switch_name) return &each;
+  return nullptr;
+}
+
 const std::vector<ModelRow>& registry() {
   return rows();
 }

@@ -2,18 +2,32 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/mixer.h"
 
 namespace sb {
 
+class RecordedLayer;
+
+// What the rooms around the network need to know of a model.
+struct Traits {
+  bool has_mlp = false;            // the switch `mlp` is the mixer's own business: the network adds none
+  bool published_in_bf16 = false;  // its published runs kept weights and moments in bfloat16: quirks.delta_bf16
+};
+
 struct ModelRow {
   std::string name;
-  std::vector<std::string> switches;  // those with a meaning for it
-  MixerOptions defaults;
-  std::unique_ptr<Mixer> (*make)(const MixerOptions&, ParameterList&);  // declares the parameters
+  std::vector<Switch> switches;                                                   // in the order they are shown
+  std::unique_ptr<Mixer> (*make)(const MixerOptions&, ParameterList&) = nullptr;  // declares the parameters
   std::string equations = {};  // in short, lines without an end; what `models NAME` shows
+  Traits traits = {};
+  int64_t (*width)(int64_t asked) = nullptr;  // channels of a layer where they are not the width asked for
+  // Reads its switches from the shapes of recorded parameters, where `verify` cannot know them (models/recorded.h).
+  void (*read_recorded)(const RecordedLayer&, MixerOptions&) = nullptr;
+
+  const Switch* find(std::string_view switch_name) const;  // null where absent
 };
 
 template <class M>

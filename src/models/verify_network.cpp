@@ -23,7 +23,7 @@ std::string recorded_model(const Safetensors& file, const std::string& stem) {
     if (rest.starts_with(name) && name.size() > best.size() &&
         (rest.size() == name.size() || !std::isalnum(static_cast<unsigned char>(rest[name.size()]))))
       best = name;
-  // "linear_attn_x" may be another model than "linear_attn": a known name may be followed by sizes only.
+  // What begins like a known name may be another model: only sizes may follow it.
   if (best.size() < rest.size() && rest.find_first_of("0123456789", best.size()) == std::string::npos) return rest;
   return best.empty() ? rest : best;
 }

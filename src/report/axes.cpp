@@ -107,7 +107,7 @@ void Axes::add_average(const std::string& key) {
 }
 
 std::string config_key(const std::string& axis) {
-  if (!axis.starts_with("model.") || axis.starts_with("model.switch ") || find_parameter(axis)) return axis;
+  if (!axis.starts_with("model.") || axis.starts_with("model.switch ") || find_config_key(axis)) return axis;
   return "model.switch " + axis.substr(6);
 }
 

@@ -38,7 +38,7 @@ std::pair<size_t, std::string> rank(const std::string& key) {
   static const Keys first = {"model.name", "run.label", "quirks", "task.number", "task.objective"};
   const auto it = std::find(first.begin(), first.end(), key);
   if (it != first.end()) return {static_cast<size_t>(it - first.begin()), key};
-  const auto& all = parameters();
+  const auto& all = config_keys();
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i].name() == key) return {first.size() + i, key};
   return {first.size() + all.size(), key};
@@ -328,10 +328,10 @@ std::string short_name(const std::string& key) {
   if (key == "model.name") return "model";
   if (key == "task.number") return "task";
   if (key.starts_with("model.switch ")) return printable(key.substr(13));
-  const ConfigKey* parameter = find_parameter(key);
+  const ConfigKey* parameter = find_config_key(key);
   if (!parameter) return printable(key);
   size_t same = 0;
-  for (const auto& p : parameters()) same += p.key == parameter->key;
+  for (const auto& p : config_keys()) same += p.key == parameter->key;
   return same == 1 ? parameter->key : key;
 }
 

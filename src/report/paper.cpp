@@ -161,6 +161,12 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   return row->figure[task];
 }
 
+std::vector<std::string> paper_models() {
+  std::vector<std::string> names;
+  for (const Row& row : paper_rows()) names.emplace_back(row.model);
+  return names;
+}
+
 int model_rank(const std::string& model) {
   const auto& rows = paper_rows();
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runs/result.h"
 
@@ -20,6 +21,7 @@ std::optional<PaperFigure> paper_figure(const Result& result);
 // Whether the paper's network of this model has the switch at this value (JSON text); nothing where the model is not
 // the paper's. `d_state` is as in any of its sizes.
 std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value);
+std::vector<std::string> paper_models();  // in the order of its tables
 // Place of a model in tables: the paper's order, then everything else.
 int model_rank(const std::string& model);
 

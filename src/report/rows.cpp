@@ -25,7 +25,7 @@ std::string entry(const ConfigMap& config, const std::string& key) {
 
 std::set<std::string> every_quirk() {
   std::set<std::string> out;
-  for (const auto& p : parameters())
+  for (const auto& p : config_keys())
     if (p.section == "quirks") out.insert(p.key);
   return out;
 }

@@ -27,7 +27,7 @@ std::string beside(const std::string& folder, const std::string& path) {
 
 std::vector<std::string> keys_of(const std::string& section) {
   std::vector<std::string> keys;
-  for (const auto& p : parameters())
+  for (const auto& p : config_keys())
     if (p.section == section) keys.push_back(p.key);
   return keys;
 }
@@ -37,7 +37,7 @@ std::string name_fault(const std::string& section, const std::string& key) {
   const auto& sections = section_names();
   if (std::find(sections.begin(), sections.end(), section) == sections.end())
     return fmt::format("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
-  if (section == "model" || find_parameter(section + "." + key)) return "";
+  if (section == "model" || find_config_key(section + "." + key)) return "";
   return fmt::format("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
 }
 
@@ -97,7 +97,7 @@ bool names_automaton(const TomlValue& value) {
 
 // Keys of [grammar] that an automaton replaces.
 bool gives_way_to_automaton(const std::string& key) {
-  return key != "automaton" && key != "seed" && find_parameter("grammar." + key);
+  return key != "automaton" && key != "seed" && find_config_key("grammar." + key);
 }
 
 std::string no_effect(const std::string& key, const Place& place) {
@@ -162,7 +162,7 @@ void add_override(Settings& settings, const std::string& assignment) try {
   const std::string fault = name_fault(section, key);
   if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
   const std::string name = section + "." + key;
-  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_parameter(name), place);
+  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_config_key(name), place);
   settings.insert_or_assign(name, Setting{value, place, place});
 } catch (const Error& error) {
   if (error.code() != Exit::bad_input) throw;

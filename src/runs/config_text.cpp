@@ -22,7 +22,7 @@ std::string switch_toml(const std::string& text) {
 
 std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& section, const std::string& automaton) {
   std::vector<Line> lines;
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     if (p.section != section) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
@@ -79,7 +79,7 @@ std::string config_json(const ResolvedConfig& config) {
   Json values;
   for (const auto& section : section_names()) {
     Json& members = values[section] = Json::object();
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == section)
         members[p.key] = std::visit([](const auto& v) { return Json(v); }, p.get(config.values));
     if (section == "model")
@@ -87,7 +87,7 @@ std::string config_json(const ResolvedConfig& config) {
   }
   Json origins = Json::object();
   for (const auto& [name, origin] : config.origins) {
-    const ConfigKey* p = find_parameter(name);
+    const ConfigKey* p = find_config_key(name);
     origins[name] = origin.text() + (p != nullptr && silenced(config.values, *p) ? ", has no effect here" : "");
   }
   return json_document({{"run_id", config.run_id}, {"values", std::move(values)}, {"origins", std::move(origins)}}, 2);
@@ -97,7 +97,7 @@ std::string parameter_table(const ModelRules& rules) {
   using Align = TextTable::Align;
   const RunConfig defaults;
   TextTable table({"parameter", "default", "range", "meaning"}, {Align::left, Align::left, Align::left, Align::left});
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     const bool unset = p.name() == "grammar.density";
     table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
   }
@@ -111,7 +111,7 @@ std::string parameter_table(const ModelRules& rules) {
 std::string parameter_json(const ModelRules& rules) {
   const RunConfig defaults;
   Json out = Json::array();
-  for (const auto& p : parameters())
+  for (const auto& p : config_keys())
     out.push_back({{"name", p.name()},
                    {"default", toml_text(p.get(defaults))},
                    {"range", p.range()},

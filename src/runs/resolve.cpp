@@ -73,10 +73,10 @@ class Resolver {
   bool given(const std::string& name) const { return settings_.contains(name); }
 
   void take() {
-    for (const auto& p : parameters()) out_.origins[p.name()] = Origin{};
+    for (const auto& p : config_keys()) out_.origins[p.name()] = Origin{};
     take_key("run.seed", [&] { seeds(); });
     take_key("task.number", [&] { task(); });
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.name() != "run.seed" && p.name() != "task.number") take_key(p.name(), [&] { apply(p.name()); });
     switches();
   }
@@ -137,7 +137,7 @@ class Resolver {
 
   void apply(const std::string& name) {
     const auto found = settings_.find(name);
-    const ConfigKey* p = find_parameter(name);
+    const ConfigKey* p = find_config_key(name);
     if (found == settings_.end() || !p) return;
     p->set(values(), parse_value(*p, found->second.value));
     out_.origins[name] = Origin{Origin::Kind::given, found->second.origin, ""};
@@ -161,14 +161,14 @@ class Resolver {
     apply("task.number");
     if (!given("task.number")) return;
     values().task.task = paper_task(values().task.task.number);
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == "task" && (p.key == "noise" || p.key.find("gap_") != std::string::npos))
         derived(p.name(), "task.number");
   }
 
   void switches() {
     for (const auto& [name, setting] : settings_) {
-      if (!name.starts_with("model.") || find_parameter(name)) continue;
+      if (!name.starts_with("model.") || find_config_key(name)) continue;
       const std::string key = name.substr(6);
       if (unknown_switch(key, setting)) continue;
       take_key(name, [&] { values().model.switches[key] = switch_text(key, setting.value); });
@@ -180,7 +180,7 @@ class Resolver {
     const auto& known = rules_.switches;
     if (known.empty() || std::find(known.begin(), known.end(), key) != known.end()) return false;
     std::vector<std::string> all = known;
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == "model") all.push_back(p.key);
     faults_.push_back(
         fmt::format("[model] unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
@@ -219,12 +219,12 @@ class Resolver {
       const GapLaw law = values().task.task.test.law;
       const GapConfig& train_law = values().task.task.train;
       if (at_longest && part == "min" && (law == GapLaw::uniform || law == GapLaw::lognormal)) {
-        find_parameter(test)->set(values(), int64_t{std::min(train_law.min, longest_gap(train_law))});
+        find_config_key(test)->set(values(), int64_t{std::min(train_law.min, longest_gap(train_law))});
         derived(test, train);
       } else if (at_longest && (part == "min" || part == "max")) {
         at_longest_gap(test);
       } else if (given(train) && !(at_longest && part == "law")) {
-        find_parameter(test)->set(values(), find_parameter(train)->get(values()));
+        find_config_key(test)->set(values(), find_config_key(train)->get(values()));
         derived(test, train);
       }
     }
@@ -233,7 +233,7 @@ class Resolver {
   void at_longest_gap(const std::string& test) {
     for (const char* cause : {"task.gap_max", "task.gap_min", "task.gap_law"}) {
       if (!given(cause)) continue;
-      find_parameter(test)->set(values(), int64_t{longest_gap(values().task.task.train)});
+      find_config_key(test)->set(values(), int64_t{longest_gap(values().task.task.train)});
       derived(test, cause);
       return;
     }
@@ -346,7 +346,7 @@ bool acts(const ResolvedConfig& config, const ConfigKey& p) {
 
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
   std::map<std::string, std::map<std::string, std::string>> sections;
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     if (!acts(config, p)) continue;
     // Acts through the network alone, which stands below in full.
     if (rules.network && p.name() == "quirks.double_residual") continue;

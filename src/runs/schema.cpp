@@ -28,8 +28,8 @@ ConfigKey parameter(const char* section, const char* key, Kind kind, const char*
   p.key = key;
   p.kind = kind;
   p.meaning = meaning;
-  p.get = [](const RunConfig& c) { return ParameterValue(static_cast<Stored>(Access{}(const_cast<RunConfig&>(c)))); };
-  p.set = [](RunConfig& c, const ParameterValue& value) {
+  p.get = [](const RunConfig& c) { return ConfigValue(static_cast<Stored>(Access{}(const_cast<RunConfig&>(c)))); };
+  p.set = [](RunConfig& c, const ConfigValue& value) {
     auto& field = Access{}(c);
     field = static_cast<std::remove_reference_t<decltype(field)>>(std::get<Stored>(value));
   };
@@ -84,10 +84,8 @@ ConfigKey choice(const char* section, const char* key, const char* meaning, Acce
   p.kind = Kind::choice;
   p.meaning = meaning;
   p.choices = names_of<Enum>(count);
-  p.get = [](const RunConfig& c) {
-    return ParameterValue(std::string(to_string(Access{}(const_cast<RunConfig&>(c)))));
-  };
-  p.set = [](RunConfig& c, const ParameterValue& value) {
+  p.get = [](const RunConfig& c) { return ConfigValue(std::string(to_string(Access{}(const_cast<RunConfig&>(c))))); };
+  p.set = [](RunConfig& c, const ConfigValue& value) {
     const auto& name = std::get<std::string>(value);
     for (int i = 0; i < count; ++i)
       if (name == to_string(static_cast<Enum>(i))) Access{}(c) = static_cast<Enum>(i);
@@ -251,9 +249,9 @@ void add_eval(std::vector<ConfigKey>& all) {
   gaps.most = kMaxGap;
   gaps.meaning = "gap lengths tested without retraining; unset: 10, 20, 50, 100 for task 4, else none";
   gaps.get = [](const RunConfig& c) {
-    return ParameterValue(std::vector<int64_t>(c.eval.gaps.begin(), c.eval.gaps.end()));
+    return ConfigValue(std::vector<int64_t>(c.eval.gaps.begin(), c.eval.gaps.end()));
   };
-  gaps.set = [](RunConfig& c, const ParameterValue& value) {
+  gaps.set = [](RunConfig& c, const ConfigValue& value) {
     c.eval.gaps.clear();
     for (const int64_t gap : std::get<std::vector<int64_t>>(value)) c.eval.gaps.push_back(static_cast<int>(gap));
   };
@@ -312,7 +310,7 @@ void add_run(std::vector<ConfigKey>& all) {
     if (p.section == s) p.identifies = false;
 }
 
-std::vector<ConfigKey> make_parameters() {
+std::vector<ConfigKey> make_config_keys() {
   std::vector<ConfigKey> all;
   add_grammar(all);
   add_task(all);
@@ -392,15 +390,15 @@ std::string ConfigKey::range() const {
   return "text";
 }
 
-const std::vector<ConfigKey>& parameters() {
-  static const std::vector<ConfigKey> all = make_parameters();
+const std::vector<ConfigKey>& config_keys() {
+  static const std::vector<ConfigKey> all = make_config_keys();
   return all;
 }
 
-const ConfigKey* find_parameter(std::string_view name) {
+const ConfigKey* find_config_key(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string, const ConfigKey*> map;
-    for (const auto& p : parameters()) map.emplace(p.name(), &p);
+    for (const auto& p : config_keys()) map.emplace(p.name(), &p);
     return map;
   }();
   const auto found = index.find(std::string(name));
@@ -412,7 +410,7 @@ const std::vector<std::string>& section_names() {
   return names;
 }
 
-ParameterValue parse_value(const ConfigKey& p, const TomlValue& value) {
+ConfigValue parse_value(const ConfigKey& p, const TomlValue& value) {
   switch (p.kind) {
     case Kind::truth:
       if (const auto* truth = std::get_if<bool>(&value.content)) return *truth;
@@ -430,7 +428,7 @@ ParameterValue parse_value(const ConfigKey& p, const TomlValue& value) {
   return parse_text(p, value);
 }
 
-std::string toml_text(const ParameterValue& value) {
+std::string toml_text(const ConfigValue& value) {
   if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
   if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
   if (const auto* real = std::get_if<double>(&value)) return shortest(*real);
@@ -438,7 +436,7 @@ std::string toml_text(const ParameterValue& value) {
   return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
 }
 
-std::string json_text(const ParameterValue& value) {
+std::string json_text(const ConfigValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return json_quoted(*text);
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return fmt::format("[{}]", fmt::join(*list, ","));
   return toml_text(value);

@@ -1,4 +1,4 @@
-// Every parameter of a run in one table: its name, kind, range, meaning, and where it lives in RunConfig.
+// Every key of a config in one table: its name, kind, range, meaning, and where it lives in RunConfig.
 // Reading, checking, `config show`, `config keys` and the run id all go through it.
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sb {
 
-using ParameterValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct ConfigKey {
   enum class Kind { truth, whole, real, text, choice, wholes };
@@ -26,22 +26,22 @@ struct ConfigKey {
   std::vector<std::string> choices;  // choice
   std::string meaning;
   bool identifies = true;  // part of the run id
-  ParameterValue (*get)(const RunConfig&) = nullptr;
-  void (*set)(RunConfig&, const ParameterValue&) = nullptr;
+  ConfigValue (*get)(const RunConfig&) = nullptr;
+  void (*set)(RunConfig&, const ConfigValue&) = nullptr;
 
   std::string name() const { return section + "." + key; }
   std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
 };
 
-const std::vector<ConfigKey>& parameters();              // grouped by section, in the order of documentation
-const ConfigKey* find_parameter(std::string_view name);  // "train.lr"; null where absent
+const std::vector<ConfigKey>& config_keys();              // grouped by section, in the order of documentation
+const ConfigKey* find_config_key(std::string_view name);  // "train.lr"; null where absent
 const std::vector<std::string>& section_names();
 
 // The value, checked for kind and range. Throws bad_input "[train.lr] …, file:line:col".
-ParameterValue parse_value(const ConfigKey& parameter, const TomlValue& value);
+ConfigValue parse_value(const ConfigKey& parameter, const TomlValue& value);
 
-std::string toml_text(const ParameterValue& value);
-std::string json_text(const ParameterValue& value);
+std::string toml_text(const ConfigValue& value);
+std::string json_text(const ConfigValue& value);
 
 const char* to_string(Precision precision);
 const char* to_string(DeviceKind device);

@@ -48,7 +48,7 @@ class Expansion {
   static std::optional<std::string> value_now(const std::string& name, const Settings& settings) {
     const auto found = settings.find(name);
     if (found != settings.end()) return condition_text(name, found->second.value);
-    const ConfigKey* parameter = find_parameter(name);
+    const ConfigKey* parameter = find_config_key(name);
     if (!parameter) return std::nullopt;
     return toml_text(parameter->get(tentative_values(settings)));
   }

@@ -206,7 +206,7 @@ class SuiteFileReader {
   void conditions(const TomlValue& value, std::vector<SuiteCondition>& out) {
     for (const auto& [name, setting] : settings_of(value)) {
       SuiteCondition condition{name, setting.key, {}, {}};
-      const ConfigKey* parameter = find_parameter(name);
+      const ConfigKey* parameter = find_config_key(name);
       const auto* list = setting.value.list();
       const bool any = list && !(parameter && parameter->kind == ConfigKey::Kind::wholes);
       const std::string& key = name;
@@ -226,11 +226,11 @@ class SuiteFileReader {
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
   static const std::set<std::string> never = {"model.name", "task.number", "grammar.seed",    "train.seed",
                                               "run.seed",   "run.label",   "train.precision", "train.device"};
-  const ConfigKey* parameter = find_parameter(key);
+  const ConfigKey* parameter = find_config_key(key);
   std::vector<std::string> known;
   for (const auto& name : switches) known.push_back("model." + name);
   if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
-    for (const auto& p : parameters()) known.push_back(p.name());
+    for (const auto& p : config_keys()) known.push_back(p.name());
     return fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known));
   }
   const bool trains = key.starts_with("model.") || key.starts_with("train.");
@@ -250,7 +250,7 @@ SuiteFile parse_suite_file(std::string_view text, const std::string& path, const
 }
 
 std::string condition_text(const std::string& name, const TomlValue& value) {
-  const ConfigKey* parameter = find_parameter(name);
+  const ConfigKey* parameter = find_config_key(name);
   return parameter ? toml_text(parse_value(*parameter, value)) : switch_text(name.substr(name.find('.') + 1), value);
 }
 

@@ -34,7 +34,7 @@ std::vector<std::string> Suite::merged_lines() const {
 }
 
 std::string value_text(const ResolvedConfig& run, const std::string& key) {
-  if (const ConfigKey* parameter = find_parameter(key)) {
+  if (const ConfigKey* parameter = find_config_key(key)) {
     const ParameterValue value = parameter->get(run.values);
     const auto* text = std::get_if<std::string>(&value);
     return text ? *text : toml_text(value);
@@ -53,11 +53,11 @@ std::vector<std::string> given_keys(const std::vector<ResolvedConfig>& runs) {
       if (origin.kind == Origin::Kind::given) given.insert(name);
   std::vector<std::string> names;
   for (const auto& section : section_names()) {
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == section && given.erase(p.name()) > 0) names.push_back(p.name());
     if (section != "model") continue;
     for (const auto& name : given)
-      if (!find_parameter(name)) names.push_back(name);
+      if (!find_config_key(name)) names.push_back(name);
   }
   return names;
 }
@@ -84,7 +84,7 @@ std::string common_toml(const std::vector<ResolvedConfig>& runs) {
       section = name.substr(0, name.find('.'));
       out += "[" + section + "]\n";
     }
-    const ConfigKey* parameter = find_parameter(name);
+    const ConfigKey* parameter = find_config_key(name);
     const auto& run = runs.front();
     const std::string value = parameter ? toml_text(parameter->get(run.values)) : toml_quoted(value_text(run, name));
     const auto origin = run.origins.find(name);

@@ -15,7 +15,7 @@ struct AdamConfig {
   bool bf16_state = false;
 };
 
-// A stretch of the flat buffer with its own rule, e.g. S4D's time constants.
+// A stretch of the flat buffer with its own rule (models/parameters.h, LearningGroup).
 struct ParameterGroup {
   int64_t offset = 0;
   int64_t length = 0;

@@ -21,9 +21,11 @@ struct GateRequest {
 };
 
 struct GateReport {
-  // Decay in [0, 1], write strength in [0, 2], step size by its base-10 logarithm from 1e-4 to 10. Selectivity: mean
-  // over layers of mean(data) - mean(gap), of what is written and of what is forgotten (1 - decay); absent without
-  // gaps. A selective model writes on data and keeps its state through gaps: both positive.
+  // Histograms over decay in [0, 1], write strength in [0, 2], step size by its base-10 logarithm from 1e-4 to 10; what
+  // lies outside counts in the outermost bin. (A delta rule's write is at most 2; where the step itself writes, as in
+  // Mamba, it has no bound.) Selectivity: mean over layers of mean(data) - mean(gap), of what is written and of what is
+  // forgotten (1 - decay); absent without gaps. A selective model writes on data and keeps its state through gaps: both
+  // positive.
   GateFigures figures;
   std::vector<DecaySpectrum> decays;  // of each decay channel's mean over data frames
 };

@@ -20,8 +20,7 @@ void check_model(const RunConfig& config) {
   std::string lines;
   for (const auto& [key, text] : config.model.switches) {
     try {
-      MixerOptions alone = row.defaults;
-      if (std::find(row.switches.begin(), row.switches.end(), key) != row.switches.end()) set_switch(alone, key, text);
+      if (const Switch* found = row.find(key)) found->parse(text);
     } catch (const Error& error) {
       lines += (lines.empty() ? "" : "\n") + std::string(error.what());
     }
@@ -34,18 +33,15 @@ NetworkKeys network_keys(const RunConfig& config) {
   const ModelConfig model = network_config(config, any_inputs, any_outputs);
   NetworkKeys out;
   out.width = model.mixer.width;
-  for (const auto& name : find_model(model.name).switches) out.switches[name] = switch_value(model.mixer, name);
+  for (const auto& each : find_model(model.name).switches) out.switches[each.name()] = model.mixer.text(each.name());
   return out;
 }
 
 std::vector<SwitchRow> switch_rows() {
   std::vector<SwitchRow> out;
   for (const auto& row : registry())
-    for (const auto& about : switch_table()) {
-      if (std::find(row.switches.begin(), row.switches.end(), about.name) == row.switches.end()) continue;
-      const std::string initial = about.name == "heads" ? "unset" : switch_value(row.defaults, about.name);
-      out.push_back({row.name, about.name, initial, about.range, about.meaning});
-    }
+    for (const auto& each : row.switches)
+      out.push_back({row.name, each.name(), each.initial_text(), each.range(), each.meaning()});
   return out;
 }
 

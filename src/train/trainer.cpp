@@ -13,25 +13,20 @@
 namespace sb {
 namespace {
 
-bool is_delta(const std::string& model) {
-  return model == "delta_net" || model == "gated_delta_net" || model == "gated_delta_product";
-}
-
 bool keeps_bf16(const RunConfig& config) {
-  return config.quirks.delta_bf16 && is_delta(config.model.name);
+  return config.quirks.delta_bf16 && find_model(config.model.name).traits.published_in_bf16;
 }
 
-// S4D's time constants have their own group: a lower rate, no decay.
+// Parameters that learn alike and lie side by side are one group.
 std::vector<ParameterGroup> groups_of(const Network& network) {
   std::vector<const Parameter*> order;
   for (const Parameter& p : network.parameters().all()) order.push_back(&p);
   std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
   std::vector<ParameterGroup> groups;
   for (const Parameter* p : order) {
-    const bool slow = p->name.ends_with("kernel.log_dt") || p->name.ends_with("kernel.log_A_real") ||
-                      p->name.ends_with("kernel.A_imag");
-    const double cap = slow ? 1e-3 : 0;
-    if (groups.empty() || groups.back().max_lr != cap) groups.push_back({p->offset, 0, cap, !slow});
+    const LearningGroup last =
+        groups.empty() ? LearningGroup{} : LearningGroup{groups.back().max_lr, groups.back().decay};
+    if (groups.empty() || last != p->group) groups.push_back({p->offset, 0, p->group.max_lr, p->group.decay});
     groups.back().length = p->offset + p->count() - groups.back().offset;
   }
   return groups;
@@ -76,7 +71,9 @@ at::ScalarType storage_type(const TrainSection& train) {
 
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs) {
   Switches switches = config.model.switches;
-  if (config.quirks.double_residual && config.model.name == "transformer") switches.emplace("double_residual", "on");
+  // A quirk with the name of a switch is that switch where nothing else is said.
+  constexpr const char* doubled = "double_residual";
+  if (config.quirks.double_residual && find_model(config.model.name).find(doubled)) switches.emplace(doubled, "on");
   return model_config(config.model.name, config.model.width, switches, config.model.layers, inputs, outputs,
                       config.model.dropout);
 }

@@ -51,7 +51,7 @@ TEST(Cost, ParametersFollowTheClosedFormsAtEveryWidth) {
       if (row.name == "transformer" && width == 960) continue;
       const ModelConfig config = model_config(row.name, width);
       const int64_t d = config.mixer.width;
-      const int64_t layer = closed_forms.at(row.name)({d, config.mixer.heads, config.mixer.d_state});
+      const int64_t layer = closed_forms.at(row.name)({d, config.mixer.heads(), config.mixer[switches::d_state]});
       const Cost counted = cost(config, 400);
       EXPECT_EQ(counted.layer_parameters, layer) << row.name << " " << width;
       EXPECT_EQ(counted.parameters, layers * layer + d * (inputs + 1) + 2 * d * layers + outputs * (d + 1))
@@ -115,9 +115,9 @@ TEST(Cost, FlopsMatchThePublishedTable) {
 TEST(Cost, TheTransformerTakesItsHeadsFromTheLabelOfItsWidth) {
   const ModelConfig small = model_config("transformer", 648), large = model_config("transformer", 1296);
   EXPECT_EQ(small.mixer.width, 768);
-  EXPECT_EQ(small.mixer.heads, 8);
+  EXPECT_EQ(small.mixer.heads(), 8);
   EXPECT_EQ(large.mixer.width, 1280);
-  EXPECT_EQ(large.mixer.heads, 16);
+  EXPECT_EQ(large.mixer.heads(), 16);
   EXPECT_THROW(model_config("transformer", 960), Error);
 }
 

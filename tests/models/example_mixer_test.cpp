@@ -3,8 +3,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/torch_pch.h"
 #include "models/network.h"
+#include "models/ops.h"
 #include "models/probe.h"
 
 namespace sb {
@@ -45,19 +47,54 @@ TEST(ExampleMixer, MeasuresAsItDeclares) {
       << measured.smallest_decay << " " << measured.write_forget_correlation;
 }
 
-TEST(ExampleMixer, TheDocumentShowsTheCompiledCode) {
+TEST(ExampleMixer, ItsSwitchIsSetByNameAndActs) {
+  const auto output = [](const Switches& switches) {
+    Network network(model_config("leaky_integrator", 8, switches, 1, 4, 4, 0));
+    network.initialise(1);
+    const at::NoGradGuard no_gradients;
+    return network.logits(at::ones({1, 5, 4}));
+  };
+  EXPECT_TRUE(at::equal(output({}), output({{"sharpness", "1"}})));
+  EXPECT_FALSE(at::equal(output({}), output({{"sharpness", "4"}})));
+  EXPECT_THROW(output({{"sharpness", "0"}}), Error);
+  EXPECT_THROW(model_config("gla", 16, {{"sharpness", "4"}}), Error);
+}
+
+TEST(ExampleMixer, ItsLayersKnowTheirPlaceAndItsParametersTheirGroup) {
+  Network network(model_config("leaky_integrator", 8, {}, 3, 4, 4, 0));
+  network.initialise(1);
+  for (const int layer : {0, 1, 2}) {
+    const Param bias = network.parameters().find("layers." + std::to_string(layer) + ".gate.bias");
+    ASSERT_NE(bias, nullptr);
+    EXPECT_EQ(bias->value.mean().item<double>(), layer);
+    EXPECT_EQ(bias->group, (LearningGroup{1e-3, false}));
+  }
+}
+
+// What the table of kernels says of recurrences with one number a channel.
+TEST(ExampleMixer, AScanWithOneStateAChannelIsTheSameRecurrence) {
+  at::manual_seed(1);
+  const auto a = at::sigmoid(at::randn({2, 20, 6}, at::kDouble)), v = at::randn({2, 20, 6}, at::kDouble);
+  const auto one = at::ones({2, 20, 1}, at::kDouble), zero = at::zeros({6, 1}, at::kDouble);
+  const auto scanned = carried_selective_scan({}, v, -a.log(), zero, one, one, at::zeros({6}, at::kDouble), 1 - a, 0);
+  auto s = at::zeros({2, 6}, at::kDouble);
+  for (int64_t t = 0; t < 20; ++t) {
+    s = a.select(1, t) * s + (1 - a.select(1, t)) * v.select(1, t);
+    EXPECT_LT((scanned.select(1, t) - s).abs().max().item<double>(), 1e-12);
+  }
+}
+
+TEST(ExampleMixer, TheDocumentShowsTheCompiledFile) {
   const auto text = [](const std::string& path) {
     std::ostringstream out;
     out << std::ifstream(SB_SOURCE_DIR "/" + path).rdbuf();
     return out.str();
   };
-  const std::string code = text("tests/models/example_mixer.cpp");
-  const std::string page = text("docs/add-a-model.md");
-  const auto from = code.find("class LeakyIntegrator"), to = code.find("}  // namespace\n\nModelRow");
+  const std::string page = text("docs/add-a-model.md"), fence = "```cpp\n";
+  const auto from = page.find(fence);
   ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  EXPECT_NE(page.find(code.substr(from, to - from)), std::string::npos);
-  EXPECT_NE(page.find(code.substr(code.find("ModelRow leaky"), 70)), std::string::npos);
+  const auto begin = from + fence.size();
+  EXPECT_EQ(page.substr(begin, page.find("```", begin) - begin), text("tests/models/example_mixer.cpp"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "base/torch_pch.h"
 #include "models/network.h"
 #include "models/ops.h"
+#include "zoo.h"
 
 namespace sb {
 namespace {
@@ -66,9 +67,8 @@ TEST(Gradient, GruSequenceKeepsANotANumberOfTheUpdateGate) {
 class LayerGradient : public testing::TestWithParam<std::string> {};
 
 TEST_P(LayerGradient, OfEveryParameterMatchesFiniteDifferences) {
-  const auto& known = find_model(GetParam()).switches;
   Switches switches;
-  if (std::find(known.begin(), known.end(), "d_state") != known.end()) switches["d_state"] = "4";
+  if (find_model(GetParam()).find("d_state")) switches["d_state"] = "4";
   Network network(model_config(GetParam(), 8, switches, 1, 3, 4, 0), at::kDouble);
   network.initialise(9);
   at::manual_seed(1);
@@ -79,7 +79,7 @@ TEST_P(LayerGradient, OfEveryParameterMatchesFiniteDifferences) {
       leaves, [&] { return network.logits(x); }, 2e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, LayerGradient, testing::ValuesIn(model_names()));
+INSTANTIATE_TEST_SUITE_P(Zoo, LayerGradient, testing::ValuesIn(model_names()), test::by_model);
 
 }  // namespace
 }  // namespace sb

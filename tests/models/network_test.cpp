@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/torch_pch.h"
+#include "zoo.h"
 
 namespace sb {
 namespace {
@@ -105,31 +106,18 @@ TEST_P(EveryModel, GivesTheSameBytesForAnyNumberOfThreads) {
 }
 
 TEST_P(EveryModel, SwitchesRunForwardAndBackwardWithoutNaN) {
-  const std::map<std::string, std::vector<std::string>> values = {{"heads", {"2"}},
-                                                                  {"d_state", {"4"}},
-                                                                  {"expand_k", {"0.5"}},
-                                                                  {"expand_v", {"1"}},
-                                                                  {"householder_factors", {"3"}},
-                                                                  {"complementary", {"on", "off"}},
-                                                                  {"negative_eigenvalues", {"on", "off"}},
-                                                                  {"short_conv", {"off"}},
-                                                                  {"output_gate", {"on", "off"}},
-                                                                  {"a_min", {"0.9"}},
-                                                                  {"mlp", {"0", "1", "2", "4"}},
-                                                                  {"rope_base", {"500"}},
-                                                                  {"double_residual", {"on", "off"}}};
-  for (const auto& name : find_model(GetParam()).switches)
-    for (const auto& value : values.at(name)) {
-      Network network(model_config(GetParam(), 16, {{name, value}}, 1, 5, 9, 0.1));
+  for (const auto& each : find_model(GetParam()).switches)
+    for (const auto& value : test::trial_values(each)) {
+      Network network(model_config(GetParam(), 16, {{each.name(), value}}, 1, 5, 9, 0.1));
       network.initialise(1);
       const auto loss = network.loss(at::randn({2, 9, 5}), at::randint(9, {2, 9}, at::kLong));
       loss.backward();
-      EXPECT_TRUE(std::isfinite(loss.item<double>())) << name << " = " << value;
-      EXPECT_TRUE(network.parameters().flat_grad().isfinite().all().item<bool>()) << name << " = " << value;
+      EXPECT_TRUE(std::isfinite(loss.item<double>())) << each.name() << " = " << value;
+      EXPECT_TRUE(network.parameters().flat_grad().isfinite().all().item<bool>()) << each.name() << " = " << value;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, testing::ValuesIn(model_names()));
+INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, testing::ValuesIn(model_names()), test::by_model);
 
 }  // namespace
 }  // namespace sb

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "models/declare.h"
 #include "models/network.h"
+#include "zoo.h"
 
 namespace sb {
 namespace {
@@ -55,17 +56,43 @@ TEST(Options, SizesThatDoNotFitAreRefusedInOneLine) {
 }
 
 TEST(Options, EverySwitchReadsBackWhatWasSet) {
-  MixerOptions options;
-  for (const auto& [name, value] : Switches{{"heads", "2"},
-                                            {"d_state", "6"},
-                                            {"expand_k", "0.5"},
-                                            {"a_min", "0.25"},
-                                            {"mlp", "2"},
-                                            {"short_conv", "off"},
-                                            {"complementary", "on"}}) {
-    set_switch(options, name, value);
-    EXPECT_EQ(switch_value(options, name), value);
-  }
+  for (const auto& row : registry())
+    for (const auto& each : row.switches)
+      for (const auto& value : test::trial_values(each)) {
+        EXPECT_EQ(switch_text(each.parse(value)), value) << row.name << " " << each.name();
+        EXPECT_EQ(model_config(row.name, 16, {{each.name(), value}}).mixer.text(each.name()), value) << row.name;
+      }
+}
+
+constexpr NumberSwitch own{"own", 0.5, "a number in (0, 1]", [](double v) { return v > 0 && v <= 1; }, "of a test"};
+
+TEST(Options, ASwitchIsWhatItsConstantSays) {
+  const Switch number = own, integer = switches::heads, truth = switches::short_conv;
+  EXPECT_EQ(number.initial_text(), "0.5");
+  EXPECT_EQ(Switch(own.initially(1)).initial_text(), "1.0");
+  EXPECT_EQ(integer.initial_text(), "unset") << "the width decides";
+  EXPECT_EQ(integer.range(), "an integer in 1..4096");
+  EXPECT_EQ(truth.range(), "on or off");
+  EXPECT_EQ(complaint([&] { number.parse("1.5"); }), "[model.own] expected a number in (0, 1], got '1.5'");
+  EXPECT_NE(complaint([&] { integer.parse("2.5"); }), "nothing thrown");
+  EXPECT_FALSE(integer.takes(2.0)) << "another kind of value";
+
+  MixerOptions with({own, switches::mlp.initially(2)}), without;
+  EXPECT_EQ(with[own], 0.5);
+  with.set(own, 1);
+  without.set(own, 1);
+  EXPECT_EQ(with[own], 1);
+  EXPECT_EQ(without[own], 0.5) << "a model without the switch has its initial value, always";
+  EXPECT_EQ(with[switches::mlp], 2);
+  EXPECT_EQ(with.heads(), 1);
+}
+
+TEST(Options, OneSwitchMayDifferBetweenModels) {
+  EXPECT_EQ(model_config("mamba", 64).mixer.text("d_state"), "64");
+  EXPECT_EQ(model_config("mamba2", 64).mixer.text("d_state"), "128");
+  EXPECT_NO_THROW(check_switch("d_state", "7"));  // s4 alone wants it even
+  EXPECT_NE(complaint([] { check_switch("d_state", "0"); }).find("d_state"), std::string::npos);
+  EXPECT_NE(complaint([] { check_switch("d_stat", "8"); }).find("d_state"), std::string::npos);
 }
 
 TEST(Options, SwitchesRemoveTheParametersTheyTurnOff) {

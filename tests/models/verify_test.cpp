@@ -13,23 +13,47 @@ namespace {
 
 const std::string folder = std::string(SB_TEST_DATA) + "/layers";
 
-void expect_all_pass(VerifyPrecision precision) {
-  VerifyOptions options;
-  options.precision = precision;
-  const auto rows = verify_directory(folder, options);
-  EXPECT_GE(rows.size(), 20u);
-  for (const auto& row : rows) {
-    EXPECT_EQ(row.status, VerifyRow::Status::pass) << row.file << " " << row.reason;
-    for (const auto* group : {&row.outputs, &row.input_gradients, &row.parameter_gradients, &row.final_weights})
-      EXPECT_LE(group->error, group->tolerance) << row.file << " " << group->tensor;
-  }
+std::vector<std::string> recorded_files() {
+  std::vector<std::string> stems;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) stems.push_back(entry.path().stem().string());
+  std::sort(stems.begin(), stems.end());
+  return stems;
 }
 
-TEST(Verify, RecordedVectorsPassInDouble) {
-  expect_all_pass(VerifyPrecision::fp64);
+// Model first, so that one pattern finds all tests of a model: net_gla is gla_net.
+std::string test_name(const testing::TestParamInfo<std::string>& made) {
+  for (const std::string kind : {"net", "core"})
+    if (made.param.starts_with(kind + "_")) return made.param.substr(kind.size() + 1) + "_" + kind;
+  return made.param;
 }
-TEST(Verify, RecordedVectorsPassInFloat) {
-  expect_all_pass(VerifyPrecision::fp32);
+
+class RecordedVector : public testing::TestWithParam<std::string> {
+ protected:
+  static void expect_pass(VerifyPrecision precision) {
+    VerifyOptions options;
+    options.precision = precision;
+    const auto row = verify_file(Safetensors::load(folder + "/" + GetParam() + ".safetensors"), GetParam(), options);
+    EXPECT_EQ(row.status, VerifyRow::Status::pass) << row.reason;
+    for (const auto* group : {&row.outputs, &row.input_gradients, &row.parameter_gradients, &row.final_weights})
+      EXPECT_LE(group->error, group->tolerance) << group->tensor;
+  }
+};
+
+TEST_P(RecordedVector, PassesInDouble) {
+  expect_pass(VerifyPrecision::fp64);
+}
+TEST_P(RecordedVector, PassesInFloat) {
+  expect_pass(VerifyPrecision::fp32);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, RecordedVector, testing::ValuesIn(recorded_files()), test_name);
+
+TEST(Verify, AFolderGivesARowAFileInOrder) {
+  const auto rows = verify_directory(folder, {});
+  const auto files = recorded_files();
+  EXPECT_GE(files.size(), 20u);
+  ASSERT_EQ(rows.size(), files.size());
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].file, files[i]);
 }
 
 // The file with one tensor's values scaled.

@@ -23,7 +23,7 @@ TEST(Config, AnEmptyFileIsTheDefaultRun) {
 
 TEST(Config, EveryParameterHasAnOriginAndAMeaning) {
   const auto config = resolve_text("[train]\nlr = 0.002\n", {"model.width=64"});
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     EXPECT_TRUE(config.origins.contains(p.name())) << p.name();
     EXPECT_FALSE(p.meaning.empty()) << p.name();
   }
@@ -34,7 +34,7 @@ TEST(Config, EveryParameterHasAnOriginAndAMeaning) {
 }
 
 TEST(Config, EveryDefaultIsInItsOwnRange) {
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     if (p.name() == "grammar.density") continue;
     Settings settings = parse_settings("", "run.toml");
     const std::string text = "[" + p.section + "]\n" + p.key + " = " + toml_text(p.get(RunConfig{}));
@@ -73,7 +73,7 @@ TEST(Config, KindAndRangeAreCheckedForEveryParameter) {
   EXPECT_EQ(fault_of("[eval]\ngaps = [10, -1]\n"),
             "[eval.gaps] out of range, expected a list of 0..100000, got -1, run.toml:2:13");
   EXPECT_EQ(fault_of("[train]\nlr = 1979-05-27\n"), "[config] dates and times have no meaning here, run.toml:2:6");
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     const std::string text = "[" + p.section + "]\n" + p.key + " = {a = 1}\n";
     EXPECT_NE(fault_of(text).find("run.toml:2:"), std::string::npos) << p.name();
   }
@@ -198,7 +198,7 @@ TEST(Config, TheTaskAloneResolvesAsInAWholeConfig) {
     const ResolvedConfig whole = resolve(settings, rules(), "run.toml");
     RunConfig alone;
     alone.task = resolve_task(settings, "run.toml");
-    for (const auto& p : parameters())
+    for (const auto& p : config_keys())
       if (p.section == "task") {
         EXPECT_EQ(p.get(alone), p.get(whole.values)) << p.name() << "\n" << text;
       }
@@ -361,8 +361,8 @@ TEST(ConfigText, TheTableOfKeysNamesEveryParameter) {
   with_table.table = {{"gla", "expand_k", "1.0", "a number", "width of the keys"}};
   const std::string table = parameter_table(with_table);
   const auto json = nlohmann::json::parse(parameter_json(with_table));
-  EXPECT_EQ(json.size(), parameters().size() + 1);
-  for (const auto& p : parameters()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
+  EXPECT_EQ(json.size(), config_keys().size() + 1);
+  for (const auto& p : config_keys()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
   EXPECT_NE(table.find("model.expand_k  gla"), std::string::npos) << table;
   EXPECT_EQ(json.back()["model"], "gla");
 }

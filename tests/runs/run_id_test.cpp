@@ -63,7 +63,7 @@ TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
   const std::string base =
       "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n";
   const auto before = resolve_text(base);
-  for (const auto& p : parameters()) {
+  for (const auto& p : config_keys()) {
     const std::string value = another_value(p, toml_text(p.get(before.values)));
     if (p.name() == "grammar.automaton") continue;
     std::vector<std::string> sets = {p.name() + "=" + value};

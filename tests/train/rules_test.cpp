@@ -8,6 +8,7 @@
 #include <map>
 
 #include "../base/temporary_folder.h"
+#include "../models/zoo.h"
 #include "base/error.h"
 #include "models/declare.h"
 #include "runs/suite.h"
@@ -53,6 +54,11 @@ const std::map<std::string, std::vector<std::string>>& switch_values() {
   return values;
 }
 
+std::vector<std::string> quoted(std::vector<std::string> values) {
+  for (auto& value : values) value = "'" + value + "'";
+  return values;
+}
+
 struct Case {
   std::string text, id;
   ModelConfig network;
@@ -81,8 +87,11 @@ std::vector<Case> cases_of(const std::string& model) {
   for (const char* width : {"16", "32"}) {
     const std::string head = "[model]\nname = '" + model + "'\nwidth = " + width + "\n";
     texts.push_back(head);
-    for (const auto& name : find_model(model).switches)
-      for (const auto& value : switch_values().at(name)) texts.push_back(head + name + " = " + value + "\n");
+    for (const auto& each : find_model(model).switches) {
+      const auto written = switch_values().find(each.name());
+      const auto values = written == switch_values().end() ? quoted(test::trial_values(each)) : written->second;
+      for (const auto& value : values) texts.push_back(head + each.name() + " = " + value + "\n");
+    }
   }
   std::vector<Case> out;
   for (const auto& text : texts)
@@ -148,7 +157,7 @@ TEST(Rules, RefuseExactlyWhatCannotBeBuilt) {
   for (const auto& row : registry()) {
     std::vector<std::string> variants = {""};
     const auto add = [&](const char* name, std::initializer_list<const char*> values) {
-      if (std::find(row.switches.begin(), row.switches.end(), name) == row.switches.end()) return;
+      if (!row.find(name)) return;
       for (const char* value : values) variants.push_back(std::string(name) + " = " + value + "\n");
     };
     add("heads", {"1", "3", "8"});

@@ -10,6 +10,7 @@
 #include "cli/stop.h"
 #include "cli/training.h"
 #include "models/registry.h"
+#include "report/paper.h"
 #include "train/bench.h"
 
 namespace sb::cli {
@@ -67,9 +68,7 @@ Exit run(const Options& options) {
   TrainBenchRequest request = options.request;
   request.plain = !options.no_plain;
   request.models = options.models;
-  if (request.models.empty()) {
-    request.models = {"delta_net", "gla", "mamba", "mamba2", "gated_delta_net", "gated_delta_product", "transformer"};
-  }
+  if (request.models.empty()) request.models = paper_models();
   for (const auto& name : request.models) find_model(name);
   request.progress = [](const std::string& model) {
     end_if_stopped("bench train");

@@ -38,15 +38,15 @@ Switches Options::switches() const {
     out[text.substr(from, equals - from)] = text.substr(equals + 1);
   }
   if (!model.empty()) {
-    const std::vector<std::string>& known = find_model(model).switches;
+    std::vector<std::string> known;
+    for (const Switch& each : find_model(model).switches) known.push_back(each.name);
     for (const auto& [key, value] : out)
       if (std::find(known.begin(), known.end(), key) == known.end())
         throw bad_input("models --set",
                         fmt::format("{} has no switch '{}', expected {}", model, printable(key),
                                     known.empty() ? "none" : join_or(known) + did_you_mean(key, known)));
   }
-  MixerOptions any;  // names and values that no model takes are refused; a model may lack a switch
-  for (const auto& [key, value] : out) set_switch(any, key, value);
+  for (const auto& [key, value] : out) check_switch(key, value);  // a model may lack a switch
   return out;
 }
 
@@ -105,7 +105,7 @@ std::string as_text(const std::vector<Line>& lines, const Options& options) {
     const auto state =
         cache ? fmt::format("{} T", c.cache_per_frame) : grouped(static_cast<uint64_t>(c.state_elements));
     const auto fact = [&](bool truth) { return cache ? std::string("-") : yes_no(truth); };
-    table.row({line.model, std::to_string(line.config.mixer.width), std::to_string(line.config.mixer.heads),
+    table.row({line.model, std::to_string(line.config.mixer.width), std::to_string(line.config.mixer.heads()),
                grouped(static_cast<uint64_t>(c.parameters)), state, fixed((c.matmul_flops + c.mixing_flops) / 1e6, 1),
                fixed(c.matmul_flops / 1e6, 1), fixed(c.mixing_flops / 1e6, 1),
                std::string(action_name(line.row.action)), fact(line.row.data_dependent), fact(line.row.complementary),
@@ -139,13 +139,10 @@ std::vector<SwitchLine> switch_lines(const Line& line) {
     plain.reset();  // no such width without switches
   }
   std::vector<SwitchLine> out;
-  for (const auto& about : switch_table()) {
-    if (std::find(row.switches.begin(), row.switches.end(), about.name) == row.switches.end()) continue;
-    const std::string initial = plain                   ? switch_value(*plain, about.name)
-                                : about.name == "heads" ? "-"
-                                                        : switch_value(row.defaults, about.name);
-    out.push_back({about.name, line.counted ? switch_value(line.config.mixer, about.name) : "-", initial, about.range,
-                   about.meaning});
+  for (const auto& each : row.switches) {
+    const std::string name = each.name();
+    out.push_back({name, line.counted ? line.config.mixer.text(name) : "-",
+                   plain ? plain->text(name) : each.initial_text(), each.range(), each.meaning()});
   }
   return out;
 }
@@ -183,7 +180,7 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
     if (line.counted) {
       const Cost& c = line.cost;
       entry["width"] = line.config.mixer.width;
-      entry["heads"] = line.config.mixer.heads;
+      entry["heads"] = line.config.mixer.heads();
       entry["parameters"] = c.parameters;
       entry["layer_parameters"] = c.layer_parameters;
       entry["state_elements"] = c.state_elements;
@@ -234,13 +231,13 @@ Exit run_match(const Options& options, const Match& match) {
     if (found) {
       const Cost& c = found->cost;
       const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
-      table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads),
+      table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads()),
                  grouped(static_cast<uint64_t>(c.parameters)),
                  c.cache_per_frame > 0 ? fmt::format("{} T", c.cache_per_frame)
                                        : grouped(static_cast<uint64_t>(c.state_elements)),
                  fixed(flops / 1e6, 3), fixed(ratio, 4)});
       entry["width"] = found->config.mixer.width;
-      entry["heads"] = found->config.mixer.heads;
+      entry["heads"] = found->config.mixer.heads();
       entry["value"] = found->size;
       entry["ratio"] = ratio;
       entry["parameters"] = c.parameters;

@@ -4,16 +4,22 @@
 //   out = o_proj(RMS(o) * silu(g_proj(x)))
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/recorded.h"
 #include "models/registry.h"
 
 namespace sb {
 namespace {
 
+constexpr IntegerSwitch householder_factors{"householder_factors", 1, 1, 16, "delta-rule steps a token"};
+constexpr TruthSwitch negative_eigenvalues{
+    "negative_eigenvalues", false,
+    "write strength in (0, 2) instead of (0, 1): a step may turn a direction of the state round"};
+
 class DeltaRule : public Mixer {
  public:
   DeltaRule(const MixerOptions& options, ParameterList& p, bool decays, bool factors)
-      : o_(options), keys_(o_.heads * o_.key_width()), values_(o_.heads * o_.value_width()) {
-    const int64_t d = o_.width, h = o_.heads, n = o_.factors;
+      : o_(options), keys_(o_.heads() * o_.key_width()), values_(o_.heads() * o_.value_width()) {
+    const int64_t d = o_.width, h = o_.heads(), n = o_[householder_factors];
     if (decays) {
       A_log_ = p.add("A_log", {h}, Init::log_uniform(0, 16));
       dt_bias_ = p.add("dt_bias", {h}, Init::step_bias());
@@ -25,10 +31,10 @@ class DeltaRule : public Mixer {
     if (decays && !factors) a = p.matrix("a_proj.weight", h, d);
     const Param b = p.matrix("b_proj.weight", n * h, d);
     if (decays && factors) a = p.matrix("a_proj.weight", h, d);
-    if (o_.short_conv)
+    if (o_[switches::short_conv])
       conv_ = p.join({p.conv4("q_conv1d.weight", keys_), p.conv4("k_conv1d.weight", n * keys_),
                       p.conv4("v_conv1d.weight", n * values_)});
-    const Param g = o_.output_gate ? p.matrix("g_proj.weight", values_, d) : nullptr;
+    const Param g = o_[switches::output_gate] ? p.matrix("g_proj.weight", values_, d) : nullptr;
     norm_ = p.ones("o_norm.weight", o_.value_width());
     out_ = p.matrix("o_proj.weight", d, values_);
     in_ = p.join({q, k, v, g, b, a});
@@ -36,7 +42,7 @@ class DeltaRule : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const int64_t batch = x.size(0), time = x.size(1), h = o_.heads, n = o_.factors, K = o_.key_width();
+    const int64_t batch = x.size(0), time = x.size(1), h = o_.heads(), n = o_[householder_factors], K = o_.key_width();
     const auto parts = split_last(project(x, in_.value()), widths_);
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
     const auto qk_v = split_last(mixed, {(n + 1) * keys_, n * values_});
@@ -44,16 +50,16 @@ class DeltaRule : public Mixer {
     const auto k = qk[1].view({batch, time, n, h, K});
     const auto v = qk_v[1].view({batch, time, n, h, o_.value_width()});
     auto beta = at::sigmoid(parts[2].view({batch, time, n, h}));
-    if (o_.negative_eigenvalues) beta = beta * 2;
+    if (o_[negative_eigenvalues]) beta = beta * 2;
     context.record("write", beta);
     at::Tensor g;
     if (A_log_) {
-      g = bounded_below(softplus_decay(parts[3], dt_bias_->value, A_log_->value), o_.a_min);
+      g = bounded_below(softplus_decay(parts[3], dt_bias_->value, A_log_->value), o_[switches::a_min]);
       context.record("decay", g.exp());
     }
     const auto o = carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(K)));
-    const auto normed = o_.output_gate ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
-                                       : rms_norm(o, norm_->value, 1e-5);
+    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
+                                                  : rms_norm(o, norm_->value, 1e-5);
     return project(flat_heads(normed), out_->value);
   }
 
@@ -61,15 +67,15 @@ class DeltaRule : public Mixer {
     return {Taxonomy::Action::matrix,
             true,
             true,
-            A_log_ != nullptr && o_.a_min <= reach_threshold,
+            A_log_ != nullptr && o_[switches::a_min] <= reach_threshold,
             true,
-            o_.heads * o_.key_width() * o_.value_width()};
+            o_.heads() * o_.key_width() * o_.value_width()};
   }
 
   double mixing_flops(int64_t) const override {
     const double K = static_cast<double>(o_.key_width()), V = static_cast<double>(o_.value_width()), chunk = 64;
     const double factor = 4 * K * V + 2 * chunk * (K + V) + chunk * K;
-    return static_cast<double>(o_.heads) * (static_cast<double>(o_.factors) * factor + 2 * K * V);
+    return static_cast<double>(o_.heads()) * (static_cast<double>(o_[householder_factors]) * factor + 2 * K * V);
   }
 
  private:
@@ -90,34 +96,46 @@ struct GatedDeltaProduct : DeltaRule {
   GatedDeltaProduct(const MixerOptions& options, ParameterList& p) : DeltaRule(options, p, true, true) {}
 };
 
+constexpr Traits published{.published_in_bf16 = true};
+
 }  // namespace
 
 ModelRow delta_net_row() {
-  return {"delta_net",
-          {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "mlp"},
-          {.output_gate = false},
-          make_mixer<DeltaNet>,
-          "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x)\n"
-          "S_t = S_(t-1) + beta k (v - k^T S_(t-1))^T;  o = K^-1/2 q^T S;  out = W RMS(o)"};
+  return {.name = "delta_net",
+          .switches = {switches::heads, switches::expand_k, switches::expand_v, negative_eigenvalues,
+                       switches::short_conv, switches::output_gate.initially(false), switches::mlp},
+          .make = make_mixer<DeltaNet>,
+          .equations =
+              "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x)\n"
+              "S_t = S_(t-1) + beta k (v - k^T S_(t-1))^T;  o = K^-1/2 q^T S;  out = W RMS(o)",
+          .traits = published};
 }
 
 ModelRow gated_delta_net_row() {
-  return {"gated_delta_net",
-          {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"},
-          {},
-          make_mixer<GatedDeltaNet>,
-          "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x), g = -e^A softplus(W x + b)\n"
-          "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))"};
+  return {.name = "gated_delta_net",
+          .switches = {switches::heads, switches::expand_k, switches::expand_v, negative_eigenvalues,
+                       switches::short_conv, switches::output_gate, switches::a_min, switches::mlp},
+          .make = make_mixer<GatedDeltaNet>,
+          .equations =
+              "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x), g = -e^A softplus(W x + b)\n"
+              "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))",
+          .traits = published};
 }
 
 ModelRow gated_delta_product_row() {
-  return {"gated_delta_product",
-          {"heads", "expand_k", "expand_v", "householder_factors", "negative_eigenvalues", "short_conv", "output_gate",
-           "a_min", "mlp"},
-          {.factors = 4, .negative_eigenvalues = true},
-          make_mixer<GatedDeltaProduct>,
-          "as gated_delta_net, with n = householder_factors keys, values and strengths a token:\n"
-          "S = e^g S_(t-1), then for j = 1..n: S = S + beta_j k_j (v_j - k_j^T S)^T;  o = K^-1/2 q^T S"};
+  return {.name = "gated_delta_product",
+          .switches = {switches::heads, switches::expand_k, switches::expand_v, householder_factors.initially(4),
+                       negative_eigenvalues.initially(true), switches::short_conv, switches::output_gate,
+                       switches::a_min, switches::mlp},
+          .make = make_mixer<GatedDeltaProduct>,
+          .equations =
+              "as gated_delta_net, with n = householder_factors keys, values and strengths a token:\n"
+              "S = e^g S_(t-1), then for j = 1..n: S = S + beta_j k_j (v_j - k_j^T S)^T;  o = K^-1/2 q^T S",
+          .traits = published,
+          .read_recorded = [](const RecordedLayer& layer, MixerOptions& options) {
+            const int64_t q = layer.extent("q_proj.weight", 0), k = layer.extent("k_proj.weight", 0);
+            if (q > 0 && k % q == 0) options.set(householder_factors, std::max<int64_t>(1, k / q));
+          }};
 }
 
 }  // namespace sb

@@ -16,13 +16,13 @@ constexpr double gate_divisor = 16;
 class Gla final : public Mixer {
  public:
   Gla(const MixerOptions& options, ParameterList& p)
-      : o_(options), keys_(o_.heads * o_.key_width()), values_(o_.heads * o_.value_width()) {
+      : o_(options), keys_(o_.heads() * o_.key_width()), values_(o_.heads() * o_.value_width()) {
     const int64_t d = o_.width;
     const Param q = p.matrix("q_proj.weight", keys_, d);
     const Param k = p.matrix("k_proj.weight", keys_, d);
     const Param v = p.matrix("v_proj.weight", values_, d);
-    const Param g = o_.output_gate ? p.matrix("g_proj.weight", values_, d) : nullptr;
-    if (o_.short_conv)
+    const Param g = o_[switches::output_gate] ? p.matrix("g_proj.weight", values_, d) : nullptr;
+    if (o_[switches::short_conv])
       conv_ = p.join(
           {p.conv4("q_conv1d.weight", keys_), p.conv4("k_conv1d.weight", keys_), p.conv4("v_conv1d.weight", values_)});
     const Param gate_in = p.matrix("gk_proj.0.weight", gate_rank, d);
@@ -35,34 +35,34 @@ class Gla final : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const int64_t h = o_.heads;
+    const int64_t h = o_.heads();
     const auto parts = split_last(project(x, in_.value()), widths_);
     const auto qkv = split_last(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context),
                                 {keys_, keys_, values_});
     const auto logits = project(parts[2], gate_out_->value, gate_bias_->value);
-    const auto g = bounded_below(heads_of(log_sigmoid(logits, 1 / gate_divisor), h), o_.a_min);
+    const auto g = bounded_below(heads_of(log_sigmoid(logits, 1 / gate_divisor), h), o_[switches::a_min]);
     auto k = heads_of(qkv[1], h);
-    if (o_.complementary) k = k * -at::expm1(g);
+    if (o_[switches::complementary]) k = k * -at::expm1(g);
     context.record("decay", g.exp());
     const auto o = carried_attention(context, heads_of(qkv[0], h), k, heads_of(qkv[2], h), g,
                                      1 / std::sqrt(static_cast<double>(o_.key_width())));
-    const auto normed = o_.output_gate ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
-                                       : rms_norm(o, norm_->value, 1e-5);
+    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
+                                                  : rms_norm(o, norm_->value, 1e-5);
     return project(flat_heads(normed), out_->value);
   }
 
   Taxonomy taxonomy() const override {
     return {Taxonomy::Action::elementwise,
             true,
-            o_.complementary,
+            o_[switches::complementary],
             false,
             false,
-            o_.heads * o_.key_width() * o_.value_width()};
+            o_.heads() * o_.key_width() * o_.value_width()};
   }
 
   double mixing_flops(int64_t) const override {
     const double K = static_cast<double>(o_.key_width()), V = static_cast<double>(o_.value_width()), chunk = 64;
-    return static_cast<double>(o_.heads) * (4 * K * V + chunk * (K + V));
+    return static_cast<double>(o_.heads()) * (4 * K * V + chunk * (K + V));
   }
 
  private:
@@ -76,10 +76,12 @@ class Gla final : public Mixer {
 }  // namespace
 
 ModelRow gla_row() {
-  return {"gla",
-          {"heads", "expand_k", "expand_v", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
-          {.complementary = false},
-          make_mixer<Gla>,
+  return {
+      .name = "gla",
+      .switches = {switches::heads, switches::expand_k, switches::expand_v, switches::complementary.initially(false),
+                   switches::short_conv, switches::output_gate, switches::a_min, switches::mlp},
+      .make = make_mixer<Gla>,
+      .equations =
           "q, k, v = silu(conv4(W x)), g = logsigmoid(W W x) / 16 a key channel\n"
           "S_t = diag(e^g) S_(t-1) + k v^T, k (1 - e^g) where complementary;  o = K^-1/2 q^T S\n"
           "out = W (RMS(o) silu(W x))"};

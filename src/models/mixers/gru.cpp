@@ -10,7 +10,7 @@ namespace {
 
 class Gru final : public Mixer {
  public:
-  Gru(const MixerOptions& options, ParameterList& p) : width_(options.width), a_min_(options.a_min) {
+  Gru(const MixerOptions& options, ParameterList& p) : width_(options.width), a_min_(options[switches::a_min]) {
     weight_ih_ = p.matrix("weight_ih_l0", 3 * width_, width_);
     weight_hh_ = p.matrix("weight_hh_l0", 3 * width_, width_);
     bias_ih_ = p.bias("bias_ih_l0", 3 * width_, width_);
@@ -47,11 +47,11 @@ class Gru final : public Mixer {
 }  // namespace
 
 ModelRow gru_row() {
-  return {"gru",
-          {"a_min", "mlp"},
-          {},
-          make_mixer<Gru>,
-          "r, z = sigma(W x + U h + b);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h;  out = h'"};
+  return {
+      .name = "gru",
+      .switches = {switches::a_min, switches::mlp},
+      .make = make_mixer<Gru>,
+      .equations = "r, z = sigma(W x + U h + b);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h;  out = h'"};
 }
 
 }  // namespace sb

@@ -29,10 +29,10 @@ struct ProductMap {
 class LinearAttention : public Mixer {
  public:
   LinearAttention(const MixerOptions& options, ParameterList& p, bool learned)
-      : o_(options), keys_(o_.heads * o_.key_width()), values_(o_.heads * o_.value_width()) {
+      : o_(options), keys_(o_.heads() * o_.key_width()), values_(o_.heads() * o_.value_width()) {
     if (learned) {
-      phi_q_.emplace(p, "feature_map_q", o_.key_width(), o_.heads);
-      phi_k_.emplace(p, "feature_map_k", o_.key_width(), o_.heads);
+      phi_q_.emplace(p, "feature_map_q", o_.key_width(), o_.heads());
+      phi_k_.emplace(p, "feature_map_k", o_.key_width(), o_.heads());
     }
     in_ = p.join({p.matrix("q_proj.weight", keys_, o_.width), p.matrix("k_proj.weight", keys_, o_.width),
                   p.matrix("v_proj.weight", values_, o_.width)});
@@ -41,7 +41,7 @@ class LinearAttention : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const int64_t h = o_.heads, V = o_.value_width();
+    const int64_t h = o_.heads(), V = o_.value_width();
     const double scale = 1 / std::sqrt(static_cast<double>(o_.key_width()));
     const auto projected = project(x, in_.value());
     at::Tensor o;
@@ -63,13 +63,13 @@ class LinearAttention : public Mixer {
 
   Taxonomy taxonomy() const override {
     const int64_t columns = o_.value_width() + (phi_q_ ? 0 : 1);
-    return {Taxonomy::Action::identity, false, false, false, false, o_.heads * o_.key_width() * columns};
+    return {Taxonomy::Action::identity, false, false, false, false, o_.heads() * o_.key_width() * columns};
   }
 
   double mixing_flops(int64_t) const override {
     const double K = static_cast<double>(o_.key_width()), chunk = 64;
     const double V = static_cast<double>(o_.value_width() + (phi_q_ ? 0 : 1));
-    return static_cast<double>(o_.heads) * (4 * K * V + chunk * (K + V));
+    return static_cast<double>(o_.heads()) * (4 * K * V + chunk * (K + V));
   }
 
  private:
@@ -87,25 +87,27 @@ struct EluMap : LinearAttention {
   EluMap(const MixerOptions& options, ParameterList& p) : LinearAttention(options, p, false) {}
 };
 
-const std::vector<std::string> linear_switches = {"heads", "expand_k", "expand_v", "mlp"};
+std::vector<Switch> linear_switches() {
+  return {switches::heads, switches::expand_k, switches::expand_v.initially(1), switches::mlp};
+}
 
 }  // namespace
 
 ModelRow linear_attn_row() {
-  return {"linear_attn",
-          linear_switches,
-          {.expand_v = 1},
-          make_mixer<LearnedMap>,
-          "q, k, v = W x;  phi(x) = (W1 x + c1) (W2 x + c2), learned\n"
-          "S_t = S_(t-1) + phi(k) v^T;  o = K^-1/2 phi(q)^T S;  out = W RMS(o)"};
+  return {.name = "linear_attn",
+          .switches = linear_switches(),
+          .make = make_mixer<LearnedMap>,
+          .equations =
+              "q, k, v = W x;  phi(x) = (W1 x + c1) (W2 x + c2), learned\n"
+              "S_t = S_(t-1) + phi(k) v^T;  o = K^-1/2 phi(q)^T S;  out = W RMS(o)"};
 }
 ModelRow linear_attn_elu_row() {
-  return {"linear_attn_elu",
-          linear_switches,
-          {.expand_v = 1},
-          make_mixer<EluMap>,
-          "q, k, v = W x;  phi(x) = elu(x) + 1\n"
-          "S_t = S_(t-1) + phi(k) v^T;  o = phi(q)^T S / (phi(q) . sum phi(k));  out = W RMS(o)"};
+  return {.name = "linear_attn_elu",
+          .switches = linear_switches(),
+          .make = make_mixer<EluMap>,
+          .equations =
+              "q, k, v = W x;  phi(x) = elu(x) + 1\n"
+              "S_t = S_(t-1) + phi(k) v^T;  o = phi(q)^T S / (phi(q) . sum phi(k));  out = W RMS(o)"};
 }
 
 }  // namespace sb

@@ -6,6 +6,7 @@
 // factor is below it; the write is as it was.
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/recorded.h"
 #include "models/registry.h"
 
 namespace sb {
@@ -15,11 +16,11 @@ class Mamba final : public Mixer {
  public:
   Mamba(const MixerOptions& options, ParameterList& p)
       : o_(options), channels_(2 * o_.width), rank_((o_.width + 15) / 16) {
-    const int64_t d = o_.width, D = channels_, N = o_.d_state;
+    const int64_t d = o_.width, D = channels_, N = o_[switches::d_state];
     A_log_ = p.add("A_log", {D, N}, Init::log_position());
     skip_ = p.ones("D", D);
-    in_ = p.matrix("in_proj.weight", o_.output_gate ? 2 * D : D, d);
-    if (o_.short_conv) {
+    in_ = p.matrix("in_proj.weight", o_[switches::output_gate] ? 2 * D : D, d);
+    if (o_[switches::short_conv]) {
       conv_ = p.conv4("conv1d.weight", D);
       conv_bias_ = p.bias("conv1d.bias", D, 4);
     }
@@ -30,28 +31,29 @@ class Mamba final : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
-    const int64_t N = o_.d_state;
-    const auto xz = split_last(project(u, in_->value), {channels_, o_.output_gate ? channels_ : 0});
+    const int64_t N = o_[switches::d_state];
+    const auto xz = split_last(project(u, in_->value), {channels_, o_[switches::output_gate] ? channels_ : 0});
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
     const auto rBC = split_last(project(x, x_->value), {rank_, N, N});
     const auto delta = softplus_bias(project(rBC[0], dt_->value), dt_bias_->value);
     at::Tensor write;
-    if (!o_.complementary) write = at::softplus(dt_bias_->value).expand_as(delta);
-    if (context.gates) context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp().clamp_min(o_.a_min));
+    if (!o_[switches::complementary]) write = at::softplus(dt_bias_->value).expand_as(delta);
+    if (context.gates)
+      context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp().clamp_min(o_[switches::a_min]));
     context.record("step", delta);
     context.record("write", write.defined() ? write : delta);
-    const auto y =
-        carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write, o_.a_min);
-    return project(o_.output_gate ? gate_silu(y, xz[1]) : y, out_->value);
+    const auto y = carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write,
+                                          o_[switches::a_min]);
+    return project(o_[switches::output_gate] ? gate_silu(y, xz[1]) : y, out_->value);
   }
 
   Taxonomy taxonomy() const override {
-    return {Taxonomy::Action::elementwise, true,  o_.complementary,
-            o_.a_min <= reach_threshold,   false, channels_ * o_.d_state};
+    return {Taxonomy::Action::elementwise,          true,  o_[switches::complementary],
+            o_[switches::a_min] <= reach_threshold, false, channels_ * o_[switches::d_state]};
   }
 
-  double mixing_flops(int64_t) const override { return 9 * static_cast<double>(channels_ * o_.d_state); }
+  double mixing_flops(int64_t) const override { return 9 * static_cast<double>(channels_ * o_[switches::d_state]); }
 
  private:
   MixerOptions o_;
@@ -59,16 +61,25 @@ class Mamba final : public Mixer {
   Param A_log_, skip_, in_, conv_ = nullptr, conv_bias_ = nullptr, x_, dt_, dt_bias_, out_;
 };
 
+void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+  options.set(switches::d_state, layer.extent("A_log", 1));
+  options.set(switches::short_conv, layer.extent("conv1d.weight", 0) > 0);
+  options.set(switches::output_gate, layer.extent("in_proj.weight", 0) == 4 * options.width);
+}
+
 }  // namespace
 
 ModelRow mamba_row() {
-  return {"mamba",
-          {"d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
-          {.d_state = 64},
-          make_mixer<Mamba>,
+  return {
+      .name = "mamba",
+      .switches = {switches::d_state.initially(64), switches::complementary, switches::short_conv,
+                   switches::output_gate, switches::a_min, switches::mlp},
+      .make = make_mixer<Mamba>,
+      .equations =
           "(x, z) = W u, x = silu(conv4(x)), (r, B, C) = W x, Delta = softplus(W r);  D = 2 d channels, N = d_state\n"
           "h_t = exp(-Delta e^A) h_(t-1) + Delta B x_t;  y = C h + D x;  out = W (y silu(z))\n"
-          "not complementary: a learned constant writes instead of Delta"};
+          "not complementary: a learned constant writes instead of Delta",
+      .read_recorded = read_recorded};
 }
 
 }  // namespace sb

@@ -5,6 +5,7 @@
 // Without complementary gating softplus(dt_bias) writes, whatever Delta is.
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/recorded.h"
 #include "models/registry.h"
 
 namespace sb {
@@ -13,14 +14,14 @@ namespace {
 class Mamba2 final : public Mixer {
  public:
   Mamba2(const MixerOptions& options, ParameterList& p)
-      : o_(options), channels_(2 * o_.width), heads_(2 * o_.heads), head_(o_.width / o_.heads) {
-    const int64_t d = o_.width, D = channels_, N = o_.d_state;
+      : o_(options), channels_(2 * o_.width), heads_(2 * o_.heads()), head_(o_.width / o_.heads()) {
+    const int64_t d = o_.width, D = channels_, N = o_[switches::d_state];
     dt_bias_ = p.add("dt_bias", {heads_}, Init::step_bias());
     A_log_ = p.add("A_log", {heads_}, Init::log_uniform(1, 16));
     skip_ = p.ones("D", heads_);
-    widths_ = {o_.output_gate ? D : 0, D + 2 * N, heads_};
+    widths_ = {o_[switches::output_gate] ? D : 0, D + 2 * N, heads_};
     in_ = p.matrix("in_proj.weight", widths_[0] + widths_[1] + widths_[2], d);
-    if (o_.short_conv) {
+    if (o_[switches::short_conv]) {
       conv_ = p.conv4("conv1d.weight", D + 2 * N);
       conv_bias_ = p.bias("conv1d.bias", D + 2 * N, 4);
     }
@@ -29,33 +30,38 @@ class Mamba2 final : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
-    const int64_t N = o_.d_state;
+    const int64_t N = o_[switches::d_state];
     const auto parts = split_last(project(u, in_->value), widths_);
     const auto mixed =
         conv_ ? short_conv(parts[1], conv_->value, conv_bias_->value, context) : short_conv(parts[1], {}, {}, context);
     const auto xBC = split_last(mixed, {channels_, N, N});
     const auto x = heads_of(xBC[0], heads_);
     const auto delta = softplus_bias(parts[2], dt_bias_->value);
-    const auto g = bounded_below(softplus_decay(parts[2], dt_bias_->value, A_log_->value), o_.a_min);
-    const auto write = o_.complementary ? delta : at::softplus(dt_bias_->value).expand_as(delta);
+    const auto g = bounded_below(softplus_decay(parts[2], dt_bias_->value, A_log_->value), o_[switches::a_min]);
+    const auto write = o_[switches::complementary] ? delta : at::softplus(dt_bias_->value).expand_as(delta);
     context.record("step", delta);
     context.record("write", write);
     context.record("decay", g.exp());
     const auto read =
         carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), x * write.unsqueeze(-1), g, 1);
     const auto y = flat_heads(read + skip_->value.unsqueeze(-1) * x);
-    return project(
-        o_.output_gate ? gate_then_rms_norm(y, norm_->value, parts[0], 1e-5) : rms_norm(y, norm_->value, 1e-5),
-        out_->value);
+    return project(o_[switches::output_gate] ? gate_then_rms_norm(y, norm_->value, parts[0], 1e-5)
+                                             : rms_norm(y, norm_->value, 1e-5),
+                   out_->value);
   }
 
   Taxonomy taxonomy() const override {
-    return {Taxonomy::Action::scalar,    true,  o_.complementary,
-            o_.a_min <= reach_threshold, false, channels_ * o_.d_state};
+    return {Taxonomy::Action::scalar,
+            true,
+            o_[switches::complementary],
+            o_[switches::a_min] <= reach_threshold,
+            false,
+            channels_ * o_[switches::d_state]};
   }
 
   double mixing_flops(int64_t length) const override {
-    const double chunk = static_cast<double>(std::min<int64_t>(256, length)), N = static_cast<double>(o_.d_state);
+    const double chunk = static_cast<double>(std::min<int64_t>(256, length)),
+                 N = static_cast<double>(o_[switches::d_state]);
     const double P = static_cast<double>(head_);
     return chunk * N + static_cast<double>(heads_) * (chunk * P + 4 * N * P);
   }
@@ -67,17 +73,28 @@ class Mamba2 final : public Mixer {
   std::vector<int64_t> widths_;
 };
 
+void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+  const int64_t heads = layer.extent("A_log", 0), conv = layer.extent("conv1d.weight", 0);
+  const int64_t rows = layer.extent("in_proj.weight", 0), d = options.width;
+  const bool gated = conv == 0 || rows - conv - heads == 2 * d;
+  options.set(switches::short_conv, conv > 0);
+  options.set(switches::output_gate, gated);
+  options.set(switches::d_state, (rows - heads - (gated ? 4 : 2) * d) / 2);
+}
+
 }  // namespace
 
 ModelRow mamba2_row() {
-  return {
-      "mamba2",
-      {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"},
-      {},
-      make_mixer<Mamba2>,
-      "(z, x, B, C, dt) = W u, (x, B, C) = silu(conv4(.)), Delta = softplus(dt + b);  2 h heads of d/h, N = d_state\n"
-      "S_t = exp(-Delta e^A) S_(t-1) + B (Delta x_t)^T a head;  y = C^T S + D x;  out = W RMS(y silu(z))\n"
-      "not complementary: a learned constant writes instead of Delta"};
+  return {.name = "mamba2",
+          .switches = {switches::heads, switches::d_state, switches::complementary, switches::short_conv,
+                       switches::output_gate, switches::a_min, switches::mlp},
+          .make = make_mixer<Mamba2>,
+          .equations =
+              "(z, x, B, C, dt) = W u, (x, B, C) = silu(conv4(.)), Delta = softplus(dt + b);  2 h heads of d/h, N = "
+              "d_state\n"
+              "S_t = exp(-Delta e^A) S_(t-1) + B (Delta x_t)^T a head;  y = C^T S + D x;  out = W RMS(y silu(z))\n"
+              "not complementary: a learned constant writes instead of Delta",
+          .read_recorded = read_recorded};
 }
 
 }  // namespace sb

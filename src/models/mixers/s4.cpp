@@ -6,12 +6,22 @@
 #include "base/torch_pch.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
+#include "models/recorded.h"
 #include "models/registry.h"
 
 namespace sb {
 namespace {
 
 constexpr int64_t longest_chunk = 64;
+constexpr IntegerSwitch even_states{"d_state",
+                                    128,
+                                    2,
+                                    4096,
+                                    "numbers a channel of the state holds, two a mode",
+                                    "an even integer in 2..4096",
+                                    [](int64_t v) { return v % 2 == 0; }};
+// The time constants learn slowly, and nothing pulls them to 0.
+constexpr LearningGroup slow{1e-3, false};
 
 struct Complex {
   at::Tensor re, im;
@@ -35,13 +45,13 @@ Complex powers(const Complex& z, int64_t count) {
 
 class S4d final : public Mixer {
  public:
-  S4d(const MixerOptions& options, ParameterList& p) : o_(options), modes_(o_.d_state / 2) {
+  S4d(const MixerOptions& options, ParameterList& p) : o_(options), modes_(o_[even_states] / 2) {
     const int64_t d = o_.width;
     skip_ = p.add("D", {d}, Init::normal(1));
     C_ = p.add("kernel.C", {d, modes_, 2}, Init::normal(0.70710678118654752440));
-    log_dt_ = p.add("kernel.log_dt", {d}, Init::uniform(portable::log(0.001), portable::log(0.1)));
-    log_A_real_ = p.add("kernel.log_A_real", {d, modes_}, Init::constant(portable::log(0.5)));
-    A_imag_ = p.add("kernel.A_imag", {d, modes_}, Init::pi_position());
+    log_dt_ = p.add("kernel.log_dt", {d}, Init::uniform(portable::log(0.001), portable::log(0.1)), 0, slow);
+    log_A_real_ = p.add("kernel.log_A_real", {d, modes_}, Init::constant(portable::log(0.5)), 0, slow);
+    A_imag_ = p.add("kernel.A_imag", {d, modes_}, Init::pi_position(), 0, slow);
     out_ = p.add("output_linear.0.weight", {2 * d, d, 1}, Init::fan_in(d), 1);
     out_bias_ = p.bias("output_linear.0.bias", 2 * d, d);
   }
@@ -53,14 +63,14 @@ class S4d final : public Mixer {
   }
 
   Taxonomy taxonomy() const override {
-    return {Taxonomy::Action::elementwise, false, false, false, false, o_.width * o_.d_state};
+    return {Taxonomy::Action::elementwise, false, false, false, false, o_.width * o_[even_states]};
   }
 
   bool complex_state() const override { return true; }
 
   double mixing_flops(int64_t length) const override {
     const double chunk = static_cast<double>(std::min(length, longest_chunk));
-    return 2 * static_cast<double>(o_.width) * (chunk + 2 * static_cast<double>(o_.d_state));
+    return 2 * static_cast<double>(o_.width) * (chunk + 2 * static_cast<double>(o_[even_states]));
   }
 
  private:
@@ -165,12 +175,15 @@ class S4d final : public Mixer {
 }  // namespace
 
 ModelRow s4_row() {
-  return {"s4",
-          {"d_state", "mlp"},
-          {},
-          make_mixer<S4d>,
-          "M = d_state / 2 complex modes a channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
-          "g_t = z g_(t-1) + x_t;  y = 2 Re sum C (z - 1) / A g + D x;  [a, b] = W GELU(y), out = a sigma(b)"};
+  return {.name = "s4",
+          .switches = {even_states, switches::mlp},
+          .make = make_mixer<S4d>,
+          .equations =
+              "M = d_state / 2 complex modes a channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
+              "g_t = z g_(t-1) + x_t;  y = 2 Re sum C (z - 1) / A g + D x;  [a, b] = W GELU(y), out = a sigma(b)",
+          .read_recorded = [](const RecordedLayer& layer, MixerOptions& options) {
+            options.set(even_states, 2 * layer.extent("kernel.C", 1));
+          }};
 }
 
 }  // namespace sb
