@@ -40,7 +40,7 @@ void write_dense(NpzWriter& npz, const BatchMaker& maker, Split split, const Sam
   std::vector<float> dense(frames * static_cast<uint64_t>(vocab));
   npz.begin_array<float>("frames", {samples, frames, static_cast<uint64_t>(vocab)});
   for_each_sample(maker, split, block, tick, [&](const Batch& batch) {
-    expand_frames(batch, vocab, maker.task().noise, maker.sampler().config().seed, dense.data());
+    expand_frames(batch, dense.data());
     npz.write(dense.data(), dense.size());
   });
   npz.begin_array<int32_t>("targets", {samples, frames});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -79,6 +80,7 @@ void assemble(const Automaton& automaton, const uint16_t* states, int length, co
   }
   out.batch = count;
   out.elements = length;
+  out.vocab = automaton.vocab;
   out.frames = std::max(longest, pad_to);
   const size_t cells = static_cast<size_t>(count) * out.frames;
   out.symbol.resize(cells);
@@ -122,27 +124,39 @@ void BatchMaker::make(Split split, const SampleBlock& block, size_t first_row, i
                                  std::to_string(first_row + static_cast<size_t>(count)) +
                                  ", expected rows of a block of " + std::to_string(block.count()));
   }
-  thread_local std::vector<Gaps> gaps;
-  if (gaps.size() < static_cast<size_t>(count)) gaps.resize(static_cast<size_t>(count));
-  out.split = split;
-  out.first = block.first + first_row;
-  for (int b = 0; b < count; ++b) {
-    gaps_.draw(split, out.first + static_cast<uint64_t>(b), block.sample(first_row + static_cast<size_t>(b)),
-               block.length, gaps[b]);
-  }
-  assemble(sampler_->automaton(), block.sample(first_row), block.length, gaps.data(), count, out, pad_to);
+  out.samples.resize(static_cast<size_t>(count));
+  std::iota(out.samples.begin(), out.samples.end(), block.first + first_row);
+  lay_out(split, block.sample(first_row), out, pad_to);
+}
+
+void BatchMaker::make(Split split, std::span<const uint64_t> indices, Batch& out, int pad_to) const {
+  const auto length = static_cast<size_t>(sampler_->config().length);
+  thread_local std::vector<uint16_t> states;
+  states.resize(indices.size() * length);
+  for (size_t b = 0; b < indices.size(); ++b) sampler_->sample(split, indices[b], states.data() + b * length);
+  out.samples.assign(indices.begin(), indices.end());
+  lay_out(split, states.data(), out, pad_to);
 }
 
 void BatchMaker::make(Split split, uint64_t first, int count, Batch& out, int pad_to) const {
-  SampleBlock block;
-  block.first = first;
-  block.length = sampler_->config().length;
-  block.states.resize(static_cast<size_t>(std::max(0, count)) * block.length);
-  for (int b = 0; b < count; ++b) {
-    sampler_->sample(split, first + static_cast<uint64_t>(b),
-                     block.states.data() + static_cast<size_t>(b) * block.length);
+  std::vector<uint64_t> indices(static_cast<size_t>(std::max(0, count)));
+  std::iota(indices.begin(), indices.end(), first);
+  make(split, indices, out, pad_to);
+}
+
+// States [samples][length] of out.samples.
+void BatchMaker::lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const {
+  const int length = sampler_->config().length;
+  const size_t count = out.samples.size();
+  thread_local std::vector<Gaps> gaps;
+  if (gaps.size() < count) gaps.resize(count);
+  out.split = split;
+  out.noise = task_.noise;
+  out.seed = sampler_->config().seed;
+  for (size_t b = 0; b < count; ++b) {
+    gaps_.draw(split, out.samples[b], states + b * static_cast<size_t>(length), length, gaps[b]);
   }
-  make(split, block, 0, count, out, pad_to);
+  assemble(sampler_->automaton(), states, length, gaps.data(), static_cast<int>(count), out, pad_to);
 }
 
 void next_symbol_law(const Automaton& automaton, int state, double* law) {

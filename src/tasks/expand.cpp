@@ -37,40 +37,49 @@ void philox_lanes(std::array<uint32_t, 2> key, uint32_t low, uint32_t high, uint
   }
 }
 
-// scale * U(0,1) of words 0 .. count-1.
-void fill_noise(uint64_t seed, Split split, uint64_t index, float scale, size_t count, float* out) {
+// scale * U(0,1) of words first .. first+count-1.
+void fill_noise(uint64_t seed, Split split, uint64_t index, float scale, size_t first, size_t count, float* out) {
   const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   const auto low = static_cast<uint32_t>(index);
   const uint32_t high = static_cast<uint32_t>(index >> 32) ^ (static_cast<uint32_t>(split) << 24);
   constexpr size_t kChunk = size_t{4} * kLanes;
+  const auto lanes = [&](size_t word, float* to) {
+    philox_lanes(key, low, high, static_cast<uint32_t>(word / 4), scale, to);
+  };
+  float part[kChunk];
   size_t at = 0;
-  for (; at + kChunk <= count; at += kChunk) {
-    philox_lanes(key, low, high, static_cast<uint32_t>(at / 4), scale, out + at);
+  if (const size_t inside = first % 4; inside != 0) {  // of a block
+    lanes(first - inside, part);
+    at = std::min(count, kChunk - inside);
+    std::copy_n(part + inside, at, out);
   }
+  for (; at + kChunk <= count; at += kChunk) lanes(first + at, out + at);
   if (at < count) {
-    float rest[kChunk];
-    philox_lanes(key, low, high, static_cast<uint32_t>(at / 4), scale, rest);
-    std::copy_n(rest, count - at, out + at);
+    lanes(first + at, part);
+    std::copy_n(part, count - at, out + at);
   }
 }
 
 }  // namespace
 
-void expand_frames(const Batch& batch, int vocab, double noise, uint64_t seed, float* out) {
-  const size_t width = static_cast<size_t>(batch.frames) * vocab;
-  for (int b = 0; b < batch.batch; ++b) {
-    float* row = out + static_cast<size_t>(b) * width;
-    const int real = batch.real_frames(b);
-    const size_t filled = noise > 0 ? static_cast<size_t>(real) * vocab : 0;
-    if (noise > 0) {
-      fill_noise(seed, batch.split, batch.first + static_cast<uint64_t>(b), static_cast<float>(noise), filled, row);
-    }
-    std::fill(row + filled, row + width, 0.0F);
-    const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(b) * batch.frames;
-    for (int t = 0; t < real; ++t) {
-      if (symbol[t] >= 0) row[static_cast<size_t>(t) * vocab + symbol[t]] += 1.0F;
-    }
+void expand_row(const Batch& batch, int row, int from, int to, float* out) {
+  const auto vocab = static_cast<size_t>(batch.vocab);
+  const int real = std::clamp(batch.real_frames(row), from, to);
+  const size_t filled = batch.noise > 0 ? static_cast<size_t>(real - from) * vocab : 0;
+  if (filled > 0) {
+    fill_noise(batch.seed, batch.split, batch.samples[static_cast<size_t>(row)], static_cast<float>(batch.noise),
+               static_cast<size_t>(from) * vocab, filled, out);
   }
+  std::fill(out + filled, out + static_cast<size_t>(to - from) * vocab, 0.0F);
+  const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(row) * batch.frames;
+  for (int t = from; t < real; ++t) {
+    if (symbol[t] >= 0) out[static_cast<size_t>(t - from) * vocab + symbol[t]] += 1.0F;
+  }
+}
+
+void expand_frames(const Batch& batch, float* out) {
+  const size_t width = static_cast<size_t>(batch.frames) * batch.vocab;
+  for (int b = 0; b < batch.batch; ++b) expand_row(batch, b, 0, batch.frames, out + static_cast<size_t>(b) * width);
 }
 
 }  // namespace sb

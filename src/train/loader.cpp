@@ -1,7 +1,9 @@
 #include "train/loader.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -9,6 +11,7 @@ namespace sb {
 namespace {
 
 constexpr size_t kAhead = 3;
+constexpr int64_t kRowGrain = 1 << 15;  // dense values a thread makes at a time
 
 void fill_state_targets(const Batch& frames, int64_t* out) {
   for (size_t i = 0; i < frames.target.size(); ++i) out[i] = frames.target[i];
@@ -33,21 +36,28 @@ int64_t output_classes(const Automaton& automaton, Objective objective) {
 }
 
 TensorBatch to_tensors(Batch frames, const BatchMaker& maker, at::ScalarType type) {
-  const int vocab = maker.sampler().automaton().vocab;
-  at::Tensor input = at::empty({frames.batch, frames.frames, vocab}, at::kFloat);
-  expand_frames(frames, vocab, maker.task().noise, maker.sampler().config().seed, input.data_ptr<float>());
+  at::Tensor input = at::empty({frames.batch, frames.frames, frames.vocab}, at::kFloat);
+  float* rows = input.data_ptr<float>();
+  const int64_t row = int64_t{frames.frames} * frames.vocab;
+  at::parallel_for(0, frames.batch, std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, row)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t b = begin; b < end; ++b) {
+                       expand_row(frames, static_cast<int>(b), 0, frames.frames, rows + b * row);
+                     }
+                   });
   at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, at::kLong);
   if (maker.task().objective == Objective::state) {
     fill_state_targets(frames, target.data_ptr<int64_t>());
   } else {
     fill_next_class(frames, target.data_ptr<int64_t>());
   }
-  return {std::move(frames), input.to(type), std::move(target)};
+  at::Tensor samples = at::empty({frames.batch}, at::kLong);
+  std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
+  return {std::move(frames), input.to(type), std::move(target), std::move(samples)};
 }
 
-Loader::Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last,
-               at::ScalarType type)
-    : maker_(std::move(maker)), split_(split), batch_(batch), next_(first), last_(last), type_(type) {
+Loader::Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last)
+    : maker_(std::move(maker)), split_(split), batch_(batch), next_(first), last_(last) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -63,9 +73,8 @@ Loader::~Loader() {
 void Loader::work() {
   try {
     for (int64_t update = next_; update < last_; ++update) {
-      Batch frames;
-      maker_->make(split_, static_cast<uint64_t>(update) * batch_, batch_, frames);
-      TensorBatch made = to_tensors(std::move(frames), *maker_, type_);
+      Batch made;
+      maker_->make(split_, static_cast<uint64_t>(update) * batch_, batch_, made);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || ready_.size() < kAhead; });
       if (stop_) return;
@@ -79,13 +88,13 @@ void Loader::work() {
   }
 }
 
-TensorBatch Loader::next() {
+Batch Loader::next() {
   const auto from = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return failure_ || !ready_.empty(); });
   waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   if (ready_.empty()) std::rethrow_exception(failure_);
-  TensorBatch out = std::move(ready_.front());
+  Batch out = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();
   return out;

@@ -1,5 +1,5 @@
-// Batches as tensors, made ahead of the trainer by a worker thread. Contents depend on the index alone, never on
-// timing.
+// Batches of symbols and gap flags, made ahead of the trainer by a worker thread, and the tensors made of them where
+// they are consumed. Contents depend on the index alone, never on timing.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -17,8 +17,9 @@ namespace sb {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;   // [batch, frames, vocab], one-hot plus noise
-  at::Tensor target;  // [batch * frames] int64: state id, or class of the next element; -1 where there is none
+  at::Tensor input;    // [batch, frames, vocab], one-hot plus noise
+  at::Tensor target;   // [batch * frames] int64: state id, or class of the next element; -1 where there is none
+  at::Tensor samples;  // [batch] int64: index of each row's sample
 };
 
 // Width of the network's output for this objective.
@@ -30,10 +31,9 @@ TensorBatch to_tensors(Batch frames, const BatchMaker& maker, at::ScalarType typ
 class Loader {
  public:
   // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each.
-  Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last,
-         at::ScalarType type);
+  Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last);
   ~Loader();
-  TensorBatch next();
+  Batch next();
   double wait_seconds() const { return waited_; }  // how long the trainer stood waiting
 
  private:
@@ -43,12 +43,11 @@ class Loader {
   Split split_;
   int batch_;
   int64_t next_, last_;
-  at::ScalarType type_;
   double waited_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<TensorBatch> ready_;
+  std::deque<Batch> ready_;
   std::exception_ptr failure_;
   bool stop_ = false;
   std::thread worker_;

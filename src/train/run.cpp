@@ -189,10 +189,9 @@ class Run {
   bool one_update() {
     const auto began = Clock::now();
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates,
-                                         storage_type(config_.train));
+      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates);
     }
-    const TensorBatch batch = loader_->next();
+    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train));
     const Trainer::Step step = trainer_.step(batch, done_);
     if (!step.finite) {
       divergence_ = trainer_.locate(batch, done_);

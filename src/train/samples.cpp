@@ -110,7 +110,8 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
   const std::vector<float> law = predict ? symbol_law_table(automaton) : std::vector<float>();
   std::vector<SampleRecord> out;
   for (int b = 0; b < f.batch; ++b) {
-    SampleRecord& sample = out.emplace_back(SampleRecord{static_cast<int64_t>(f.first) + b, f.elements, {}});
+    SampleRecord& sample =
+        out.emplace_back(SampleRecord{static_cast<int64_t>(f.samples[static_cast<size_t>(b)]), f.elements, {}});
     const int32_t* start = f.start.data() + static_cast<size_t>(b) * (f.elements + 1);
     const int16_t* symbols = f.symbol.data() + static_cast<size_t>(b) * f.frames;
     for (int e = 0; e < recorded(f); ++e) {

@@ -118,7 +118,8 @@ TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
       maker.make(split, 10, 9, batch);
       expect_consistent(batch);
       EXPECT_LE(batch.frames, maker.longest(split));
-      EXPECT_EQ(batch.first, 10U);
+      EXPECT_EQ(batch.samples.front(), 10U);
+      EXPECT_EQ(batch.samples.back(), 18U);
     }
   }
 }
@@ -145,8 +146,46 @@ TEST(Batch, ASampleIsTheSameInAnyBatch) {
   maker.make(Split::train, block, 2, 8, from_block, 800);
   EXPECT_EQ(from_block.symbol, wide.symbol);
   EXPECT_EQ(from_block.target, wide.target);
-  EXPECT_EQ(from_block.first, 100U);
+  EXPECT_EQ(from_block.samples, wide.samples);
   EXPECT_TRUE(std::equal(narrow.symbol.begin(), narrow.symbol.end(), wide.symbol.begin() + 5 * 800));
+}
+
+TEST(Batch, RowsMayBeAnySamplesInAnyOrder) {
+  const BatchMaker maker(test::sampler(test::forked(), 60), paper_task(2));
+  const std::vector<uint64_t> indices = {7, 3, 7, uint64_t{1} << 40, 0};
+  Batch mixed, alone;
+  maker.make(Split::valid, indices, mixed, 800);
+  expect_consistent(mixed);
+  EXPECT_EQ(mixed.samples, indices);
+  std::vector<float> dense(size_t{5} * 800 * 3), single(size_t{800} * 3);
+  expand_frames(mixed, dense.data());
+  for (size_t b = 0; b < indices.size(); ++b) {
+    maker.make(Split::valid, indices[b], 1, alone, 800);
+    EXPECT_TRUE(std::equal(alone.symbol.begin(), alone.symbol.end(), mixed.symbol.begin() + b * 800));
+    EXPECT_TRUE(std::equal(alone.target.begin(), alone.target.end(), mixed.target.begin() + b * 800));
+    expand_frames(alone, single.data());
+    EXPECT_TRUE(std::equal(single.begin(), single.end(), dense.begin() + b * single.size()));
+  }
+}
+
+TEST(Batch, PaddingAddsFramesAndChangesNone) {
+  const BatchMaker maker(test::sampler(test::forked(), 20), paper_task(2));
+  Batch tight, padded;
+  maker.make(Split::train, 3, 4, tight);
+  maker.make(Split::train, 3, 4, padded, tight.frames + 37);
+  EXPECT_EQ(padded.frames, tight.frames + 37);
+  expect_consistent(padded);
+  EXPECT_EQ(padded.start, tight.start);
+  EXPECT_EQ(padded.state, tight.state);
+  std::vector<float> narrow(tight.symbol.size() * 3), wide(padded.symbol.size() * 3);
+  expand_frames(tight, narrow.data());
+  expand_frames(padded, wide.data());
+  for (size_t b = 0; b < 4; ++b) {
+    const size_t frames = static_cast<size_t>(tight.frames) * 3, more = static_cast<size_t>(padded.frames) * 3;
+    EXPECT_TRUE(std::equal(narrow.begin() + b * frames, narrow.begin() + (b + 1) * frames, wide.begin() + b * more));
+    EXPECT_TRUE(std::all_of(wide.begin() + b * more + frames, wide.begin() + (b + 1) * more,
+                            [](float value) { return value == 0; }));
+  }
 }
 
 TEST(Batch, BadRequestsAreRefused) {
@@ -167,7 +206,7 @@ TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
   maker.make(Split::valid, 5, 3, batch, 340);
   const int vocab = 4;
   std::vector<float> rows(static_cast<size_t>(3) * 340 * vocab, std::numeric_limits<float>::quiet_NaN());
-  expand_frames(batch, vocab, 0.2, 77, rows.data());
+  expand_frames(batch, rows.data());
   for (uint64_t b = 0; b < 3; ++b) {
     const PhiloxStream noise(77, static_cast<uint32_t>(Split::valid), 5 + b, Purpose::noise);
     for (uint32_t t = 0; t < 340; ++t) {
@@ -179,8 +218,28 @@ TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
       }
     }
   }
-  expand_frames(batch, vocab, 0, 77, rows.data());
+  batch.noise = 0;
+  expand_frames(batch, rows.data());
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0), 3 * 30);
+}
+
+TEST(ExpandFrames, StretchesOfFramesAreCutsOfTheWhole) {
+  const BatchMaker maker(test::sampler(test::forked(), 30),
+                         paper_task(2));  // three channels: stretches begin anywhere in a word block
+  Batch batch;
+  maker.make(Split::test, 5, 2, batch, 350);
+  std::vector<float> whole(batch.symbol.size() * 3), part(whole.size());
+  expand_frames(batch, whole.data());
+  for (const int step : {1, 2, 3, 7, 11, 64, 349}) {
+    for (int from = 0; from < batch.frames; from += step) {
+      const int to = std::min(batch.frames, from + step);
+      std::fill(part.begin(), part.end(), std::numeric_limits<float>::quiet_NaN());
+      expand_row(batch, 1, from, to, part.data());
+      const auto begin = whole.begin() + (batch.frames + from) * 3;
+      ASSERT_TRUE(std::equal(begin, begin + (to - from) * 3, part.begin())) << from << " to " << to;
+      ASSERT_TRUE(std::isnan(part[static_cast<size_t>(to - from) * 3])) << "nothing beyond the stretch";
+    }
+  }
 }
 
 TEST(NextSymbolLaw, IsTheGrammarsOwnAndStartsAnewAfterTheEnd) {

@@ -190,8 +190,8 @@ TEST(Evaluate, PredictObjectiveReportsTheDivergenceFromTheTrueLaw) {
   EvaluationRequest request;
   request.samples = 20;
   const double before = evaluate(predictor, data.sampler, data.task, request).kl;
-  Loader loader(data.maker, Split::train, 4, 0, 60, at::kFloat);
-  for (int64_t u = 0; u < 60; ++u) trainer.step(loader.next(), u);
+  Loader loader(data.maker, Split::train, 4, 0, 60);
+  for (int64_t u = 0; u < 60; ++u) trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u);
   const double after = evaluate(predictor, data.sampler, data.task, request).kl;
   EXPECT_GT(before, 0.3);
   EXPECT_GT(after, 0);

@@ -13,9 +13,10 @@ using test::TemporaryFolder;
 std::vector<Trainer::Step> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
-  Loader loader(data.maker, Split::train, config.values.train.batch, 0, count, at::kFloat);
+  Loader loader(data.maker, Split::train, config.values.train.batch, 0, count);
   std::vector<Trainer::Step> out;
-  for (int64_t u = 0; u < count; ++u) out.push_back(trainer.step(loader.next(), u));
+  for (int64_t u = 0; u < count; ++u)
+    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u));
   if (weights) *weights = trainer.network().parameters().flat().clone();
   return out;
 }
@@ -36,8 +37,8 @@ TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
     const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
     const RunData data = make_data(config.values);
     Trainer trainer(config.values, data);
-    Loader loader(data.maker, Split::train, 4, 0, 12, at::kFloat);
-    for (int64_t u = 0; u < 12; ++u) trainer.step(loader.next(), u);
+    Loader loader(data.maker, Split::train, 4, 0, 12);
+    for (int64_t u = 0; u < 12; ++u) trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u);
     const at::Tensor gain = trainer.network().parameters().find("norms.0.weight")->value;
     EXPECT_EQ(gain.eq(1).all().item<bool>(), frozen) << model;
   }
