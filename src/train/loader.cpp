@@ -42,7 +42,9 @@ TensorBatch to_tensors(Batch frames, const BatchMaker& maker, at::ScalarType typ
   } else {
     fill_next_class(frames, target.data_ptr<int64_t>());
   }
-  return {std::move(frames), input.to(type), std::move(target)};
+  const auto first = static_cast<int64_t>(frames.first);
+  at::Tensor samples = at::arange(first, first + frames.batch, at::kLong);
+  return {std::move(frames), input.to(type), std::move(target), std::move(samples)};
 }
 
 Loader::Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last,

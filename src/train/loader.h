@@ -17,8 +17,9 @@ namespace sb {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;   // [batch, frames, vocab], one-hot plus noise
-  at::Tensor target;  // [batch * frames] int64: state id, or class of the next element; -1 where there is none
+  at::Tensor input;    // [batch, frames, vocab], one-hot plus noise
+  at::Tensor target;   // [batch * frames] int64: state id, or class of the next element; -1 where there is none
+  at::Tensor samples;  // [batch] int64: the rows' numbers in their split
 };
 
 // Width of the network's output for this objective.
