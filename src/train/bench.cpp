@@ -97,6 +97,8 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
 
   Pass pass;
   pass.training = true;
+  pass.update = at::zeros({1}, at::kLong);
+  pass.samples = batch.samples;
   at::Tensor loss;
   const at::Tensor target = batch.target.view({batch.input.size(0), batch.input.size(1)});
   double forward = 1e9, backward = 1e9, optimiser = 1e9;

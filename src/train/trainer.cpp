@@ -108,12 +108,14 @@ Trainer::Step Trainer::step(const TensorBatch& batch, int64_t update) {
   const double real = static_cast<double>(batch.target.ge(0).sum().item<int64_t>());
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
+  const at::Tensor number = at::full({1}, update, at::kLong);
   Step out;
   for (int64_t m = 0; m < micros; ++m) {
     Pass pass;
     pass.training = dropout_acts(update);
     pass.seed = config_.train.seed;
-    pass.index = static_cast<uint64_t>(update * micros + m);
+    pass.update = number;
+    pass.samples = batch.samples.narrow(0, m * each, each);
     const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
                                           config_.quirks.sum_accumulated && micros > 1 ? 0 : real);
     out.loss += loss.item<double>();
@@ -170,7 +172,8 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
   Pass pass;
   pass.training = dropout_acts(update);
   pass.seed = config_.train.seed;
-  pass.index = static_cast<uint64_t>(update * config_.train.accumulate);
+  pass.update = at::full({1}, update, at::kLong);
+  pass.samples = batch.samples;
   pass.observe = &observe;
   network_.logits(batch.input, pass);
   if (!out.tensor.empty()) return out;

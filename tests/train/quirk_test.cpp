@@ -60,11 +60,18 @@ TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
 }
 
 TEST(Trainer, AccumulationIsAMatterOfMemoryAlone) {
-  const auto whole = steps(small_config({"model.dropout=0", "task.number=2"}), 3);
-  const auto parts = steps(small_config({"model.dropout=0", "task.number=2", "train.accumulate=4"}), 3);
-  for (int u = 0; u < 3; ++u) {
-    EXPECT_NEAR(whole[u].loss, parts[u].loss, 1e-5);
-    EXPECT_NEAR(whole[u].norm, parts[u].norm, 1e-4 * whole[u].norm);
+  for (const std::string dropout : {"0", "0.3"}) {
+    const std::vector<std::string> common{"model.dropout=" + dropout, "task.number=2"};
+    const auto whole = steps(small_config(common), 3);
+    for (const char* accumulate : {"train.accumulate=2", "train.accumulate=4"}) {
+      auto cut = common;
+      cut.emplace_back(accumulate);
+      const auto parts = steps(small_config(cut), 3);
+      for (int u = 0; u < 3; ++u) {
+        EXPECT_NEAR(whole[u].loss, parts[u].loss, 1e-5) << dropout << " " << accumulate;
+        EXPECT_NEAR(whole[u].norm, parts[u].norm, 1e-4 * whole[u].norm) << dropout << " " << accumulate;
+      }
+    }
   }
 }
 
