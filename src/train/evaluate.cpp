@@ -155,7 +155,7 @@ void predict_batch(Predictor& predictor, const TensorBatch& batch, const Evaluat
     });
     for (size_t b = 0; b < tally.rows().size(); ++b) {
       const int broken = tally.rows()[b].broken;
-      if (broken >= 0) throw NotFinite(request.split, static_cast<int64_t>(batch.frames.first + b), broken);
+      if (broken >= 0) throw NotFinite(request.split, static_cast<int64_t>(batch.frames.samples[b]), broken);
     }
   }
 }

@@ -10,16 +10,19 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "random/order.h"
 #include "tasks/batch.h"
 
 namespace sb {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;    // [batch, frames, vocab], one-hot plus noise
-  at::Tensor target;   // [batch * frames] int64: state id, or class of the next element; -1 where there is none
-  at::Tensor samples;  // [batch] int64: index of each row's sample
+  at::Tensor input;         // [batch, frames, vocab], one-hot plus noise
+  at::Tensor target;        // [batch * frames] int64: state id, or class of the next element; -1 where there is none
+  at::Tensor samples;       // [batch] int64: index of each row's sample
+  int64_t real_frames = 0;  // with a target: counted here, so that nobody has to ask a device
 };
 
 // Width of the network's output for this objective.
@@ -28,11 +31,17 @@ int64_t output_classes(const Automaton& automaton, Objective objective);
 // `type` is float or double; noise is drawn in float either way, so that both see the same data.
 TensorBatch to_tensors(Batch frames, const BatchMaker& maker, at::ScalarType type);
 
+// Indices of the samples of an update.
+std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update);
+
 class Loader {
  public:
-  // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each.
-  Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last);
+  // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each. `pad_to` > 0 fixes
+  // the frame count of every batch.
+  Loader(std::shared_ptr<const BatchMaker> maker, Split split, int batch, int64_t first, int64_t last,
+         const SampleOrder& order = {}, int pad_to = 0);
   ~Loader();
+  // Throws what making the batch threw, behind all batches before it; and at the end.
   Batch next();
   double wait_seconds() const { return waited_; }  // how long the trainer stood waiting
 
@@ -42,14 +51,16 @@ class Loader {
   std::shared_ptr<const BatchMaker> maker_;
   Split split_;
   int batch_;
-  int64_t next_, last_;
+  int64_t first_, last_;
+  SampleOrder order_;
+  int pad_to_;
   double waited_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_;
   std::exception_ptr failure_;
-  bool stop_ = false;
+  bool stop_ = false, ended_ = false;
   std::thread worker_;
 };
 

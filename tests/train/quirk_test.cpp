@@ -10,13 +10,13 @@ namespace {
 using test::small_config;
 using test::TemporaryFolder;
 
-std::vector<Trainer::Step> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
+std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
   Loader loader(data.maker, Split::train, config.values.train.batch, 0, count);
-  std::vector<Trainer::Step> out;
+  std::vector<StepFigures> out;
   for (int64_t u = 0; u < count; ++u)
-    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u));
+    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u).read());
   if (weights) *weights = trainer.network().parameters().flat().clone();
   return out;
 }
