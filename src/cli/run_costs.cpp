@@ -16,9 +16,9 @@ namespace sb::cli {
 namespace {
 
 constexpr std::array kLearning = {
-    "grammar.seed",  "train.seed",  "train.updates",        "train.lr",  "train.warmup",
-    "train.clip",    "train.beta1", "train.beta2",          "train.eps", "train.weight_decay",
-    "model.dropout", "run.seed",    "run.checkpoint_every", "run.label"};
+    "grammar.seed",       "train.seed",    "train.order_seed", "train.updates",        "train.lr",
+    "train.warmup",       "train.clip",    "train.beta1",      "train.beta2",          "train.eps",
+    "train.weight_decay", "model.dropout", "run.seed",         "run.checkpoint_every", "run.label"};
 
 std::string likeness(const ResolvedConfig& run) {
   std::string out;

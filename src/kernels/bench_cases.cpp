@@ -141,7 +141,9 @@ std::vector<BenchCase> streaming_cases() {
   const auto head_inputs = [](int64_t b, int64_t t, int64_t d) -> Inputs {
     return {noise({b, t, heads(d), d / heads(d)})};
   };
-  const DropoutKey key{1, 2};
+  const auto key = [](const Tensor& x) {
+    return DropoutKey{1, 2, at::zeros({1}, at::kLong), at::arange(x.size(0), at::kLong)};
+  };
   std::vector<BenchCase> all;
   all.push_back(streaming_case(
       "conv4_silu", {10 + kSigmoid, 2 * kFloat}, {34 + kSigmoid, 3 * kFloat}, conv_inputs,
@@ -180,8 +182,8 @@ std::vector<BenchCase> streaming_cases() {
       [](const Inputs& x) { return plain::residual_layer_norm(x[0], x[1], x[2], x[3], 0, std::nullopt); }));
   all.push_back(streaming_case(
       "residual_layer_norm_dropout", {14 + kPhilox, 3 * kFloat}, {20 + kPhilox, 5 * kFloat}, norm_inputs,
-      [=](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key); },
-      [=](const Inputs& x) { return plain::residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key); }));
+      [=](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key(x[0])); },
+      [=](const Inputs& x) { return plain::residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key(x[0])); }));
   all.push_back(streaming_case(
       "rope", {8, 2 * kFloat}, {8, 2 * kFloat}, head_inputs, [](const Inputs& x) { return rope(x[0], 1000, 1); },
       [](const Inputs& x) { return plain::rope(x[0], 1000, 1); }));

@@ -35,15 +35,18 @@ at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at:
 // scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
 
-// Dropout keyed by the counter-based generator: element e of the call is kept iff half word e of the stream >= p 2^16.
+// Dropout keyed by the counter-based generator: an element's fate depends on this and on (sample, frame, channel), so
+// neither on padding nor on how a batch is cut. Update and samples may live on a device; nobody reads them on the host.
 struct DropoutKey {
   uint64_t seed = 0;   // the run's
-  uint64_t index = 0;  // the update, times the number of dropout places, plus the place
+  uint32_t place = 0;  // in the network; below 2^24
+  at::Tensor update;   // [1] int64
+  at::Tensor samples;  // [B] int64: the numbers of the rows among all samples of the run
 };
-// LayerNorm(dropout(z) + residual), eps 1e-5; key absent or p = 0: no dropout.
+// LayerNorm(dropout(z) + residual), eps 1e-5; key absent or p = 0: no dropout. With dropout z is [B,T,C].
 at::Tensor residual_layer_norm(const at::Tensor& z, const at::Tensor& residual, const at::Tensor& gain,
                                const at::Tensor& bias, double p, const std::optional<DropoutKey>& key);
-// dropout alone (Transformer's MLP, S4D with `tied_over_time`: one mask per (batch, channel)).
+// dropout alone, x [B,T,C] (Transformer's MLP; S4D with `tied_over_time`: every frame has the mask of frame 0).
 at::Tensor dropout(const at::Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time = false);
 
 // Causal softmax attention; q, k, v [B,T,h,K]; scale K^-1/2; never holds [T,T]. `offset`: keys before the first query

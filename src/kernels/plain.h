@@ -20,8 +20,10 @@ at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
 at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 at::Tensor softplus_bias(const at::Tensor& x, const at::Tensor& bias);
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
-// 0 where an element is dropped, 1 / (1 - p) elsewhere; shape of x, or [B,1,C] when tied over time.
+// 0 where an element is dropped, 1 / (1 - p) elsewhere; shape of x, or [B,1,C] when tied over time. In operations on
+// tensors, so that any device makes the masks; on the CPU by our kernel.
 at::Tensor dropout_scale(const at::Tensor& x, double p, const DropoutKey& key, bool tied_over_time);
+at::Tensor dropout_scale_in_operations(const at::Tensor& x, double p, const DropoutKey& key, bool tied_over_time);
 at::Tensor residual_layer_norm(const at::Tensor& z, const at::Tensor& residual, const at::Tensor& gain,
                                const at::Tensor& bias, double p, const std::optional<DropoutKey>& key);
 at::Tensor dropout(const at::Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time = false);

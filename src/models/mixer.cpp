@@ -4,6 +4,14 @@
 
 namespace sb {
 
+std::optional<DropoutKey> LayerDropout::at(uint32_t place) const {
+  if (!key) return std::nullopt;
+  DropoutKey out = *key;
+  out.place += place;
+  if (used) used->push_back(out.place);
+  return out;
+}
+
 at::Tensor LayerState::get(const std::string& slot) const {
   const auto found = slots.find(slot);
   return found == slots.end() ? at::Tensor() : found->second;

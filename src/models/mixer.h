@@ -31,9 +31,19 @@ struct LayerState {
 // shape.
 using GateRecorder = std::function<void(int64_t layer, std::string_view name, const at::Tensor& values)>;
 
+// The dropouts of a layer: each has a place of its own in the network, so that no two share a mask.
+struct LayerDropout {
+  static constexpr uint32_t residual = 0, mlp = 1, own = 2, places = 16;  // from `own` on: the mixer's
+
+  std::optional<DropoutKey> key;          // at the layer's place 0; absent: nothing drops
+  std::vector<uint32_t>* used = nullptr;  // where given: collects the places asked for
+
+  std::optional<DropoutKey> at(uint32_t place) const;  // place < places
+};
+
 struct Context {
-  std::optional<DropoutKey> dropout;  // inside the mixer; absent: none
-  LayerState* state = nullptr;        // where given: continues from it and leaves the state after the last frame
+  LayerDropout dropout;
+  LayerState* state = nullptr;  // where given: continues from it and leaves the state after the last frame
   const GateRecorder* gates = nullptr;
   int64_t layer = 0;
 

@@ -42,24 +42,23 @@ Network::Network(const ModelConfig& config, at::ScalarType type, at::Device devi
 
 at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) const {
   const auto l = static_cast<size_t>(layer);
-  const auto places = static_cast<uint64_t>(2 * config_.layers);
-  const auto key = [&](int64_t place) {
-    return pass.training && config_.dropout > 0
-               ? std::optional(DropoutKey{pass.seed, pass.index * places + static_cast<uint64_t>(place)})
-               : std::nullopt;
-  };
   Context context;
   context.layer = layer;
-  context.dropout = key(config_.layers + layer);
+  if (pass.training && config_.dropout > 0) {
+    const uint32_t first = static_cast<uint32_t>(layer) * LayerDropout::places;
+    context.dropout = {DropoutKey{pass.seed, first, pass.update, pass.samples}, pass.places};
+  }
   context.gates = pass.gates;
   context.state = pass.state ? &pass.state->layers[l] : nullptr;
   auto z = mixers_[l]->forward(h, context);
   if (context.state) context.state->position += h.size(1);
   if (const Mlp& mlp = mlps_[l]; mlp.up) {
     const auto hidden = gate_swish(project(h + z, mlp.up->value, mlp.up_bias->value), one_);
-    z = z + dropout(project(hidden, mlp.down->value, mlp.down_bias->value), config_.dropout, context.dropout);
+    z = z + dropout(project(hidden, mlp.down->value, mlp.down_bias->value), config_.dropout,
+                    context.dropout.at(LayerDropout::mlp));
   }
-  return residual_layer_norm(z, h, norms_[l].first->value, norms_[l].second->value, config_.dropout, key(layer));
+  return residual_layer_norm(z, h, norms_[l].first->value, norms_[l].second->value, config_.dropout,
+                             context.dropout.at(LayerDropout::residual));
 }
 
 at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {

@@ -23,8 +23,11 @@ using LayerObserver = std::function<void(int64_t layer, std::string_view name, c
 // One pass through the network.
 struct Pass {
   bool training = false;  // dropout acts
-  uint64_t seed = 0;      // of the run
-  uint64_t index = 0;     // of the pass in the run: no two passes of a run share dropout masks
+  // What dropout masks depend on; read only where it acts.
+  uint64_t seed = 0;                        // of the run
+  at::Tensor update;                        // [1] int64
+  at::Tensor samples;                       // [B] int64: the numbers of the rows among the run's samples
+  std::vector<uint32_t>* places = nullptr;  // where given: collects the places of the dropouts that act
   NetworkState* state = nullptr;
   const GateRecorder* gates = nullptr;
   const LayerObserver* observe = nullptr;

@@ -27,7 +27,8 @@ enum class Purpose : uint32_t {
   wrong_symbol = 3,
   noise = 4,
   dropout = 5,
-  initialisation = 6
+  initialisation = 6,
+  order = 7
 };
 
 // The stream of one (seed, split, index, purpose). `block(i)` gives draws 4i..4i+3 as 32-bit words.

@@ -9,7 +9,7 @@ namespace sb {
 
 struct Axes {
   std::vector<std::string> select = {"train.lr", "train.warmup"};
-  std::vector<std::string> average = {"grammar.seed", "train.seed"};
+  std::vector<std::string> average = {"grammar.seed", "train.seed", "train.order_seed"};
 
   void add_select(const std::string& key);  // no key twice
   void add_average(const std::string& key);

@@ -210,6 +210,7 @@ std::string spread_over(const Rows& rows, const Cell& cell) {
   if (cell.grammars > 1) std::erase_if(axes, [](const std::string& axis) { return !axis.starts_with("grammar."); });
   if (axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
   if (axes == std::vector<std::string>{"train.seed"}) return "train seeds";
+  if (axes == std::vector<std::string>{"train.order_seed"}) return "order seeds";
   return fmt::format("{}", fmt::join(axes, " and "));
 }
 
@@ -402,9 +403,12 @@ bool less_value(const std::string& a, const std::string& b) {
 std::string seeds_text(const Rows& rows, size_t run) {
   const auto& values = rows.seeds[run];
   const auto& axes = rows.axes.average;
-  if (axes.size() == 2 && values[0] == values[1]) return "seed " + plain_value(values[0]);
+  const bool ordered = axes.size() == 3 && axes[2] == "train.order_seed";
+  const bool one_seed = (axes.size() == 2 || ordered) && values[0] == values[1];
   std::vector<std::string> parts;
-  for (size_t i = 0; i < axes.size(); ++i) parts.push_back(axes[i] + " " + plain_value(values[i]));
+  if (one_seed) parts.push_back("seed " + plain_value(values[0]));
+  for (size_t i = one_seed ? 2 : 0; i < axes.size(); ++i)
+    if (axes[i] != "train.order_seed" || !values[i].empty()) parts.push_back(axes[i] + " " + plain_value(values[i]));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
@@ -420,7 +424,7 @@ std::vector<std::string> averaged_further(const Rows& rows) {
   std::set<std::string> found;
   for (const auto& cell : rows.cells)
     for (const auto& axis : differing(rows, cell.runs))
-      if (axis != "grammar.seed" && axis != "train.seed") found.insert(axis);
+      if (axis != "grammar.seed" && axis != "train.seed" && axis != "train.order_seed") found.insert(axis);
   return {found.begin(), found.end()};
 }
 
@@ -431,6 +435,10 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   std::vector<std::string> left_out;
   rows.runs = std::move(runs);
   leave_out(rows.runs, left_out);
+  // A column of its own only where some run has another order.
+  const bool ordered = std::any_of(rows.runs.begin(), rows.runs.end(),
+                                   [](const TableRun& run) { return run.result.config.contains("train.order_seed"); });
+  if (!ordered) std::erase(rows.axes.average, "train.order_seed");
   name_missing(rows, missing);
   Grouping(rows).run();
   const Labels labels = make_labels(rows.groups);

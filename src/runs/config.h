@@ -54,6 +54,7 @@ struct TrainSection {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;  // decoupled
   uint64_t seed = 1;        // initialisation and dropout
+  uint64_t order_seed = 0;  // order of the training samples; 0: by index
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::cpu;
 };

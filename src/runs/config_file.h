@@ -13,7 +13,8 @@
 namespace sb {
 
 // Part of every run id: raised when the same configuration would give other numbers (streams, defaults of the format).
-constexpr int config_format = 2;
+// 3: dropout keyed by sample, frame and channel, each place of the network with its own stream; train.order_seed.
+constexpr int config_format = 3;
 
 // A switch of one model, for `config keys`.
 struct SwitchRow {

@@ -340,7 +340,8 @@ class Resolver {
 
 // A parameter that the values of others silence has no part in the id.
 bool acts(const ResolvedConfig& config, const ConfigKey& p) {
-  const bool unused = p.name() == "grammar.automaton" && config.values.grammar.automaton.empty();
+  const bool unused = (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
+                      (p.name() == "train.order_seed" && config.values.train.order_seed == 0);
   return p.identifies && !unused && !silenced(config.values, p);
 }
 

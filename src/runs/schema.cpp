@@ -222,6 +222,9 @@ void add_train(std::vector<ConfigKey>& all) {
   all.push_back(whole(
       s, "seed", 0, long_most, "seed of initialisation and dropout; unset: run.seed",
       [](RunConfig & c) -> auto& { return c.train.seed; }));
+  all.push_back(whole(
+      s, "order_seed", 0, long_most, "seed of the order of the training samples; 0: by index, as published",
+      [](RunConfig & c) -> auto& { return c.train.order_seed; }));
   all.push_back(choice<5>(
       s, "precision", "arithmetic; unset: fp32 on the CPU, amp on a GPU",
       [](RunConfig & c) -> auto& { return c.train.precision; }));

@@ -224,8 +224,9 @@ class SuiteFileReader {
 }  // namespace
 
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
-  static const std::set<std::string> never = {"model.name", "task.number", "grammar.seed",    "train.seed",
-                                              "run.seed",   "run.label",   "train.precision", "train.device"};
+  static const std::set<std::string> never = {"model.name", "task.number",      "grammar.seed",
+                                              "train.seed", "train.order_seed", "run.seed",
+                                              "run.label",  "train.precision",  "train.device"};
   const ConfigKey* parameter = find_config_key(key);
   std::vector<std::string> known;
   for (const auto& name : switches) known.push_back("model." + name);

@@ -110,6 +110,8 @@ Adam::Adam(at::Tensor parameters, std::vector<ParameterGroup> groups, const Adam
     : parameters_(std::move(parameters)), groups_(std::move(groups)), config_(config) {
   m_ = at::zeros_like(parameters_);
   v_ = at::zeros_like(parameters_);
+  count_ = at::zeros({1}, parameters_.options().dtype(at::kLong));
+  sound_ = at::ones({1}, parameters_.options().dtype(at::kLong));
   int64_t covered = 0;
   for (const auto& group : groups_) {
     if (group.offset != covered) throw bad_input("train.adam", "parameter groups leave a hole or overlap");
@@ -118,19 +120,31 @@ Adam::Adam(at::Tensor parameters, std::vector<ParameterGroup> groups, const Adam
   if (covered != parameters_.numel()) throw bad_input("train.adam", "parameter groups do not cover the buffer");
 }
 
-void Adam::update(const at::Tensor& gradients, double scale, double lr) {
-  ++updates_;
+// The CPU's part: these are its own values.
+at::Tensor Adam::update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+  at::Tensor report = at::empty({2}, at::kDouble);
+  const double norm = flat_norm(gradients);
+  int64_t& sound = *sound_.data_ptr<int64_t>();
+  sound = sound != 0 && std::isfinite(norm) && std::isfinite(*loss.data_ptr<double>()) ? 1 : 0;
+  report.data_ptr<double>()[0] = norm;
+  report.data_ptr<double>()[1] = static_cast<double>(sound);
+  if (sound == 0) return report;
+  const double scale = config_.clip > 0 ? std::min(1.0, config_.clip / (norm + 1e-6)) : 1.0;
+  const int64_t count = ++*count_.data_ptr<int64_t>();
+  const double rate = *lr.data_ptr<double>();
   if (parameters_.scalar_type() == at::kDouble) {
-    update_all<double>(parameters_, m_, v_, gradients, groups_, config_, scale, lr, updates_);
+    update_all<double>(parameters_, m_, v_, gradients, groups_, config_, scale, rate, count);
   } else {
-    update_all<float>(parameters_, m_, v_, gradients, groups_, config_, scale, lr, updates_);
+    update_all<float>(parameters_, m_, v_, gradients, groups_, config_, scale, rate, count);
   }
+  return report;
 }
 
 void Adam::restore(const at::Tensor& first, const at::Tensor& second, int64_t updates) {
   m_.copy_(first);
   v_.copy_(second);
-  updates_ = updates;
+  count_.fill_(updates);
+  sound_.fill_(1);
 }
 
 double flat_norm(const at::Tensor& values) {

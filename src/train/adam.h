@@ -13,6 +13,7 @@ struct AdamConfig {
   // Parameters, gradients and both moments are rounded to bfloat16 after every operation, as a model kept wholly in
   // bfloat16 does: the second moment cannot decay and parameters of size >= 1 do not move.
   bool bf16_state = false;
+  double clip = 0;  // largest norm of the gradients; 0: no clipping
 };
 
 // A stretch of the flat buffer with its own rule (models/parameters.h, LearningGroup).
@@ -27,22 +28,26 @@ class Adam {
  public:
   // `parameters` is one-dimensional and contiguous, float or double; the groups cover it in order.
   Adam(at::Tensor parameters, std::vector<ParameterGroup> groups, const AdamConfig& config);
-  // Applies `gradients * scale`; counts the update.
-  void update(const at::Tensor& gradients, double scale, double lr);
+
+  // Clips, updates and counts, all of it where the parameters live: the host reads nothing, so it need not wait. `lr`
+  // and `loss` are [1] float64. Returns [2] float64: the norm of the gradients as they came, and 1 where the update was
+  // made. Where loss or norm is not finite, nothing is changed by this call or any later one: what was wrong can still
+  // be looked for when the host learns of it.
+  at::Tensor update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
 
   const at::Tensor& first_moment() const { return m_; }
   const at::Tensor& second_moment() const { return v_; }
-  int64_t updates() const { return updates_; }
   void restore(const at::Tensor& first, const at::Tensor& second, int64_t updates);
 
  private:
   at::Tensor parameters_, m_, v_;
+  at::Tensor count_;  // [1] int64: updates made
+  at::Tensor sound_;  // [1] int64: 0 once something was not finite
   std::vector<ParameterGroup> groups_;
   AdamConfig config_;
-  int64_t updates_ = 0;
 };
 
-// L2 norm of a flat tensor: block sums in double, added in order, so that threads do not change it.
+// L2 norm of a flat tensor of the CPU: block sums in double, added in order, so that threads do not change it.
 double flat_norm(const at::Tensor& values);
 
 }  // namespace sb

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
+
+#include "base/error.h"
 
 namespace sb {
 namespace {
@@ -31,14 +32,30 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type) {
   at::Tensor input = dense_frames(frames, 0, frames.frames, type);
   at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, at::kLong);
-  task.targets(frames, target.data_ptr<int64_t>());
+  int64_t* wanted = target.data_ptr<int64_t>();
+  task.targets(frames, wanted);
+  const auto real = std::count_if(wanted, wanted + target.numel(), [](int64_t t) { return t >= 0; });
   at::Tensor samples = at::empty({frames.batch}, at::kLong);
   std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
-  return {std::move(frames), std::move(input), std::move(target), std::move(samples)};
+  return {std::move(frames), std::move(input), std::move(target), std::move(samples), real};
 }
 
-Loader::Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last)
-    : task_(std::move(task)), split_(split), batch_(batch), next_(first), last_(last) {
+std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update) {
+  std::vector<uint64_t> out(static_cast<size_t>(batch));
+  const uint64_t first = static_cast<uint64_t>(update) * static_cast<uint64_t>(batch);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = order.at(first + i);
+  return out;
+}
+
+Loader::Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
+               const SampleOrder& order, int pad_to)
+    : task_(std::move(task)),
+      split_(split),
+      batch_(batch),
+      first_(first),
+      last_(last),
+      order_(order),
+      pad_to_(pad_to) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -53,15 +70,18 @@ Loader::~Loader() {
 
 void Loader::work() {
   try {
-    for (int64_t update = next_; update < last_; ++update) {
+    for (int64_t update = first_; update < last_; ++update) {
       Batch made;
-      task_->fill(split_, static_cast<uint64_t>(update) * batch_, batch_, made);
+      task_->fill(split_, samples_of_update(order_, batch_, update), made, pad_to_);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || ready_.size() < kAhead; });
       if (stop_) return;
       ready_.push_back(std::move(made));
       changed_.notify_all();
     }
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
@@ -72,9 +92,10 @@ void Loader::work() {
 Batch Loader::next() {
   const auto from = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return failure_ || !ready_.empty(); });
+  changed_.wait(lock, [this] { return failure_ || ended_ || !ready_.empty(); });
   waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  if (ready_.empty()) std::rethrow_exception(failure_);
+  if (ready_.empty() && failure_) std::rethrow_exception(failure_);
+  if (ready_.empty()) throw check_failed("loader", "asked for a batch after the last one");
   Batch out = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();

@@ -10,16 +10,19 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "random/order.h"
 #include "tasks/task.h"
 
 namespace sb {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;    // [batch, frames, channels], one-hot plus noise
-  at::Tensor target;   // [batch * frames] int64: what the frame asks for, -1 where it asks for nothing
-  at::Tensor samples;  // [batch] int64: index of each row's sample
+  at::Tensor input;         // [batch, frames, channels], one-hot plus noise
+  at::Tensor target;        // [batch * frames] int64: what the frame asks for, -1 where it asks for nothing
+  at::Tensor samples;       // [batch] int64: index of each row's sample
+  int64_t real_frames = 0;  // with a target: counted here, so that nobody has to ask a device
 };
 
 // Frames [from, to), [batch, to - from, channels]. `type` is float or double; noise is drawn in float either way, so
@@ -27,11 +30,17 @@ struct TensorBatch {
 at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type);
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type);
 
+// Indices of the samples of an update.
+std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update);
+
 class Loader {
  public:
-  // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each.
-  Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last);
+  // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each. `pad_to` > 0 fixes
+  // the frame count of every batch.
+  Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
+         const SampleOrder& order = {}, int pad_to = 0);
   ~Loader();
+  // Throws what making the batch threw, behind all batches before it; and at the end.
   Batch next();
   double wait_seconds() const { return waited_; }  // how long the trainer stood waiting
 
@@ -41,14 +50,16 @@ class Loader {
   std::shared_ptr<const Task> task_;
   Split split_;
   int batch_;
-  int64_t next_, last_;
+  int64_t first_, last_;
+  SampleOrder order_;
+  int pad_to_;
   double waited_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_;
   std::exception_ptr failure_;
-  bool stop_ = false;
+  bool stop_ = false, ended_ = false;
   std::thread worker_;
 };
 

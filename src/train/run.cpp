@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -50,6 +51,12 @@ struct Spent {
   }
 };
 
+// An update that was handed over.
+struct UnderWay {
+  StepHandle handle;
+  int64_t frames = 0;
+};
+
 // The state of one run while it is being worked on.
 class Run {
  public:
@@ -60,6 +67,8 @@ class Run {
         hooks_(hooks),
         data_(prepared.data),
         trainer_(prepared.trainer),
+        executor_(*prepared.executor),
+        order_{config_.train.order_seed, static_cast<uint64_t>(config_.train.updates) * config_.train.batch},
         prepared_(prepared.seconds) {}
 
   RunStatus work() {
@@ -76,13 +85,18 @@ class Run {
   RunStatus train_and_test() {
     while (true) {
       if (!evaluated_ && evaluation_due()) {
+        if (!settle()) return diverged();
         if (!evaluate_periodically()) return stop();
         save();
       }
-      if (done_ == config_.train.updates) break;
-      if (asked_to_stop()) return stop();
-      if (!one_update()) return diverged();
-      if (config_.run.checkpoint_every > 0 && done_ % config_.run.checkpoint_every == 0) save();
+      if (begun() == config_.train.updates) break;
+      if (asked_to_stop()) return settle() ? stop() : diverged();
+      begin_update();
+      if (!settle(executor_.ahead())) return diverged();
+      if (config_.run.checkpoint_every > 0 && begun() % config_.run.checkpoint_every == 0) {
+        if (!settle()) return diverged();
+        save();
+      }
     }
     try {
       store_.finish(final_result(), trainer_.weights(), metadata());
@@ -98,17 +112,17 @@ class Run {
     if (seen.frame >= most_frames) return out;
     Batch frames;
     data_.maker->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
-    TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
-    batch.input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
-    const Divergence found = trainer_.locate(batch, done_);
+    const TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
+    const at::Tensor input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
+    const Divergence found = trainer_.locate_forward(input, batch.samples, done_);
     return found.tensor.empty() ? out : found;
   }
 
   bool asked_to_stop() const { return hooks_.stop && hooks_.stop(); }
 
   bool evaluation_due() const {
-    if (done_ == config_.train.updates) return true;
-    return config_.eval.every > 0 && done_ > 0 && done_ % config_.eval.every == 0;
+    if (begun() == config_.train.updates) return true;
+    return config_.eval.every > 0 && begun() > 0 && begun() % config_.eval.every == 0;
   }
 
   void report(const std::string& phase) {
@@ -186,25 +200,44 @@ class Run {
     return RunStatus::stopped;
   }
 
-  bool one_update() {
+  int64_t begun() const { return done_ + static_cast<int64_t>(under_way_.size()); }
+
+  void begin_update() {
     const auto began = Clock::now();
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, done_, config_.train.updates);
+      loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, begun(), config_.train.updates,
+                                         order_);
     }
     const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train));
-    const Trainer::Step step = trainer_.step(batch, done_);
-    if (!step.finite) {
-      divergence_ = trainer_.locate(batch, done_);
-      return false;
-    }
-    loss_ = step.loss;
-    store_.add_timing({done_, "train", {{"wall", unix_seconds()}}});
-    store_.add({done_, "train", {{"loss", step.loss}, {"grad_norm", step.norm}, {"lr", step.lr}}});
-    ++done_;
+    int64_t frames = 0;
+    for (int b = 0; b < batch.frames.batch; ++b) frames += batch.frames.real_frames(b);
+    under_way_.push_back({executor_.step(batch, begun()), frames});
     evaluated_ = false;
-    for (int b = 0; b < batch.frames.batch; ++b) spent_.frames += batch.frames.real_frames(b);
     spent_.train_seconds += seconds_since(began);
-    report("train");
+  }
+
+  // Waits until at most so many updates are under way, and keeps what came of the others. False: one diverged, and none
+  // after it was made.
+  bool settle(size_t under_way = 0) {
+    while (under_way_.size() > under_way) {
+      const auto began = Clock::now();
+      const StepFigures step = under_way_.front().handle.read();
+      if (!step.finite) {
+        under_way_.clear();
+        Batch frames;
+        data_.maker->make(Split::train, samples_of_update(order_, config_.train.batch, done_), frames);
+        divergence_ = trainer_.locate(to_tensors(std::move(frames), *data_.maker, storage_type(config_.train)), done_);
+        return false;
+      }
+      loss_ = step.loss;
+      store_.add_timing({done_, "train", {{"wall", unix_seconds()}}});
+      store_.add({done_, "train", {{"loss", step.loss}, {"grad_norm", step.norm}, {"lr", step.lr}}});
+      spent_.frames += static_cast<double>(under_way_.front().frames);
+      under_way_.pop_front();
+      ++done_;
+      spent_.train_seconds += seconds_since(began);
+      report("train");
+    }
     return true;
   }
 
@@ -354,11 +387,14 @@ class Run {
   const TrainHooks& hooks_;
   const RunData& data_;
   Trainer& trainer_;
+  Executor& executor_;
+  const SampleOrder order_;
   std::unique_ptr<Loader> loader_;
+  std::deque<UnderWay> under_way_;
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
-  int64_t done_ = 0;
-  bool evaluated_ = false;
+  int64_t done_ = 0;        // updates made and read
+  bool evaluated_ = false;  // after the last one begun
   double loss_ = 0, valid_ = -1;
   Spent spent_;            // total_seconds: of the processes before this one
   const double prepared_;  // seconds before `began_`
@@ -370,7 +406,11 @@ class Run {
 PreparedRun::PreparedRun(const ResolvedConfig& resolved) : PreparedRun(resolved, Clock::now()) {}
 
 PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began)
-    : config(resolved), data(make_data(config.values)), trainer(config.values, data), seconds(seconds_since(began)) {}
+    : config(resolved),
+      data(make_data(config.values)),
+      trainer(config.values, data),
+      executor(std::make_unique<CpuExecutor>(trainer)),
+      seconds(seconds_since(began)) {}
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
   return Run(run, store, hooks).work();

@@ -33,7 +33,8 @@ std::vector<ParameterGroup> groups_of(const Network& network) {
 }
 
 AdamConfig adam_config(const RunConfig& config) {
-  return {config.train.beta1, config.train.beta2, config.train.eps, config.train.weight_decay, keeps_bf16(config)};
+  const TrainSection& t = config.train;
+  return {t.beta1, t.beta2, t.eps, t.weight_decay, keeps_bf16(config), t.clip};
 }
 
 NamedBytes named(const std::string& name, const Parameter& p, const at::Tensor& flat) {
@@ -87,6 +88,9 @@ Trainer::Trainer(const RunConfig& config, const RunData& data)
       network_(network_config(config, data.maker->shape()), storage_type(config.train)),
       adam_((network_.initialise(config.train.seed), network_.parameters().flat()), groups_of(network_),
             adam_config(config)) {
+  const at::TensorOptions where = at::TensorOptions().device(network_.parameters().flat().device());
+  number_ = at::zeros({1}, where.dtype(at::kLong));
+  lr_ = at::zeros({1}, where.dtype(at::kDouble));
   if (keeps_bf16(config_)) {
     at::Tensor flat = network_.parameters().flat();
     flat.copy_(flat.to(at::kBFloat16));
@@ -97,35 +101,58 @@ bool Trainer::dropout_acts(int64_t update) const {
   return !config_.quirks.dropout_stops || config_.eval.every == 0 || update < config_.eval.every;
 }
 
-Trainer::Step Trainer::step(const TensorBatch& batch, int64_t update) {
+double Trainer::learning_rate_of(int64_t update) const {
+  const TrainSection& t = config_.train;
+  return learning_rate({t.lr, t.warmup, t.updates, config_.quirks.first_lr_zero}, update);
+}
+
+void Trainer::prepare(int64_t update) {
+  number_.fill_(update);
+  lr_.fill_(learning_rate_of(update));
+}
+
+// Of all micro-batches together, into the flat buffer; returns the loss, [1] float64. Each micro-batch adds the sum
+// over its real frames divided by those of the whole update, so `accumulate` changes memory and rounding alone: unequal
+// micro-batches weigh as many frames as they have, and dropout masks follow the samples.
+at::Tensor Trainer::gradients(const TensorBatch& batch, int64_t update) {
   const int64_t rows = batch.input.size(0), frames = batch.input.size(1), micros = config_.train.accumulate;
   const int64_t each = rows / micros;
+  const bool summed = config_.quirks.sum_accumulated && micros > 1;  // each by its own frames
   const at::Tensor target = batch.target.view({rows, frames});
-  // Averaging over all real frames of the update makes the number of micro-batches a matter of memory alone.
-  const double real = static_cast<double>(batch.target.ge(0).sum().item<int64_t>());
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
-  Step out;
+  at::Tensor sum = at::zeros_like(lr_);
   for (int64_t m = 0; m < micros; ++m) {
     Pass pass;
     pass.training = dropout_acts(update);
     pass.seed = config_.train.seed;
-    pass.index = static_cast<uint64_t>(update * micros + m);
+    pass.update = number_;
+    pass.samples = batch.samples.narrow(0, m * each, each);
     const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
-                                          config_.quirks.sum_accumulated && micros > 1 ? 0 : real);
-    out.loss += loss.item<double>();
+                                          summed ? 0 : static_cast<double>(batch.real_frames));
+    sum.add_(loss.detach());
     loss.backward();
   }
-  if (config_.quirks.sum_accumulated && micros > 1) out.loss /= static_cast<double>(micros);
+  if (summed) sum.div_(static_cast<double>(micros));
   if (keeps_bf16(config_)) gradient.copy_(gradient.to(at::kBFloat16));
-  out.norm = flat_norm(gradient);
-  out.lr = learning_rate({config_.train.lr, config_.train.warmup, config_.train.updates, config_.quirks.first_lr_zero},
-                         update);
-  out.finite = std::isfinite(out.loss) && std::isfinite(out.norm);
-  if (!out.finite) return out;
-  const double clip = config_.train.clip;
-  adam_.update(gradient, clip > 0 ? std::min(1.0, clip / (out.norm + 1e-6)) : 1.0, out.lr);
-  return out;
+  return sum;
+}
+
+StepHandle Trainer::step(const TensorBatch& batch, int64_t update) {
+  prepare(update);
+  const at::Tensor loss = gradients(batch, update);
+  return StepHandle(at::cat({loss, adam_.update(network_.parameters().flat_grad(), lr_, loss)}),
+                    learning_rate_of(update));
+}
+
+StepFigures StepHandle::read() const {
+  const at::Tensor here = figures_.to(at::kCPU);
+  const double* values = here.data_ptr<double>();
+  return {values[0], values[1], lr_, values[2] != 0};
+}
+
+StepHandle CpuExecutor::step(const TensorBatch& batch, int64_t update) {
+  return trainer_.step(batch, update);
 }
 
 std::vector<NamedBytes> Trainer::weights() const {
@@ -154,28 +181,39 @@ void Trainer::restore(const Safetensors& file) {
   adam_.restore(first, second, std::stoll(file.metadata().at("adam_updates")));
 }
 
-Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
+Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update) {
   Divergence out;
   out.update = update;
-  const at::NoGradGuard no_grad;
   const LayerObserver observe = [&](int64_t layer, std::string_view what, const at::Tensor& values) {
     if (out.tensor.empty() && !at::isfinite(values).all().item<bool>()) {
       out.layer = layer;
       out.tensor = what;
     }
   };
+  number_.fill_(update);
   Pass pass;
   pass.training = dropout_acts(update);
   pass.seed = config_.train.seed;
-  pass.index = static_cast<uint64_t>(update * config_.train.accumulate);
+  pass.update = number_;
+  pass.samples = samples;
   pass.observe = &observe;
-  network_.logits(batch.input, pass);
+  const at::NoGradGuard no_grad;
+  network_.logits(input, pass);
+  return out;
+}
+
+Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
+  Divergence out = locate_forward(batch.input, batch.samples, update);
   if (!out.tensor.empty()) return out;
   // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
+  // Later updates may have overwritten the gradients.
+  prepare(update);
+  gradients(batch, update);
   const at::Tensor gradient = network_.parameters().flat_grad();
   for (const Parameter& p : network_.parameters().all()) {
     if (!at::isfinite(gradient.narrow(0, p.offset, p.count())).all().item<bool>()) out.tensor = "gradient of " + p.name;
   }
+  if (out.tensor.empty()) out.tensor = "loss";
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "runs/measure.h"
 #include "runs/run_store.h"
 #include "train/adam.h"
+#include "train/executor.h"
 #include "train/loader.h"
 
 namespace sb {
@@ -43,18 +44,19 @@ struct Divergence {
   std::string tensor;
 };
 
-// One update at a time over micro-batches; what `train` loops over and what `bench train` times.
+// The network, its optimiser and the operations of an update; an Executor puts them in order.
 class Trainer {
  public:
   Trainer(const RunConfig& config, const RunData& data);
 
-  struct Step {
-    double loss = 0, norm = 0, lr = 0;
-    bool finite = true;
-  };
-  // Forward, backward, clip, Adam; `update` counts from 0. Parameters are left alone where something is not finite.
-  Step step(const TensorBatch& batch, int64_t update);
+  // Forward, backward, clip, Adam; `update` counts from 0. What depends on the update is written to tensors first, what
+  // comes of it stays in tensors: no value is read on the host. Parameters are left alone where something is not finite
+  // (Adam::update).
+  StepHandle step(const TensorBatch& batch, int64_t update);
+  // What is not finite in this update, made once more with the parameters as they are.
   Divergence locate(const TensorBatch& batch, int64_t update);
+  // In its forward pass alone; no name where all is finite.
+  Divergence locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update);
 
   Network& network() { return network_; }
   const Network& network() const { return network_; }
@@ -66,18 +68,26 @@ class Trainer {
 
  private:
   bool dropout_acts(int64_t update) const;
+  double learning_rate_of(int64_t update) const;
+  void prepare(int64_t update);
+  at::Tensor gradients(const TensorBatch& batch, int64_t update);
 
   RunConfig config_;
   Network network_;
   Adam adam_;
+  // [1] each, where the parameters live: a recorded step finds the values of its update here.
+  at::Tensor number_;  // int64: the update
+  at::Tensor lr_;      // float64
 };
 
 // Everything a run needs, built and checked before its folder exists: throws bad_input where the config cannot run.
 struct PreparedRun {
   explicit PreparedRun(const ResolvedConfig& resolved);
+  PreparedRun(PreparedRun&&) = delete;  // the executor refers to the trainer
   ResolvedConfig config;
   RunData data;
   Trainer trainer;
+  std::unique_ptr<Executor> executor;
   double seconds = 0;  // building took
 
  private:

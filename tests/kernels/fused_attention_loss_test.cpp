@@ -1,10 +1,8 @@
-// Softmax attention, decoder with cross-entropy, dropout and the norm behind it.
+// Softmax attention, decoder with cross-entropy, the norm behind dropout.
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/error.h"
 #include "fused_claims.h"
-#include "kernels/fused/dropout_mask.h"
-#include "random/philox.h"
 
 namespace sb::test {
 namespace {
@@ -101,7 +99,7 @@ TEST_F(FusedBlocks, ALossOfPaddingOnlyIsRefused) {
 TEST_F(FusedBlocks, ResidualNormEqualsItsParts) {
   for (int64_t width : {3, 64, 81, 300}) {
     for (double p : {0.0, 0.2}) {
-      const std::optional<DropoutKey> key = DropoutKey{11, 5};
+      const std::optional<DropoutKey> key = dropout_key(11, 5, 3, {4, 9});
       expect_fused(
           "width " + std::to_string(width) + " p " + std::to_string(p),
           [&](const Tensors& in) { return residual_layer_norm(in[0], in[1], in[2], in[3], p, key); },
@@ -130,12 +128,12 @@ TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
 
 // The last backward pass overwrites what the node kept; the ones before must not.
 TEST_F(FusedBlocks, ResidualNormGivesTheSameGradientsAsOftenAsTheGraphIsKept) {
-  for (const std::optional<DropoutKey>& key : {std::optional<DropoutKey>(), std::optional(DropoutKey{3, 4})})
+  for (const std::optional<DropoutKey>& key : {std::optional<DropoutKey>(), std::optional(dropout_key(3, 4, 0, {0}))})
     for (const int64_t rows : {1, 4, 5, 37}) {
-      Tensors in{noise({rows, 70}, 1), noise({rows, 70}, 2), noise({70}, 3), noise({70}, 4)};
+      Tensors in{noise({1, rows, 70}, 1), noise({1, rows, 70}, 2), noise({70}, 3), noise({70}, 4)};
       for (Tensor& x : in) x = x.to(at::kFloat).requires_grad_();
       const Tensor y = residual_layer_norm(in[0], in[1], in[2], in[3], key ? 0.3 : 0, key);
-      const Tensor weight = noise({rows, 70}, 5).to(at::kFloat);
+      const Tensor weight = noise({1, rows, 70}, 5).to(at::kFloat);
       const Tensors first = torch::autograd::grad({y}, in, {weight}, true),
                     second = torch::autograd::grad({y}, in, {weight}, true),
                     last = torch::autograd::grad({y}, in, {weight});
@@ -144,78 +142,6 @@ TEST_F(FusedBlocks, ResidualNormGivesTheSameGradientsAsOftenAsTheGraphIsKept) {
         EXPECT_TRUE(at::equal(first[i], last[i])) << rows << " " << i;
       }
     }
-}
-
-TEST_F(FusedBlocks, DropoutFollowsTheStreamHalfWordByHalfWord) {
-  const DropoutKey key{0x123456789abcdef0, (uint64_t{3} << 32) + 17};
-  const PhiloxStream stream(key.seed, 0, key.index, Purpose::dropout);
-  for (const double p : {0.3, 0x1p-16, 1 - 0x1p-20}) {
-    const double dropped = std::min(std::round(p * 0x1p16), 0x1p16 - 1);
-    const Tensor y = dropout(at::ones({3, 17, 23}), p, key).flatten();
-    for (int64_t e = 0; e < y.numel(); ++e) {
-      const uint32_t half = stream.word(static_cast<uint32_t>(e / 2)) >> 16 * (e % 2) & 0xffff;
-      EXPECT_EQ(y[e].item<float>(), half >= dropped ? static_cast<float>(0x1p16 / (0x1p16 - dropped)) : 0.0F) << e;
-    }
-  }
-  // Rates below half a step drop nothing.
-  EXPECT_TRUE(at::equal(dropout(at::ones({1000}), 1e-6, key), at::ones({1000})));
-}
-// A piece of a mask is the piece of the whole one, wherever it begins and ends.
-TEST_F(FusedBlocks, DropoutMasksMayBeMadeInPieces) {
-  const DropoutMask mask({77, 5}, 0.4);
-  std::vector<double> whole(3000);
-  mask.fill<double>(0, 3000, whole.data());
-  for (const int64_t first : {0, 1, 7, 8, 127, 128, 129, 1000})
-    for (const int64_t count : {1, 7, 8, 9, 127, 128, 129, 515, 2000}) {
-      std::vector<double> piece(static_cast<size_t>(count), -1);
-      mask.fill<double>(first, count, piece.data());
-      EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + first)) << first << " " << count;
-    }
-}
-
-TEST_F(FusedBlocks, DropoutKeepsTheRightShareAndTheMean) {
-  const int64_t n = 400000;
-  for (double p : {0.1, 0.5, 0.9}) {
-    const Tensor y = dropout(at::ones({100, n / 100}), p, DropoutKey{1, 2});
-    const double kept = y.ne(0).to(at::kDouble).mean().item<double>();
-    EXPECT_NEAR(kept, 1 - p, 5 * std::sqrt(p * (1 - p) / static_cast<double>(n)));
-  }
-}
-
-TEST_F(FusedBlocks, DropoutMasksRepeatByKeyAndDifferBetweenKeys) {
-  const Tensor x = at::ones({8, 200});
-  const auto mask = [&](uint64_t seed, uint64_t index) { return dropout(x, 0.5, DropoutKey{seed, index}); };
-  EXPECT_TRUE(at::equal(mask(1, 2), mask(1, 2)));
-  EXPECT_NEAR(mask(1, 2).eq(mask(1, 3)).to(at::kDouble).mean().item<double>(), 0.5, 0.08);
-  EXPECT_NEAR(mask(1, 2).eq(mask(2, 2)).to(at::kDouble).mean().item<double>(), 0.5, 0.08);
-  EXPECT_TRUE(at::equal(dropout(x, 0.5, std::nullopt), x));
-}
-
-TEST_F(FusedBlocks, DropoutGradientsUseTheSameMask) {
-  expect_fused(
-      "dropout",
-      [](const Tensors& in) {
-        return dropout(in[0], 0.4, DropoutKey{3, 4});
-      },
-      [](const Tensors& in) {
-        return plain::dropout(in[0], 0.4, DropoutKey{3, 4});
-      },
-      {noise({3, 50, 21}, 1)});
-  expect_fused(
-      "tied",
-      [](const Tensors& in) {
-        return dropout(in[0], 0.4, DropoutKey{3, 4}, true);
-      },
-      [](const Tensors& in) {
-        return plain::dropout(in[0], 0.4, DropoutKey{3, 4}, true);
-      },
-      {noise({3, 50, 21}, 1)});
-  const Tensor tied = dropout(at::ones({3, 50, 21}), 0.4, DropoutKey{3, 4}, true);
-  EXPECT_TRUE(at::equal(tied, tied.narrow(1, 0, 1).expand_as(tied)));
-}
-
-TEST_F(FusedBlocks, ARateOfOneIsRefused) {
-  EXPECT_THROW(dropout(at::ones({2}), 1.0, DropoutKey{}), Error);
 }
 
 }  // namespace

@@ -5,6 +5,10 @@
 
 namespace sb::test {
 
+inline DropoutKey dropout_key(uint64_t seed, uint32_t place, int64_t update, const std::vector<int64_t>& samples) {
+  return {seed, place, at::full({1}, update, at::kLong), at::tensor(samples, at::kLong)};
+}
+
 using Fused = std::function<Tensor(const Tensors&)>;
 
 inline Recurrence without_state(const Fused& f) {

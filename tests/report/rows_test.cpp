@@ -174,6 +174,20 @@ TEST(Rows, TheSpreadSaysWhatItIsOver) {
             "grammar.density");
 }
 
+TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {
+  const std::string grid = "[grid]\ntrain.lr = [1e-3, 2e-3]\ntrain.order_seed = [0, 1, 2]\n";
+  const Rows rows = rows_of(suite_of(grid));
+  ASSERT_EQ(rows.cells.size(), 1U);
+  EXPECT_EQ(rows.cells[0].runs.size(), 3U);
+  EXPECT_EQ(rows.cells[0].grammars, 1);
+  EXPECT_EQ(rows.cells[0].sd_over, "order seeds");
+  EXPECT_TRUE(averaged_further(rows).empty());
+  EXPECT_EQ(seeds_text(rows, rows.cells[0].runs[0]), "seed 1");
+  EXPECT_EQ(seeds_text(rows, rows.cells[0].runs[2]), "seed 1 train.order_seed 2");
+  const Rows without = rows_of(suite_of("[grid]\ntrain.seed = [1, 2]\n"));
+  EXPECT_EQ(without.axes.average, (std::vector<std::string>{"grammar.seed", "train.seed"}));
+}
+
 TEST(Rows, UnlikeQuantitiesAreNotAveraged) {
   for (const char* key : {"task.objective", "task.number", "model.layers", "quirks.dropout_stops"}) {
     const std::string text = "[suite]\naverage = [\"" + std::string(key) + "\"]\n";

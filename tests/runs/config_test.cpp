@@ -259,6 +259,7 @@ TEST(Config, RunSeedIsTheDefaultOfBothSeeds) {
   EXPECT_EQ(config.values.grammar.build.seed, 7U);
   EXPECT_EQ(config.values.train.seed, 2U);
   EXPECT_EQ(config.origins.at("grammar.seed").text(), "derived from run.seed");
+  EXPECT_EQ(config.values.train.order_seed, 0U);  // follows nothing: by index, as published
 }
 
 TEST(Config, WarmUpAndPrecisionFollowWhatTheyDependOn) {

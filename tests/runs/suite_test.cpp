@@ -120,8 +120,8 @@ TEST(Suite, NamesTheAxesOfItsTables) {
             "[suite.select] expected a list of keys, got 'train.lr', suite.toml:2:10");
   EXPECT_EQ(suite_fault("[suite]\naverage = [3]\n"), "[suite.average] expected a key, got 3, suite.toml:2:12");
   // Never over data, seeds or what is measured: the easiest test would win.
-  for (const char* key : {"train.seed", "grammar.seed", "grammar.depth", "task.gap_max", "eval.test_samples",
-                          "quirks.test_in_train", "model.name", "run.label"})
+  for (const char* key : {"train.seed", "train.order_seed", "grammar.seed", "grammar.depth", "task.gap_max",
+                          "eval.test_samples", "quirks.test_in_train", "model.name", "run.label"})
     EXPECT_NE(
         suite_fault("[suite]\nselect = ['" + std::string(key) + "']\n").find("expected a key of [model] or [train]"),
         std::string::npos)

@@ -10,13 +10,13 @@ namespace {
 using test::small_config;
 using test::TemporaryFolder;
 
-std::vector<Trainer::Step> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
+std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
   Loader loader(data.maker, Split::train, config.values.train.batch, 0, count);
-  std::vector<Trainer::Step> out;
+  std::vector<StepFigures> out;
   for (int64_t u = 0; u < count; ++u)
-    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u));
+    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u).read());
   if (weights) *weights = trainer.network().parameters().flat().clone();
   return out;
 }
@@ -60,11 +60,18 @@ TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
 }
 
 TEST(Trainer, AccumulationIsAMatterOfMemoryAlone) {
-  const auto whole = steps(small_config({"model.dropout=0", "task.number=2"}), 3);
-  const auto parts = steps(small_config({"model.dropout=0", "task.number=2", "train.accumulate=4"}), 3);
-  for (int u = 0; u < 3; ++u) {
-    EXPECT_NEAR(whole[u].loss, parts[u].loss, 1e-5);
-    EXPECT_NEAR(whole[u].norm, parts[u].norm, 1e-4 * whole[u].norm);
+  for (const std::string dropout : {"0", "0.3"}) {
+    const std::vector<std::string> common{"model.dropout=" + dropout, "task.number=2"};
+    const auto whole = steps(small_config(common), 3);
+    for (const char* accumulate : {"train.accumulate=2", "train.accumulate=4"}) {
+      auto cut = common;
+      cut.emplace_back(accumulate);
+      const auto parts = steps(small_config(cut), 3);
+      for (int u = 0; u < 3; ++u) {
+        EXPECT_NEAR(whole[u].loss, parts[u].loss, 1e-5) << dropout << " " << accumulate;
+        EXPECT_NEAR(whole[u].norm, parts[u].norm, 1e-4 * whole[u].norm) << dropout << " " << accumulate;
+      }
+    }
   }
 }
 

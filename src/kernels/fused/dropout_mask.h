@@ -1,39 +1,62 @@
-// Which elements a dropout of rate p keeps: element e iff half word e of the run's stream >= p 2^16, the low half of a
-// word first. The rate is p to the nearest 2^-16 and the scale of what is kept belongs to that rate, so that the mean
-// is kept exactly. Never stored, always recomputed.
+// Which elements a dropout of rate p keeps. Element (sample, frame, channel) is kept iff half word channel % 8, the low
+// half of a word first, of the generator's block
+//   key {seed}, counter {frame << 12 | channel / 8, sample, update, place << 8 | Purpose::dropout}
+// is >= p 2^16. So a mask knows nothing of padding, nor of how a batch is cut. The rate is p to the nearest 2^-16 and
+// the scale of what is kept belongs to that rate, so that the mean is kept exactly. Never stored, always recomputed.
 #pragma once
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "kernels/cpu/philox_vectors.h"
-#include "kernels/fused.h"
 #include "random/philox.h"
 
 namespace sb {
 
-class DropoutMask {
+inline constexpr int64_t kDropoutFrames = 1 << 20, kDropoutChannels = 1 << 15, kDropoutPlaces = 1 << 24;
+
+// Half words below are dropped.
+inline uint16_t dropped_halves(double p) {
+  return static_cast<uint16_t>(std::clamp(std::round(p * 0x1p16), 0.0, 0x1p16 - 1));
+}
+// Of what is kept.
+inline double kept_scale(double p) {
+  return 0x1p16 / (0x1p16 - dropped_halves(p));
+}
+constexpr uint32_t dropout_word(uint32_t place) {
+  return place << 8 | static_cast<uint32_t>(Purpose::dropout);
+}
+
+// The masks of one call on [B, frames, channels]; `samples` holds B numbers.
+struct DropoutMask {
+  uint64_t seed;
+  uint32_t place, update;
+  const int64_t* samples;
+  int64_t frames, channels;
+  double p;
+};
+
+// Fills the masks of up to `most` rows (b, t) at a time; one a thread.
+class DropoutRows {
  public:
-  DropoutMask(const DropoutKey& key, double p)
-      : key_(key), dropped_(static_cast<uint16_t>(std::clamp(std::round(p * 0x1p16), 0.0, 0x1p16 - 1))) {}
+  DropoutRows(const DropoutMask& mask, int64_t most)
+      : mask_(mask), dropped_(dropped_halves(mask.p)), blocks_((mask.channels + 7) / 8) {
+    const int64_t all = (std::min(most, mask.frames) * blocks_ + kBlocks - 1) / kBlocks * kBlocks;
+    counters_.resize(static_cast<size_t>(all));
+    for (int64_t i = 0; i < all; ++i)
+      counters_[static_cast<size_t>(i)] = static_cast<uint32_t>(i / blocks_ << 12 | i % blocks_);
+  }
 
-  double scale() const { return 0x1p16 / (0x1p16 - dropped_); }  // of what is kept
-
-  // scale[i] = scale() or 0 for elements first .. first + n - 1.
+  // scale [last - first, channels]: 0, or kept_scale(p).
   template <class T>
-  void fill(int64_t first, int64_t n, T* scale) const {
-    const T kept = static_cast<T>(this->scale());
-    T group[kGroup];
-    for (int64_t at = first / 8 * 8; at < first + n; at += kGroup) {
-      uint16_t half[kGroup];
-      halves(static_cast<uint32_t>(at / 8), half);
-      const bool whole = at >= first && at + kGroup <= first + n;
-      T* const to = whole ? scale + (at - first) : group;
-      for (int64_t i = 0; i < kGroup; ++i) to[i] = half[i] >= dropped_ ? kept : T(0);
-      if (whole) continue;
-      const int64_t begin = std::max(at, first), end = std::min(at + kGroup, first + n);
-      std::copy_n(group + (begin - at), end - begin, scale + (begin - first));
+  void fill(int64_t first, int64_t last, T* scale) const {
+    for (int64_t row = first; row < last;) {
+      const int64_t sample = row / mask_.frames, frame = row - sample * mask_.frames;
+      const int64_t count = std::min(last - row, mask_.frames - frame);
+      frames_of(static_cast<uint32_t>(mask_.samples[sample]), frame, count, scale + (row - first) * mask_.channels);
+      row += count;
     }
   }
 
@@ -42,16 +65,35 @@ class DropoutMask {
   static constexpr int kBlocks = kVectors * simd::kWordLanes;  // of the generator, side by side
   static constexpr int64_t kGroup = 8 * kBlocks;               // half words of these
 
-  // Those of blocks first .. first + kBlocks - 1.
-  void halves(uint32_t first, uint16_t (&half)[kGroup]) const {
+  // Frames follow one another in the blocks, so that narrow ones fill the vectors too.
+  template <class T>
+  void frames_of(uint32_t sample, int64_t frame, int64_t count, T* scale) const {
+    const T kept = static_cast<T>(kept_scale(mask_.p));
+    const int64_t blocks = count * blocks_, tail = mask_.channels - 8 * (blocks_ - 1);  // channels of a last block
+    T group[kGroup];
+    for (int64_t at = 0; at < blocks; at += kBlocks) {
+      uint16_t half[kGroup];
+      halves(counters_.data() + at, static_cast<uint32_t>(frame << 12), sample, half);
+      const bool whole = tail == 8 && at + kBlocks <= blocks;
+      T* const to = whole ? scale + 8 * at : group;
+      for (int64_t i = 0; i < kGroup; ++i) to[i] = half[i] >= dropped_ ? kept : T(0);
+      if (whole) continue;
+      for (int64_t i = at; i < std::min(at + kBlocks, blocks); ++i) {
+        const int64_t row = i / blocks_, block = i - row * blocks_;
+        std::copy_n(group + 8 * (i - at), block + 1 == blocks_ ? tail : 8, scale + row * mask_.channels + 8 * block);
+      }
+    }
+  }
+
+  // Those of the blocks whose counters begin with counter[i] + start.
+  void halves(const uint32_t* counter, uint32_t start, uint32_t sample, uint16_t (&half)[kGroup]) const {
     static_assert(std::endian::native == std::endian::little);
     alignas(64) uint32_t word[4][kBlocks];
-    for (int b = 0; b < kBlocks; ++b) word[0][b] = first + static_cast<uint32_t>(b);
-    simd::Words counter[kVectors], c[4][kVectors];
-    for (int v = 0; v < kVectors; ++v) counter[v] = simd::Words::load_aligned(word[0] + v * simd::kWordLanes);
-    simd::philox<kVectors>(counter, static_cast<uint32_t>(key_.index), static_cast<uint32_t>(key_.index >> 32),
-                           static_cast<uint32_t>(Purpose::dropout), static_cast<uint32_t>(key_.seed),
-                           static_cast<uint32_t>(key_.seed >> 32), c);
+    simd::Words first[kVectors], c[4][kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      first[v] = simd::Words::load_unaligned(counter + v * simd::kWordLanes) + simd::Words(start);
+    simd::philox<kVectors>(first, sample, mask_.update, dropout_word(mask_.place), static_cast<uint32_t>(mask_.seed),
+                           static_cast<uint32_t>(mask_.seed >> 32), c);
     for (int w = 0; w < 4; ++w)
       for (int v = 0; v < kVectors; ++v) c[w][v].store_aligned(word[w] + v * simd::kWordLanes);
     uint32_t in_order[4 * kBlocks];
@@ -60,8 +102,10 @@ class DropoutMask {
     std::memcpy(half, in_order, sizeof half);
   }
 
-  DropoutKey key_;
-  uint16_t dropped_;  // half words below
+  DropoutMask mask_;
+  uint16_t dropped_;
+  int64_t blocks_;                  // a row
+  std::vector<uint32_t> counters_;  // (row << 12 | block) of the rows of a call, from frame 0
 };
 
 }  // namespace sb

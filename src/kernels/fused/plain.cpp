@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cmath>
 
 #include "kernels/cpu/tensor_rows.h"
@@ -53,13 +54,61 @@ Tensor log_sigmoid(const Tensor& x, double scale) {
   return at::log_sigmoid(x) * scale;
 }
 
+namespace {
+
+constexpr int64_t kWord = 0xffffffff;
+
+// The 64-bit products of 32-bit words with a number, in two halves; words are int64 in 0 .. 2^32 - 1.
+std::pair<Tensor, Tensor> product(const Tensor& words, uint32_t factor) {
+  const Tensor whole = words * static_cast<int64_t>(factor);  // modulo 2^64
+  return {at::bitwise_and(at::bitwise_right_shift(whole, 32), kWord), at::bitwise_and(whole, kWord)};
+}
+
+// Words 0 .. 3 of the blocks with these counters.
+std::array<Tensor, 4> philox(std::array<Tensor, 4> c, uint64_t seed) {
+  auto k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const auto [a_high, a_low] = product(c[0], kPhiloxFactor[0]);
+    const auto [b_high, b_low] = product(c[2], kPhiloxFactor[1]);
+    c = {at::bitwise_xor(at::bitwise_xor(b_high, c[1]), static_cast<int64_t>(k0)), b_low,
+         at::bitwise_xor(at::bitwise_xor(a_high, c[3]), static_cast<int64_t>(k1)), a_low};
+    k0 += kPhiloxKeyStep[0];
+    k1 += kPhiloxKeyStep[1];
+  }
+  return c;
+}
+
+}  // namespace
+
+Tensor dropout_scale_in_operations(const Tensor& x, double p, const DropoutKey& key, bool tied_over_time) {
+  const int64_t batch = x.size(0), frames = tied_over_time ? 1 : x.size(1), channels = x.size(2);
+  const auto integers = key.samples.options();
+  const Tensor first = at::bitwise_left_shift(at::arange(frames, integers), 12).unsqueeze(1) +
+                       at::arange((channels + 7) / 8, integers);  // [frames, blocks]
+  const std::array<Tensor, 4> words =
+      philox({first, at::bitwise_and(key.samples, kWord).view({batch, 1, 1}), at::bitwise_and(key.update, kWord),
+              at::full({1}, static_cast<int64_t>(dropout_word(key.place)), integers)},
+             key.seed);
+  std::vector<Tensor> halves;
+  for (const Tensor& word : words) {
+    const Tensor whole = word.expand({batch, frames, first.size(1)});
+    halves.push_back(at::bitwise_and(whole, 0xffff));
+    halves.push_back(at::bitwise_right_shift(whole, 16));
+  }
+  const Tensor half = at::stack(halves, -1).view({batch, frames, -1}).narrow(-1, 0, channels);
+  return half.ge(dropped_halves(p)).to(x.scalar_type()) * kept_scale(p);
+}
+
 Tensor dropout_scale(const Tensor& x, double p, const DropoutKey& key, bool tied_over_time) {
-  std::vector<int64_t> sizes = x.sizes().vec();
-  if (tied_over_time) sizes[1] = 1;
-  const Tensor scale = at::empty(sizes, at::kDouble);
-  const DropoutMask mask(key, p);
-  cpu::Ranges(scale.numel(), 1).split([&](int64_t begin, int64_t end) {
-    mask.fill(begin, end - begin, scale.data_ptr<double>() + begin);
+  if (!x.device().is_cpu()) return dropout_scale_in_operations(x, p, key, tied_over_time);
+  const Tensor samples = key.samples.contiguous();
+  const int64_t frames = tied_over_time ? 1 : x.size(1), channels = x.size(2);
+  const DropoutMask mask{
+      key.seed, key.place, static_cast<uint32_t>(*key.update.data_ptr<int64_t>()), samples.data_ptr<int64_t>(), frames,
+      channels, p};
+  const Tensor scale = at::empty({x.size(0), frames, channels}, at::kDouble);
+  cpu::Ranges(x.size(0) * frames, channels).split([&](int64_t begin, int64_t end) {
+    DropoutRows(mask, end - begin).fill(begin, end, scale.data_ptr<double>() + begin * channels);
   });
   return scale.to(x.options());
 }

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "base/error.h"
+#include "kernels/check.h"
 #include "kernels/compat.h"
 #include "kernels/cpu/packs.h"
 #include "kernels/cpu/tensor_rows.h"
@@ -23,22 +24,42 @@ constexpr double kEps = 1e-5;
 
 // The dropout of a call: p = 0 keeps everything, and nothing is saved.
 struct Drop {
-  double p;
-  DropoutMask mask;
-  Drop(double rate, int64_t seed, int64_t index)
-      : p(rate), mask({static_cast<uint64_t>(seed), static_cast<uint64_t>(index)}, rate) {}
-  explicit Drop(AutogradContext* ctx) : Drop(saved(ctx)) {}
-  static void save(AutogradContext* ctx, double p, int64_t seed, int64_t index) {
+  double p = 0;
+  DropoutKey key;
+  Drop() = default;
+  Drop(double rate, const std::optional<DropoutKey>& from) {
+    if (!from || rate == 0) return;
+    p = rate;
+    key = *from;
+    key.samples = key.samples.contiguous();
+  }
+  // Of a call on x [B,T,C].
+  DropoutMask mask(const Tensor& x) const {
+    if (p == 0) return {};
+    return {key.seed,
+            key.place,
+            static_cast<uint32_t>(*key.update.data_ptr<int64_t>()),
+            key.samples.data_ptr<int64_t>(),
+            x.size(1),
+            x.size(2),
+            p};
+  }
+  void save(AutogradContext* ctx) const {
     if (p == 0) return;
     ctx->saved_data["p"] = p;
-    ctx->saved_data["seed"] = seed;
-    ctx->saved_data["index"] = index;
+    ctx->saved_data["seed"] = static_cast<int64_t>(key.seed);
+    ctx->saved_data["place"] = static_cast<int64_t>(key.place);
+    ctx->saved_data["update"] = key.update;
+    ctx->saved_data["samples"] = key.samples;
   }
-
- private:
   static Drop saved(AutogradContext* ctx) {
+    Drop out;
     auto& data = ctx->saved_data;
-    return data.empty() ? Drop(0, 0, 0) : Drop(data["p"].toDouble(), data["seed"].toInt(), data["index"].toInt());
+    if (data.empty()) return out;
+    out.p = data["p"].toDouble();
+    out.key = {static_cast<uint64_t>(data["seed"].toInt()), static_cast<uint32_t>(data["place"].toInt()),
+               data["update"].toTensor(), data["samples"].toTensor()};
+    return out;
   }
 };
 
@@ -56,21 +77,21 @@ int64_t backward_rows(int64_t n) {
 template <class T>
 class BlockMask {
  public:
-  BlockMask(const Drop& drop, int64_t rows, int64_t n)
-      : mask_(drop.mask),
-        n_(n),
-        arena_(drop.p == 0 ? 0 : cpu::Arena<T>::rounded(rows * n)),
-        scale_(drop.p == 0 ? nullptr : arena_.take(rows * n)) {}
+  BlockMask(const DropoutMask& mask, int64_t rows)
+      : arena_(mask.p == 0 ? 0 : cpu::Arena<T>::rounded(rows * mask.channels)) {
+    if (mask.p == 0) return;
+    rows_.emplace(mask, rows);
+    scale_ = arena_.take(rows * mask.channels);
+  }
   const T* fill(int64_t first, int64_t last) const {
-    mask_.fill(first * n_, (last - first) * n_, scale_);
+    rows_->fill(first, last, scale_);
     return scale_;
   }
 
  private:
-  const DropoutMask& mask_;
-  int64_t n_;
+  std::optional<DropoutRows> rows_;
   cpu::Arena<T> arena_;
-  T* scale_;
+  T* scale_ = nullptr;
 };
 
 // u = what is kept of z, plus the residual: its sum and the sum of its squares.
@@ -117,7 +138,7 @@ inline __attribute__((always_inline)) void normalise_row(int64_t n, T mean, T s,
 
 template <class T>
 struct Forward {
-  const Drop& drop;
+  DropoutMask drop;
   int64_t n;
   Rows<T> z, residual;
   const T *gain, *bias;
@@ -126,7 +147,7 @@ struct Forward {
   template <bool drops, bool keeps>
   void rows(int64_t begin, int64_t end) const {
     const int64_t rows = forward_rows(n);
-    const BlockMask<T> mask(drop, rows, n);
+    const BlockMask<T> mask(drop, rows);
     cpu::Arena<T> arena(cpu::Arena<T>::rounded(rows * n));
     const auto zs = z.starts(), rs = residual.starts();
     T* const u = arena.take(rows * n);
@@ -201,7 +222,7 @@ inline __attribute__((always_inline)) void back_row(int64_t n, T s, T sum, T dot
 
 template <class T>
 struct Backward {
-  const Drop& drop;
+  DropoutMask drop;
   int64_t n;
   Rows<T> gy;
   const T *x, *gain, *scales;
@@ -210,7 +231,7 @@ struct Backward {
   template <bool drops>
   void rows(int64_t begin, int64_t end, T* d_gain, T* d_bias) const {
     const int64_t rows = backward_rows(n);
-    const BlockMask<T> mask(drop, rows, n);
+    const BlockMask<T> mask(drop, rows);
     const auto gs = gy.starts();
     const auto block = [ =, &mask, n = n, x = x, w = gain, s = scales, dz = dz, dr =
                          d_residual ](int64_t first, int64_t last) __attribute__((always_inline)) {
@@ -246,9 +267,8 @@ void with_drops(const Drop& drop, const Body& body) {
 class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
  public:
   static Tensor forward(AutogradContext* ctx, const Tensor& z, const Tensor& residual, const Tensor& gain_in,
-                        const Tensor& bias_in, double p, int64_t seed, int64_t index, bool with_gradients) {
-    Drop::save(ctx, p, seed, index);
-    const Drop drop(p, seed, index);
+                        const Tensor& bias_in, const Drop& drop, bool with_gradients) {
+    drop.save(ctx);
     const int64_t n = z.size(-1);
     const Tensor gain = gain_in.contiguous(), bias = bias_in.contiguous();
     const Tensor y = kernels::fresh(z.sizes(), z.options());
@@ -257,14 +277,10 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     const Tensor scales = with_gradients ? kernels::fresh({z.numel() / n}, z.options()) : y;
     cpu::with_type_of(z, [&](auto type) {
       using T = decltype(type);
-      const Forward<T> pass{drop,
-                            n,
-                            Rows<T>(z),
-                            Rows<T>(residual),
-                            gain.data_ptr<T>(),
-                            bias.data_ptr<T>(),
-                            y.data_ptr<T>(),
-                            x.data_ptr<T>(),
+      const Forward<T> pass{drop.mask(z),        n,
+                            Rows<T>(z),          Rows<T>(residual),
+                            gain.data_ptr<T>(),  bias.data_ptr<T>(),
+                            y.data_ptr<T>(),     x.data_ptr<T>(),
                             scales.data_ptr<T>()};
       with_drops(drop, [&](auto drops) {
         cpu::Ranges(pass.z.count(), n).split([&](int64_t begin, int64_t end) {
@@ -279,7 +295,7 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
     const Tensor &x = saved[0], &gain = saved[1], &scales = saved[2];
-    const Drop drop(ctx);
+    const Drop drop = Drop::saved(ctx);
     const int64_t n = x.size(-1);
     // x is this node's own: unless the graph outlives this pass its gradient takes its place, row for row.
     const bool in_place = !torch::autograd::get_current_graph_task_keep_graph();
@@ -288,14 +304,10 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
     Tensor d_gain, d_bias;
     cpu::with_type_of(x, [&](auto type) {
       using T = decltype(type);
-      const Backward<T> pass{drop,
-                             n,
-                             Rows<T>(grads[0]),
-                             x.data_ptr<T>(),
-                             gain.data_ptr<T>(),
-                             scales.data_ptr<T>(),
-                             dz.data_ptr<T>(),
-                             d_residual.data_ptr<T>()};
+      const Backward<T> pass{drop.mask(x),       n,
+                             Rows<T>(grads[0]),  x.data_ptr<T>(),
+                             gain.data_ptr<T>(), scales.data_ptr<T>(),
+                             dz.data_ptr<T>(),   d_residual.data_ptr<T>()};
       const cpu::Ranges ranges(pass.gy.count(), n);
       const cpu::PartSums<T> parts(ranges.count, 2 * n);
       with_drops(drop, [&](auto drops) {
@@ -307,7 +319,7 @@ class ResidualLayerNorm : public torch::autograd::Function<ResidualLayerNorm> {
       d_gain = parts.total(0, n, x.options());
       d_bias = parts.total(n, n, x.options());
     });
-    return {dz, d_residual, d_gain, d_bias, Tensor(), Tensor(), Tensor(), Tensor()};
+    return {dz, d_residual, d_gain, d_bias, Tensor(), Tensor()};
   }
 };
 
@@ -320,9 +332,10 @@ class Dropout : public torch::autograd::Function<Dropout> {
       const Rows<T> xs(x);
       const int64_t n = xs.width();
       T* out = y.data_ptr<T>();
+      const DropoutMask masks = drop.mask(x);
       cpu::Ranges(xs.count(), n).split([&](int64_t begin, int64_t end) {
         const int64_t rows = forward_rows(n);
-        const BlockMask<T> mask(drop, rows, n);
+        const BlockMask<T> mask(masks, rows);
         cpu::for_row_blocks(begin, end, rows, [&](int64_t first, int64_t last) {
           const T* scale = mask.fill(first, last);
           for (int64_t r = first; r < last; ++r)
@@ -334,17 +347,35 @@ class Dropout : public torch::autograd::Function<Dropout> {
     });
     return y;
   }
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, double p, int64_t seed, int64_t index) {
-    Drop::save(ctx, p, seed, index);
-    return scaled(x, Drop(p, seed, index));
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Drop& drop) {
+    drop.save(ctx);
+    return scaled(x, drop);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    return {scaled(grads[0], Drop(ctx)), Tensor(), Tensor(), Tensor()};
+    return {scaled(grads[0], Drop::saved(ctx)), Tensor()};
   }
 };
 
 void check_rate(const char* name, double p) {
   if (!(p >= 0 && p < 1)) throw bad_input(name, "p, expected 0 <= p < 1, got " + std::to_string(p));
+}
+
+// What the counters of the generator can tell apart.
+void check_key(const char* name, const Tensor& x, const DropoutKey& key) {
+  kernels::check_shape(name, "x with dropout", x, {-1, -1, -1});
+  kernels::check_shape(name, "update", key.update, {1});
+  kernels::check_shape(name, "samples", key.samples, {x.size(0)});
+  for (const Tensor& integers : {key.update, key.samples})
+    if (integers.scalar_type() != at::kLong || integers.device() != x.device())
+      throw bad_input(name, c10::str("update and samples, expected int64 on ", x.device(), ", got ",
+                                     integers.scalar_type(), " on ", integers.device()));
+  const auto most = [&](const char* what, int64_t number, int64_t bound) {
+    if (number > bound)
+      throw bad_input(name, c10::str(what, " under dropout, expected at most ", bound, ", got ", number));
+  };
+  most("frames", x.size(1), kDropoutFrames);
+  most("channels", x.size(2), kDropoutChannels);
+  most("the place", key.place, kDropoutPlaces - 1);
 }
 
 }  // namespace
@@ -358,19 +389,19 @@ Tensor residual_layer_norm(const Tensor& z, const Tensor& residual, const Tensor
   for (const Tensor& w : {gain, bias})
     if (w.sizes() != at::IntArrayRef{z.size(-1)})
       throw bad_input("residual_layer_norm", c10::str("gain and bias, expected [", z.size(-1), "], got ", w.sizes()));
+  if (key && p > 0) check_key("residual_layer_norm", z, *key);
   if (!kernels::has_cpu_kernel(z)) return plain::residual_layer_norm(z, residual, gain, bias, p, key);
-  const DropoutKey used = key.value_or(DropoutKey{});
-  return ResidualLayerNorm::apply(z, residual, gain, bias, key ? p : 0.0, static_cast<int64_t>(used.seed),
-                                  static_cast<int64_t>(used.index), compat::records_gradient(z, residual, gain, bias));
+  return ResidualLayerNorm::apply(z, residual, gain, bias, Drop(p, key),
+                                  compat::records_gradient(z, residual, gain, bias));
 }
 
 Tensor dropout(const Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time) {
   check_rate("dropout", p);
   if (!key || p == 0) return x;
-  if (tied_over_time && x.dim() != 3) throw bad_input("dropout", "x, expected [B,T,C], got " + c10::str(x.sizes()));
+  check_key("dropout", x, *key);
   if (tied_over_time) return x * plain::dropout_scale(x, p, *key, true);
   if (!kernels::has_cpu_kernel(x)) return plain::dropout(x, p, key);
-  return Dropout::apply(x, p, static_cast<int64_t>(key->seed), static_cast<int64_t>(key->index));
+  return Dropout::apply(x, Drop(p, key));
 }
 
 }  // namespace sb

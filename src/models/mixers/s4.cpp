@@ -58,7 +58,7 @@ class S4d final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const auto y = convolve(x, context) + skip_->value * x;
-    const auto mixed = dropout(at::gelu(y), o_.dropout, context.dropout, true);
+    const auto mixed = dropout(at::gelu(y), o_.dropout, context.dropout.at(LayerDropout::own), true);
     return at::glu(project(mixed, out_->value.squeeze(-1), out_bias_->value), -1);
   }
 

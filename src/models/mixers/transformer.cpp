@@ -68,7 +68,8 @@ class Transformer final : public Mixer {
     if (o_[switches::mlp] == 0) return kept;
     const auto x1 = o_[double_residual] ? kept : x + z;
     const auto hidden = gate_swish(project(x1, up_->value, up_bias_->value), beta_->value);
-    return kept + dropout(project(hidden, down_->value, down_bias_->value), o_.dropout, context.dropout);
+    return kept +
+           dropout(project(hidden, down_->value, down_bias_->value), o_.dropout, context.dropout.at(LayerDropout::own));
   }
 
   Taxonomy taxonomy() const override { return {Taxonomy::Action::cache, true, false, false, false, 0}; }

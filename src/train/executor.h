@@ -1,0 +1,52 @@
+// Runs the updates of a run in order. The host hands over batches and learns what came of an update when it reads its
+// handle, not before: on a device nothing waits for it.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "train/loader.h"
+
+namespace sb {
+
+class Trainer;
+
+struct StepFigures {
+  double loss = 0, norm = 0, lr = 0;
+  bool finite = true;  // false: this update or one before it was not, and the parameters are as that one found them
+};
+
+// What came of one update, where the parameters live.
+class StepHandle {
+ public:
+  // figures [3] float64: loss, norm of the gradients, 1 where the update was made
+  StepHandle(at::Tensor figures, double lr) : figures_(std::move(figures)), lr_(lr) {}
+  StepFigures read() const;  // waits for the update
+
+ private:
+  at::Tensor figures_;
+  double lr_;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Forward, backward, clip, Adam, behind all earlier ones; `update` counts from 0.
+  virtual StepHandle step(const TensorBatch& batch, int64_t update) = 0;
+  // Updates that may be under way before the oldest is read; 0: step() returns when it is done.
+  virtual size_t ahead() const = 0;
+};
+
+// One operation after the other on the CPU.
+class CpuExecutor final : public Executor {
+ public:
+  explicit CpuExecutor(Trainer& trainer) : trainer_(trainer) {}
+  StepHandle step(const TensorBatch& batch, int64_t update) override;
+  size_t ahead() const override { return 0; }
+
+ private:
+  Trainer& trainer_;
+};
+
+}  // namespace sb

@@ -1,0 +1,198 @@
+#include "train/executor.h"
+
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "../base/temporary_folder.h"
+#include "small_run.h"
+
+namespace sb {
+namespace {
+
+using test::small_config;
+using test::TemporaryFolder;
+
+TensorBatch batch_of(const RunData& data, int64_t update, int batch = 4) {
+  Loader loader(data.maker, Split::train, batch, update, update + 1);
+  return to_tensors(loader.next(), *data.maker, at::kFloat);
+}
+
+// Operations that hand a value of a tensor to the host, while one of these lives.
+class HostReads {
+ public:
+  HostReads() {
+    seen().clear();
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&note));
+  }
+  ~HostReads() { at::removeCallback(handle_); }
+  static std::vector<std::string>& seen() {
+    static std::vector<std::string> names;
+    return names;
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& call) {
+    static const std::set<std::string> reading = {"aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal",
+                                                  "aten::nonzero", "aten::masked_select"};
+    const std::string name(call.name());
+    if (reading.contains(name)) seen().push_back(name);
+    return nullptr;
+  }
+  at::CallbackHandle handle_;
+};
+
+// Of the loss, forward and backward: it looks at its targets on the CPU, whether there is an output for each.
+std::vector<std::string> reads_of_loss(const Network& network, const TensorBatch& batch) {
+  const HostReads reads;
+  network.loss(batch.input, batch.target.view({batch.input.size(0), batch.input.size(1)})).backward();
+  return HostReads::seen();
+}
+
+TEST(Step, ReadsNoValueOnTheHostBeyondTheCheckOfTheTargets) {
+  for (const auto& model : test::paper_models()) {
+    for (const int accumulate : {1, 2}) {
+      const ResolvedConfig config = small_config(
+          {"model.name=" + model, "train.accumulate=" + std::to_string(accumulate), "quirks.delta_bf16=true"});
+      const RunData data = make_data(config.values);
+      Trainer trainer(config.values, data);
+      const TensorBatch batch = batch_of(data, 0);
+      std::vector<std::string> expected;
+      for (int m = 0; m < accumulate; ++m)
+        for (const auto& name : reads_of_loss(trainer.network(), batch)) expected.push_back(name);
+      ASSERT_FALSE(expected.empty());  // else reads are not seen at all
+      const HostReads reads;
+      const StepHandle handle = trainer.step(batch, 0);
+      EXPECT_EQ(HostReads::seen(), expected) << model;
+      EXPECT_GT(handle.read().loss, 0);
+    }
+  }
+}
+
+TEST(Step, RealFramesTravelWithTheBatch) {
+  for (const char* objective : {"state", "predict"}) {
+    const RunData data = make_data(small_config({"task.number=2", std::string("task.objective=") + objective}).values);
+    const TensorBatch batch = batch_of(data, 3);
+    EXPECT_EQ(batch.real_frames, batch.target.ge(0).sum().item<int64_t>()) << objective;
+    EXPECT_LT(batch.real_frames, batch.target.numel()) << objective;
+  }
+}
+
+TEST(Step, LeavesTheParametersAloneFromTheFirstThatIsNotFinite) {
+  const ResolvedConfig config = small_config();
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  CpuExecutor executor(trainer);
+  EXPECT_TRUE(executor.step(batch_of(data, 0), 0).read().finite);
+  const at::Tensor before = trainer.network().parameters().flat().clone(),
+                   first = trainer.adam().first_moment().clone();
+  TensorBatch broken = batch_of(data, 1);
+  broken.input[0][3][0] = std::numeric_limits<float>::quiet_NaN();
+  const StepHandle at_fault = executor.step(broken, 1), after = executor.step(batch_of(data, 2), 2);
+  EXPECT_FALSE(at_fault.read().finite);
+  EXPECT_TRUE(std::isnan(at_fault.read().loss));
+  EXPECT_FALSE(after.read().finite);
+  EXPECT_TRUE(std::isfinite(after.read().loss));
+  EXPECT_TRUE(at::equal(trainer.network().parameters().flat(), before));
+  EXPECT_TRUE(at::equal(trainer.adam().first_moment(), first));
+  const Divergence found = trainer.locate(broken, 1);
+  EXPECT_EQ(found.update, 1);
+  EXPECT_EQ(found.layer, -1);
+  EXPECT_EQ(found.tensor, "encoder");
+}
+
+// A channel whose weights are 0 does not reach the network, but it reaches the gradient of these weights.
+TEST(Step, ABackwardPassThatBreaksIsNamedByItsParameter) {
+  const ResolvedConfig config = small_config({"model.dropout=0"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  {
+    const at::NoGradGuard no_grad;
+    const ParameterList& parameters = trainer.network().parameters();
+    parameters.find("encoder.weight")->value.select(1, 0).zero_();
+    parameters.find("decoder.weight")->value.detach().mul_(1e6);
+  }
+  TensorBatch batch = batch_of(data, 0);
+  batch.input[0][3][0] = 3e38F;
+  const StepFigures figures = trainer.step(batch, 0).read();
+  EXPECT_TRUE(std::isfinite(figures.loss));
+  EXPECT_FALSE(figures.finite);
+  trainer.step(batch_of(data, 1), 1);  // other gradients now
+  const Divergence found = trainer.locate(batch, 0);
+  EXPECT_EQ(found.layer, -1);
+  EXPECT_EQ(found.tensor, "gradient of encoder.weight");
+}
+
+// Reads late, as a device would have it.
+class Lagging final : public Executor {
+ public:
+  Lagging(Trainer& trainer, size_t ahead) : inner_(trainer), ahead_(ahead) {}
+  StepHandle step(const TensorBatch& batch, int64_t update) override { return inner_.step(batch, update); }
+  size_t ahead() const override { return ahead_; }
+
+ private:
+  CpuExecutor inner_;
+  size_t ahead_;
+};
+
+RunStatus work_ahead(const ResolvedConfig& config, const std::string& root, size_t ahead,
+                     const TrainHooks& hooks = {}) {
+  PreparedRun run(config);
+  run.executor = std::make_unique<Lagging>(run.trainer, ahead);
+  RunStore store(root, config);
+  return train(run, store, hooks);
+}
+
+TEST(Executor, ReadingLateChangesNoByte) {
+  for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=3"}) {
+    const ResolvedConfig config = small_config({every});
+    const TemporaryFolder at_once, late, stopped;
+    ASSERT_EQ(test::work(config, at_once.path()), RunStatus::done);
+    std::vector<int64_t> reported;
+    TrainHooks hooks;
+    hooks.progress = [&](const TrainProgress& p) {
+      if (p.phase == "train") reported.push_back(p.update);
+    };
+    ASSERT_EQ(work_ahead(config, late.path(), 3, hooks), RunStatus::done);
+    EXPECT_EQ(reported, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+    EXPECT_EQ(test::lasting_bytes(at_once.path(), config), test::lasting_bytes(late.path(), config));
+    int stops = 0;
+    for (;; ++stops) {
+      ASSERT_LT(stops, 100);
+      TrainHooks stopping;
+      int left = 3 + stops;
+      stopping.stop = [&left] { return --left < 0; };
+      if (work_ahead(config, stopped.path(), 5, stopping) != RunStatus::stopped) break;
+    }
+    EXPECT_GT(stops, 2);
+    EXPECT_EQ(test::lasting_bytes(at_once.path(), config), test::lasting_bytes(stopped.path(), config));
+  }
+}
+
+TEST(Executor, ADivergenceThatIsReadLateIsTheSame) {
+  ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "eval.every=0"});
+  config.values.train.lr = 1e30;  // beyond what a config may ask for
+  std::vector<std::pair<std::string, DivergenceFigure>> found;
+  for (const size_t ahead : {0, 1, 6}) {
+    const TemporaryFolder root;
+    ASSERT_EQ(work_ahead(config, root.path(), ahead), RunStatus::diverged);
+    const Result result = load_result(root.path() + "/" + config.run_id);
+    ASSERT_TRUE(result.divergence);
+    EXPECT_EQ(result.updates, result.divergence->update);
+    found.emplace_back(test::content(root.path(), config, "metrics.jsonl"), *result.divergence);
+  }
+  for (const auto& [metrics, figure] : found) {
+    EXPECT_EQ(metrics, found[0].first);
+    EXPECT_EQ(figure.update, found[0].second.update);
+    EXPECT_EQ(figure.layer, found[0].second.layer);
+    EXPECT_EQ(figure.tensor, found[0].second.tensor);
+    EXPECT_FALSE(figure.tensor.empty());
+  }
+}
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,141 @@
+#include "train/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "train/data.h"
+
+namespace sb {
+namespace {
+
+constexpr int kBatch = 4;
+
+// Samples of different lengths: task 2 has gaps of random length.
+RunData small_data() {
+  RunConfig config;
+  config.grammar.build.vocab = 6;
+  config.grammar.build.ambiguities = 2;
+  config.grammar.build.depth = 3;
+  config.grammar.build.density = 0.4 / 3;
+  config.task.task = paper_task(2);
+  config.task.length = 20;
+  return make_data(config);
+}
+
+Batch made(const RunData& data, const SampleOrder& order, int64_t update, int pad_to = 0) {
+  Batch out;
+  data.maker->make(Split::train, samples_of_update(order, kBatch, update), out, pad_to);
+  return out;
+}
+
+void expect_same(const Batch& a, const Batch& b) {
+  EXPECT_EQ(a.frames, b.frames);
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.symbol, b.symbol);
+  EXPECT_EQ(a.gap, b.gap);
+  EXPECT_EQ(a.target, b.target);
+  EXPECT_EQ(a.element, b.element);
+  EXPECT_EQ(a.start, b.start);
+  EXPECT_EQ(a.state, b.state);
+}
+
+void pause(int64_t milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+TEST(Loader, HandsOverTheSameBatchesWhoeverIsAhead) {
+  const RunData data = small_data();
+  const SampleOrder order{5, 25 * kBatch};
+  for (const bool slow : {false, true}) {  // the worker waits for the trainer, or the other way round
+    Loader loader(data.maker, Split::train, kBatch, 3, 25, order);
+    for (int64_t update = 3; update < 25; ++update) {
+      if (slow) pause(update % 4);
+      expect_same(loader.next(), made(data, order, update));
+    }
+    EXPECT_GE(loader.wait_seconds(), 0);
+  }
+}
+
+TEST(Loader, GoesOnFromAnyUpdate) {
+  const RunData data = small_data();
+  for (const int64_t first : {0, 7, 24}) {
+    Loader loader(data.maker, Split::train, kBatch, first, 25);
+    const Batch batch = loader.next();
+    EXPECT_EQ(batch.samples.front(), static_cast<uint64_t>(first * kBatch));
+    expect_same(batch, made(data, {}, first));
+  }
+}
+
+TEST(Loader, EndsWhileItsWorkerIsAtWorkOrWaits) {
+  const RunData data = small_data();
+  for (int i = 0; i < 30; ++i) {
+    Loader loader(data.maker, Split::train, kBatch, 0, 1'000'000);
+    if (i % 3 == 1) loader.next();
+    if (i % 3 == 2) pause(5);  // by now it is as far ahead as it may be
+  }
+}
+
+TEST(Loader, SaysSoBehindTheLastBatch) {
+  const RunData data = small_data();
+  Loader loader(data.maker, Split::train, kBatch, 0, 2);
+  loader.next();
+  loader.next();
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(loader.next(), Error);
+  Loader none(data.maker, Split::train, kBatch, 2, 2);
+  EXPECT_THROW(none.next(), Error);
+}
+
+TEST(Loader, PassesOnWhatTheWorkerThrewBehindTheBatchesBeforeIt) {
+  const RunData data = small_data();
+  // As long as the batches before the first that is longer than all of them.
+  int room = made(data, {}, 0).frames;
+  int64_t broken = 1;
+  for (; broken < 1000; ++broken) {
+    const int frames = made(data, {}, broken).frames;
+    if (broken >= 2 && frames > room) break;
+    room = std::max(room, frames);
+  }
+  ASSERT_LT(broken, 1000);
+  Loader loader(data.maker, Split::train, kBatch, 0, 1000, {}, room);
+  for (int64_t update = 0; update < broken; ++update) EXPECT_EQ(loader.next().frames, room);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      loader.next();
+      FAIL() << "a batch longer than its room";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_NE(std::string(error.what()).find("pad_to"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Loader, PadsToTheLengthThatIsAskedFor) {
+  const RunData data = small_data();
+  const int room = data.maker->longest(Split::train) + 3;
+  Loader loader(data.maker, Split::train, kBatch, 0, 5, {}, room);
+  for (int64_t update = 0; update < 5; ++update) {
+    const Batch padded = loader.next(), plain = made(data, {}, update);
+    ASSERT_EQ(padded.frames, room);
+    EXPECT_EQ(padded.start, plain.start);
+    EXPECT_EQ(padded.state, plain.state);
+    for (int b = 0; b < kBatch; ++b) {
+      for (int t = 0; t < room; ++t) {
+        const size_t at = static_cast<size_t>(b) * static_cast<size_t>(room) + static_cast<size_t>(t);
+        if (t < plain.frames) {
+          const size_t there = static_cast<size_t>(b) * static_cast<size_t>(plain.frames) + static_cast<size_t>(t);
+          EXPECT_EQ(padded.symbol[at], plain.symbol[there]);
+          EXPECT_EQ(padded.target[at], plain.target[there]);
+        } else {
+          EXPECT_EQ(padded.symbol[at], kPaddingFrame);
+          EXPECT_EQ(padded.target[at], -1);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sb
