@@ -19,7 +19,8 @@ struct GateRequest {
 };
 
 struct GateReport {
-  // Decay in [0, 1], write strength in [0, 2], step size by its base-10 logarithm from 1e-4 to 10. Selectivity: mean
+  // Decay in [0, 1], write strength from 0 to 2, step size by its base-10 logarithm from 1e-4 to 10; what lies beyond
+  // counts in the last bin (Mamba writes with its step, which has no bound). Selectivity: mean
   // over layers of mean(data) - mean(gap), of what is written and of what is forgotten (1 - decay); absent without
   // gaps. A selective model writes on data and keeps its state through gaps: both positive.
   GateFigures figures;

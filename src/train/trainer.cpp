@@ -105,7 +105,7 @@ Trainer::Step Trainer::step(const TensorBatch& batch, int64_t update) {
   const int64_t each = rows / micros;
   const at::Tensor target = batch.target.view({rows, frames});
   // Averaging over all real frames of the update makes the number of micro-batches a matter of memory alone.
-  const double real = static_cast<double>(batch.target.ge(0).sum().item<int64_t>());
+  const at::Tensor real = batch.target.ge(0).sum();
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
   const at::Tensor number = at::full({1}, update, at::kLong);
@@ -117,7 +117,7 @@ Trainer::Step Trainer::step(const TensorBatch& batch, int64_t update) {
     pass.update = number;
     pass.samples = batch.samples.narrow(0, m * each, each);
     const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
-                                          config_.quirks.sum_accumulated && micros > 1 ? 0 : real);
+                                          config_.quirks.sum_accumulated && micros > 1 ? at::Tensor() : real);
     out.loss += loss.item<double>();
     loss.backward();
   }
