@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "kernels/bench_cases.h"
 
 namespace sb {
@@ -84,12 +85,16 @@ KernelRow measure(const KernelBenchOptions& options, const BenchCase& kernel, co
   const Inputs inputs = kernel.inputs(batch, time, width);
   const bool fits = kernel.graph_elements_a_step(batch, width) * static_cast<double>(time) < kGraphLimit;
   row.gradients_compared = fits;
-  row.error = largest_difference(results(kernel.ours, inputs, at::kFloat, fits),
-                                 results(kernel.plain, inputs, at::kDouble, fits));
+  const auto with = [&](kernels::Backend backend) -> BenchForm {
+    return [&kernel, backend](const Inputs& in) { return kernels::on(backend, [&] { return kernel.form(in); }); };
+  };
+  const BenchForm truth = with(kernels::Backend::truth);  // ATen's operations where there is no loop
+  row.error =
+      largest_difference(results(kernel.form, inputs, at::kFloat, fits), results(truth, inputs, at::kDouble, fits));
   check_error(row);
-  row.ours = time_form(options, kernel.ours, inputs, true, true);
-  row.loop = time_form(options, kernel.plain, inputs, true, fits);
-  if (kernel.chunked) row.chunked = time_form(options, kernel.chunked, inputs, true, true);
+  row.ours = time_form(options, kernel.form, inputs, true, true);
+  row.loop = time_form(options, truth, inputs, true, fits);
+  if (kernel.has_loop) row.chunked = time_form(options, with(kernels::Backend::aten), inputs, true, true);
   const BenchWork work = kernel.work(batch, time, width);
   const Pass both{work.forward.operations + work.backward.operations, work.forward.bytes + work.backward.bytes};
   const auto least_seconds = [&](const Pass& pass) {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/plain.h"
+#include "kernels/fused.h"
 #include "kernels/recurrence.h"
 
 namespace sb {
@@ -41,8 +41,7 @@ BenchCase selective_scan_case() {
                     noise({2 * d})};
           },
           [](const Inputs& x) { return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5]).out; },
-          [](const Inputs& x) { return loop::selective_scan(x[0], x[1], x[2], x[3], x[4], x[5]).out; },
-          [](const Inputs& x) { return chunked::selective_scan(x[0], x[1], x[2], x[3], x[4], x[5]).out; },
+          true,
           [](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const double states = number(b * t * 2 * d * N);
             return {{9 * states}, {18 * states}};
@@ -70,8 +69,7 @@ BenchCase decayed_attention_case(bool vector_decay) {
                     vector_decay ? decay({b, t, s.H, s.K}) : decay({b, t, s.H})};
           },
           with(sb::decayed_attention),
-          with(loop::decayed_attention),
-          with(chunked::decayed_attention),
+          true,
           [=](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const Shape s = shape(d);
             const double each = number(b * t * s.H) * (4 * number(s.K * s.V) + 64 * number(s.K + s.V));
@@ -89,12 +87,11 @@ BenchCase gated_delta_case() {
   return {"gated_delta_rule",
           [](int64_t b, int64_t t, int64_t d) -> Inputs {
             const int64_t h = heads(d), K = d / h;
-            return {plain::l2_normalise(noise({b, t, h, K})), plain::l2_normalise(noise({b, t, 1, h, K})),
-                    noise({b, t, 1, h, 2 * K}), at::rand({b, t, 1, h}, at::kDouble), decay({b, t, h})};
+            return {l2_normalise(noise({b, t, h, K})), l2_normalise(noise({b, t, 1, h, K})), noise({b, t, 1, h, 2 * K}),
+                    at::rand({b, t, 1, h}, at::kDouble), decay({b, t, h})};
           },
           with(sb::gated_delta_rule),
-          with(loop::gated_delta_rule),
-          with(chunked::gated_delta_rule),
+          true,
           [](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const double h = number(heads(d)), K = number(d) / h, V = 2 * K, C = 64;
             const double each = number(b * t) * h * (6 * K * V + 2 * C * (K + V) + C * K + C * C / 3);
@@ -110,12 +107,11 @@ constexpr double kSigmoid = 46, kLog = 64, kPhilox = 28;
 
 // `forward`, `backward`: operations and bytes of one element.
 BenchCase streaming_case(const std::string& name, const Pass& forward, const Pass& backward,
-                         std::function<Inputs(int64_t, int64_t, int64_t)> inputs, BenchForm ours, BenchForm plain) {
+                         std::function<Inputs(int64_t, int64_t, int64_t)> inputs, BenchForm form) {
   return {name,
           std::move(inputs),
-          std::move(ours),
-          std::move(plain),
-          {},
+          std::move(form),
+          false,
           [=](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const double n = number(b * t * d);
             return {{n * forward.operations, n * forward.bytes}, {n * backward.operations, n * backward.bytes}};
@@ -145,48 +141,32 @@ std::vector<BenchCase> streaming_cases() {
     return DropoutKey{1, 2, at::zeros({1}, at::kLong), at::arange(x.size(0), at::kLong)};
   };
   std::vector<BenchCase> all;
-  all.push_back(streaming_case(
-      "conv4_silu", {10 + kSigmoid, 2 * kFloat}, {34 + kSigmoid, 3 * kFloat}, conv_inputs,
-      [](const Inputs& x) { return conv4(x[0], x[1], x[2], true); },
-      [](const Inputs& x) { return plain::conv4(x[0], x[1], x[2], true); }));
-  all.push_back(streaming_case(
-      "rms_norm", {6, 2 * kFloat}, {14, 3 * kFloat}, rows(1, true),
-      [](const Inputs& x) { return rms_norm(x[0], x[1], 1e-5); },
-      [](const Inputs& x) { return plain::rms_norm(x[0], x[1], 1e-5); }));
-  all.push_back(streaming_case(
-      "rms_norm_then_gate", {10 + kSigmoid, 3 * kFloat}, {30 + kSigmoid, 5 * kFloat}, rows(2, true),
-      [](const Inputs& x) { return rms_norm_then_gate(x[0], x[2], x[1], 1e-5); },
-      [](const Inputs& x) { return plain::rms_norm_then_gate(x[0], x[2], x[1], 1e-5); }));
-  all.push_back(streaming_case(
-      "gate_then_rms_norm", {10 + kSigmoid, 3 * kFloat}, {30 + kSigmoid, 5 * kFloat}, rows(2, true),
-      [](const Inputs& x) { return gate_then_rms_norm(x[0], x[2], x[1], 1e-5); },
-      [](const Inputs& x) { return plain::gate_then_rms_norm(x[0], x[2], x[1], 1e-5); }));
-  all.push_back(streaming_case(
-      "l2_normalise", {4, 2 * kFloat}, {10, 3 * kFloat}, head_inputs,
-      [](const Inputs& x) { return l2_normalise(x[0]); }, [](const Inputs& x) { return plain::l2_normalise(x[0]); }));
-  all.push_back(streaming_case(
-      "gate_silu", {4 + kSigmoid, 3 * kFloat}, {14 + kSigmoid, 5 * kFloat}, rows(2, false),
-      [](const Inputs& x) { return gate_silu(x[0], x[1]); },
-      [](const Inputs& x) { return plain::gate_silu(x[0], x[1]); }));
-  all.push_back(streaming_case(
-      "softplus_bias", {10 + kLog, 2 * kFloat}, {10 + kSigmoid, 3 * kFloat}, rows(1, true),
-      [](const Inputs& x) { return softplus_bias(x[0], x[1]); },
-      [](const Inputs& x) { return plain::softplus_bias(x[0], x[1]); }));
-  all.push_back(streaming_case(
-      "log_sigmoid", {6 + kLog, 2 * kFloat}, {4 + kSigmoid, 3 * kFloat}, rows(1, false),
-      [](const Inputs& x) { return log_sigmoid(x[0], 1.0 / 16); },
-      [](const Inputs& x) { return plain::log_sigmoid(x[0], 1.0 / 16); }));
-  all.push_back(streaming_case(
-      "residual_layer_norm", {12, 3 * kFloat}, {18, 4 * kFloat}, norm_inputs,
-      [](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0, std::nullopt); },
-      [](const Inputs& x) { return plain::residual_layer_norm(x[0], x[1], x[2], x[3], 0, std::nullopt); }));
-  all.push_back(streaming_case(
-      "residual_layer_norm_dropout", {14 + kPhilox, 3 * kFloat}, {20 + kPhilox, 5 * kFloat}, norm_inputs,
-      [=](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key(x[0])); },
-      [=](const Inputs& x) { return plain::residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key(x[0])); }));
-  all.push_back(streaming_case(
-      "rope", {8, 2 * kFloat}, {8, 2 * kFloat}, head_inputs, [](const Inputs& x) { return rope(x[0], 1000, 1); },
-      [](const Inputs& x) { return plain::rope(x[0], 1000, 1); }));
+  all.push_back(streaming_case("conv4_silu", {10 + kSigmoid, 2 * kFloat}, {34 + kSigmoid, 3 * kFloat}, conv_inputs,
+                               [](const Inputs& x) { return conv4(x[0], x[1], x[2], true); }));
+  all.push_back(streaming_case("rms_norm", {6, 2 * kFloat}, {14, 3 * kFloat}, rows(1, true),
+                               [](const Inputs& x) { return rms_norm(x[0], x[1], 1e-5); }));
+  all.push_back(streaming_case("rms_norm_then_gate", {10 + kSigmoid, 3 * kFloat}, {30 + kSigmoid, 5 * kFloat},
+                               rows(2, true),
+                               [](const Inputs& x) { return rms_norm_then_gate(x[0], x[2], x[1], 1e-5); }));
+  all.push_back(streaming_case("gate_then_rms_norm", {10 + kSigmoid, 3 * kFloat}, {30 + kSigmoid, 5 * kFloat},
+                               rows(2, true),
+                               [](const Inputs& x) { return gate_then_rms_norm(x[0], x[2], x[1], 1e-5); }));
+  all.push_back(streaming_case("l2_normalise", {4, 2 * kFloat}, {10, 3 * kFloat}, head_inputs,
+                               [](const Inputs& x) { return l2_normalise(x[0]); }));
+  all.push_back(streaming_case("gate_silu", {4 + kSigmoid, 3 * kFloat}, {14 + kSigmoid, 5 * kFloat}, rows(2, false),
+                               [](const Inputs& x) { return gate_silu(x[0], x[1]); }));
+  all.push_back(streaming_case("softplus_bias", {10 + kLog, 2 * kFloat}, {10 + kSigmoid, 3 * kFloat}, rows(1, true),
+                               [](const Inputs& x) { return softplus_bias(x[0], x[1]); }));
+  all.push_back(streaming_case("log_sigmoid", {6 + kLog, 2 * kFloat}, {4 + kSigmoid, 3 * kFloat}, rows(1, false),
+                               [](const Inputs& x) { return log_sigmoid(x[0], 1.0 / 16); }));
+  all.push_back(
+      streaming_case("residual_layer_norm", {12, 3 * kFloat}, {18, 4 * kFloat}, norm_inputs,
+                     [](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0, std::nullopt); }));
+  all.push_back(
+      streaming_case("residual_layer_norm_dropout", {14 + kPhilox, 3 * kFloat}, {20 + kPhilox, 5 * kFloat}, norm_inputs,
+                     [=](const Inputs& x) { return residual_layer_norm(x[0], x[1], x[2], x[3], 0.2, key(x[0])); }));
+  all.push_back(streaming_case("rope", {8, 2 * kFloat}, {8, 2 * kFloat}, head_inputs,
+                               [](const Inputs& x) { return rope(x[0], 1000, 1); }));
   return all;
 }
 
@@ -197,8 +177,7 @@ BenchCase attention_case() {
             return {noise({b, t, h, d / h}), noise({b, t, h, d / h}), noise({b, t, h, d / h})};
           },
           [](const Inputs& x) { return causal_attention(x[0], x[1], x[2]); },
-          [](const Inputs& x) { return plain::causal_attention(x[0], x[1], x[2]); },
-          {},
+          false,
           [](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const double product = number(b * t) * number(t + 1) * number(d);
             return {{2 * product}, {5 * product}};
@@ -210,7 +189,7 @@ BenchCase loss_case() {
   const auto with = [](auto f) {
     return [f](const Inputs& x) {
       const Tensor target = at::remainder(at::arange(x[0].size(0), at::kLong) * 7919, kClasses);
-      return f(x[0], x[1], x[2], target, 0.0);
+      return f(x[0], x[1], x[2], target, Tensor());
     };
   };
   return {"decoder_cross_entropy",
@@ -218,8 +197,7 @@ BenchCase loss_case() {
             return {noise({b * t, d}), noise({kClasses, d}) / std::sqrt(number(d)), noise({kClasses})};
           },
           with(sb::decoder_cross_entropy),
-          with(plain::decoder_cross_entropy),
-          {},
+          false,
           [](int64_t b, int64_t t, int64_t d) -> BenchWork {
             const double product = 2 * number(b * t) * number(d * kClasses);
             return {{product}, {2 * product}};

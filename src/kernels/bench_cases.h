@@ -22,9 +22,10 @@ struct BenchWork {
 struct BenchCase {
   std::string name;
   std::function<std::vector<at::Tensor>(int64_t batch, int64_t time, int64_t width)> inputs;  // in double
-  BenchForm ours, plain, chunked;                                                             // chunked may be empty
+  BenchForm form;  // one back end or another runs it
+  bool has_loop;   // a recurrence: its truth is a loop over time, and ATen's chunks are timed as well
   std::function<BenchWork(int64_t batch, int64_t time, int64_t width)> work;
-  // elements that the plain form's graph holds for each element of time
+  // elements that the graph of the truth holds for each element of time
   std::function<double(int64_t batch, int64_t width)> graph_elements_a_step;
 };
 

@@ -1,6 +1,6 @@
-// The elementwise and row-wise work around the recurrences, fused so that memory is read and written once.
-// All functions are differentiable in every tensor argument; CPU float/double run our kernels, other tensors ATen
-// operations.
+// The elementwise and row-wise work around the recurrences, fused so that memory is read and written once. All
+// functions are differentiable in every tensor argument. Their formulas in ATen operations (aten/) are what the kernels
+// are held to and what devices without a kernel run; which one runs, the tensor decides (backend.h).
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -58,8 +58,9 @@ at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0)
 
 // Decoder and loss in one: logits = h W^T + b are formed in row blocks and dropped.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64, rows with target < 0 are padding.
-// Returns the sum of cross-entropies over real rows divided by `normaliser` (0: their number).
+// Returns the sum of cross-entropies over real rows divided by `normaliser` (one element, on the device of h;
+// undefined: their number). On the CPU targets out of range and targets that are all padding are refused.
 at::Tensor decoder_cross_entropy(const at::Tensor& h, const at::Tensor& weight, const at::Tensor& bias,
-                                 const at::Tensor& target, double normaliser = 0);
+                                 const at::Tensor& target, const at::Tensor& normaliser = {});
 
 }  // namespace sb

@@ -1,56 +1,39 @@
-// The three recurrences that carry the zoo, each with its own backward. Shapes: B batch, T time, H heads, K/V key/value
-// width. Every function is differentiable in all tensor arguments (initial state included), takes float or double, and
-// returns the final state, so that a sequence can be cut anywhere. CPU tensors run the chunk-parallel kernels of cpu/;
-// tensors of another device or type run the same chunk algorithm written in ATen operations (generic/).
+// The recurrences that carry the zoo. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
+// differentiable in all tensor arguments (initial state included) and returns the final state, so that a sequence can
+// be cut anywhere. Each has a plain loop (truth/), a chunk-parallel form in ATen operations for any device (aten/) and
+// kernels (cpu/, cuda/); which one runs, the tensor decides (backend.h).
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace sb {
 
-struct Scan {
+struct OutAndState {
   at::Tensor out;
   at::Tensor state;  // after the last step
 };
 
 // (a) h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c];  y_t[c] = sum_n C_t[n] h_t[c,n] +
-// skip[c] x_t[c] x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros). w = delta
+// skip[c] x_t[c]. x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros). w = delta
 // (complementary gating), or `write` [B,T,D] where given (decoupled). No factor of h_{t-1} is below a_min.
-Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {}, double a_min = 0);
+OutAndState selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
+                           const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
+                           const at::Tensor& write = {}, double a_min = 0);
 
 // (b) S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = scale q_t^T S_t
 // q, k [B,T,G,K] with H % G == 0 (groups shared by H/G heads); v [B,T,H,V]; state [B,H,K,V] (undefined: zeros).
 // g, log-decay <= 0: undefined (a = 1), [H] (fixed), [B,T,H] (scalar) or [B,T,H,K] (vector).
-Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
-                       const at::Tensor& state = {});
+OutAndState decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
+                              double scale, const at::Tensor& state = {});
 
 // (c) S <- e^{g_t} S;  for j = 1..n: S <- S + beta_{t,j} k_{t,j} (v_{t,j} - k_{t,j}^T S);  o_t = scale q_t^T S
 // q [B,T,H,K]; k [B,T,n,H,K]; v [B,T,n,H,V]; beta [B,T,n,H]; g [B,T,H] (undefined: no decay); state [B,H,K,V].
-Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
-                      const at::Tensor& g, double scale, const at::Tensor& state = {});
+OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
+                             const at::Tensor& g, double scale, const at::Tensor& state = {});
 
-// The truth: the recurrences above as plain loops over time in ATen operations, differentiable by autograd.
-namespace loop {
-Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {}, double a_min = 0);
-Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
-                       const at::Tensor& state = {});
-Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
-                      const at::Tensor& g, double scale, const at::Tensor& state = {});
-}  // namespace loop
-
-// The same chunk algorithms in ATen operations: any device, differentiable by autograd; the baseline of `bench
-// kernels`.
-namespace chunked {
-Scan selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
-                    const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
-                    const at::Tensor& write = {}, double a_min = 0);
-Scan decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g, double scale,
-                       const at::Tensor& state = {});
-Scan gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
-                      const at::Tensor& g, double scale, const at::Tensor& state = {});
-}  // namespace chunked
+// (d) r, z, n gates of a GRU: r, z = sigma(i + h W^T + b), n = tanh(i + r (h W^T + b)), h' = n + z (h - n)
+// input_gates [B,T,3d] = x W_ih^T + b_ih in the order r, z, n; weight_hh [3d,d]; bias_hh [3d]; first [B,d]. Returns all
+// states [B,T,d]. z is no smaller than a_min.
+at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
+                        const at::Tensor& first, double a_min = 0);
 
 }  // namespace sb

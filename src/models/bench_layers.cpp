@@ -1,7 +1,7 @@
 #include "models/bench_layers.h"
 
 #include "base/torch_pch.h"
-#include "kernels/plain_mode.h"
+#include "kernels/backend.h"
 #include "models/registry.h"
 
 namespace sb {
@@ -68,7 +68,7 @@ KernelRow measure(const KernelBenchOptions& options, const std::string& model, c
     const TimedLayer twin(config, at::kDouble);
     twin.take_weights(ours);
     const auto got = ours.results(x, cotangent);
-    const kernels::PlainMode plain;
+    const kernels::UseBackend aten(kernels::Backend::aten);
     row.error = largest_difference(got, twin.results(x, cotangent));
     check_error(row);
     row.loop = ours.times(options, x, cotangent);

@@ -1,7 +1,6 @@
 #include "base/torch_pch.h"
-#include "kernels/compat.h"
+#include "kernels/operation.h"
 #include "kernels/step.h"
-#include "kernels/step_scan.h"
 #include "models/ops.h"
 
 namespace sb {
@@ -23,7 +22,7 @@ at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, c
                                   const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
                                   const at::Tensor& skip, const at::Tensor& write, double a_min) {
   const auto state = context.carried("state");
-  if (context.state && x.size(1) == 1 && !compat::records_gradient(x, delta, A_log, B, C, skip, write, state)) {
+  if (context.state && x.size(1) == 1 && !kernels::records_gradient({x, delta, A_log, B, C, skip, write, state})) {
     const auto scan =
         selective_scan_step(frame(x), frame(delta), A_log, frame(B), frame(C), skip, state, frame(write), a_min);
     context.carry("state", scan.state);
@@ -37,7 +36,7 @@ at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, c
 at::Tensor carried_attention(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const at::Tensor& g, double scale) {
   const auto state = context.carried("state");
-  if (context.state && q.size(1) == 1 && !compat::records_gradient(q, k, v, g, state)) {
+  if (context.state && q.size(1) == 1 && !kernels::records_gradient({q, k, v, g, state})) {
     auto next = state_to_update(context, {v.size(0), v.size(2), q.size(3), v.size(3)}, v);
     const auto out =
         decayed_attention_step(frame(q), frame(k), frame(v), g.defined() && g.dim() > 1 ? frame(g) : g, scale, next);
@@ -52,7 +51,7 @@ at::Tensor carried_attention(const Context& context, const at::Tensor& q, const 
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale) {
   const auto state = context.carried("state");
-  if (context.state && q.size(1) == 1 && !compat::records_gradient(q, k, v, beta, g, state)) {
+  if (context.state && q.size(1) == 1 && !kernels::records_gradient({q, k, v, beta, g, state})) {
     auto next = state_to_update(context, {q.size(0), q.size(2), q.size(3), v.size(4)}, v);
     const auto out = gated_delta_rule_step(frame(q), frame(k), frame(v), frame(beta), frame(g), scale, next);
     context.carry("state", next);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/portable.h"
+
 namespace sb {
 
 struct Init {
@@ -31,12 +33,5 @@ struct Init {
 // out[i] for i in [begin, end) of the parameter; last_axis: its extent along the last axis.
 void draw_initial(const Init& init, uint64_t seed, std::string_view name, int64_t last_axis, int64_t begin, int64_t end,
                   double* out);
-
-// Elementary functions out of + - * / and integer operations alone: no dependence on the C library's rounding.
-namespace portable {
-double log(double x);        // x > 0, normal
-double exp(double x);        // |x| < 700
-double cos_turns(double u);  // cos(2 pi u), 0 <= u < 1
-}  // namespace portable
 
 }  // namespace sb

@@ -81,7 +81,8 @@ at::Tensor Network::logits(const at::Tensor& x, const Pass& pass) const {
   return out;
 }
 
-at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass, double normaliser) const {
+at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass,
+                         const at::Tensor& normaliser) const {
   const auto h = hidden(x, pass);
   return decoder_cross_entropy(h.reshape({-1, h.size(2)}), decoder_->value, decoder_bias_->value, target.reshape({-1}),
                                normaliser);

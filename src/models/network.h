@@ -47,8 +47,10 @@ class Network {
   // x [B,T,inputs]
   at::Tensor hidden(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,d]
   at::Tensor logits(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,outputs]
-  // Mean cross-entropy over frames with target >= 0 (target [B,T]); logits are never held.
-  at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {}, double normaliser = 0) const;
+  // Sum of cross-entropies over frames with target >= 0 (target [B,T]), divided by `normaliser` (one element;
+  // undefined: their number); logits are never held.
+  at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},
+                  const at::Tensor& normaliser = {}) const;
   // One frame, x [B,inputs] -> logits [B,outputs]; constant memory for every recurrent model.
   at::Tensor step(const at::Tensor& x, NetworkState& state) const;
 

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/matmul.h"
 #include "kernels/recurrence.h"
 #include "models/mixer.h"
 
 namespace sb {
-
-// x W^T + b over the last axis; bias may be undefined.
-at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
-
-// Sums over the rows of [rows, columns].
-at::Tensor column_sums(const at::Tensor& x);
 
 // Consecutive slices of the last axis. One backward pass joins their gradients.
 std::vector<at::Tensor> split_last(const at::Tensor& x, std::vector<int64_t> widths);
@@ -37,10 +32,5 @@ at::Tensor carried_attention(const Context& context, const at::Tensor& q, const 
                              const at::Tensor& g, double scale);
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale);
-
-// h_t of a GRU from gates x W_ih^T + b_ih [B,T,3d] (r, z, n), W_hh [3d,d], b_hh [3d] and h_0 [B,d]; z no smaller than
-// a_min.
-at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
-                        const at::Tensor& first, double a_min = 0);
 
 }  // namespace sb

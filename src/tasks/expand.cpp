@@ -1,39 +1,23 @@
 #include <algorithm>
 
-#include "random/philox.h"
+#include "random/philox_vectors.h"
 #include "tasks/batch.h"
 
 namespace sb {
 namespace {
 
-constexpr int kLanes = 8;  // blocks at once
+constexpr int kLanes = simd::kWordLanes;  // blocks at once
 
-// Words 4*block .. 4*(block + kLanes) - 1 of the stream, the ten rounds of philox4x32 side by side.
+// Words 4*block .. 4*(block + kLanes) - 1 of the stream.
 void philox_lanes(std::array<uint32_t, 2> key, uint32_t low, uint32_t high, uint32_t block, float scale, float* out) {
-  uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    c0[i] = block + i;
-    c1[i] = low;
-    c2[i] = high;
-    c3[i] = static_cast<uint32_t>(Purpose::noise);
-  }
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kLanes; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53} * c0[i];
-      const uint64_t b = uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key[0];
-      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key[1];
-      c1[i] = static_cast<uint32_t>(b);
-      c3[i] = static_cast<uint32_t>(a);
-    }
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
+  alignas(64) uint32_t lane[4][kLanes];
+  for (uint32_t i = 0; i < kLanes; ++i) lane[0][i] = block + i;
+  const simd::Words first[1] = {simd::Words::load_aligned(lane[0])};
+  simd::Words word[4][1];
+  simd::philox<1>(first, low, high, static_cast<uint32_t>(Purpose::noise), key[0], key[1], word);
+  for (int w = 0; w < 4; ++w) word[w][0].store_aligned(lane[w]);
   for (int i = 0; i < kLanes; ++i) {
-    out[4 * i] = scale * unit_float(c0[i]);
-    out[4 * i + 1] = scale * unit_float(c1[i]);
-    out[4 * i + 2] = scale * unit_float(c2[i]);
-    out[4 * i + 3] = scale * unit_float(c3[i]);
+    for (int w = 0; w < 4; ++w) out[4 * i + w] = scale * unit_float(lane[w][i]);
   }
 }
 

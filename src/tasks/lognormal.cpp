@@ -1,41 +1,18 @@
 #include "tasks/lognormal.h"
 
-#include <cmath>
+#include "base/portable.h"
 
 namespace sb {
 namespace {
 
-constexpr double kLn2 = 0.693147180559945309417232;
 constexpr double kInvSqrtTwoPi = 0.398942280401432677939946;
 
 }  // namespace
 
-double portable_log(double x) {
-  int exponent = 0;
-  double mantissa = std::frexp(x, &exponent);  // exact, in [0.5, 1)
-  if (mantissa < 0.70710678118654752) {
-    mantissa *= 2;
-    --exponent;
-  }
-  const double z = (mantissa - 1) / (mantissa + 1);  // |z| < 0.172: log = 2 atanh(z)
-  const double square = z * z;
-  double sum = 0;
-  for (int i = 23; i >= 1; i -= 2) sum = sum * square + 1.0 / i;
-  return 2 * z * sum + exponent * kLn2;
-}
-
-double portable_exp(double x) {
-  const double halvings = std::floor(x / kLn2 + 0.5);
-  const double rest = x - halvings * kLn2;  // |rest| <= 0.35
-  double sum = 1;
-  for (int i = 18; i >= 1; --i) sum = 1 + sum * rest / i;
-  return std::ldexp(sum, static_cast<int>(halvings));
-}
-
 double portable_normal_cdf(double x) {
   const double size = x < 0 ? -x : x;
   if (size > 37) return x < 0 ? 0 : 1;
-  const double density = kInvSqrtTwoPi * portable_exp(-0.5 * size * size);
+  const double density = kInvSqrtTwoPi * portable::exp(-0.5 * size * size);
   double upper = 0;  // P(z > size)
   if (size < 4) {
     double term = size;
@@ -57,7 +34,7 @@ std::vector<uint64_t> lognormal_thresholds(const GapConfig& gap) {
   std::vector<uint64_t> thresholds(static_cast<size_t>(gap.max - gap.min));
   for (size_t k = 0; k < thresholds.size(); ++k) {
     const double edge = static_cast<double>(gap.min) + static_cast<double>(k) + 0.5;
-    const double cdf = portable_normal_cdf((portable_log(edge) - gap.mu) / gap.sigma);
+    const double cdf = portable_normal_cdf((portable::log(edge) - gap.mu) / gap.sigma);
     const auto rounded = static_cast<uint64_t>(cdf * 0x1p32 + 0.5);
     thresholds[k] = k > 0 && rounded < thresholds[k - 1] ? thresholds[k - 1] : rounded;
   }

@@ -8,8 +8,6 @@
 
 namespace sb {
 
-double portable_log(double x);         // x > 0, finite
-double portable_exp(double x);         // |x| <= 700
 double portable_normal_cdf(double x);  // any finite x
 
 // Entry k = round(2^32 P(n <= min + k)) for min + k < max, ascending.

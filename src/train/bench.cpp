@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "base/stopwatch.h"
+#include "kernels/backend.h"
 #include "kernels/bench.h"
 #include "kernels/cpu/block_pool.h"
-#include "kernels/plain_mode.h"
 #include "models/declare.h"
 #include "train/trainer.h"
 
@@ -81,7 +81,7 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
   const double ours = step(trainer, batch, 0).loss;
   if (request.plain) {
     Trainer twin(config, data);
-    const kernels::PlainMode plain;
+    const kernels::UseBackend aten(kernels::Backend::aten);
     const double theirs = step(twin, batch, 0).loss;
     row.loss_difference = std::abs(ours - theirs) / theirs;
   }
@@ -90,7 +90,7 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
   for (int i = 0; i < request.repeats; ++i) {
     best = std::min(best, seconds_of([&] { step(trainer, batch, 1); }));
     if (request.plain && i < 2) {
-      const kernels::PlainMode plain;
+      const kernels::UseBackend aten(kernels::Backend::aten);
       best_plain = std::min(best_plain, seconds_of([&] { step(trainer, batch, 1); }));
     }
   }

@@ -49,13 +49,7 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
 
 Loader::Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
                const SampleOrder& order, int pad_to)
-    : task_(std::move(task)),
-      split_(split),
-      batch_(batch),
-      first_(first),
-      last_(last),
-      order_(order),
-      pad_to_(pad_to) {
+    : task_(std::move(task)), split_(split), batch_(batch), first_(first), last_(last), order_(order), pad_to_(pad_to) {
   worker_ = std::thread([this] { work(); });
 }
 

@@ -90,6 +90,7 @@ Trainer::Trainer(const RunConfig& config, const RunData& data)
             adam_config(config)) {
   const at::TensorOptions where = at::TensorOptions().device(network_.parameters().flat().device());
   number_ = at::zeros({1}, where.dtype(at::kLong));
+  frames_ = at::zeros({1}, where.dtype(at::kLong));
   lr_ = at::zeros({1}, where.dtype(at::kDouble));
   if (keeps_bf16(config_)) {
     at::Tensor flat = network_.parameters().flat();
@@ -106,8 +107,9 @@ double Trainer::learning_rate_of(int64_t update) const {
   return learning_rate({t.lr, t.warmup, t.updates, config_.quirks.first_lr_zero}, update);
 }
 
-void Trainer::prepare(int64_t update) {
+void Trainer::prepare(const TensorBatch& batch, int64_t update) {
   number_.fill_(update);
+  frames_.fill_(batch.real_frames);
   lr_.fill_(learning_rate_of(update));
 }
 
@@ -129,7 +131,7 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, int64_t update) {
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, m * each, each);
     const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
-                                          summed ? 0 : static_cast<double>(batch.real_frames));
+                                          summed ? at::Tensor() : frames_);
     sum.add_(loss.detach());
     loss.backward();
   }
@@ -139,7 +141,7 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, int64_t update) {
 }
 
 StepHandle Trainer::step(const TensorBatch& batch, int64_t update) {
-  prepare(update);
+  prepare(batch, update);
   const at::Tensor loss = gradients(batch, update);
   return StepHandle(at::cat({loss, adam_.update(network_.parameters().flat_grad(), lr_, loss)}),
                     learning_rate_of(update));
@@ -207,7 +209,7 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
   if (!out.tensor.empty()) return out;
   // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
   // Later updates may have overwritten the gradients.
-  prepare(update);
+  prepare(batch, update);
   gradients(batch, update);
   const at::Tensor gradient = network_.parameters().flat_grad();
   for (const Parameter& p : network_.parameters().all()) {

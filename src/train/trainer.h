@@ -69,7 +69,7 @@ class Trainer {
  private:
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
-  void prepare(int64_t update);
+  void prepare(const TensorBatch& batch, int64_t update);
   at::Tensor gradients(const TensorBatch& batch, int64_t update);
 
   RunConfig config_;
@@ -77,6 +77,7 @@ class Trainer {
   Adam adam_;
   // [1] each, where the parameters live: a recorded step finds the values of its update here.
   at::Tensor number_;  // int64: the update
+  at::Tensor frames_;  // int64: those of the update that have a target
   at::Tensor lr_;      // float64
 };
 

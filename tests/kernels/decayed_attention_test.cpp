@@ -44,14 +44,15 @@ Tensors inputs(const Case& c) {
 double scale(const Tensors& x) {
   return 1 / std::sqrt(static_cast<double>(x[0].size(3)));
 }
-Scan truth(const Tensors& x) {
-  return loop::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
+OutAndState truth(const Tensors& x) {
+  return kernels::on(kernels::Backend::truth,
+                     [&] { return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); });
 }
-Scan kernel(const Tensors& x) {
+OutAndState kernel(const Tensors& x) {
   return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
 }
-Scan in_aten(const Tensors& x) {
-  return chunked::decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]);
+OutAndState in_aten(const Tensors& x) {
+  return kernels::on(kernels::Backend::aten, [&] { return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); });
 }
 
 // Steps begin..end-1 of the sequence, entered with `state`.
@@ -112,7 +113,7 @@ TEST_F(DecayedAttention, HalfPrecisionIsComputedInFloat) {
   const Tensors x = inputs({Form::vector, 1, 70, 2, 2, 16, 16, 1});
   Tensors half;
   for (const Tensor& t : x) half.push_back(t.to(at::kBFloat16));
-  const Scan scan = kernel(half);
+  const OutAndState scan = kernel(half);
   EXPECT_EQ(scan.out.scalar_type(), at::kBFloat16);
   for (Tensor& t : half) t = t.to(at::kDouble);
   EXPECT_LE(relative_error(scan.out, truth(half).out), 1.0 / 128);
@@ -123,8 +124,8 @@ TEST_F(DecayedAttention, SequenceCutAnywhereEqualsTheWhole) {
     const Tensors x = inputs({form, 2, 150, 2, 1, 16, 40, 1});
     const Results whole = run(kernel, x, kNames, at::kDouble);
     for (int64_t cut : {1, 16, 64, 77, 149}) {
-      const auto in_two = [&](const Tensors& y) -> Scan {
-        const Scan first = kernel(part(y, 0, cut, y[4])), second = kernel(part(y, cut, 150, first.state));
+      const auto in_two = [&](const Tensors& y) -> OutAndState {
+        const OutAndState first = kernel(part(y, 0, cut, y[4])), second = kernel(part(y, cut, 150, first.state));
         return {at::cat({first.out, second.out}, 1), second.state};
       };
       expect_close(run(in_two, x, kNames, at::kDouble), whole, 1e-12, "cut at " + std::to_string(cut));
@@ -135,7 +136,7 @@ TEST_F(DecayedAttention, SequenceCutAnywhereEqualsTheWhole) {
 TEST_F(DecayedAttention, StepsEqualTheSequence) {
   for (Form form : kForms) {
     const Tensors x = inputs({form, 2, 70, 4, 2, 16, 24, 1});
-    const Scan whole = kernel(x);
+    const OutAndState whole = kernel(x);
     Tensor state = x[4].clone();
     Tensors out;
     for (int64_t t = 0; t < 70; ++t) {
@@ -168,14 +169,14 @@ TEST_F(DecayedAttention, BytesDoNotDependOnTheThreads) {
 
 TEST_F(DecayedAttention, SlicesOfWiderTensorsAndTurnedAxesGiveTheSameBytes) {
   const Tensors x = inputs({Form::vector, 2, 70, 2, 2, 16, 24, 1});
-  const Scan plain = kernel(x);
+  const OutAndState plain = kernel(x);
   const Tensor wide = at::cat({x[0].flatten(2), x[1].flatten(2), x[2].flatten(2), x[3].flatten(2)}, 2);
   const auto slice = [&](int64_t from, int64_t width) {
     return wide.narrow(2, from, 2 * width).unflatten(2, {2, width});
   };
   const Tensor v_turned = x[2].transpose(2, 3).contiguous().transpose(2, 3);
   for (const Tensor& v : {slice(64, 24), v_turned}) {
-    const Scan strided = kernel({slice(0, 16), slice(32, 16), v, slice(112, 16), x[4]});
+    const OutAndState strided = kernel({slice(0, 16), slice(32, 16), v, slice(112, 16), x[4]});
     expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}},
                       "");
   }

@@ -1,7 +1,8 @@
 // Dropout masks: where they come from, what they do not depend on.
+#include "kernels/aten/dropout.h"
 #include "base/error.h"
 #include "fused_claims.h"
-#include "kernels/fused/dropout_mask.h"
+#include "kernels/dropout_stream.h"
 
 namespace sb::test {
 namespace {
@@ -55,8 +56,8 @@ TEST_F(Dropout, AnElementsFateIsAHalfWordOfItsSampleFrameAndChannel) {
                 half_word(seed, place, update, samples[static_cast<size_t>(b)], t, c) >= dropped ? kept : 0.0F;
       EXPECT_TRUE(at::equal(y, expected)) << channels << " " << p;
       EXPECT_TRUE(at::equal(dropout(x, p, key, true), expected.narrow(1, 0, 1).expand_as(x))) << channels << " " << p;
-      EXPECT_TRUE(at::equal(plain::dropout_scale_in_operations(x, p, key, false), expected)) << channels << " " << p;
-      EXPECT_TRUE(at::equal(plain::dropout_scale_in_operations(x, p, key, true), expected.narrow(1, 0, 1)));
+      EXPECT_TRUE(at::equal(aten::dropout_factors({p, key, false}, x), expected)) << channels << " " << p;
+      EXPECT_TRUE(at::equal(aten::dropout_factors({p, key, true}, x), expected.narrow(1, 0, 1)));
     }
   // Rates below half a step drop nothing.
   EXPECT_TRUE(at::equal(dropout(at::ones({3, 40, 20}), 1e-6, key), at::ones({3, 40, 20})));
@@ -127,7 +128,9 @@ TEST_F(Dropout, GradientsUseTheSameMask) {
   for (const bool tied : {false, true})
     expect_fused(
         tied ? "tied" : "dropout", [&](const Tensors& in) { return dropout(in[0], 0.4, key, tied); },
-        [&](const Tensors& in) { return in[0] * plain::dropout_scale_in_operations(in[0].detach(), 0.4, key, tied); },
+        [&](const Tensors& in) {
+          return in[0] * aten::dropout_factors({0.4, key, tied}, in[0].detach());
+        },
         {noise({3, 50, 21}, 1)});
 }
 

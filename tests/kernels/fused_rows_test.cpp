@@ -15,11 +15,8 @@ TEST_F(FusedRows, Conv4EqualsItsSum) {
                       noise({3, 3, channels}, 4)};
       for (bool silu : {false, true}) {
         expect_fused(
-            what, [&](const Tensors& in) { return conv4(in[0], in[1], in[2], silu, in[3]); },
-            [&](const Tensors& in) { return plain::conv4(in[0], in[1], in[2], silu, in[3]); }, x);
-        expect_fused(
-            what + ", bare", [&](const Tensors& in) { return conv4(in[0], in[1], {}, silu); },
-            [&](const Tensors& in) { return plain::conv4(in[0], in[1], {}, silu); }, {x[0], x[1]});
+            what, [&](const Tensors& in) { return conv4(in[0], in[1], in[2], silu, in[3]); }, x);
+        expect_fused(what + ", bare", [&](const Tensors& in) { return conv4(in[0], in[1], {}, silu); }, {x[0], x[1]});
       }
     }
   }
@@ -41,20 +38,15 @@ TEST_F(FusedRows, NormsEqualTheirFormulas) {
     const Tensors x{noise({2, 7, 3, width}, 1), noise({width}, 2), noise({2, 7, 3, width}, 3)};
     const Tensors no_gate{x[0], x[1]};
     expect_fused(
-        "rms " + what, [](const Tensors& in) { return rms_norm(in[0], in[1], 1e-5); },
-        [](const Tensors& in) { return plain::rms_norm(in[0], in[1], 1e-5); }, no_gate);
+        "rms " + what, [](const Tensors& in) { return rms_norm(in[0], in[1], 1e-5); }, no_gate);
     expect_fused(
-        "outer " + what, [](const Tensors& in) { return rms_norm_outer_eps(in[0], in[1]); },
-        [](const Tensors& in) { return plain::rms_norm_outer_eps(in[0], in[1]); }, no_gate);
+        "outer " + what, [](const Tensors& in) { return rms_norm_outer_eps(in[0], in[1]); }, no_gate);
     expect_fused(
-        "then gate " + what, [](const Tensors& in) { return rms_norm_then_gate(in[0], in[1], in[2], 1e-5); },
-        [](const Tensors& in) { return plain::rms_norm_then_gate(in[0], in[1], in[2], 1e-5); }, x);
+        "then gate " + what, [](const Tensors& in) { return rms_norm_then_gate(in[0], in[1], in[2], 1e-5); }, x);
     expect_fused(
-        "gate first " + what, [](const Tensors& in) { return gate_then_rms_norm(in[0], in[1], in[2], 1e-5); },
-        [](const Tensors& in) { return plain::gate_then_rms_norm(in[0], in[1], in[2], 1e-5); }, x, 5e-6);
+        "gate first " + what, [](const Tensors& in) { return gate_then_rms_norm(in[0], in[1], in[2], 1e-5); }, x, 5e-6);
     expect_fused(
-        "l2 " + what, [](const Tensors& in) { return l2_normalise(in[0]); },
-        [](const Tensors& in) { return plain::l2_normalise(in[0]); }, {x[0]}, 5e-6);
+        "l2 " + what, [](const Tensors& in) { return l2_normalise(in[0]); }, {x[0]}, 5e-6);
   }
 }
 
@@ -76,23 +68,18 @@ TEST_F(FusedRows, GatesEqualTheirFormulas) {
   for (int64_t width : {1, 5, 64, 130}) {
     const std::string what = "width " + std::to_string(width);
     const Tensor x = 4 * noise({3, 50, width}, 1), y = noise({3, 50, width}, 2), bias = noise({width}, 3);
-    expect_fused(
-        "silu " + what, [](const Tensors& in) { return gate_silu(in[0], in[1]); },
-        [](const Tensors& in) { return plain::gate_silu(in[0], in[1]); }, {y, x});
+    expect_fused("silu " + what, [](const Tensors& in) { return gate_silu(in[0], in[1]); }, {y, x});
     expect_fused(
         "swish " + what, [](const Tensors& in) { return gate_swish(in[0], in[1]); },
-        [](const Tensors& in) { return plain::gate_swish(in[0], in[1]); },
         {noise({3, 50, 2 * width}, 6), at::full({1}, 0.8, at::kDouble)}, 1e-5);
-    expect_fused(
-        "softplus " + what, [](const Tensors& in) { return softplus_bias(in[0], in[1]); },
-        [](const Tensors& in) { return plain::softplus_bias(in[0], in[1]); }, {x, bias});
+    expect_fused("softplus " + what, [](const Tensors& in) { return softplus_bias(in[0], in[1]); }, {x, bias});
     expect_fused(
         "decay " + what, [](const Tensors& in) { return softplus_decay(in[0], in[1], in[2]); },
-        [](const Tensors& in) { return -in[2].exp() * plain::softplus_bias(in[0], in[1]); },
+        [](const Tensors& in) {
+          return -in[2].exp() * kernels::on(kernels::Backend::aten, [&] { return softplus_bias(in[0], in[1]); });
+        },
         {x, bias, noise({width}, 5)}, 5e-6);
-    expect_fused(
-        "log sigmoid " + what, [](const Tensors& in) { return log_sigmoid(in[0], 1.0 / 16); },
-        [](const Tensors& in) { return plain::log_sigmoid(in[0], 1.0 / 16); }, {x});
+    expect_fused("log sigmoid " + what, [](const Tensors& in) { return log_sigmoid(in[0], 1.0 / 16); }, {x});
   }
 }
 
@@ -125,7 +112,10 @@ TEST_F(FusedRows, NotANumberStaysOne) {
 TEST_F(FusedRows, RotationsOfDifferentTablesDoNotMixUp) {
   const Tensor x = noise({2, 50, 2, 8}, 1);
   const auto expect_turned = [](const Tensor& in, double base, int64_t offset) {
-    EXPECT_LE(relative_error(rope(in, base, 1, offset), plain::rope(in, base, 1, offset)), 1e-12) << base << offset;
+    EXPECT_LE(relative_error(rope(in, base, 1, offset),
+                             kernels::on(kernels::Backend::aten, [&] { return rope(in, base, 1, offset); })),
+              1e-12)
+        << base << offset;
   };
   expect_turned(x, 1000, 0);
   expect_turned(x.narrow(1, 0, 20), 1000, 0);  // the beginning of the table before
@@ -139,9 +129,8 @@ TEST_F(FusedRows, RotationEqualsItsFormula) {
   for (int64_t width : {2, 6, 64, 80}) {
     for (int sense : {1, -1}) {
       for (int64_t offset : {0, 9}) {
-        expect_fused(
-            "rope", [&](const Tensors& in) { return rope(in[0], 1000, sense, offset); },
-            [&](const Tensors& in) { return plain::rope(in[0], 1000, sense, offset); }, {noise({2, 11, 3, width}, 1)});
+        expect_fused("rope", [&](const Tensors& in) { return rope(in[0], 1000, sense, offset); },
+                     {noise({2, 11, 3, width}, 1)});
       }
     }
   }
@@ -164,7 +153,9 @@ TEST_F(FusedRows, SlicesOfWiderTensorsGiveTheSameBytes) {
 
 TEST_F(FusedRows, HalfPrecisionRunsThePlainForm) {
   const Tensor x = noise({2, 9, 16}, 1).to(at::kBFloat16), gain = at::ones({16}, at::kBFloat16);
-  EXPECT_LE(relative_error(rms_norm(x, gain, 1e-5), plain::rms_norm(x.to(at::kDouble), gain.to(at::kDouble), 1e-5)),
+  EXPECT_LE(relative_error(rms_norm(x, gain, 1e-5),
+                           kernels::on(kernels::Backend::aten,
+                                       [&] { return rms_norm(x.to(at::kDouble), gain.to(at::kDouble), 1e-5); })),
             0.02);
 }
 

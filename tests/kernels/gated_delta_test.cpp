@@ -40,14 +40,16 @@ Tensors inputs(const Case& c) {
 double scale(const Tensors& x) {
   return 1 / std::sqrt(static_cast<double>(x[0].size(3)));
 }
-Scan truth(const Tensors& x) {
-  return loop::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
+OutAndState truth(const Tensors& x) {
+  return kernels::on(kernels::Backend::truth,
+                     [&] { return gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]); });
 }
-Scan kernel(const Tensors& x) {
+OutAndState kernel(const Tensors& x) {
   return gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
 }
-Scan in_aten(const Tensors& x) {
-  return chunked::gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]);
+OutAndState in_aten(const Tensors& x) {
+  return kernels::on(kernels::Backend::aten,
+                     [&] { return gated_delta_rule(x[0], x[1], x[2], x[3], x[4], scale(x), x[5]); });
 }
 
 Tensors part(const Tensors& x, int64_t begin, int64_t end, const Tensor& state) {
@@ -108,7 +110,7 @@ TEST_F(GatedDelta, ChunkAlgorithmInAtenEqualsTheLoop) {
 TEST_F(GatedDelta, HalfPrecisionIsComputedInFloat) {
   Tensors half;
   for (const Tensor& t : inputs({1, 70, 1, 2, 16, 16, 1})) half.push_back(t.to(at::kBFloat16));
-  const Scan scan = kernel(half);
+  const OutAndState scan = kernel(half);
   EXPECT_EQ(scan.out.scalar_type(), at::kBFloat16);
   for (Tensor& t : half) t = t.to(at::kDouble);
   EXPECT_LE(relative_error(scan.out, truth(half).out), 1.0 / 128);
@@ -119,8 +121,8 @@ TEST_F(GatedDelta, SequenceCutAnywhereEqualsTheWhole) {
     const Tensors x = inputs({2, 90, n, 2, 16, 40, 1});
     const Results whole = run(kernel, x, kNames, at::kDouble);
     for (int64_t cut : {1, 16, 64, 77, 89}) {
-      const auto in_two = [&](const Tensors& y) -> Scan {
-        const Scan first = kernel(part(y, 0, cut, y[5])), second = kernel(part(y, cut, 90, first.state));
+      const auto in_two = [&](const Tensors& y) -> OutAndState {
+        const OutAndState first = kernel(part(y, 0, cut, y[5])), second = kernel(part(y, cut, 90, first.state));
         return {at::cat({first.out, second.out}, 1), second.state};
       };
       expect_close(run(in_two, x, kNames, at::kDouble), whole, 1e-12, "cut at " + std::to_string(cut));
@@ -131,7 +133,7 @@ TEST_F(GatedDelta, SequenceCutAnywhereEqualsTheWhole) {
 TEST_F(GatedDelta, StepsEqualTheSequence) {
   for (const Case& c : {Case{2, 70, 1, 2, 16, 24, 3}, Case{2, 70, 4, 2, 24, 16, 1}}) {
     const Tensors x = inputs(c);
-    const Scan whole = kernel(x);
+    const OutAndState whole = kernel(x);
     Tensor state = x[5].clone();
     Tensors out;
     for (int64_t t = 0; t < c.T; ++t) {
@@ -163,12 +165,12 @@ TEST_F(GatedDelta, BytesDoNotDependOnTheThreads) {
 
 TEST_F(GatedDelta, SlicesOfWiderTensorsGiveTheSameBytes) {
   const Tensors x = inputs({2, 70, 4, 2, 16, 24, 1});
-  const Scan plain = kernel(x);
+  const OutAndState plain = kernel(x);
   const Tensor wide = at::cat({x[1].flatten(2), x[2].flatten(2), x[3].flatten(2)}, 2);
   const auto slice = [&](int64_t from, int64_t width) {
     return wide.narrow(2, from, 8 * width).unflatten(2, {4, 2, width});
   };
-  const Scan strided = kernel({x[0], slice(0, 16), slice(128, 24), slice(320, 1).squeeze(-1), x[4], x[5]});
+  const OutAndState strided = kernel({x[0], slice(0, 16), slice(128, 24), slice(320, 1).squeeze(-1), x[4], x[5]});
   expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}}, "");
 }
 

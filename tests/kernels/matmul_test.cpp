@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "kernels/cpu/bind/tensors.h"
 #include "kernels/cpu/block_pool.h"
 #include "kernels/poison.h"
 #include "recurrence_run.h"
@@ -37,12 +38,12 @@ TEST(Matmul, EqualsTheProductInDoubleForEverySizeAndLayout) {
       SCOPED_TRACE(c10::str(M, " x ", N, " x ", K, a_turned, b_turned));
       const Tensor a = matrix(M, K, a_turned), b = matrix(K, N, b_turned), bias = at::randn({N}, at::kDouble);
       const Tensor truth = at::mm(a, b);
-      EXPECT_LT(error(product(a, b), truth), 1e-14);
-      EXPECT_LT(error(product(a, b, bias), truth + bias), 1e-14);
-      EXPECT_LT(error(product(a.to(at::kFloat), b.to(at::kFloat)), truth), 2e-6);
+      EXPECT_LT(error(cpu::multiplied(a, b), truth), 1e-14);
+      EXPECT_LT(error(cpu::multiplied(a, b, bias), truth + bias), 1e-14);
+      EXPECT_LT(error(cpu::multiplied(a.to(at::kFloat), b.to(at::kFloat)), truth), 2e-6);
       Tensor sum = at::randn({M, N}, at::kDouble);
       const Tensor expected = sum + truth;
-      add_product_into(sum, a, b);
+      cpu::multiply(sum, a, b, {}, true);
       EXPECT_LT(error(sum, expected), 1e-14);
     }
   }
@@ -52,7 +53,7 @@ TEST(Matmul, EqualsTheProductInDoubleForEverySizeAndLayout) {
 TEST(Matmul, ReadsAndWritesPartsOfWiderMatrices) {
   at::manual_seed(2);
   const Tensor wide = at::randn({50, 90}), b = at::randn({30, 41}), out = at::full({50, 60}, 7.0F);
-  product_into(out.narrow(1, 10, 41), wide.narrow(1, 20, 30), b);
+  cpu::multiply(out.narrow(1, 10, 41), wide.narrow(1, 20, 30), b);
   EXPECT_LT(error(out.narrow(1, 10, 41), at::mm(wide.narrow(1, 20, 30).to(at::kDouble), b.to(at::kDouble))), 2e-6);
   EXPECT_TRUE(out.narrow(1, 0, 10).eq(7).all().item<bool>());
   EXPECT_TRUE(out.narrow(1, 51, 9).eq(7).all().item<bool>());
@@ -65,10 +66,10 @@ TEST(Matmul, BytesDoNotDependOnTheNumberOfThreads) {
     for (const auto& [a_turned, b_turned] : kLayouts) {
       const Tensor a = matrix(M, K, a_turned).to(at::kFloat), b = matrix(K, N, b_turned).to(at::kFloat);
       at::set_num_threads(1);
-      const Tensor one = product(a, b);
+      const Tensor one = cpu::multiplied(a, b);
       for (const int threads : {2, 3, 4}) {
         at::set_num_threads(threads);
-        EXPECT_TRUE(product(a, b).equal(one)) << M << " x " << N << " x " << K << ", threads " << threads;
+        EXPECT_TRUE(cpu::multiplied(a, b).equal(one)) << M << " x " << N << " x " << K << ", threads " << threads;
       }
     }
   }

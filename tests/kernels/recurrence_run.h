@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "kernels/poison.h"
 #include "kernels/recurrence.h"
 
@@ -19,7 +20,7 @@ namespace sb::test {
 
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
-using Recurrence = std::function<Scan(const Tensors&)>;
+using Recurrence = std::function<OutAndState(const Tensors&)>;
 
 struct Named {
   std::string name;
@@ -40,7 +41,7 @@ inline Results run(const Recurrence& f, const Tensors& inputs, const std::vector
   for (const Tensor& x : inputs) {
     leaves.push_back(x.defined() ? x.to(type).detach().clone().set_requires_grad(true) : Tensor());
   }
-  const Scan scan = f(leaves);
+  const OutAndState scan = f(leaves);
   const Tensor out_cot = noise(scan.out.sizes(), 101).to(type), state_cot = noise(scan.state.sizes(), 102).to(type);
   ((scan.out * out_cot).sum() + (scan.state * state_cot).sum()).backward();
   Results results{{"out", scan.out.detach()}, {"state", scan.state.detach()}};
@@ -82,7 +83,7 @@ inline void expect_slopes_match(const Recurrence& f, const Tensors& inputs, cons
   const Results results = run(f, inputs, names, at::kDouble);
   const auto value = [&](const Tensors& at_inputs) {
     const at::NoGradGuard no_grad;
-    const Scan scan = f(at_inputs);
+    const OutAndState scan = f(at_inputs);
     return ((scan.out * noise(scan.out.sizes(), 101)).sum() + (scan.state * noise(scan.state.sizes(), 102)).sum())
         .item<double>();
   };
@@ -98,6 +99,14 @@ inline void expect_slopes_match(const Recurrence& f, const Tensors& inputs, cons
     const double measured = (value(ahead) - value(behind)) / (2 * step);
     EXPECT_NEAR(slope, measured, tolerance * std::max(1.0, std::abs(measured))) << names[i];
   }
+}
+
+// The same with the plain loop, or with ATen operations.
+inline Recurrence on_truth(const Recurrence& f) {
+  return [f](const Tensors& x) { return kernels::on(kernels::Backend::truth, [&] { return f(x); }); };
+}
+inline Recurrence on_aten(const Recurrence& f) {
+  return [f](const Tensors& x) { return kernels::on(kernels::Backend::aten, [&] { return f(x); }); };
 }
 
 // Fresh buffers hold NaN while a test of this kind runs.

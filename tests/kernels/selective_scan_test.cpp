@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "kernels/fused.h"
-#include "kernels/step_scan.h"
+#include "kernels/step.h"
 #include "recurrence_run.h"
 
 namespace sb::test {
@@ -9,14 +9,16 @@ namespace {
 
 const std::vector<std::string> kNames{"x", "delta", "A_log", "B", "C", "skip", "state", "write"};
 
-Scan kernel(const Tensors& x) {
+OutAndState kernel(const Tensors& x) {
   return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
 }
-Scan by_loop(const Tensors& x) {
-  return loop::selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
+OutAndState by_loop(const Tensors& x) {
+  return kernels::on(kernels::Backend::truth,
+                     [&] { return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]); });
 }
-Scan by_chunks(const Tensors& x) {
-  return chunked::selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
+OutAndState by_chunks(const Tensors& x) {
+  return kernels::on(kernels::Backend::aten,
+                     [&] { return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]); });
 }
 
 struct Case {
@@ -72,8 +74,8 @@ TEST_F(SelectiveScan, ACutSequenceEqualsAWholeOne) {
         const auto rows = [&](const Tensor& v) { return v.narrow(1, from, time); };
         return selective_scan(rows(in[0]), rows(in[1]), in[2], rows(in[3]), rows(in[4]), in[5], state);
       };
-      const Scan first = part(0, cut, in[6]), second = part(cut, 200 - cut, first.state);
-      return Scan{at::cat({first.out, second.out}, 1), second.state};
+      const OutAndState first = part(0, cut, in[6]), second = part(cut, 200 - cut, first.state);
+      return OutAndState{at::cat({first.out, second.out}, 1), second.state};
     };
     expect_close(run(in_two, x, kNames, at::kDouble), whole, 1e-12, "cut at " + std::to_string(cut));
   }
@@ -81,11 +83,11 @@ TEST_F(SelectiveScan, ACutSequenceEqualsAWholeOne) {
 
 TEST_F(SelectiveScan, StepsEqualTheWholeSequence) {
   const Tensors x = inputs({2, 70, 21, 16, true});
-  const Scan whole = kernel(x);
+  const OutAndState whole = kernel(x);
   Tensor state = x[6];
   for (int64_t t = 0; t < 70; ++t) {
     const auto row = [&](size_t i) { return x[i].select(1, t); };
-    const Scan one = selective_scan_step(row(0), row(1), x[2], row(3), row(4), x[5], state, row(7));
+    const OutAndState one = selective_scan_step(row(0), row(1), x[2], row(3), row(4), x[5], state, row(7));
     EXPECT_LE(relative_error(one.out, whole.out.select(1, t)), 1e-12) << t;
     state = one.state;
   }
@@ -109,18 +111,18 @@ TEST_F(SelectiveScan, ABoundOnTheDecayHoldsElementByElement) {
     const double held = factors.lt(0.6).to(at::kDouble).mean().item<double>();
     ASSERT_GT(held, 0.1);
     ASSERT_LT(held, 0.9);
-    const Results truth = run(bounded(loop::selective_scan), x, kNames, at::kDouble);
+    const Results truth = run(on_truth(bounded(selective_scan)), x, kNames, at::kDouble);
     expect_close(run(bounded(selective_scan), x, kNames, at::kDouble), truth, 1e-12, "kernel");
     expect_close(run(bounded(selective_scan), x, kNames, at::kFloat), truth, 2e-6, "kernel, float");
-    expect_close(run(bounded(chunked::selective_scan), x, kNames, at::kDouble), truth, 1e-12, "chunked");
+    expect_close(run(on_aten(bounded(selective_scan)), x, kNames, at::kDouble), truth, 1e-12, "chunked");
     EXPECT_GT(relative_error(kernel(x).out, truth[0].value), 1e-3);  // the bound does something
   }
   const Tensors x = inputs({2, 20, 21, 13});
-  const Scan whole = bounded(selective_scan)(x);
+  const OutAndState whole = bounded(selective_scan)(x);
   Tensor state = x[6];
   for (int64_t t = 0; t < 20; ++t) {
     const auto row = [&](size_t i) { return x[i].select(1, t); };
-    const Scan one = selective_scan_step(row(0), row(1), x[2], row(3), row(4), x[5], state, {}, 0.6);
+    const OutAndState one = selective_scan_step(row(0), row(1), x[2], row(3), row(4), x[5], state, {}, 0.6);
     EXPECT_LE(relative_error(one.out, whole.out.select(1, t)), 1e-12) << t;
     state = one.state;
   }
@@ -173,7 +175,7 @@ TEST_F(SelectiveScan, ReproducesTheRecordedVectors) {
     for (const std::string& name : names) in.push_back(recorded(name).to(type).set_requires_grad(true));
     const auto time_first = [](const Tensor& x) { return x.transpose(1, 2); };  // recorded as [B, channel, T]
     const Tensor delta = softplus_bias(time_first(in[1]), in[7]);
-    const Scan scan =
+    const OutAndState scan =
         selective_scan(time_first(in[0]), delta, (-in[2]).log(), time_first(in[3]), time_first(in[4]), in[5]);
     const Tensor out = time_first(gate_silu(scan.out, time_first(in[6])));
     const bool exact = type == at::kDouble;

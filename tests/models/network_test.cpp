@@ -23,7 +23,8 @@ TEST(Network, LossIsTheMeanCrossEntropyOfItsLogits) {
   const auto logs = at::log_softmax(network.logits(x), -1).gather(2, target.clamp_min(0).unsqueeze(2)).squeeze(2);
   const double expected = -logs.masked_select(real).mean().item<double>();
   EXPECT_NEAR(network.loss(x, target).item<double>(), expected, 1e-12);
-  EXPECT_NEAR(network.loss(x, target, {}, 100).item<double>(), expected * real.sum().item<double>() / 100, 1e-12);
+  EXPECT_NEAR(network.loss(x, target, {}, at::full({1}, 100.0)).item<double>(),
+              expected * real.sum().item<double>() / 100, 1e-12);
 }
 
 TEST(Network, DropoutIsAFunctionOfSeedAndPass) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/portable.h"
 #include "tasks/lognormal.h"
 
 namespace sb {
@@ -100,8 +101,8 @@ TEST(GapLaw, LognormalIsTheRoundedAndClampedOne) {
 
 TEST(GapLaw, PortableFunctionsAgreeWithTheLibrarys) {
   for (double x = 1e-6; x < 1e6; x *= 1.37)
-    EXPECT_NEAR(portable_log(x), std::log(x), 1e-14 * (1 + std::fabs(std::log(x))));
-  for (double x = -300; x < 300; x += 0.73) EXPECT_NEAR(portable_exp(x) / std::exp(x), 1, 1e-12) << x;
+    EXPECT_NEAR(portable::log(x), std::log(x), 1e-14 * (1 + std::fabs(std::log(x))));
+  for (double x = -300; x < 300; x += 0.73) EXPECT_NEAR(portable::exp(x) / std::exp(x), 1, 1e-12) << x;
   for (double x = -36; x < 36; x += 0.0917) {
     EXPECT_NEAR(portable_normal_cdf(x), 0.5 * std::erfc(-x / std::sqrt(2.0)), 1e-14) << x;
   }

@@ -12,7 +12,7 @@
 #include <new>
 #include <unordered_map>
 
-#include "kernels/plain_mode.h"
+#include "kernels/backend.h"
 
 namespace sb::cpu {
 namespace {
@@ -134,7 +134,7 @@ class PoolAllocator final : public c10::Allocator {
   // Overrides either form: libtorch 2 took away the const.
   c10::DataPtr allocate(size_t bytes) const {
     void* data = nullptr;
-    if (bytes < kPooledBytes || kernels::plain_mode()) {
+    if (bytes < kPooledBytes || kernels::aten_is_forced()) {
       data = small_->raw_allocate(bytes);
     } else {
       data = take_block(bytes);

@@ -12,7 +12,8 @@ void give_block(void* block, size_t bytes);  // the same `bytes` as taken
 void release_free_blocks();                  // back to the system
 size_t free_block_bytes();
 
-// Tensors of the CPU take their large blocks here, except in plain mode. For a process, once.
+// Tensors of the CPU take their large blocks here, except where ATen operations stand in for our kernels. For a
+// process, once.
 void pool_tensor_memory();
 
 }  // namespace sb::cpu

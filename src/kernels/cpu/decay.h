@@ -2,8 +2,7 @@
 // no cancellation after a strong decay, and a factor of exactly 0 stays exactly 0.
 #pragma once
 #include <algorithm>
-
-#include "kernels/cpu/simd.h"
+#include <cstdint>
 
 namespace sb::cpu {
 

@@ -49,4 +49,8 @@ void scalar_attention_backward(Decay decay, const AttentionHead<T>& head, const 
 template <class T>
 void vector_attention_backward(const AttentionHead<T>& head, const AttentionHeadGradients<T>& grad, Arena<T>& arena);
 
+// to[i, :] = sum over the `heads` rows of group i of `from`, in their order
+template <class T>
+void sum_head_groups(int64_t groups, int64_t heads, int64_t width, const T* from, T* to);
+
 }  // namespace sb::cpu

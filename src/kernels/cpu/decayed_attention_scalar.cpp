@@ -130,12 +130,12 @@ void scalar_attention_backward(Decay decay, const AttentionHead<T>& head, const 
       scale_rows(rows, s.Kp, s.since_start, dq);
       scale_rows(rows, s.Kp, s.until_end, dk);
       for (int64_t i = 0; i < rows; ++i) {
-        from_start[i] = dot(s.Kp, s.q + i * s.Kp, dq + i * s.Kp);
-        to_end[i] = dot(s.Kp, s.k + i * s.Kp, dk + i * s.Kp);
+        from_start[i] = simd::dot(s.Kp, s.q + i * s.Kp, dq + i * s.Kp);
+        to_end[i] = simd::dot(s.Kp, s.k + i * s.Kp, dk + i * s.Kp);
       }
       PairSums<T> pairs(rows, columns);
       T* dg = grad.dg + begin * grad.dg_stride;
-      T after = total * dot(s.Kp * s.Vp, d_state, state);
+      T after = total * simd::dot(s.Kp * s.Vp, d_state, state);
       for (int64_t t = 0; t < n; ++t) {
         dg[t * grad.dg_stride] = after;
         after += to_end[t];
@@ -164,7 +164,20 @@ void scalar_attention_backward(Decay decay, const AttentionHead<T>& head, const 
   }
 }
 
+template <class T>
+void sum_head_groups(int64_t groups, int64_t heads, int64_t width, const T* from, T* to) {
+  parallel_for(groups, 64, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::copy_n(from + i * heads * width, width, to + i * width);
+      for (int64_t h = 1; h < heads; ++h) {
+        for (int64_t j = 0; j < width; ++j) to[i * width + j] += from[(i * heads + h) * width + j];
+      }
+    }
+  });
+}
+
 #define SB_INSTANTIATE(T)                                                                                      \
+  template void sum_head_groups<T>(int64_t, int64_t, int64_t, const T*, T*);                                   \
   template int64_t scalar_attention_scratch<T>(int64_t, int64_t);                                              \
   template void scalar_attention_forward<T>(Decay, const AttentionHead<T>&, T*, int64_t, Arena<T>&);           \
   template void scalar_attention_backward<T>(Decay, const AttentionHead<T>&, const AttentionHeadGradients<T>&, \

@@ -35,7 +35,7 @@ struct Buffers {
         a(arena.take(C * Kp)),
         since_start(arena.take(C * Kp)),
         until_end(arena.take(C * Kp)),
-        pairs(arena.take(kPairs * kLanes<T>)) {}
+        pairs(arena.take(kPairs * lanes<T>)) {}
   const T* total() const { return since_start + (C - 1) * Kp; }
 };
 
@@ -59,9 +59,10 @@ void read_chunk(const AttentionHead<T>& head, int64_t begin, int64_t n, Buffers<
 // until_end alone
 template <class T>
 void carry_keys(Buffers<T>& s) {
-  using Vec = typename Simd<T>::Vec;
-  for (int64_t c = 0; c < s.Kp; c += kLanes<T>) {
-    Vec rest = Vec{} + T(1);
+  using simd::load, simd::store;
+  using Vec = simd::Vec<T>;
+  for (int64_t c = 0; c < s.Kp; c += lanes<T>) {
+    Vec rest(T(1));
     for (int64_t i = C - 1; i >= 0; --i) {
       store(s.until_end + i * s.Kp + c, rest * load(s.k + i * s.Kp + c));
       rest *= load(s.a + i * s.Kp + c);
@@ -72,24 +73,25 @@ void carry_keys(Buffers<T>& s) {
 // P_ij = q_i . w_ij and until_end_j = w_{C-1,j}
 template <class T>
 void sum_pairs(Buffers<T>& s) {
-  using Vec = typename Simd<T>::Vec;
-  for (int64_t c = 0; c < s.Kp; c += kLanes<T>) {
+  using simd::load, simd::store;
+  using Vec = simd::Vec<T>;
+  for (int64_t c = 0; c < s.Kp; c += lanes<T>) {
     Vec w[C];
     for (int64_t i = 0; i < C; ++i) {
       const Vec ai = load(s.a + i * s.Kp + c), qi = load(s.q + i * s.Kp + c);
       w[i] = load(s.k + i * s.Kp + c);
-      T* sums = s.pairs + pair_index(i, 0) * kLanes<T>;
+      T* sums = s.pairs + pair_index(i, 0) * lanes<T>;
       for (int64_t j = 0; j <= i; ++j) {
         if (j < i) w[j] *= ai;
         const Vec term = qi * w[j];
-        store(sums + j * kLanes<T>, c == 0 ? term : load(sums + j * kLanes<T>) + term);
+        store(sums + j * lanes<T>, c == 0 ? term : load(sums + j * lanes<T>) + term);
       }
     }
     for (int64_t j = 0; j < C; ++j) store(s.until_end + j * s.Kp + c, w[j]);
   }
   for (int64_t i = 0; i < C; ++i) {
     for (int64_t j = 0; j < C; ++j) {
-      s.P[i * C + j] = j <= i ? sum_lanes<T>(load(s.pairs + pair_index(i, j) * kLanes<T>)) : T(0);
+      s.P[i * C + j] = j <= i ? simd::horizontal_sum(simd::load(s.pairs + pair_index(i, j) * lanes<T>)) : T(0);
     }
   }
 }
@@ -107,32 +109,33 @@ void advance_state(const Buffers<T>& s, const T* state, T* next) {
 // The part of dq, dk and dg that comes from pairs inside the sub-chunk; dP_ij = d P_ij.
 template <class T>
 void pair_gradients(const Buffers<T>& s, const T* dP, T* dq, T* dk, T* dg) {
-  using Vec = typename Simd<T>::Vec;
-  for (int64_t c = 0; c < s.Kp; c += kLanes<T>) {
+  using simd::load, simd::store;
+  using Vec = simd::Vec<T>;
+  for (int64_t c = 0; c < s.Kp; c += lanes<T>) {
     Vec carried[kPairs];
     for (int64_t i = 0; i < C; ++i) {
       const Vec ai = load(s.a + i * s.Kp + c);
       const Vec* last = carried + pair_index(i - 1, 0);
       Vec* now = carried + pair_index(i, 0);
       now[i] = load(s.k + i * s.Kp + c);
-      Vec sum = now[i] * dP[i * C + i];
+      Vec sum = now[i] * Vec(dP[i * C + i]);
       for (int64_t j = 0; j < i; ++j) {
         now[j] = last[j] * ai;
-        sum += now[j] * dP[i * C + j];
+        sum += now[j] * Vec(dP[i * C + j]);
       }
       store(dq + i * s.Kp + c, sum);
     }
-    Vec u[C] = {};
-    Vec later{};
+    Vec u[C], later(T(0));
+    for (Vec& x : u) x = Vec(T(0));
     for (int64_t i = C - 1; i >= 0; --i) {
       const Vec qi = load(s.q + i * s.Kp + c);
       const Vec* now = carried + pair_index(i, 0);
-      Vec sum{};
+      Vec sum(T(0));
       for (int64_t j = 0; j < i; ++j) {
-        u[j] = u[j] * later + qi * dP[i * C + j];
+        u[j] = xsimd::fma(qi, Vec(dP[i * C + j]), u[j] * later);
         sum += now[j] * u[j];
       }
-      store(dk + i * s.Kp + c, u[i] * later + qi * dP[i * C + i]);
+      store(dk + i * s.Kp + c, xsimd::fma(qi, Vec(dP[i * C + i]), u[i] * later));
       store(dg + i * s.Kp + c, sum);
       later = load(s.a + i * s.Kp + c);
     }
@@ -145,7 +148,7 @@ template <class T>
 int64_t vector_attention_scratch(int64_t K, int64_t V) {
   const int64_t Kp = padded<T>(K), Vp = padded<T>(V);
   return 11 * Arena<T>::rounded(C * Kp) + 3 * Arena<T>::rounded(C * Vp) + 2 * C * C +
-         Arena<T>::rounded(kPairs * kLanes<T>) + kChunk / C * Arena<T>::rounded(Kp * Vp) + Arena<T>::rounded(Kp);
+         Arena<T>::rounded(kPairs * lanes<T>) + kChunk / C * Arena<T>::rounded(Kp * Vp) + Arena<T>::rounded(Kp);
 }
 
 template <class T>
@@ -202,7 +205,8 @@ void vector_attention_backward(const AttentionHead<T>& head, const AttentionHead
       gemm_nt(C, s.Kp, s.Vp, d_out, s.Vp, state, s.Vp, dq_state, s.Kp);
       gemm_nt(C, s.Kp, s.Vp, s.v, s.Vp, d_state, s.Vp, dk_state, s.Kp);
       // Terms of the log-decays: of the entering state's reads for steps up to i, of writes for steps after i.
-      for (int64_t k = 0; k < s.Kp; ++k) along[k] = s.total()[k] * dot(s.Vp, d_state + k * s.Vp, state + k * s.Vp);
+      for (int64_t k = 0; k < s.Kp; ++k)
+        along[k] = s.total()[k] * simd::dot(s.Vp, d_state + k * s.Vp, state + k * s.Vp);
       for (int64_t i = 0; i < C; ++i) {
         for (int64_t k = 0; k < s.Kp; ++k) {
           const int64_t e = i * s.Kp + k;

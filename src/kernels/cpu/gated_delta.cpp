@@ -216,7 +216,7 @@ void delta_backward(const DeltaHead<T>& head, const DeltaHeadGradients<T>& grad,
       advance_decay(r, s.a, s.decay);
       const T beta = s.beta[r];
       const T* dr = d_corrected + r * Vp;
-      d_beta[r] = dot(Vp, dr, s.v + r * Vp) - dot(padded<T>(r), X + r * ld, s.G + r * ld);
+      d_beta[r] = simd::dot(Vp, dr, s.v + r * Vp) - simd::dot(padded<T>(r), X + r * ld, s.G + r * ld);
       for (int64_t j = 0; j < Vp; ++j) d_read[r * Vp + j] = -beta * dr[j];
       T *x = X + r * ld, *a = s.A + r * ld;
       for (int64_t j = 0; j < r; ++j) {
@@ -243,21 +243,21 @@ void delta_backward(const DeltaHead<T>& head, const DeltaHeadGradients<T>& grad,
     for (int64_t t = 0; t < m; ++t) {
       const T since = t < c.tokens ? s.since_start[t * s.n] : T(0);
       scale_row(Kp, since, dq + t * Kp);
-      read_term[t] = dot(Kp, s.q() + t * Kp, dq + t * Kp);
+      read_term[t] = simd::dot(Kp, s.q() + t * Kp, dq + t * Kp);
       scale_row(Kp, since, s.q() + t * Kp);
     }
     for (int64_t r = 0; r < rows; ++r) {
       T *read = dk_read + r * Kp, *write = dk + r * Kp;
       scale_row(Kp, s.since_start[r], read);
       scale_row(Kp, s.until_end[r], write);
-      read_term[m + r] = dot(Kp, k + r * Kp, read);
-      write_term[r] = dot(Kp, k + r * Kp, write);
+      read_term[m + r] = simd::dot(Kp, k + r * Kp, read);
+      write_term[r] = simd::dot(Kp, k + r * Kp, write);
       for (int64_t j = 0; j < Kp; ++j) write[j] += read[j];
     }
 
     if (head.g) {
       T* dg = grad.dg + begin * grad.dg_stride;
-      T along = total * dot(Kp * Vp, d_state, state);
+      T along = total * simd::dot(Kp * Vp, d_state, state);
       for (int64_t t = 0; t < c.tokens; ++t) {
         dg[t * grad.dg_stride] = along;
         for (int64_t j = 0; j < s.n; ++j) along += write_term[t * s.n + j];

@@ -1,16 +1,19 @@
 // Products of matrices that fit the caches (a chunk of rows times a head). Row-major, `ld` elements from row to row.
 // C is written (add = false) or added to. The order of summation depends only on the sizes.
-// N must be a multiple of kLanes<T> (pad with zeros, see kPad); M and the depth are free.
+// N must be a multiple of lanes<T> (pad with zeros, see kPad); M and the depth are free.
 //   gemm_nn  C[M,N] = A[M,D] B[D,N]      gemm_tn  C[M,N] = A[D,M]^T B[D,N]      gemm_nt  C[M,N] = A[M,D] B[N,D]^T
 // gemm_tn reads its operands where they lie; the others first turn what the inner loop would read across rows.
 #pragma once
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cpu/simd.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/vectors.h"
 
 namespace sb::cpu {
+
+using simd::lanes;
+using simd::Vec;
 
 // Which part of a matrix counts. step = 0: all; else row i has entries in columns j < (i + 1) step, zeros beyond.
 // gemm_nn and gemm_tn: of the stored A, whose zeros are skipped; gemm_nt: of C, where blocks beyond are not computed.
@@ -32,15 +35,15 @@ inline constexpr int kVectors = 3;
 
 template <class T, int R, int N>
 struct Accumulator {
-  typename Simd<T>::Vec v[R][N];
+  Vec<T> v[R][N];
   void start(const T* c, int64_t ldc, bool add) {
     for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < N; ++n) v[r][n] = add ? load(c + r * ldc + n * kLanes<T>) : typename Simd<T>::Vec{};
+      for (int n = 0; n < N; ++n) v[r][n] = add ? simd::load(c + r * ldc + n * lanes<T>) : Vec<T>(T(0));
     }
   }
   void finish(T* c, int64_t ldc) const {
     for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < N; ++n) store(c + r * ldc + n * kLanes<T>, v[r][n]);
+      for (int n = 0; n < N; ++n) simd::store(c + r * ldc + n * lanes<T>, v[r][n]);
     }
   }
 };
@@ -49,21 +52,22 @@ struct Accumulator {
 template <class T, int R, int N>
 [[gnu::always_inline]] inline void multiply(Accumulator<T, R, N>& acc, int64_t depth, const T* a, int64_t lda,
                                             const T* b, int64_t ldb) {
-  constexpr int L = kLanes<T>;
+  constexpr int L = static_cast<int>(lanes<T>);
   for (int64_t k = 0; k < depth; ++k, a += lda, b += ldb) {
-    typename Simd<T>::Vec bv[N];
-    for (int n = 0; n < N; ++n) bv[n] = load(b + n * L);
-    if constexpr (kLaneMultiply && R % L == 0) {
-      typename Simd<T>::Vec column[R / L];
-      for (int i = 0; i < R / L; ++i) column[i] = load(a + i * L);
-      unrolled<L>([&](auto l) {
+    Vec<T> bv[N];
+    for (int n = 0; n < N; ++n) bv[n] = simd::load(b + n * L);
+    if constexpr (simd::kLaneMultiply && R % L == 0) {
+      Vec<T> column[R / L];
+      for (int i = 0; i < R / L; ++i) column[i] = simd::load(a + i * L);
+      simd::unrolled<L>([&](auto l) {
         for (int i = 0; i < R / L; ++i) {
-          for (int n = 0; n < N; ++n) acc.v[i * L + l][n] = multiply_lane<l>(acc.v[i * L + l][n], bv[n], column[i]);
+          for (int n = 0; n < N; ++n)
+            acc.v[i * L + l][n] = simd::multiply_lane<l>(acc.v[i * L + l][n], bv[n], column[i]);
         }
       });
     } else {
       for (int r = 0; r < R; ++r) {
-        for (int n = 0; n < N; ++n) acc.v[r][n] += bv[n] * a[r];
+        for (int n = 0; n < N; ++n) acc.v[r][n] = xsimd::fma(bv[n], Vec<T>(a[r]), acc.v[r][n]);
       }
     }
   }
@@ -73,7 +77,7 @@ template <class T, int R, int N>
 template <class T, int R, int N = kVectors>
 inline void rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
                  bool add) {
-  constexpr int64_t step = N * kLanes<T>;
+  constexpr int64_t step = N * lanes<T>;
   int64_t j = 0;
   for (; j + step <= width; j += step) {
     Accumulator<T, R, N> acc;
@@ -106,7 +110,7 @@ inline void turned_rows(int64_t width, int64_t depth, const T* a, int64_t lda, c
 // X <- (I - A)^{-1} X for X[M,N] and strictly lower triangular A[M,M]; M and N multiples of kPad.
 template <class T>
 void solve_lower(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
-  constexpr int R = tile::kRows, V = kPad<T> / kLanes<T>;
+  constexpr int R = tile::kRows, V = static_cast<int>(kPad<T> / lanes<T>);
   alignas(64) T panel[R * tile::kPanelDepth];
   for (int64_t i = 0; i < M; i += R) {
     transpose(R, i + R, a + i * lda, lda, panel, R);
@@ -116,7 +120,8 @@ void solve_lower(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ld
       tile::multiply(acc, i, panel, R, x + j, ldx);
       for (int r = 0; r < R; ++r) {
         for (int below = r + 1; below < R; ++below) {
-          for (int n = 0; n < V; ++n) acc.v[below][n] += acc.v[r][n] * panel[(i + r) * R + below];
+          for (int n = 0; n < V; ++n)
+            acc.v[below][n] = xsimd::fma(acc.v[r][n], Vec<T>(panel[(i + r) * R + below]), acc.v[below][n]);
         }
       }
       acc.finish(x + i * ldx + j, ldx);
@@ -127,7 +132,7 @@ void solve_lower(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ld
 // X <- (I - A)^{-T} X, A as above.
 template <class T>
 void solve_lower_transposed(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
-  constexpr int R = tile::kRows, V = kPad<T> / kLanes<T>;
+  constexpr int R = tile::kRows, V = static_cast<int>(kPad<T> / lanes<T>);
   for (int64_t i = M - R; i >= 0; i -= R) {
     for (int64_t j = 0; j < N; j += kPad<T>) {
       tile::Accumulator<T, R, V> acc;
@@ -135,7 +140,8 @@ void solve_lower_transposed(int64_t M, int64_t N, const T* a, int64_t lda, T* x,
       tile::multiply(acc, M - i - R, a + (i + R) * lda + i, lda, x + (i + R) * ldx + j, ldx);
       for (int r = R - 1; r > 0; --r) {
         for (int above = 0; above < r; ++above) {
-          for (int n = 0; n < V; ++n) acc.v[above][n] += acc.v[r][n] * a[(i + r) * lda + i + above];
+          for (int n = 0; n < V; ++n)
+            acc.v[above][n] = xsimd::fma(acc.v[r][n], Vec<T>(a[(i + r) * lda + i + above]), acc.v[above][n]);
         }
       }
       acc.finish(x + i * ldx + j, ldx);

@@ -16,7 +16,7 @@ constexpr int kTileRows = tile::kRows;
 #endif
 constexpr int kTileVectors = tile::kVectors;
 template <class T>
-constexpr int64_t kTileColumns = kTileVectors* kLanes<T>;
+constexpr int64_t kTileColumns = kTileVectors* lanes<T>;
 
 #if defined(__AVX512F__)
 constexpr int64_t kDepth = 256;  // of a panel: one of A and one of B share the first cache
@@ -86,12 +86,13 @@ template <class T>
   acc.start(to, ld, false);
   tile::multiply(acc, depth, a, kTileRows, b, kTileColumns<T>);
   if (before) {
-    unrolled<kTileRows>([&](auto r) {
-      unrolled<kTileVectors>([&](auto n) { acc.v[r][n] += load(before + r * step + n * kLanes<T>); });
+    simd::unrolled<kTileRows>([&](auto r) {
+      simd::unrolled<kTileVectors>([&](auto n) { acc.v[r][n] += simd::load(before + r * step + n * lanes<T>); });
     });
   }
-  unrolled<kTileRows>(
-      [&](auto r) { unrolled<kTileVectors>([&](auto n) { store(to + r * ld + n * kLanes<T>, acc.v[r][n]); }); });
+  simd::unrolled<kTileRows>([&](auto r) {
+    simd::unrolled<kTileVectors>([&](auto n) { simd::store(to + r * ld + n * lanes<T>, acc.v[r][n]); });
+  });
 }
 
 template <class T>

@@ -2,7 +2,7 @@
 #pragma once
 #include <iterator>
 
-#include "kernels/cpu/vec_math.h"
+#include "kernels/cpu/vectors.h"
 
 namespace sb::simd {
 

@@ -1,18 +1,34 @@
 // Work shared among threads so that bytes never depend on their number: a task is done by one thread from start to end,
 // and sums over tasks are made afterwards, in task order.
 #pragma once
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 #include "kernels/cpu/block_pool.h"
-#include "kernels/cpu/simd.h"
 #include "kernels/poison.h"
 
 namespace sb::cpu {
+
+// Refers to a callable (first, last), which must outlive it.
+class RangeBody {
+ public:
+  template <class Body, class = std::enable_if_t<!std::is_same_v<Body, RangeBody>>>
+  RangeBody(const Body& body)  // implicit, as a lambda is handed over
+      : body_(&body),
+        call_([](const void* b, int64_t first, int64_t last) { (*static_cast<const Body*>(b))(first, last); }) {}
+  void operator()(int64_t first, int64_t last) const { call_(body_, first, last); }
+
+ private:
+  const void* body_;
+  void (*call_)(const void*, int64_t, int64_t);
+};
+// body(first, last) for ranges of at least `grain` that make up 0 .. items, on torch's threads; alone where called from
+// one of them.
+void parallel_for(int64_t items, int64_t grain, RangeBody body);
 
 // Scratch memory of one task: aligned, handed out in order, reused by the next task of the thread.
 template <class T>
@@ -25,7 +41,7 @@ class Arena {
   T* take(int64_t n) {
     T* p = data_.get() + used_;
     used_ += rounded(n);
-    TORCH_INTERNAL_ASSERT(used_ <= size_);
+    if (used_ > size_) throw std::bad_alloc();
     return p;
   }
   void reset() { used_ = 0; }
@@ -51,7 +67,7 @@ class Arena {
 // body(task) for every task in 0..tasks-1
 template <class Body>
 void for_each_task(int64_t tasks, const Body& body) {
-  at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) body(task);
   });
 }
@@ -59,7 +75,7 @@ void for_each_task(int64_t tasks, const Body& body) {
 // body(task, arena), the arena empty and of `scratch` elements at the start of every task
 template <class T, class Body>
 void for_each_task(int64_t tasks, int64_t scratch, const Body& body) {
-  at::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
     Arena<T> arena(scratch);
     for (int64_t task = begin; task < end; ++task) {
       arena.reset();
@@ -67,5 +83,25 @@ void for_each_task(int64_t tasks, int64_t scratch, const Body& body) {
     }
   });
 }
+
+// A division of `items` into ranges that depends on sizes only, so that sums over ranges do not see the thread count.
+struct Ranges {
+  int64_t items, count;
+  Ranges(int64_t number, int64_t elements_each, int64_t most = 16)
+      : items(number), count(std::clamp<int64_t>(number * elements_each / 8192, 1, std::max<int64_t>(1, most))) {
+    count = std::max<int64_t>(1, std::min(count, items));
+  }
+  int64_t begin(int64_t i) const { return items * i / count; }
+  // body(range, first, last) for every range
+  template <class Body>
+  void parallel(const Body& body) const {
+    for_each_task(count, [&](int64_t i) { body(i, begin(i), begin(i + 1)); });
+  }
+  // body(first, last), once a thread: for work that makes no sums over items
+  template <class Body>
+  void split(const Body& body) const {
+    parallel_for(count, 1, [&](int64_t first, int64_t last) { body(begin(first), begin(last)); });
+  }
+};
 
 }  // namespace sb::cpu

@@ -1,13 +1,22 @@
-// Moving rows between tensors (any stride from row to row) and padded scratch, and the small row-wise work of the
-// chunks.
+// Rows of matrices: where they start, copies to and from padded scratch, walks in blocks, sums in a fixed order.
 #pragma once
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/parallel.h"
 
 namespace sb::cpu {
+
+// Where rows start: row r at (r / inner) * outer_stride + (r % inner) * inner_stride. A loop over rows takes a copy,
+// which stays in registers; a member of something that it shares would be read again after every store.
+template <class T>
+struct RowStarts {
+  const T* data;
+  bool one_stride;
+  int64_t inner, outer_stride, inner_stride;
+  const T* operator[](int64_t r) const {
+    return one_stride ? data + r * inner_stride : data + (r / inner) * outer_stride + (r % inner) * inner_stride;
+  }
+};
 
 // dst[i, :] = factor * src[i, :] for i < n; zeros in columns width..ld-1 and in rows n..rows-1
 template <class T>
@@ -43,9 +52,43 @@ inline void scale_rows(int64_t rows, int64_t ld, const T* factor, T* x) {
   for (int64_t i = 0; i < rows; ++i) scale_row(ld, factor[i], x + i * ld);
 }
 
-// Tensor whose last axis is contiguous: itself, or a copy.
-inline at::Tensor rows_of(const at::Tensor& t) {
-  return !t.defined() || t.size(-1) == 1 || t.stride(-1) == 1 ? t : t.contiguous();
+// Two walks over a row with a number in between that only the whole row gives: all first walks of a block of rows, then
+// all second ones, so that the way from sum to scale of one row hides behind the others and the second walk finds its
+// rows in a near cache. body(first, last), at most `rows` <= kBlockRows rows.
+inline constexpr int64_t kBlockRows = 64;
+template <class Body>
+[[gnu::always_inline]] inline void for_row_blocks(int64_t begin, int64_t end, int64_t rows, const Body& body) {
+  for (int64_t first = begin; first < end; first += rows) body(first, std::min(first + rows, end));
 }
+// Rows of `width` that make `elements` together.
+inline int64_t rows_of_block(int64_t elements, int64_t width) {
+  return std::clamp<int64_t>(elements / std::max<int64_t>(1, width), 1, kBlockRows);
+}
+
+// out[c] = sum over r of x[r * stride + c], first to last in blocks of 64, the same for any number of threads. For
+// float and double.
+template <class T>
+void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out);
+
+// `width` sums that every range of rows makes on its own, added in the order of the ranges.
+template <class T>
+class PartSums {
+ public:
+  PartSums(int64_t parts, int64_t width)
+      : parts_(parts), width_(width), arena_(Arena<T>::rounded(parts * width)), sums_(arena_.take(parts * width)) {}
+  // The sums of a part, zero at first.
+  T* start(int64_t part) const {
+    T* const sums = sums_ + part * width_;
+    std::fill_n(sums, width_, T(0));
+    return sums;
+  }
+  // `count` totals from number `first` on.
+  void total(int64_t first, int64_t count, T* out) const { sum_rows(sums_ + first, parts_, width_, count, out); }
+
+ private:
+  int64_t parts_, width_;
+  Arena<T> arena_;
+  T* sums_;
+};
 
 }  // namespace sb::cpu

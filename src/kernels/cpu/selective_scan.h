@@ -8,7 +8,8 @@ namespace sb::cpu {
 
 struct ScanSizes {
   int64_t batch, time, channels, states;
-  // Steps between kept states; at least `states`, so that what is kept is never more than one [B,T,D] activation.
+  // Steps between kept states; for up to 128 states at least as many, so that what is kept is no more than one [B,T,D]
+  // activation. Longer chunks would not fit the tiles' arrays.
   int64_t chunk() const { return states <= 64 ? 64 : 128; }
   int64_t chunks() const { return (time + chunk() - 1) / chunk(); }
   // The work is cut into batch_slots * channel_groups tasks by sizes alone: bytes do not depend on the thread count.

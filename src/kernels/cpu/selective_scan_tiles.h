@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/selective_scan.h"
-#include "kernels/cpu/vec_math.h"
+#include "kernels/cpu/vectors.h"
 
 namespace sb::cpu {
 
@@ -21,7 +21,7 @@ template <class T>
 std::vector<T> decay_rates(const ScanSizes& s, const T* A_log) {
   const int64_t padded_n = padded_states<T>(s.states);
   std::vector<T> rate(static_cast<size_t>(s.channels * padded_n), T(0));
-  at::parallel_for(0, s.channels, 64, [&](int64_t begin, int64_t end) {
+  parallel_for(s.channels, 64, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t n = 0; n < s.states; ++n)
         rate[static_cast<size_t>(c * padded_n + n)] =

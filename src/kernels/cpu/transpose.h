@@ -1,32 +1,29 @@
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <xsimd/xsimd.hpp>
 
 namespace sb::cpu {
 
 namespace tile {
 
-typedef float Quad __attribute__((vector_size(16)));
-typedef float QuadUnaligned __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double Pair __attribute__((vector_size(16)));
-typedef double PairUnaligned __attribute__((vector_size(16), aligned(8), may_alias));
-
+// Blocks of 16-byte rows, on every machine.
 inline void transpose_block(const float* a, int64_t lda, float* b, int64_t ldb) {
-  const auto row = [&](int64_t i) -> Quad { return *reinterpret_cast<const QuadUnaligned*>(a + i * lda); };
-  const auto put = [&](int64_t i, Quad v) { *reinterpret_cast<QuadUnaligned*>(b + i * ldb) = v; };
+  using Quad = xsimd::make_sized_batch_t<float, 4>;
+  const auto row = [&](int64_t i) { return Quad::load_unaligned(a + i * lda); };
   const Quad r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
-  const Quad low02 = __builtin_shufflevector(r0, r2, 0, 4, 1, 5), high02 = __builtin_shufflevector(r0, r2, 2, 6, 3, 7);
-  const Quad low13 = __builtin_shufflevector(r1, r3, 0, 4, 1, 5), high13 = __builtin_shufflevector(r1, r3, 2, 6, 3, 7);
-  put(0, __builtin_shufflevector(low02, low13, 0, 4, 1, 5));
-  put(1, __builtin_shufflevector(low02, low13, 2, 6, 3, 7));
-  put(2, __builtin_shufflevector(high02, high13, 0, 4, 1, 5));
-  put(3, __builtin_shufflevector(high02, high13, 2, 6, 3, 7));
+  const Quad low02 = xsimd::zip_lo(r0, r2), high02 = xsimd::zip_hi(r0, r2);
+  const Quad low13 = xsimd::zip_lo(r1, r3), high13 = xsimd::zip_hi(r1, r3);
+  xsimd::zip_lo(low02, low13).store_unaligned(b);
+  xsimd::zip_hi(low02, low13).store_unaligned(b + ldb);
+  xsimd::zip_lo(high02, high13).store_unaligned(b + 2 * ldb);
+  xsimd::zip_hi(high02, high13).store_unaligned(b + 3 * ldb);
 }
 
 inline void transpose_block(const double* a, int64_t lda, double* b, int64_t ldb) {
-  const Pair r0 = *reinterpret_cast<const PairUnaligned*>(a), r1 = *reinterpret_cast<const PairUnaligned*>(a + lda);
-  *reinterpret_cast<PairUnaligned*>(b) = __builtin_shufflevector(r0, r1, 0, 2);
-  *reinterpret_cast<PairUnaligned*>(b + ldb) = __builtin_shufflevector(r0, r1, 1, 3);
+  using Pair = xsimd::make_sized_batch_t<double, 2>;
+  const Pair r0 = Pair::load_unaligned(a), r1 = Pair::load_unaligned(a + lda);
+  xsimd::zip_lo(r0, r1).store_unaligned(b);
+  xsimd::zip_hi(r0, r1).store_unaligned(b + ldb);
 }
 
 }  // namespace tile

@@ -1,0 +1,38 @@
+// One step is the loop over one frame.
+#include <ATen/ATen.h>
+
+#include "kernels/operations.h"
+
+namespace sb::aten {
+namespace {
+
+using at::Tensor;
+using kernels::Tensors;
+
+// Every input but the state, the last, as a sequence of one frame.
+template <class Step, class Whole>
+Tensors step(const Step& whole_op, const Tensors& in, Whole* whole) {
+  Tensors frames = in;
+  for (size_t i = 0; i + 1 < in.size(); ++i)
+    if (in[i].defined()) frames[i] = in[i].unsqueeze(1);
+  const Tensors result = whole(whole_op, frames, nullptr);
+  Tensor state = in.back();
+  state.copy_(result[1]);
+  return {result[0].select(1, 0)};
+}
+
+}  // namespace
+
+Tensors decayed_attention_step(const op::DecayedAttentionStep& op, const Tensors& in, Tensors*) {
+  const op::DecayedAttention whole{op.scale};
+  if (!in[3].defined() || in[3].dim() > 1) return step(whole, in, truth::decayed_attention);
+  // A fixed decay [H] has no frames.
+  return step(whole, {in[0], in[1], in[2], in[3].unsqueeze(0).expand({in[0].size(0), in[3].size(0)}), in[4]},
+              truth::decayed_attention);
+}
+
+Tensors gated_delta_step(const op::GatedDeltaStep& op, const Tensors& in, Tensors*) {
+  return step(op::GatedDelta{op.scale}, in, truth::gated_delta);
+}
+
+}  // namespace sb::aten

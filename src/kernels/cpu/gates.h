@@ -1,0 +1,28 @@
+// Elementwise functions of one or two tensors, read and written once. Results [rows, width] lie in order.
+#pragma once
+#include "kernels/cpu/rows.h"
+
+namespace sb::cpu {
+
+template <class T>
+void gate_silu_forward(int64_t rows, int64_t width, const RowStarts<T>& y, const RowStarts<T>& z, T* out);
+template <class T>
+void gate_silu_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& y,
+                        const RowStarts<T>& z, T* dy, T* dz);
+// Rows of ab hold a, then b: 2 width elements.
+template <class T>
+void gate_swish_forward(int64_t rows, int64_t width, const RowStarts<T>& ab, T beta, T* out);
+template <class T>
+double gate_swish_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& ab, T beta,
+                           T* d_ab);  // returns d_beta
+template <class T>
+void softplus_bias_forward(int64_t rows, int64_t width, const RowStarts<T>& x, const T* bias, T* out);
+template <class T>
+void softplus_bias_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& x, const T* bias,
+                            T* dx, T* d_bias);
+template <class T>
+void log_sigmoid_forward(int64_t rows, int64_t width, const RowStarts<T>& x, T scale, T* out);
+template <class T>
+void log_sigmoid_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& x, T scale, T* dx);
+
+}  // namespace sb::cpu

@@ -1,0 +1,166 @@
+#include "kernels/fused.h"
+
+#include "base/error.h"
+#include "base/torch_pch.h"
+#include "kernels/check.h"
+#include "kernels/dropout_stream.h"
+#include "kernels/operations.h"
+
+namespace sb {
+
+using at::Tensor;
+
+namespace {
+
+void check_norm(const char* name, const Tensor& x, const Tensor& gain, const Tensor& gate) {
+  if (x.dim() == 0) throw bad_input(name, "x, expected at least one axis, got a scalar");
+  if (gain.defined() && gain.sizes() != at::IntArrayRef{x.size(-1)})
+    throw bad_input(name,
+                    "gain, expected " + c10::str(x.sizes().slice(x.dim() - 1)) + ", got " + c10::str(gain.sizes()));
+  if (gate.defined() && gate.sizes() != x.sizes())
+    throw bad_input(name, "gate, expected " + c10::str(x.sizes()) + ", got " + c10::str(gate.sizes()));
+}
+
+Tensor normed(const char* name, const op::RowNorm& op, const Tensor& x, const Tensor& gain, const Tensor& gate) {
+  check_norm(name, x, gain, gate);
+  return kernels::run(op, {x, gain, gate})[0];
+}
+
+void check_rate(const char* name, double p) {
+  if (!(p >= 0 && p < 1)) throw bad_input(name, "p, expected 0 <= p < 1, got " + std::to_string(p));
+}
+
+// What the counters of the generator can tell apart. Samples come back in order.
+DropoutKey checked_key(const char* name, const Tensor& x, const DropoutKey& key) {
+  kernels::check_shape(name, "x with dropout", x, {-1, -1, -1});
+  kernels::check_shape(name, "update", key.update, {1});
+  kernels::check_shape(name, "samples", key.samples, {x.size(0)});
+  for (const Tensor& integers : {key.update, key.samples})
+    if (integers.scalar_type() != at::kLong || integers.device() != x.device())
+      throw bad_input(name, c10::str("update and samples, expected int64 on ", x.device(), ", got ",
+                                     integers.scalar_type(), " on ", integers.device()));
+  const auto most = [&](const char* what, int64_t number, int64_t bound) {
+    if (number > bound)
+      throw bad_input(name, c10::str(what, " under dropout, expected at most ", bound, ", got ", number));
+  };
+  most("frames", x.size(1), kDropoutFrames);
+  most("channels", x.size(2), kDropoutChannels);
+  most("the place", key.place, kDropoutPlaces - 1);
+  DropoutKey out = key;
+  out.samples = key.samples.contiguous();
+  return out;
+}
+
+}  // namespace
+
+Tensor conv4(const Tensor& x, const Tensor& weight, const Tensor& bias, bool silu, const Tensor& tail) {
+  kernels::check_shape("conv4", "x", x, {-1, -1, -1});
+  const int64_t C = x.size(2);
+  kernels::check_shape("conv4", "weight", weight, {C, 1, 4});
+  if (bias.defined()) kernels::check_shape("conv4", "bias", bias, {C});
+  if (tail.defined()) kernels::check_shape("conv4", "tail", tail, {x.size(0), 3, C});
+  return kernels::run(op::Conv4{silu}, {x, weight, bias, tail})[0];
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
+  return normed("rms_norm", {Norm::rms, NormGate::none, eps}, x, gain, {});
+}
+Tensor rms_norm_then_gate(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
+  return normed("rms_norm_then_gate", {Norm::rms, NormGate::after, eps}, x, gain, gate);
+}
+Tensor gate_then_rms_norm(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
+  return normed("gate_then_rms_norm", {Norm::rms, NormGate::before, eps}, x, gain, gate);
+}
+Tensor rms_norm_outer_eps(const Tensor& x, const Tensor& gain, double eps) {
+  return normed("rms_norm_outer_eps", {Norm::outer_eps, NormGate::none, eps}, x, gain, {});
+}
+Tensor l2_normalise(const Tensor& x) {
+  return normed("l2_normalise", {Norm::l2, NormGate::none, 1e-6}, x, {}, {});
+}
+
+Tensor gate_silu(const Tensor& y, const Tensor& z) {
+  if (y.sizes() != z.sizes())
+    throw bad_input("gate_silu", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
+  return kernels::run(op::GateSilu{}, {y, z})[0];
+}
+Tensor gate_swish(const Tensor& ab, const Tensor& beta) {
+  if (ab.dim() == 0 || ab.size(-1) % 2 != 0)
+    throw bad_input("gate_swish", "ab, expected an even last axis, got " + c10::str(ab.sizes()));
+  if (beta.numel() != 1) throw bad_input("gate_swish", "beta, expected one element, got " + c10::str(beta.sizes()));
+  return kernels::run(op::GateSwish{}, {ab, beta})[0];
+}
+Tensor softplus_bias(const Tensor& x, const Tensor& bias) {
+  if (x.dim() == 0 || bias.sizes() != at::IntArrayRef{x.size(-1)})
+    throw bad_input("softplus_bias",
+                    "bias, expected the last axis of " + c10::str(x.sizes()) + ", got " + c10::str(bias.sizes()));
+  return kernels::run(op::SoftplusBias{}, {x, bias})[0];
+}
+Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
+  return softplus_bias(x, bias) * -A_log.exp();
+}
+Tensor log_sigmoid(const Tensor& x, double scale) {
+  return kernels::run(op::LogSigmoid{scale}, {x})[0];
+}
+
+Tensor residual_layer_norm(const Tensor& z, const Tensor& residual, const Tensor& gain, const Tensor& bias, double p,
+                           const std::optional<DropoutKey>& key) {
+  const char* here = "residual_layer_norm";
+  check_rate(here, p);
+  if (z.dim() == 0 || z.size(-1) == 0 || z.sizes() != residual.sizes())
+    throw bad_input(here, "residual, expected " + c10::str(z.sizes()) + ", got " + c10::str(residual.sizes()));
+  for (const Tensor& w : {gain, bias})
+    if (w.sizes() != at::IntArrayRef{z.size(-1)})
+      throw bad_input(here, c10::str("gain and bias, expected [", z.size(-1), "], got ", w.sizes()));
+  op::ResidualLayerNorm op{0, std::nullopt};
+  if (key && p > 0) op = {p, checked_key(here, z, *key)};
+  return kernels::run(op, {z, residual, gain, bias})[0];
+}
+
+Tensor dropout(const Tensor& x, double p, const std::optional<DropoutKey>& key, bool tied_over_time) {
+  check_rate("dropout", p);
+  if (!key || p == 0) return x;
+  return kernels::run(op::Dropout{p, checked_key("dropout", x, *key), tied_over_time}, {x})[0];
+}
+
+Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t offset) {
+  const char* here = "causal_attention";
+  if (q.dim() != 4) throw bad_input(here, "q, expected [B,T,h,K], got " + c10::str(q.sizes()));
+  if (offset < 0) throw bad_input(here, "offset, expected >= 0, got " + std::to_string(offset));
+  const std::vector<int64_t> expected{q.size(0), q.size(1) + offset, q.size(2), q.size(3)};
+  for (const Tensor& x : {k, v})
+    if (x.sizes() != at::IntArrayRef(expected))
+      throw bad_input(here, c10::str("k and v, expected ", at::IntArrayRef(expected), ", got ", x.sizes()));
+  return kernels::run(op::CausalAttention{offset}, {q, k, v})[0];
+}
+
+Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
+  if (x.dim() != 4 || x.size(3) % 2 != 0)
+    throw bad_input("rope", "x, expected [B,T,h,K] with even K, got " + c10::str(x.sizes()));
+  if (sense != 1 && sense != -1) throw bad_input("rope", "sense, expected 1 or -1, got " + std::to_string(sense));
+  return kernels::run(op::Rope{base, sense, offset}, {x})[0];
+}
+
+Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor& bias, const Tensor& target,
+                             const Tensor& normaliser) {
+  const char* here = "decoder_cross_entropy";
+  if (h.dim() != 2 || weight.dim() != 2 || h.size(1) != weight.size(1))
+    throw bad_input(here, c10::str("h [rows,d] and weight [C,d], got ", h.sizes(), " and ", weight.sizes()));
+  if (bias.sizes() != at::IntArrayRef{weight.size(0)})
+    throw bad_input(here, c10::str("bias, expected [", weight.size(0), "], got ", bias.sizes()));
+  if (target.sizes() != at::IntArrayRef{h.size(0)} || target.scalar_type() != at::kLong)
+    throw bad_input(here, c10::str("target, expected int64 [", h.size(0), "], got ", target.sizes()));
+  if (normaliser.defined() && normaliser.numel() != 1)
+    throw bad_input(here, c10::str("normaliser, expected one element, got ", normaliser.sizes()));
+  // Elsewhere a look at the targets would wait for the device.
+  if (target.device().is_cpu()) {
+    const int64_t most = target.numel() == 0 ? -1 : target.max().item<int64_t>();
+    if (most < 0) throw bad_input(here, "target, expected at least one row that is not padding, got none");
+    if (most >= weight.size(0))
+      throw bad_input(here, c10::str("target, expected < ", weight.size(0), " classes, got ", most));
+  }
+  const Tensor divisor = (normaliser.defined() ? normaliser.detach().reshape({1}) : target.ge(0).sum().reshape({1}))
+                             .to(h.device(), at::kDouble);
+  return kernels::run(op::DecoderCrossEntropy{}, {h, weight, bias, target, divisor})[0];
+}
+
+}  // namespace sb

@@ -1,0 +1,70 @@
+// The one shape of an operation: a public function with its checks calls run(), which chooses a back end by the tensor
+// and ties it to autograd. Back ends are pairs of functions that know neither; the table of all is operations.cpp.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace sb::kernels {
+
+using Tensors = std::vector<at::Tensor>;  // an absent one is undefined
+
+// What a backward pass is given.
+struct Back {
+  Tensors saved;             // what forward kept
+  Tensors d_out;             // of every output; undefined: zeros
+  std::vector<bool> wanted;  // of every input: whether its gradient is asked for
+  bool last = false;         // nobody walks the graph again: what was kept may be overwritten
+};
+
+// Op holds an operation's numbers and switches (operations.h). forward returns the outputs and keeps in `saved` what
+// backward needs; saved is null where no gradient will be asked for. backward returns a gradient for every input,
+// undefined where there is none.
+template <class Op>
+using Forward = Tensors(const Op&, const Tensors& in, Tensors* saved);
+template <class Op>
+using Backward = Tensors(const Op&, const Back&);
+
+template <class Op>
+using Takes = bool(const Op&, const Tensors& in);
+
+template <class Op>
+struct Kernel {
+  Forward<Op>* forward = nullptr;    // absent: aten's runs
+  Backward<Op>* backward = nullptr;  // absent: forward consists of differentiable operations, or has no gradient
+  Takes<Op>* takes = nullptr;        // whether it is made for these shapes and types, else aten's runs; absent: for all
+};
+
+template <class Op>
+struct Operation {
+  Kernel<Op> truth, aten, cpu, cuda;
+  const Kernel<Op>& of(Backend backend, const Op& op, const Tensors& in) const {
+    const Kernel<Op>& wanted = backend == Backend::truth  ? truth
+                               : backend == Backend::cpu  ? cpu
+                               : backend == Backend::cuda ? cuda
+                                                          : aten;
+    return wanted.forward && (!wanted.takes || wanted.takes(op, in)) ? wanted : aten;
+  }
+};
+// The row of an operation in the table.
+template <class Op>
+const Operation<Op>& row_of();
+
+// True when autograd would record an operation on any of these tensors.
+bool records_gradient(const Tensors& tensors);
+
+// The outputs of forward, with backward as their gradient.
+Tensors differentiable(const std::function<Tensors(const Tensors& in, Tensors* saved)>& forward,
+                       std::function<Tensors(const Back&)> backward, const Tensors& in);
+
+// in[0] decides where the operation runs.
+template <class Op>
+Tensors run(const Op& op, const Tensors& in) {
+  const Kernel<Op>& kernel = row_of<Op>().of(backend_of(in[0]), op, in);
+  if (!kernel.backward || !records_gradient(in)) return kernel.forward(op, in, nullptr);
+  return differentiable([&](const Tensors& inputs, Tensors* saved) { return kernel.forward(op, inputs, saved); },
+                        [op, backward = kernel.backward](const Back& back) { return backward(op, back); }, in);
+}
+
+}  // namespace sb::kernels

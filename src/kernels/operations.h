@@ -1,0 +1,150 @@
+// All operations: their numbers and switches, the order of their tensors, and the back ends there are. To add one for a
+// device, write its functions in that device's folder, declare them here and name them in operations.cpp.
+#pragma once
+#include <optional>
+
+#include "kernels/fused.h"
+#include "kernels/norm_kinds.h"
+#include "kernels/operation.h"
+
+namespace sb {
+namespace op {
+
+// Recurrences (recurrence.h)
+struct SelectiveScan {  // x, delta, A_log, B, C, skip, state?, write? -> out, state
+  double a_min;
+};
+struct DecayedAttention {  // q, k, v, g?, state? -> out, state
+  double scale;
+};
+struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
+  double scale;
+};
+struct Gru {  // input gates, weight, bias, first state -> h
+  double a_min;
+};
+// One step (step.h); state is changed in place, no gradients
+struct DecayedAttentionStep {  // q, k, v, g?, state -> out
+  double scale;
+};
+struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
+  double scale;
+};
+
+// Products (matmul.h)
+struct Project {};         // x, weight, bias? -> y
+struct BatchedProduct {};  // a, b -> a b
+
+// Work over rows and elements (fused.h)
+struct Conv4 {  // x, weight, bias?, tail? -> y
+  bool silu;
+};
+struct RowNorm {  // x, gain?, gate? -> y
+  Norm norm;
+  NormGate gate;
+  double eps;
+};
+struct GateSilu {};      // y, z -> y silu(z)
+struct GateSwish {};     // ab, beta -> a sigma(beta a) b
+struct SoftplusBias {};  // x, bias -> softplus(x + bias)
+struct LogSigmoid {      // x -> scale log sigma(x)
+  double scale;
+};
+struct ResidualLayerNorm {  // z, residual, gain, bias -> y
+  double p;
+  std::optional<DropoutKey> key;  // p = 0 where absent
+};
+struct Dropout {  // x -> y
+  double p;
+  DropoutKey key;
+  bool tied_over_time;
+};
+struct CausalAttention {  // q, k, v -> out
+  int64_t offset;
+};
+struct Rope {  // x -> y
+  double base;
+  int sense;
+  int64_t offset;
+};
+struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser -> loss
+
+}  // namespace op
+
+namespace truth {
+using kernels::Forward;
+Forward<op::SelectiveScan> selective_scan;
+Forward<op::DecayedAttention> decayed_attention;
+Forward<op::GatedDelta> gated_delta;
+Forward<op::Gru> gru;
+}  // namespace truth
+
+namespace aten {
+using kernels::Backward;
+using kernels::Forward;
+Forward<op::SelectiveScan> selective_scan;
+Backward<op::SelectiveScan> selective_scan_back;  // a graph over all time would hold [B,T,D,N]
+Forward<op::DecayedAttention> decayed_attention;
+Forward<op::GatedDelta> gated_delta;
+Forward<op::Gru> gru;
+Forward<op::DecayedAttentionStep> decayed_attention_step;
+Forward<op::GatedDeltaStep> gated_delta_step;
+Forward<op::Project> project;
+Forward<op::BatchedProduct> batched_product;
+Forward<op::Conv4> conv4;
+Forward<op::RowNorm> row_norm;
+Forward<op::GateSilu> gate_silu;
+Forward<op::GateSwish> gate_swish;
+Forward<op::SoftplusBias> softplus_bias;
+Forward<op::LogSigmoid> log_sigmoid;
+Forward<op::ResidualLayerNorm> residual_layer_norm;
+Forward<op::Dropout> dropout;
+Forward<op::CausalAttention> causal_attention;
+Forward<op::Rope> rope;
+Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
+}  // namespace aten
+
+namespace cpu {
+using kernels::Backward;
+using kernels::Forward;
+Forward<op::SelectiveScan> selective_scan;
+Backward<op::SelectiveScan> selective_scan_back;
+Forward<op::DecayedAttention> decayed_attention;
+Backward<op::DecayedAttention> decayed_attention_back;
+Forward<op::GatedDelta> gated_delta;
+Backward<op::GatedDelta> gated_delta_back;
+Forward<op::Gru> gru;
+Backward<op::Gru> gru_back;
+Forward<op::DecayedAttentionStep> decayed_attention_step;
+kernels::Takes<op::DecayedAttentionStep> takes_attention_step;
+Forward<op::GatedDeltaStep> gated_delta_step;
+kernels::Takes<op::GatedDeltaStep> takes_delta_step;
+Forward<op::Project> project;
+Backward<op::Project> project_back;
+Forward<op::BatchedProduct> batched_product;
+Backward<op::BatchedProduct> batched_product_back;
+Forward<op::Conv4> conv4;
+Backward<op::Conv4> conv4_back;
+Forward<op::RowNorm> row_norm;
+Backward<op::RowNorm> row_norm_back;
+Forward<op::GateSilu> gate_silu;
+Backward<op::GateSilu> gate_silu_back;
+Forward<op::GateSwish> gate_swish;
+Backward<op::GateSwish> gate_swish_back;
+Forward<op::SoftplusBias> softplus_bias;
+Backward<op::SoftplusBias> softplus_bias_back;
+Forward<op::LogSigmoid> log_sigmoid;
+Backward<op::LogSigmoid> log_sigmoid_back;
+Forward<op::ResidualLayerNorm> residual_layer_norm;
+Backward<op::ResidualLayerNorm> residual_layer_norm_back;
+Forward<op::Dropout> dropout;
+Backward<op::Dropout> dropout_back;
+Forward<op::CausalAttention> causal_attention;
+Backward<op::CausalAttention> causal_attention_back;
+Forward<op::Rope> rope;
+Backward<op::Rope> rope_back;
+Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
+Backward<op::DecoderCrossEntropy> decoder_cross_entropy_back;
+}  // namespace cpu
+
+}  // namespace sb

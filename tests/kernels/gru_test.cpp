@@ -1,0 +1,62 @@
+#include "base/error.h"
+#include "recurrence_run.h"
+
+namespace sb::test {
+namespace {
+
+using Gru = RecurrenceTest;
+
+const std::vector<std::string> kNames{"gates", "weight", "bias", "first"};
+
+Recurrence gru(double a_min) {
+  return [a_min](const Tensors& x) -> OutAndState {
+    const Tensor h = gru_sequence(x[0], x[1], x[2], x[3], a_min);
+    return {h, h.select(1, h.size(1) - 1)};
+  };
+}
+
+Tensors inputs(int64_t batch, int64_t time, int64_t d) {
+  return {noise({batch, time, 3 * d}, 1), noise({3 * d, d}, 2) / std::sqrt(static_cast<double>(d)), noise({3 * d}, 3),
+          noise({batch, d}, 4)};
+}
+
+TEST_F(Gru, KernelEqualsTheLoop) {
+  for (const int64_t d : {1, 5, 64, 81})
+    for (const int64_t time : {1, 2, 33})
+      for (const double a_min : {0.0, 0.6}) {
+        const std::string what = c10::str("d ", d, ", T ", time, ", a_min ", a_min);
+        const Tensors x = inputs(3, time, d);
+        const Results truth = run(on_truth(gru(a_min)), x, kNames, at::kDouble);
+        expect_close(run(gru(a_min), x, kNames, at::kDouble), truth, 1e-12, what);
+        expect_close(run(gru(a_min), x, kNames, at::kFloat), truth, 1e-5, what + ", float");
+      }
+}
+
+TEST_F(Gru, GradientsFollowFiniteDifferences) {
+  expect_slopes_match(gru(0), inputs(2, 9, 7), kNames, 1e-6);
+}
+
+TEST_F(Gru, BytesDoNotDependOnTheThreads) {
+  const Tensors x = inputs(5, 20, 70);
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const Results one = run(gru(0), x, kNames, at::kFloat);
+  for (const int threads : {2, 4}) {
+    at::set_num_threads(threads);
+    expect_same_bytes(run(gru(0), x, kNames, at::kFloat), one, c10::str(threads, " threads"));
+  }
+  at::set_num_threads(before);
+}
+
+TEST_F(Gru, WrongShapesAreNamedInOneLine) {
+  const Tensors x = inputs(2, 3, 4);
+  try {
+    gru_sequence(x[0], x[1], x[2], at::zeros({2, 5}, at::kDouble));
+    FAIL() << "took a state of another width";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[gru_sequence] first, expected [2, 4], got [2, 5]");
+  }
+}
+
+}  // namespace
+}  // namespace sb::test
