@@ -35,7 +35,7 @@ std::vector<std::string> Suite::merged_lines() const {
 
 std::string value_text(const ResolvedConfig& run, const std::string& key) {
   if (const ConfigKey* parameter = find_config_key(key)) {
-    const ParameterValue value = parameter->get(run.values);
+    const ConfigValue value = parameter->get(run.values);
     const auto* text = std::get_if<std::string>(&value);
     return text ? *text : toml_text(value);
   }
