@@ -225,7 +225,7 @@ class Run {
       if (!step.finite) {
         under_way_.clear();
         Batch frames;
-        data_.maker->make(Split::train, samples_of_update(order_, config_.train.batch, done_), frames);
+        data_.maker->fill(Split::train, samples_of_update(order_, config_.train.batch, done_), frames);
         divergence_ = trainer_.locate(to_tensors(std::move(frames), *data_.maker, storage_type(config_.train)), done_);
         return false;
       }

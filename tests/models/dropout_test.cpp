@@ -22,7 +22,7 @@ class DropoutOf : public testing::TestWithParam<std::string> {};
 
 TEST_P(DropoutOf, NoTwoPlacesShareAMask) {
   const ModelRow& row = find_model(GetParam());
-  const bool has_mlp = std::find(row.switches.begin(), row.switches.end(), "mlp") != row.switches.end();
+  const bool has_mlp = row.find("mlp") != nullptr;
   for (const char* mlp : {"0", "2"}) {
     Network network(model_config(GetParam(), 16, has_mlp ? Switches{{"mlp", mlp}} : Switches{}, 3, 5, 9, 0.3));
     network.initialise(1);

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "train/data.h"
+#include "runs/data.h"
 
 namespace sb {
 namespace {
@@ -27,7 +27,7 @@ RunData small_data() {
 
 Batch made(const RunData& data, const SampleOrder& order, int64_t update, int pad_to = 0) {
   Batch out;
-  data.maker->make(Split::train, samples_of_update(order, kBatch, update), out, pad_to);
+  data.maker->fill(Split::train, samples_of_update(order, kBatch, update), out, pad_to);
   return out;
 }
 

@@ -39,7 +39,7 @@ Switches Options::switches() const {
   }
   if (!model.empty()) {
     std::vector<std::string> known;
-    for (const Switch& each : find_model(model).switches) known.push_back(each.name);
+    for (const Switch& each : find_model(model).switches) known.push_back(each.name());
     for (const auto& [key, value] : out)
       if (std::find(known.begin(), known.end(), key) == known.end())
         throw bad_input("models --set",
