@@ -1,5 +1,6 @@
-// A row belongs to `Lanes` threads, which hold it in registers and read the next one while they work; blocks walk the
-// rows, so that a thread keeps its columns' gains and the sums of their gradients.
+// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
+// registers and read the next one while they work; blocks walk the rows, so that a thread keeps its columns' gains and
+// the sums of their gradients.
 #include "kernels/cuda/norms.h"
 
 #include "kernels/cuda/rows.cuh"
@@ -9,16 +10,21 @@ namespace {
 
 struct NormRows {
   RowNorm p;
-  int64_t rows;
+  int rows, lanes;
+  Division by_heads;
   RowsIn gy;
   RowsOut y, dx, dz;
   float* parts;
+  struct Place {
+    int token, head;
+  };
+  __device__ Place place(int r) const {
+    const int token = static_cast<int>(by_heads(static_cast<uint32_t>(r)));
+    return {token, r - token * p.heads};
+  }
   template <class E, class Void>
-  __device__ E* row(const TokenRows<Void>& view, int64_t r) const {
-    E* const data = static_cast<E*>(view.data);
-    if (p.heads == 1) return data + r * view.token;
-    const int64_t token = r / p.heads;
-    return data + token * view.token + (r - token * p.heads) * view.head;
+  __device__ E* row(const TokenRows<Void>& view, Place at) const {
+    return static_cast<E*>(view.data) + (at.token * view.token + at.head * view.head);
   }
 };
 
@@ -40,127 +46,142 @@ __device__ inline float row_slope(const RowNorm& p, float squares, float s) {
 template <class E, Access A, int Lanes, int Packs, NormGate G>
 __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, p.width, p.padded};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / Lanes);
-  int64_t r = static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
-  const int64_t rounds = (q.rows - static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + step - 1) / step;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  int r = first + groups.group;
   float gain[Packs][kPack];
-  Raw<E> x[Packs], z[Packs];
+  Raw<E> next_x[Packs], next_z[Packs];
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](int row) {
+    const NormRows::Place place = q.place(min(row, q.rows - 1));
+    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(x[i], q.row<const E>(p.x, row), i);
-      if constexpr (G != NormGate::none) at.load(z[i], q.row<const E>(p.z, row), i);
+      if (!at.used(i)) continue;
+      at.load(next_x[i], x, i);
+      if constexpr (G != NormGate::none) at.load(next_z[i], z, i);
     }
   };
   read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
+  for (int round = 0; round < rounds; ++round, r += step) {
     float u[Packs][kPack], squares[1] = {0};
-    Raw<E> gate[Packs];
+    Raw<E> z[Packs];
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      if constexpr (G == NormGate::after) gate[i] = z[i];
+      if (!at.used(i)) continue;
+      if constexpr (G == NormGate::after) z[i] = next_z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] = x[i][j];
-        if constexpr (G == NormGate::before) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
+        u[i][j] = next_x[i][j];
+        if constexpr (G == NormGate::before) u[i][j] *= next_z[i][j] * sigmoid(next_z[i][j]);
         squares[0] += u[i][j] * u[i][j];
       }
     }
     if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(squares, round & 1);
+    groups.sum(squares, round & 1);
     const float s = row_scale(p, squares[0]);
     if (r >= q.rows) continue;
-    E* const y = q.row<E>(q.y, r);
+    E* const y = q.row<E>(q.y, q.place(r));
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] *= s * gain[i][j];
-        if constexpr (G == NormGate::after) u[i][j] *= gate[i][j] * sigmoid(gate[i][j]);
+        if constexpr (G == NormGate::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
       }
       at.store(y, i, u[i]);
     }
   }
 }
 
+// With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
 template <class E, Access A, int Lanes, int Packs, NormGate G>
-__global__ void __launch_bounds__(kThreads) norm_backward(const __grid_constant__ NormRows q) {
+__global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1 : 4 - Packs)
+    norm_backward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, p.width, p.padded};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / Lanes);
-  int64_t r = static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
-  const int64_t rounds = (q.rows - static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + step - 1) / step;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  int r = first + groups.group;
   float gain[Packs][kPack], d_gain[Packs][kPack] = {};
   Raw<E> next_x[Packs], next_z[Packs], next_g[Packs];
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](int row) {
+    const NormRows::Place place = q.place(min(row, q.rows - 1));
+    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
+                   *const gy = q.row<const E>(q.gy, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(next_x[i], q.row<const E>(p.x, row), i);
-      at.load(next_g[i], q.row<const E>(q.gy, row), i);
-      if constexpr (G != NormGate::none) at.load(next_z[i], q.row<const E>(p.z, row), i);
+      if (!at.used(i)) continue;
+      at.load(next_x[i], x, i);
+      at.load(next_g[i], gy, i);
+      if constexpr (G != NormGate::none) at.load(next_z[i], z, i);
     }
   };
   read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
-    Raw<E> x[Packs], z[Packs], g[Packs];
-    float sums[2] = {0, 0};  // u . u, t . u
+  for (int round = 0; round < rounds; ++round, r += step) {
+    Raw<E> x[Packs], g[Packs];
+    // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
+    float gated[Packs][kPack], slope[Packs][kPack];
+    float sums[2] = {0, 0};  // u . u, gain t' . u
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
       x[i] = next_x[i], g[i] = next_g[i];
-      if constexpr (G != NormGate::none) z[i] = next_z[i];
-    }
-    if (round + 1 < rounds) read(r + step);
-#pragma unroll
-    for (int i = 0; i < Packs; ++i) {
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        float u = x[i][j], t = g[i][j] * gain[i][j];
-        if constexpr (G == NormGate::before) u *= z[i][j] * sigmoid(z[i][j]);
-        if constexpr (G == NormGate::after) t *= z[i][j] * sigmoid(z[i][j]);
+        float u = x[i][j], t = g[i][j];
+        if constexpr (G != NormGate::none) {
+          const float z = next_z[i][j], sig = sigmoid(z);
+          if constexpr (G == NormGate::after) {
+            gated[i][j] = t *= z * sig;
+            slope[i][j] = g[i][j] * silu_slope(z, sig);
+          } else {
+            gated[i][j] = z * sig;
+            slope[i][j] = u * silu_slope(z, sig);
+            u *= gated[i][j];
+          }
+        }
         sums[0] += u * u;
-        sums[1] += t * u;
+        sums[1] += t * gain[i][j] * u;
       }
     }
-    sum_over_row<Lanes>(sums, round & 1);
+    if (round + 1 < rounds) read(r + step);
+    groups.sum(sums, round & 1);
     if (r >= q.rows) continue;
     const float s = row_scale(p, sums[0]), c = row_slope(p, sums[0], s) * sums[1];
-    E *const dx = q.row<E>(q.dx, r), *const dz = G == NormGate::none ? nullptr : q.row<E>(q.dz, r);
+    const NormRows::Place place = q.place(r);
+    E *const dx = q.row<E>(q.dx, place), *const dz = q.row<E>(q.dz, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
       float to_x[kPack], to_z[kPack];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        const float gy = g[i][j], v = x[i][j];
-        if constexpr (G == NormGate::none) {
-          d_gain[i][j] += gy * v * s;
-          to_x[j] = gy * gain[i][j] * s - v * c;
+        const float v = x[i][j];
+        if constexpr (G == NormGate::before) {
+          const float u = v * gated[i][j], du = g[i][j] * gain[i][j] * s - u * c;
+          d_gain[i][j] += g[i][j] * u * s;
+          to_x[j] = du * gated[i][j];
+          to_z[j] = du * slope[i][j];
         } else {
-          const float gate = z[i][j], sig = sigmoid(gate), silu = gate * sig;
-          if constexpr (G == NormGate::after) {
-            const float t = gy * silu;
-            d_gain[i][j] += t * v * s;
-            to_x[j] = t * gain[i][j] * s - v * c;
-            to_z[j] = gy * v * s * gain[i][j] * silu_slope(gate, sig);
-          } else {
-            const float u = v * silu, du = gy * gain[i][j] * s - u * c;
-            d_gain[i][j] += gy * u * s;
-            to_x[j] = du * silu;
-            to_z[j] = du * v * silu_slope(gate, sig);
-          }
+          const float t = G == NormGate::after ? gated[i][j] : g[i][j];
+          d_gain[i][j] += t * v * s;
+          to_x[j] = t * gain[i][j] * s - v * c;
+          if constexpr (G == NormGate::after) to_z[j] = slope[i][j] * v * s * gain[i][j];
         }
       }
       at.store(dx, i, to_x);
       if constexpr (G != NormGate::none) at.store(dz, i, to_z);
     }
   }
-  if (q.parts) store_part(d_gain, at, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
+  if (q.parts) store_part(d_gain, at, groups, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
 }
 
 struct Launch {
@@ -171,7 +192,8 @@ struct Launch {
 
   template <class E, Access A, int Lanes, int Packs, NormGate G>
   cudaError_t run() const {
-    const int64_t blocks = (q.rows + kThreads / Lanes - 1) / (kThreads / Lanes);
+    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
+    const int64_t blocks = (q.rows + groups - 1) / groups;
     if (!back) {
       const auto kernel = norm_forward<E, A, Lanes, Packs, G>;
       kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
@@ -190,35 +212,43 @@ struct Launch {
     if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, NormGate::before>();
     return run<E, A, Lanes, Packs, NormGate::none>();
   }
+  // Rows of up to 256 columns: one pack a thread, or two where that leaves fewer threads of a warp without work
   template <class E>
-  cudaError_t operator()() const {
+  cudaError_t narrow(bool vectors) {
+    const int packs = (q.p.width + kPack - 1) / kPack, half = (packs + 1) / 2;
+    if constexpr (sizeof(E) == 2) {
+      if (vectors && 2 * (32 / packs) < 32 / half) {
+        q.lanes = half;
+        return gated<E, Access::vectors, 0, 2>();
+      }
+    }
+    q.lanes = packs;
+    return vectors ? gated<E, Access::vectors, 0, 1>() : gated<E, Access::scattered, 0, 1>();
+  }
+  template <class E>
+  cudaError_t operator()() {
     const int n = q.p.width;
     const size_t size = sizeof(E);
     const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
     const bool vectors = fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz);
-    if (!vectors) {
-      if (n <= 256) return gated<E, Access::scattered, 32, 1>();
-      return gated<E, Access::scattered, 256, 3>();
-    }
+    if (n <= 32 * kPack) return narrow<E>(vectors);
+    if (!vectors || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
     if constexpr (sizeof(E) == 2) {
-      if (n <= 64) return gated<E, Access::vectors, 8, 1>();
-      if (n <= 128) return gated<E, Access::vectors, 16, 1>();
-      if (n > 256 && n <= 512) return gated<E, Access::vectors, 64, 1>();
-      if (n > 512 && n <= 1536) return gated<E, Access::vectors, 64, 3>();
+      if (n <= 64 * kPack) return gated<E, Access::vectors, 64, 1>();
+      if (n <= 128 * kPack) return gated<E, Access::vectors, 128, 1>();
+      if (n <= 256 * kPack) return gated<E, Access::vectors, 256, 1>();
     }
-    if (n <= 256) return gated<E, Access::vectors, 32, 1>();
-    if (n <= 3072) return gated<E, Access::vectors, 128, 3>();
-    return gated<E, Access::scattered, 256, 3>();
+    return gated<E, Access::vectors, 256, 2>();
   }
 };
 
 bool valid(const RowNorm& p) {
-  return p.tokens >= 0 && p.heads > 0 && p.width > 0 && p.width <= kMostNormWidth && p.x.data &&
-         (p.gate == NormGate::none || p.z.data);
+  return p.tokens >= 0 && p.heads > 0 && p.tokens * p.heads < int64_t{1} << 30 && p.width > 0 &&
+         p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data);
 }
 
 NormRows rows_of(const RowNorm& p) {
-  NormRows q{p, p.tokens * p.heads};
+  NormRows q{p, static_cast<int>(p.tokens * p.heads), 0, Division(static_cast<uint32_t>(p.heads))};
   q.p.padded = std::max(p.padded, p.width);
   if (p.gate == NormGate::none) q.p.z = {};
   return q;

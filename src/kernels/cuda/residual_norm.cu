@@ -1,4 +1,5 @@
-// A row belongs to `Lanes` threads, which hold it in registers and read the next one while they work.
+// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
+// registers and read the next one while they work.
 #include "kernels/cuda/residual_norm.h"
 
 #include <cmath>
@@ -29,8 +30,8 @@ struct Mask {
         time(frames),
         tied(d.tied_over_time) {}
   // v of a row's columns 8 block .. 8 block + 7
-  __device__ void apply(float (&v)[kPack], int64_t row, int block) const {
-    const int64_t sequence = row / time;
+  __device__ void apply(float (&v)[kPack], int row, int block) const {
+    const int sequence = row / time;
     const uint32_t frame = tied ? 0 : static_cast<uint32_t>(row - sequence * time);
     const uint4 words =
         philox(make_uint4(frame << 12 | static_cast<uint32_t>(block), static_cast<uint32_t>(samples[sequence]),
@@ -46,8 +47,7 @@ struct Mask {
 };
 
 struct ResidualRows {
-  int64_t rows;
-  int width;
+  int rows, width, lanes;
   RowsIn z, residual, gy, gy_low;
   RowsOut y, low, d_residual, dz;
   const float *gain, *bias, *stats;
@@ -63,11 +63,11 @@ __device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
 // E: of z; S: of the stream
 template <class E, class S, Access A, int Lanes, int Packs>
 __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_constant__ ResidualRows q) {
-  constexpr int groups = kThreads / Lanes;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, q.width, q.width};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * groups, first = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t rounds = (q.rows - first + step - 1) / step;
-  int64_t r = first + threadIdx.x / Lanes;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], bias[Packs][kPack];
   Raw<E> z[Packs];
@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
     at.parameters(gain[i], q.gain, i, 1.f);
     at.parameters(bias[i], q.bias, i, 0.f);
   }
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](int row) {
+    row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       at.load(z[i], row_of<const E>(q.z, row), i);
@@ -86,13 +86,13 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
     }
   };
   read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
+  for (int round = 0; round < rounds; ++round, r += step) {
     float u[Packs][kPack], sum[1] = {0}, squares[1] = {0};
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
 #pragma unroll
       for (int j = 0; j < kPack; ++j) u[i][j] = z[i][j];
-      if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(u[i], r < q.rows ? r : q.rows - 1, at.column(i, 0) / kPack);
+      if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(u[i], min(r, q.rows - 1), at.column(i, 0) / kPack);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] += residual[i][j];
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
       }
     }
     if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(sum, 0);
+    groups.sum(sum, 0);
     const float mean = sum[0] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
         squares[0] += at.inside(i, j) ? u[i][j] * u[i][j] : 0.f;
       }
     }
-    sum_over_row<Lanes>(squares, 1);
+    groups.sum(squares, 1);
     const float s = 1.f / sqrtf(squares[0] * one_nth + kEps);
     if (r >= q.rows) continue;
     if (q.stats_out && at.lane == 0) reinterpret_cast<float2*>(q.stats_out)[r] = make_float2(mean, s);
@@ -125,20 +125,21 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
 }
 
 template <class E, class S, Access A, int Lanes, int Packs>
-__global__ void __launch_bounds__(kThreads) residual_backward(const __grid_constant__ ResidualRows q) {
-  constexpr int groups = kThreads / Lanes;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, q.width, q.width};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * groups, first = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t rounds = (q.rows - first + step - 1) / step;
-  int64_t r = first + threadIdx.x / Lanes;
+__global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Packs == 1 ? 3 : 1)
+    residual_backward(const __grid_constant__ ResidualRows q) {
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], d_gain[Packs][kPack] = {}, d_bias[Packs][kPack] = {};
   Raw<E> z[Packs], low[Packs];
   Raw<S> residual[Packs], gy[Packs];
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], q.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](int row) {
+    row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       at.load(z[i], row_of<const E>(q.z, row), i);
@@ -148,8 +149,8 @@ __global__ void __launch_bounds__(kThreads) residual_backward(const __grid_const
     }
   };
   read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
-    const int64_t here = r < q.rows ? r : q.rows - 1;
+  for (int round = 0; round < rounds; ++round, r += step) {
+    const int here = min(r, q.rows - 1);
     const float2 stats = reinterpret_cast<const float2*>(q.stats)[here];
     const float mean = stats.x, s = stats.y;
     float x[Packs][kPack], g[Packs][kPack], sums[2] = {0, 0};  // of g gain, of g gain x
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) residual_backward(const __grid_const
       }
     }
     if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(sums, round & 1);
+    groups.sum(sums, round & 1);
     if (r >= q.rows) continue;
     const float constant = -s * sums[0] * one_nth, by_x = -s * sums[1] * one_nth;
 #pragma unroll
@@ -190,8 +191,8 @@ __global__ void __launch_bounds__(kThreads) residual_backward(const __grid_const
   }
   if (!q.parts) return;
   float* const part = q.parts + static_cast<int64_t>(blockIdx.x) * 2 * q.width;
-  store_part(d_gain, at, part);
-  store_part(d_bias, at, part + q.width);
+  store_part(d_gain, at, groups, part);
+  store_part(d_bias, at, groups, part + q.width);
 }
 
 struct Launch {
@@ -203,7 +204,8 @@ struct Launch {
 
   template <class E, class S, Access A, int Lanes, int Packs>
   cudaError_t run() const {
-    const int64_t blocks = (q.rows + kThreads / Lanes - 1) / (kThreads / Lanes);
+    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
+    const int64_t blocks = (q.rows + groups - 1) / groups;
     if (!back) {
       const auto kernel = residual_forward<E, S, A, Lanes, Packs>;
       kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
@@ -222,10 +224,12 @@ struct Launch {
     const bool vectors = fits(q.z, sizeof(E)) && fits(q.residual, sizeof(S)) && fits(q.gy, sizeof(S)) &&
                          fits(q.gy_low, sizeof(E)) && fits(q.y, sizeof(S)) && fits(q.low, 2) &&
                          fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
-    if (!vectors || q.width > 1536) return run<E, S, Access::neighbours, 256, 2>();
-    if (sizeof(E) == 2 && q.width <= 256) return run<E, S, Access::vectors, 32, 1>();
-    if (sizeof(E) == 2 && q.width <= 1024) return run<E, S, Access::vectors, 64, 2>();
-    return run<E, S, Access::vectors, 64, 3>();
+    if (!vectors || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
+    if constexpr (sizeof(E) == 2) {
+      if (q.width <= 32 * kPack) return run<E, S, Access::vectors, 0, 1>();
+      if (q.width <= 128 * kPack) return run<E, S, Access::vectors, 128, 1>();
+    }
+    return run<E, S, Access::vectors, 256, 1>();
   }
   cudaError_t operator()(Element e) const {
     if (e == Element::fp32) return types<float, float>();
@@ -234,8 +238,8 @@ struct Launch {
 };
 
 bool valid(const DropoutPlace& d, int64_t rows, int time, int width) {
-  return rows >= 0 && time > 0 && width > 0 && width <= 8 * 4096 && d.p >= 0 && d.p < 1 &&
-         (d.p == 0 || (d.samples && d.update && d.place < 1u << 24 && time <= 1 << 20));
+  return rows >= 0 && PackCount(rows, width).valid() && time > 0 && width > 0 && width <= 8 * 4096 && d.p >= 0 &&
+         d.p < 1 && (d.p == 0 || (d.samples && d.update && d.place < 1u << 24 && time <= 1 << 20));
 }
 bool valid(const ResidualNorm& p) {
   return valid(p.dropout, p.rows, p.time, p.width) && p.width <= kMostResidualWidth && p.z.data && p.residual.data &&
@@ -243,20 +247,17 @@ bool valid(const ResidualNorm& p) {
 }
 ResidualRows rows_of(const ResidualNorm& p) {
   ResidualRows q{.mask = Mask(p.dropout, p.time)};
-  q.rows = p.rows, q.width = p.width, q.z = p.z, q.residual = p.residual, q.gain = p.gain, q.bias = p.bias;
+  q.rows = static_cast<int>(p.rows), q.width = p.width, q.lanes = (p.width + kPack - 1) / kPack, q.z = p.z,
+  q.residual = p.residual, q.gain = p.gain, q.bias = p.bias;
   return q;
 }
 
 template <class E, Access A>
 __global__ void __launch_bounds__(kThreads)
-    drop(const __grid_constant__ Mask mask, int64_t rows, int width, RowsIn x, RowsIn add, RowsOut y) {
-  const int packs = (width + kPack - 1) / kPack;
-  const int64_t count = rows * packs;
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count;
-       e += static_cast<int64_t>(gridDim.x) * kThreads) {
-    const int64_t row = e / packs;
-    const Columns<A, 1> at{0, width, width};
-    const int pack = static_cast<int>(e - row * packs);
+    drop(const __grid_constant__ Mask mask, const __grid_constant__ PackCount count, int width, RowsIn x, RowsIn add,
+         RowsOut y) {
+  const Columns<A, 1> at{0, width, width};
+  for_packs(count, [&](int row, int pack) {
     Raw<E> in, more;
     float v[kPack];
     at.load(in, row_of<const E>(x, row), pack);
@@ -269,7 +270,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int j = 0; j < kPack; ++j) v[j] += more[j];
     }
     at.store(row_of<E>(y, row), pack, v);
-  }
+  });
 }
 
 }  // namespace
@@ -303,10 +304,10 @@ cudaError_t dropout_forward(const Dropout& p, const RowsOut& y, cudaStream_t str
   if (p.rows == 0) return cudaSuccess;
   return with_element(p.element, [&]<class E>() {
     const auto fits = [](const auto& view) { return on_vectors(view.data, view.token, 0, 1, sizeof(E)); };
-    const int64_t blocks = (p.rows * ((p.width + kPack - 1) / kPack) + kThreads - 1) / kThreads;
+    const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), p.rows, p.width,
-                                                                               p.x, p.add, y);
+      kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), count,
+                                                                                       p.width, p.x, p.add, y);
       return cudaGetLastError();
     };
     return fits(p.x) && fits(p.add) && fits(y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);

@@ -109,15 +109,16 @@ void check_encoder(Verdict& verdict, std::mt19937_64& engine, bool low, size_t r
 }
 
 void check_decoder(Verdict& verdict, std::mt19937_64& engine, cublasHandle_t handle, bool low, size_t rows,
-                   size_t width, size_t classes, int group) {
-  const Doubles h = normals(rows * width, engine, low),
-                W = normals(classes * width, engine, low, 2 / std::sqrt(double(width))),
-                b = normals(classes, engine, false);
+                   size_t width, size_t classes, size_t padded, int group) {
+  const Doubles h = normals(rows * width, engine, low), b = normals(classes, engine, false);
+  Doubles W = normals(classes * width, engine, low, 2 / std::sqrt(double(width)));
   std::vector<int64_t> target(rows);
   for (int64_t& t : target) t = engine() % 5 == 0 ? -1 : int64_t(engine() % classes);
+  target[0] = 0;
   if (rows > 2) target[1] = int64_t(classes) - 1;
   double real = 0, loss = 0;
   for (int64_t t : target) real += t >= 0;
+  W.resize(padded * width, 0.);
   Doubles dh(h.size(), 0.), dW(W.size(), 0.), db(classes, 0.), logit(classes);
   for (size_t r = 0; r < rows; ++r) {
     if (target[r] < 0) continue;
@@ -140,11 +141,12 @@ void check_decoder(Verdict& verdict, std::mt19937_64& engine, cublasHandle_t han
   }
   loss /= real;
   const Memory targets = upload(target);
-  const Rows hs(rows, 1, width, low, 0, 0, h), Ws(classes, 1, width, low, 0, 0, W), bs(1, 1, classes, false, 0, 0, b);
-  Rows dhs(rows, 1, width, low), dWs(classes, 1, width, false), dbs(1, 1, classes, false);
+  const Rows hs(rows, 1, width, low, 0, 0, h), Ws(padded, 1, width, low, 0, 0, W), bs(1, 1, classes, false, 0, 0, b);
+  Rows dhs(rows, 1, width, low), dWs(padded, 1, width, false), dbs(1, 1, classes, false);
   Memory normaliser(8), found(8);
   DecoderLoss p;
-  p.rows = int64_t(rows), p.width = int(width), p.classes = int(classes), p.element = element(low), p.group = group;
+  p.rows = int64_t(rows), p.width = int(width), p.classes = int(classes), p.padded_classes = int(padded),
+  p.element = element(low), p.group = group;
   p.h = hs.memory.data, p.weight = Ws.memory.data, p.bias = bs.memory.floats(), p.target = targets.integers();
   p.normaliser = normaliser.doubles();
   Memory scratch(decoder_loss_scratch_bytes(p));
@@ -260,11 +262,11 @@ int check_all(cublasHandle_t handle) {
     check_encoder(verdict, engine, low, 5000, 1296, 41, !low);
     check_encoder(verdict, engine, low, 500, 81, 200, true);
     check_encoder(verdict, engine, low, 40, 256, 5, false);
-    check_decoder(verdict, engine, handle, low, 300, 72, 41, 128);
-    check_decoder(verdict, engine, handle, low, 200, 256, 1601, 96);
-    check_decoder(verdict, engine, handle, low, 130, 96, 2000, 0);
-    check_decoder(verdict, engine, handle, low, 60, 64, 5000, 32);
-    check_decoder(verdict, engine, handle, low, 1, 8, 3, 0);
+    check_decoder(verdict, engine, handle, low, 300, 72, 41, 41, 128);
+    check_decoder(verdict, engine, handle, low, 200, 256, 1601, 1608, 96);
+    check_decoder(verdict, engine, handle, low, 130, 96, 2000, 2000, 0);
+    check_decoder(verdict, engine, handle, low, 60, 64, 5000, 5001, 32);
+    check_decoder(verdict, engine, handle, low, 1, 8, 3, 3, 0);
   }
   for (int64_t count : {2003, 100000, 3000001})
     for (double clip : {0., 1.}) {
@@ -285,17 +287,18 @@ void row(const char* name, int width, double bytes, double ms, double rate) {
 
 void time_width(cublasHandle_t handle, double rate, int width, int64_t parameters) {
   const size_t rows = 64 * 400;
-  const int classes = 1601, vocab = 41;
+  const int classes = 1601, padded = 1608, vocab = 41;
   std::mt19937_64 engine(3);
   {
-    Sets h(rows * width, true, 4, 1), W(size_t(classes) * width, true, 1, 2), dh(rows * width, true, 4),
-        dW(size_t(classes) * width, false, 1), b(classes, false, 1, 3), db(classes, false, 1);
+    Sets h(rows * width, true, 4, 1), W(size_t(padded) * width, true, 1, 2), dh(rows * width, true, 4),
+        dW(size_t(padded) * width, false, 1), b(classes, false, 1, 3), db(classes, false, 1);
     std::vector<int64_t> target(rows);
     for (int64_t& t : target) t = int64_t(engine() % classes);
     const Memory targets = upload(target), normaliser = upload(Doubles{double(rows)}), loss(8);
-    for (int group : {1600, 3200, 6400, 12800}) {
+    for (int group : {-6400, 1600, 3200, 6400, 12800}) {
       DecoderLoss p;
-      p.rows = rows, p.width = width, p.classes = classes, p.group = group;
+      p.rows = rows, p.width = width, p.classes = classes, p.group = std::abs(group);
+      p.padded_classes = group > 0 ? padded : classes;
       p.weight = W.at(0), p.bias = static_cast<float*>(b.at(0)), p.target = targets.integers();
       p.normaliser = normaliser.doubles();
       Memory scratch(decoder_loss_scratch_bytes(p));
@@ -312,8 +315,9 @@ void time_width(cublasHandle_t handle, double rate, int width, int64_t parameter
       };
       const double ms = median_ms(both), forward = median_ms(alone), flops = 6. * rows * width * classes;
       std::printf(
-          "decoder %d, groups of %d: loss and gradients %.3f ms (%.0f TFLOP/s), loss alone %.3f ms, scratch %.0f MB\n",
-          width, group, ms, flops / ms / 1e9, forward, double(scratch.bytes) / 1e6);
+          "decoder %d, %d rows of weight, groups of %d: loss and gradients %.3f ms (%.0f TFLOP/s), loss alone %.3f ms, "
+          "scratch %.0f MB\n",
+          width, p.padded_classes, p.group, ms, flops / ms / 1e9, forward, double(scratch.bytes) / 1e6);
     }
   }
   {
