@@ -10,9 +10,13 @@
 namespace sb::cuda {
 namespace {
 
-constexpr int kStretch = 40;                                // steps of a thread's walk
-constexpr int kAhead = 4;                                   // steps read together
-constexpr int kForwardChannels = 4, kBackwardChannels = 2;  // of a thread
+// How a pass cuts its work: channels of a thread, steps of its walk, steps read together, blocks of a multiprocessor
+template <int Channels, int Stretch, int Ahead, int Blocks>
+struct Cut {
+  static constexpr int channels = Channels, stretch = Stretch, ahead = Ahead, blocks = Blocks;
+};
+using ForwardCut = Cut<2, 48, 8, 4>;
+using BackwardCut = Cut<2, 45, 8, 2>;
 
 // W channels as they are read
 template <class E, int W>
@@ -54,7 +58,8 @@ struct ConvRows {
   Frames<void> y, dx;
   void* d_tail;
   float* parts;
-  int few, stretches, count;  // of a row's channels; of a sequence; stretches (forward) or parts (backward)
+  int few, stretch, stretches;  // of a row's channels; steps; of a sequence
+  int count;                    // stretches (forward) or parts (backward)
 };
 
 // A thread's channels and their weights
@@ -74,8 +79,8 @@ struct Walk {
   }
   __device__ void start(int stretch) {
     batch = stretch / q.stretches;
-    begin = (stretch - batch * q.stretches) * kStretch;
-    end = min(begin + kStretch, q.p.time);
+    begin = (stretch - batch * q.stretches) * q.stretch;
+    end = min(begin + q.stretch, q.p.time);
   }
   // Step `begin` of the stretch
   template <class Void>
@@ -107,8 +112,9 @@ struct Walk {
   }
 };
 
-template <class E, int W, bool vectors>
-__global__ void __launch_bounds__(kThreads, 3) conv_forward(const __grid_constant__ ConvRows q) {
+template <class E, class C, bool vectors>
+__global__ void __launch_bounds__(kThreads, C::blocks) conv_forward(const __grid_constant__ ConvRows q) {
+  constexpr int W = C::channels, ahead = C::ahead;
   const int64_t id = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int stretch = static_cast<int>(id / q.few);
   if (stretch >= q.count) return;
@@ -117,23 +123,23 @@ __global__ void __launch_bounds__(kThreads, 3) conv_forward(const __grid_constan
   const int steps = walk.end - walk.begin, in = static_cast<int>(q.p.x.time), out = static_cast<int>(q.y.time);
   const E* const from = walk.row(q.p.x);
   E* const to = walk.row(q.y);
-  Few<E, W> next[kAhead];
-  Floats<W> x[kAhead + 3];
+  Few<E, W> next[ahead];
+  Floats<W> x[ahead + 3];
   const auto read = [&](int s) {
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) load_few<vectors>(next[i], from + min(s + i, steps - 1) * in, walk.left);
+    for (int i = 0; i < ahead; ++i) load_few<vectors>(next[i], from + min(s + i, steps - 1) * in, walk.left);
   };
   read(0);
   walk.past(x);
-  for (int s = 0; s < steps; s += kAhead) {
+  for (int s = 0; s < steps; s += ahead) {
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < ahead; ++i) {
 #pragma unroll
       for (int c = 0; c < W; ++c) x[3 + i].v[c] = next[i][c];
     }
-    if (s + kAhead < steps) read(s + kAhead);
+    if (s + ahead < steps) read(s + ahead);
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < ahead; ++i) {
       Floats<W> y;
 #pragma unroll
       for (int c = 0; c < W; ++c) {
@@ -143,12 +149,13 @@ __global__ void __launch_bounds__(kThreads, 3) conv_forward(const __grid_constan
       if (s + i < steps) store_few<vectors>(to + (s + i) * out, y, walk.left);
     }
 #pragma unroll
-    for (int i = 0; i < 3; ++i) x[i] = x[kAhead + i];
+    for (int i = 0; i < 3; ++i) x[i] = x[ahead + i];
   }
 }
 
-template <class E, int W, bool vectors>
-__global__ void __launch_bounds__(kThreads, 3) conv_backward(const __grid_constant__ ConvRows q) {
+template <class E, class C, bool vectors>
+__global__ void __launch_bounds__(kThreads, C::blocks) conv_backward(const __grid_constant__ ConvRows q) {
+  constexpr int W = C::channels, ahead = C::ahead;
   const int64_t id = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int part = static_cast<int>(id / q.few);
   if (part >= q.count) return;
@@ -161,20 +168,20 @@ __global__ void __launch_bounds__(kThreads, 3) conv_backward(const __grid_consta
     const int own = walk.end - walk.begin, steps = min(own + 3, q.p.time - walk.begin);
     const E *const from = walk.row(q.p.x), *const gy = walk.row(q.gy);
     E* const dx = walk.row(q.dx);
-    Few<E, W> next_x[kAhead], next_g[kAhead];
-    Floats<W> x[kAhead + 3], g[kAhead + 3] = {};  // inputs and gradients of z, the last three first
+    Few<E, W> next_x[ahead], next_g[ahead];
+    Floats<W> x[ahead + 3], g[ahead + 3] = {};  // inputs and gradients of z, the last three first
     const auto read = [&](int s) {
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
+      for (int i = 0; i < ahead; ++i) {
         const int at = min(s + i, steps - 1);
         load_few<vectors>(next_x[i], from + at * in, walk.left);
         load_few<vectors>(next_g[i], gy + at * by, walk.left);
       }
     };
-    // kAhead steps; at an end of the stretch some count in part
+    // ahead steps; at an end of the stretch some count in part
     const auto advance = [&]<bool at_end>(int s) {
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
+      for (int i = 0; i < ahead; ++i) {
         const bool here = !at_end || s + i < steps, counts = !at_end || s + i < own;
 #pragma unroll
         for (int c = 0; c < W; ++c) {
@@ -204,19 +211,19 @@ __global__ void __launch_bounds__(kThreads, 3) conv_backward(const __grid_consta
     };
     read(0);
     walk.past(x);
-    for (int s = 0; s < own + 3; s += kAhead) {
+    for (int s = 0; s < own + 3; s += ahead) {
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
+      for (int i = 0; i < ahead; ++i) {
 #pragma unroll
         for (int c = 0; c < W; ++c) x[3 + i].v[c] = next_x[i][c], g[3 + i].v[c] = next_g[i][c];
       }
-      if (s + kAhead < steps) read(s + kAhead);
-      if (s >= kAhead && s + kAhead <= own)
+      if (s + ahead < steps) read(s + ahead);
+      if (s >= ahead && s + ahead <= own)
         advance.template operator()<false>(s);
       else
         advance.template operator()<true>(s);
 #pragma unroll
-      for (int i = 0; i < 3; ++i) x[i] = x[kAhead + i], g[i] = g[kAhead + i];
+      for (int i = 0; i < 3; ++i) x[i] = x[ahead + i], g[i] = g[ahead + i];
     }
   }
   float* const sums = q.parts + static_cast<int64_t>(part) * 5 * q.p.channels;
@@ -233,27 +240,29 @@ bool valid(const Conv4& p) {
   return p.batch >= 0 && p.time >= 0 && p.channels > 0 && p.weight && p.x.data && p.x.time < 1 << 24;
 }
 
-ConvRows rows_of(const Conv4& p, int channels_of_thread) {
+template <class C>
+ConvRows rows_of(const Conv4& p) {
   ConvRows q{p};
-  q.few = (p.channels + channels_of_thread - 1) / channels_of_thread;
-  q.stretches = (p.time + kStretch - 1) / kStretch;
+  q.few = (p.channels + C::channels - 1) / C::channels;
+  q.stretch = C::stretch;
+  q.stretches = (p.time + C::stretch - 1) / C::stretch;
   return q;
 }
 
 // Enough threads to fill the card, each with as many stretches as any other
 int parts_of(const ConvRows& q) {
-  constexpr int wanted = 132 * 3 * kThreads;
+  constexpr int wanted = 132 * BackwardCut::blocks * kThreads;
   const int stretches = std::max(1, q.p.batch * q.stretches);
   const int most = std::max(1, std::min(kMostParts, wanted / q.few)), rounds = (stretches + most - 1) / most;
   return (stretches + rounds - 1) / rounds;
 }
 
-template <class E, int W>
-bool vectors(const ConvRows& q) {
-  const auto fits = [](const auto& f) {
-    return reinterpret_cast<uintptr_t>(f.data) % (W * sizeof(E)) == 0 && f.batch % W == 0 && f.time % W == 0;
+template <class E>
+bool vectors(const ConvRows& q, int few) {
+  const auto fits = [few](const auto& f) {
+    return reinterpret_cast<uintptr_t>(f.data) % (few * sizeof(E)) == 0 && f.batch % few == 0 && f.time % few == 0;
   };
-  return q.p.channels % W == 0 && fits(q.p.x) && fits(q.y) && fits(q.gy) && fits(q.dx);
+  return q.p.channels % few == 0 && fits(q.p.x) && fits(q.y) && fits(q.gy) && fits(q.dx);
 }
 
 unsigned blocks_of(const ConvRows& q) {
@@ -265,36 +274,34 @@ unsigned blocks_of(const ConvRows& q) {
 cudaError_t conv4_forward(const Conv4& p, const Frames<void>& y, cudaStream_t stream) {
   if (!valid(p)) return cudaErrorInvalidValue;
   if (p.batch == 0 || p.time == 0) return cudaSuccess;
-  ConvRows q = rows_of(p, kForwardChannels);
+  ConvRows q = rows_of<ForwardCut>(p);
   q.y = y;
   q.count = p.batch * q.stretches;
   return with_element(p.element, [&]<class E>() {
-    constexpr int W = kForwardChannels;
-    if (vectors<E, W>(q))
-      conv_forward<E, W, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
+    if (vectors<E>(q, ForwardCut::channels))
+      conv_forward<E, ForwardCut, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
     else
-      conv_forward<E, W, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
+      conv_forward<E, ForwardCut, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
     return cudaGetLastError();
   });
 }
 
 size_t conv4_scratch_bytes(const Conv4& p) {
-  return sizeof(float) * 5 * static_cast<size_t>(p.channels) * parts_of(rows_of(p, kBackwardChannels));
+  return sizeof(float) * 5 * static_cast<size_t>(p.channels) * parts_of(rows_of<BackwardCut>(p));
 }
 
 cudaError_t conv4_backward(const Conv4& p, const Frames<const void>& gy, const Frames<void>& dx, float* d_weight,
                            float* d_bias, void* d_tail, void* scratch, cudaStream_t stream) {
   if (!valid(p) || p.batch == 0 || p.time == 0) return cudaErrorInvalidValue;
-  ConvRows q = rows_of(p, kBackwardChannels);
+  ConvRows q = rows_of<BackwardCut>(p);
   q.gy = gy, q.dx = dx, q.d_tail = d_tail;
   q.parts = static_cast<float*>(scratch);
   q.count = parts_of(q);
   const cudaError_t status = with_element(p.element, [&]<class E>() {
-    constexpr int W = kBackwardChannels;
-    if (vectors<E, W>(q))
-      conv_backward<E, W, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
+    if (vectors<E>(q, BackwardCut::channels))
+      conv_backward<E, BackwardCut, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
     else
-      conv_backward<E, W, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
+      conv_backward<E, BackwardCut, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
     return cudaGetLastError();
   });
   if (status != cudaSuccess) return status;

@@ -50,40 +50,42 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
   const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
-  int r = first + groups.group;
+  const int r = first + groups.group;
   float gain[Packs][kPack];
-  Raw<E> next_x[Packs], next_z[Packs];
+  struct Ahead {
+    Raw<E> x[Packs], z[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int row) {
+  const auto read = [&](Ahead& next, int row) {
     const NormRows::Place place = q.place(min(row, q.rows - 1));
     const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      at.load(next_x[i], x, i);
-      if constexpr (G != NormGate::none) at.load(next_z[i], z, i);
+      at.load(next.x[i], x, i);
+      if constexpr (G != NormGate::none) at.load(next.z[i], z, i);
     }
   };
-  read(r);
-  for (int round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     float u[Packs][kPack], squares[1] = {0};
     Raw<E> z[Packs];
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      if constexpr (G == NormGate::after) z[i] = next_z[i];
+      if constexpr (G == NormGate::after) z[i] = next.z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] = next_x[i][j];
-        if constexpr (G == NormGate::before) u[i][j] *= next_z[i][j] * sigmoid(next_z[i][j]);
+        u[i][j] = next.x[i][j];
+        if constexpr (G == NormGate::before) u[i][j] *= next.z[i][j] * sigmoid(next.z[i][j]);
         squares[0] += u[i][j] * u[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
+    if (round + 1 < rounds) read(next, r + step);
     groups.sum(squares, round & 1);
     const float s = row_scale(p, squares[0]);
-    if (r >= q.rows) continue;
+    if (r >= q.rows) return;
     E* const y = q.row<E>(q.y, q.place(r));
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
@@ -95,37 +97,41 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
       }
       at.store(y, i, u[i]);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
 }
 
 // With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
 template <class E, Access A, int Lanes, int Packs, NormGate G>
-__global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1 : 4 - Packs)
-    norm_backward(const __grid_constant__ NormRows q) {
+__global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
+                                            : Lanes == 0                ? 4 - Packs
+                                                         : 2) norm_backward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
   const RowGroups<Lanes> groups(q.lanes);
   const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
-  int r = first + groups.group;
+  const int r = first + groups.group;
   float gain[Packs][kPack], d_gain[Packs][kPack] = {};
-  Raw<E> next_x[Packs], next_z[Packs], next_g[Packs];
+  struct Ahead {
+    Raw<E> x[Packs], z[Packs], g[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int row) {
+  const auto read = [&](Ahead& next, int row) {
     const NormRows::Place place = q.place(min(row, q.rows - 1));
     const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
                    *const gy = q.row<const E>(q.gy, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      at.load(next_x[i], x, i);
-      at.load(next_g[i], gy, i);
-      if constexpr (G != NormGate::none) at.load(next_z[i], z, i);
+      at.load(next.x[i], x, i);
+      at.load(next.g[i], gy, i);
+      if constexpr (G != NormGate::none) at.load(next.z[i], z, i);
     }
   };
-  read(r);
-  for (int round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     Raw<E> x[Packs], g[Packs];
     // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
     float gated[Packs][kPack], slope[Packs][kPack];
@@ -133,12 +139,12 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1 : 4 
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      x[i] = next_x[i], g[i] = next_g[i];
+      x[i] = next.x[i], g[i] = next.g[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         float u = x[i][j], t = g[i][j];
         if constexpr (G != NormGate::none) {
-          const float z = next_z[i][j], sig = sigmoid(z);
+          const float z = next.z[i][j], sig = sigmoid(z);
           if constexpr (G == NormGate::after) {
             gated[i][j] = t *= z * sig;
             slope[i][j] = g[i][j] * silu_slope(z, sig);
@@ -152,9 +158,9 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1 : 4 
         sums[1] += t * gain[i][j] * u;
       }
     }
-    if (round + 1 < rounds) read(r + step);
+    if (round + 1 < rounds) read(next, r + step);
     groups.sum(sums, round & 1);
-    if (r >= q.rows) continue;
+    if (r >= q.rows) return;
     const float s = row_scale(p, sums[0]), c = row_slope(p, sums[0], s) * sums[1];
     const NormRows::Place place = q.place(r);
     E *const dx = q.row<E>(q.dx, place), *const dz = q.row<E>(q.dz, place);
@@ -180,7 +186,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1 : 4 
       at.store(dx, i, to_x);
       if constexpr (G != NormGate::none) at.store(dz, i, to_z);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
   if (q.parts) store_part(d_gain, at, groups, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
 }
 
@@ -213,17 +220,17 @@ struct Launch {
     return run<E, A, Lanes, Packs, NormGate::none>();
   }
   // Rows of up to 256 columns: one pack a thread, or two where that leaves fewer threads of a warp without work
-  template <class E>
-  cudaError_t narrow(bool vectors) {
+  template <class E, Access A>
+  cudaError_t narrow() {
     const int packs = (q.p.width + kPack - 1) / kPack, half = (packs + 1) / 2;
-    if constexpr (sizeof(E) == 2) {
-      if (vectors && 2 * (32 / packs) < 32 / half) {
+    if constexpr (sizeof(E) == 2 && A != Access::scattered) {
+      if (2 * (32 / packs) < 32 / half) {
         q.lanes = half;
-        return gated<E, Access::vectors, 0, 2>();
+        return gated<E, A, 0, 2>();
       }
     }
     q.lanes = packs;
-    return vectors ? gated<E, Access::vectors, 0, 1>() : gated<E, Access::scattered, 0, 1>();
+    return gated<E, A, 0, 1>();
   }
   template <class E>
   cudaError_t operator()() {
@@ -231,14 +238,20 @@ struct Launch {
     const size_t size = sizeof(E);
     const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
     const bool vectors = fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz);
-    if (n <= 32 * kPack) return narrow<E>(vectors);
-    if (!vectors || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
-    if constexpr (sizeof(E) == 2) {
-      if (n <= 64 * kPack) return gated<E, Access::vectors, 64, 1>();
-      if (n <= 128 * kPack) return gated<E, Access::vectors, 128, 1>();
-      if (n <= 256 * kPack) return gated<E, Access::vectors, 256, 1>();
+    const bool whole = vectors && n % kPack == 0 && q.p.padded == n;
+    if (n <= 32 * kPack) {
+      if (!vectors) return narrow<E, Access::scattered>();
+      if constexpr (sizeof(E) == 2)
+        if (whole) return narrow<E, Access::whole>();
+      return narrow<E, Access::vectors>();
     }
-    return gated<E, Access::vectors, 256, 2>();
+    if (!whole || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
+    if constexpr (sizeof(E) == 2) {
+      if (n <= 64 * kPack) return gated<E, Access::whole, 64, 1>();
+      if (n <= 128 * kPack) return gated<E, Access::whole, 128, 1>();
+      if (n <= 192 * kPack) return gated<E, Access::whole, 128, 2>();
+    }
+    return gated<E, Access::whole, 256, 2>();
   }
 };
 

@@ -67,115 +67,130 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
   const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
-  int r = first + groups.group;
+  const int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], bias[Packs][kPack];
-  Raw<E> z[Packs];
-  Raw<S> residual[Packs];
+  struct Ahead {
+    Raw<E> z[Packs];
+    Raw<S> residual[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) {
     at.parameters(gain[i], q.gain, i, 1.f);
     at.parameters(bias[i], q.bias, i, 0.f);
   }
-  const auto read = [&](int row) {
+  const auto read = [&](Ahead& next, int row) {
     row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(z[i], row_of<const E>(q.z, row), i);
-      at.load(residual[i], row_of<const S>(q.residual, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.z[i], row_of<const E>(q.z, row), i);
+      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
     }
   };
-  read(r);
-  for (int round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     float u[Packs][kPack], sum[1] = {0}, squares[1] = {0};
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) u[i][j] = z[i][j];
+      for (int j = 0; j < kPack; ++j) u[i][j] = next.z[i][j];
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(u[i], min(r, q.rows - 1), at.column(i, 0) / kPack);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] += residual[i][j];
-        sum[0] += at.inside(i, j) ? u[i][j] : 0.f;
+        u[i][j] += next.residual[i][j];  // zero outside
+        sum[0] += u[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
+    if (round + 1 < rounds) read(next, r + step);
     groups.sum(sum, 0);
     const float mean = sum[0] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
+      float sum_of_pack = 0;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] -= mean;
-        squares[0] += at.inside(i, j) ? u[i][j] * u[i][j] : 0.f;
+        sum_of_pack += A == Access::whole || at.inside(i, j) ? u[i][j] * u[i][j] : 0.f;
       }
+      squares[0] += at.inside(i, 0) ? sum_of_pack : 0.f;
     }
     groups.sum(squares, 1);
     const float s = 1.f / sqrtf(squares[0] * one_nth + kEps);
-    if (r >= q.rows) continue;
+    if (r >= q.rows) return;
     if (q.stats_out && at.lane == 0) reinterpret_cast<float2*>(q.stats_out)[r] = make_float2(mean, s);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) u[i][j] = u[i][j] * s * gain[i][j] + bias[i][j];
       at.store(row_of<S>(q.y, r), i, u[i]);
       if (q.low.data) at.store(row_of<bf16>(q.low, r), i, u[i]);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
 }
 
 template <class E, class S, Access A, int Lanes, int Packs>
-__global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Packs == 1 ? 3 : 1)
+__global__ void __launch_bounds__(kThreads,
+                                  sizeof(E) == 2 && A == Access::whole ? (Packs == 1 && sizeof(S) == 2 ? 3 : 2) : 1)
     residual_backward(const __grid_constant__ ResidualRows q) {
   const RowGroups<Lanes> groups(q.lanes);
   const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
-  int r = first + groups.group;
+  const int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], d_gain[Packs][kPack] = {}, d_bias[Packs][kPack] = {};
-  Raw<E> z[Packs], low[Packs];
-  Raw<S> residual[Packs], gy[Packs];
+  struct Ahead {
+    Raw<E> z[Packs], low[Packs];
+    Raw<S> residual[Packs], gy[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], q.gain, i, 1.f);
-  const auto read = [&](int row) {
+  const auto read = [&](Ahead& next, int row) {
     row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(z[i], row_of<const E>(q.z, row), i);
-      at.load(residual[i], row_of<const S>(q.residual, row), i);
-      if (q.gy.data) at.load(gy[i], row_of<const S>(q.gy, row), i);
-      if (q.gy_low.data) at.load(low[i], row_of<const E>(q.gy_low, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.z[i], row_of<const E>(q.z, row), i);
+      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
+      if (q.gy.data) at.load(next.gy[i], row_of<const S>(q.gy, row), i);
+      if (q.gy_low.data) at.load(next.low[i], row_of<const E>(q.gy_low, row), i);
     }
   };
-  read(r);
-  for (int round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     const int here = min(r, q.rows - 1);
     const float2 stats = reinterpret_cast<const float2*>(q.stats)[here];
     const float mean = stats.x, s = stats.y;
     float x[Packs][kPack], g[Packs][kPack], sums[2] = {0, 0};  // of g gain, of g gain x
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        x[i][j] = z[i][j];
-        g[i][j] = (q.gy.data ? gy[i][j] : 0.f) + (q.gy_low.data ? low[i][j] : 0.f);
+        x[i][j] = next.z[i][j];
+        g[i][j] = (q.gy.data ? next.gy[i][j] : 0.f) + (q.gy_low.data ? next.low[i][j] : 0.f);
       }
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(x[i], here, at.column(i, 0) / kPack);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        x[i][j] = (x[i][j] + residual[i][j] - mean) * s;
+        x[i][j] = (x[i][j] + next.residual[i][j] - mean) * s;
         const float gw = g[i][j] * gain[i][j];
         sums[0] += gw;  // columns outside have g = 0
         sums[1] += gw * x[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
+    if (round + 1 < rounds) read(next, r + step);
     groups.sum(sums, round & 1);
-    if (r >= q.rows) continue;
+    if (r >= q.rows) return;
     const float constant = -s * sums[0] * one_nth, by_x = -s * sums[1] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
       float d[kPack];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
@@ -188,7 +203,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 && Packs == 1 ? 3 : 1
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(d, r, at.column(i, 0) / kPack);
       at.store(row_of<E>(q.dz, r), i, d);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
   if (!q.parts) return;
   float* const part = q.parts + static_cast<int64_t>(blockIdx.x) * 2 * q.width;
   store_part(d_gain, at, groups, part);
@@ -224,12 +240,13 @@ struct Launch {
     const bool vectors = fits(q.z, sizeof(E)) && fits(q.residual, sizeof(S)) && fits(q.gy, sizeof(S)) &&
                          fits(q.gy_low, sizeof(E)) && fits(q.y, sizeof(S)) && fits(q.low, 2) &&
                          fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
-    if (!vectors || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
+    if (!vectors || q.width % kPack || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
     if constexpr (sizeof(E) == 2) {
-      if (q.width <= 32 * kPack) return run<E, S, Access::vectors, 0, 1>();
-      if (q.width <= 128 * kPack) return run<E, S, Access::vectors, 128, 1>();
+      if (q.width <= 32 * kPack) return run<E, S, Access::whole, 0, 1>();
+      if (q.width <= 128 * kPack) return run<E, S, Access::whole, 128, 1>();
     }
-    return run<E, S, Access::vectors, 256, 1>();
+    if constexpr (sizeof(S) == 4) return run<E, S, Access::whole, 256, 1>();
+    return run<E, S, Access::whole, 128, 2>();
   }
   cudaError_t operator()(Element e) const {
     if (e == Element::fp32) return types<float, float>();

@@ -41,9 +41,9 @@ __device__ inline float silu_slope(float x, float sig) {
 
 // ---- packs ----
 
-// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes, the same one by one, or (rows at odd
-// places) columns as far apart as a row has threads, one by one.
-enum class Access { vectors, neighbours, scattered };
+// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes (`whole`: rows of whole packs), the
+// same one by one, or (rows at odd places) columns as far apart as a row has threads, one by one.
+enum class Access { whole, vectors, neighbours, scattered };
 
 // A pack as it was read; turned to floats when it is needed.
 template <class E>
@@ -102,13 +102,16 @@ struct Columns {
   __device__ bool inside(int pack, int j) const { return column(pack, j) < width; }
   // Whether a thread of the warp has any of the pack; the same for the whole warp
   __device__ bool used(int pack) const {
-    if (Lanes <= 32 || A == Access::scattered || pack == 0) return true;
+    if (Lanes <= 32 || A == Access::scattered) return true;
     return ((lane & ~31) + pack * lanes()) * kPack < width;
   }
   template <class E>
   __device__ void load(Raw<E>& raw, const E* row, int pack) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::vectors) {
+    if constexpr (A == Access::whole) {
+      raw = {};
+      if (first < width) load_whole(raw, row + first);
+    } else if constexpr (A == Access::vectors) {
       // the piece of 16 bytes with a row's last element lies in memory as a whole
       if (first < width && sizeof(E) == 2) {
         load_whole(raw, row + first);
@@ -131,6 +134,10 @@ struct Columns {
   template <class E>
   __device__ void store(E* row, int pack, const float (&v)[kPack]) const {
     const int first = column(pack, 0);
+    if constexpr (A == Access::whole) {
+      if (first < width) store_whole(row + first, v);
+      return;
+    }
     if (A == Access::vectors && first + kPack <= width) return store_whole(row + first, v);
 #pragma unroll
     for (int j = 0; j < kPack; ++j)
@@ -176,14 +183,20 @@ __device__ __forceinline__ void sum_over_row(float (&v)[N], int turn) {
 template <int Lanes>
 struct RowGroups {
   int lanes, lane, group, groups;  // of a row; in it; of the block, the last two
+  int leader;                      // Lanes = 0: lane of the warp where the row starts
+  uint32_t takes = 0;              // Lanes = 0: bit i: adds what the thread 2^i further has
   __device__ explicit RowGroups(int some) {
     if constexpr (Lanes > 0) {
       lanes = Lanes, lane = threadIdx.x % Lanes, group = threadIdx.x / Lanes, groups = kThreads / Lanes;
+      leader = 0;
     } else {
       const int in_warp = threadIdx.x % 32, each = 32 / some, row = in_warp / some;
       lanes = some, groups = kThreads / 32 * each;
       lane = row < each ? in_warp - row * some : 1 << 20;  // threads left over have no columns
       group = threadIdx.x / 32 * each + min(row, each - 1);
+      leader = row < each ? row * some : 0;
+      for (int i = 0; i < 5; ++i)
+        if (lane < 1 << i && lane + (1 << i) < lanes) takes |= 1u << i;
     }
   }
   template <int N>
@@ -191,18 +204,17 @@ struct RowGroups {
     if constexpr (Lanes > 0) {
       sum_over_row<Lanes>(v, turn);
     } else {
-      int step = 1;
-      while (2 * step < lanes) step *= 2;
-      for (; step > 0; step /= 2) {
 #pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float other = __shfl_down_sync(0xffffffffu, v[i], step);
-          if (lane < step && lane + step < lanes) v[i] += other;
+      for (int i = 4; i >= 0; --i) {
+        if (lanes <= 1 << i) continue;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const float other = __shfl_down_sync(0xffffffffu, v[k], 1 << i);
+          if (takes >> i & 1) v[k] += other;
         }
       }
-      const int first = threadIdx.x % 32 - (lane < lanes ? lane : 0);
 #pragma unroll
-      for (int i = 0; i < N; ++i) v[i] = __shfl_sync(0xffffffffu, v[i], first);
+      for (int k = 0; k < N; ++k) v[k] = __shfl_sync(0xffffffffu, v[k], leader);
     }
   }
 };
@@ -243,6 +255,14 @@ __device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Co
     }
   }
   __syncthreads();
+}
+
+// work(ahead, round, row) for a thread's rows, each read the round before; work itself reads the next one, once it has
+// taken what it needs.
+template <class Ahead, class Read, class Work>
+__device__ __forceinline__ void walk_rows(Ahead& ahead, int rounds, int row, int step, Read read, Work work) {
+  read(ahead, row);
+  for (int round = 0; round < rounds; ++round, row += step) work(ahead, round, row);
 }
 
 // n / divisor for 0 <= n < 2^31
