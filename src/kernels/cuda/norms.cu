@@ -3,10 +3,15 @@
 // the sums of their gradients.
 #include "kernels/cuda/norms.h"
 
+#include <type_traits>
+
 #include "kernels/cuda/rows.cuh"
 
 namespace sb::cuda {
 namespace {
+
+// How a row is gated; `skip`: before, and u is x + D w
+enum class Kind { none, after, before, skip };
 
 struct NormRows {
   RowNorm p;
@@ -28,6 +33,30 @@ struct NormRows {
   }
 };
 
+template <Kind G>
+inline constexpr bool before = G == Kind::before || G == Kind::skip;
+
+// D of a thread's columns: eight neighbours lie in at most two heads.
+template <Access A>
+struct SkipPack {
+  float low = 0, high = 0;
+  int bound = 0;  // columns of the first head
+  template <class At>
+  __device__ void load(const RowNorm& p, const At& at, int pack) {
+    const int first = at.column(pack, 0);
+    if (A == Access::scattered || first >= p.width) return;
+    const int head = first / p.skip_width;
+    low = p.skip[head], bound = (head + 1) * p.skip_width - first;
+    high = first + bound < p.width ? p.skip[head + 1] : 0.f;
+  }
+  template <class At>
+  __device__ float at(const RowNorm& p, const At& columns, int pack, int j) const {
+    if constexpr (A == Access::scattered)
+      return columns.inside(pack, j) ? p.skip[columns.column(pack, j) / p.skip_width] : 0.f;
+    return j < bound ? low : high;
+  }
+};
+
 __device__ inline float row_scale(const RowNorm& p, float squares) {
   const float n = static_cast<float>(p.width);
   if (p.kind == NormKind::rms) return 1.f / sqrtf(squares / n + p.eps);
@@ -43,7 +72,7 @@ __device__ inline float row_slope(const RowNorm& p, float squares, float s) {
   return root > 0 ? s * s / (n * root) : 0.f;
 }
 
-template <class E, Access A, int Lanes, int Packs, NormGate G>
+template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
   const RowGroups<Lanes> groups(q.lanes);
@@ -53,19 +82,25 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
   const int r = first + groups.group;
   float gain[Packs][kPack];
   struct Ahead {
-    Raw<E> x[Packs], z[Packs];
+    Raw<E> x[Packs], z[Packs], w[Packs];
   };
   Ahead ahead;
+  SkipPack<A> skip[Packs];
+#pragma unroll
+  for (int i = 0; i < Packs; ++i)
+    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
   const auto read = [&](Ahead& next, int row) {
     const NormRows::Place place = q.place(min(row, q.rows - 1));
-    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place);
+    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
+                   *const w = q.row<const E>(p.w, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
       at.load(next.x[i], x, i);
-      if constexpr (G != NormGate::none) at.load(next.z[i], z, i);
+      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
+      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
     }
   };
   const auto work = [&](Ahead& next, int round, int r) {
@@ -74,11 +109,12 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      if constexpr (G == NormGate::after) z[i] = next.z[i];
+      if constexpr (G == Kind::after) z[i] = next.z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] = next.x[i][j];
-        if constexpr (G == NormGate::before) u[i][j] *= next.z[i][j] * sigmoid(next.z[i][j]);
+        if constexpr (G == Kind::skip) u[i][j] += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (before<G>) u[i][j] *= next.z[i][j] * sigmoid(next.z[i][j]);
         squares[0] += u[i][j] * u[i][j];
       }
     }
@@ -93,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] *= s * gain[i][j];
-        if constexpr (G == NormGate::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
+        if constexpr (G == Kind::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
       }
       at.store(y, i, u[i]);
     }
@@ -102,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
 }
 
 // With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
-template <class E, Access A, int Lanes, int Packs, NormGate G>
+template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
                                             : Lanes == 0                ? 4 - Packs
                                                          : 2) norm_backward(const __grid_constant__ NormRows q) {
@@ -114,38 +150,47 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
   const int r = first + groups.group;
   float gain[Packs][kPack], d_gain[Packs][kPack] = {};
   struct Ahead {
-    Raw<E> x[Packs], z[Packs], g[Packs];
+    Raw<E> x[Packs], z[Packs], g[Packs], w[Packs];
   };
   Ahead ahead;
+  SkipPack<A> skip[Packs];
+#pragma unroll
+  for (int i = 0; i < Packs; ++i)
+    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
   const auto read = [&](Ahead& next, int row) {
     const NormRows::Place place = q.place(min(row, q.rows - 1));
     const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
-                   *const gy = q.row<const E>(q.gy, place);
+                   *const gy = q.row<const E>(q.gy, place), *const w = q.row<const E>(p.w, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
       at.load(next.x[i], x, i);
       at.load(next.g[i], gy, i);
-      if constexpr (G != NormGate::none) at.load(next.z[i], z, i);
+      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
+      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
     }
   };
   const auto work = [&](Ahead& next, int round, int r) {
-    Raw<E> x[Packs], g[Packs];
+    Raw<E> g[Packs];
+    std::conditional_t<G == Kind::skip, Raw<float>, Raw<E>> x[Packs];  // the row before its gate
     // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
     float gated[Packs][kPack], slope[Packs][kPack];
     float sums[2] = {0, 0};  // u . u, gain t' . u
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      x[i] = next.x[i], g[i] = next.g[i];
+      g[i] = next.g[i];
+      if constexpr (G != Kind::skip) x[i] = next.x[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        float u = x[i][j], t = g[i][j];
-        if constexpr (G != NormGate::none) {
+        float u = next.x[i][j], t = g[i][j];
+        if constexpr (G == Kind::skip) u += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (G == Kind::skip) x[i].set(j, u);
+        if constexpr (G != Kind::none) {
           const float z = next.z[i][j], sig = sigmoid(z);
-          if constexpr (G == NormGate::after) {
+          if constexpr (G == Kind::after) {
             gated[i][j] = t *= z * sig;
             slope[i][j] = g[i][j] * silu_slope(z, sig);
           } else {
@@ -171,20 +216,20 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         const float v = x[i][j];
-        if constexpr (G == NormGate::before) {
+        if constexpr (before<G>) {
           const float u = v * gated[i][j], du = g[i][j] * gain[i][j] * s - u * c;
           d_gain[i][j] += g[i][j] * u * s;
           to_x[j] = du * gated[i][j];
           to_z[j] = du * slope[i][j];
         } else {
-          const float t = G == NormGate::after ? gated[i][j] : g[i][j];
+          const float t = G == Kind::after ? gated[i][j] : g[i][j];
           d_gain[i][j] += t * v * s;
           to_x[j] = t * gain[i][j] * s - v * c;
-          if constexpr (G == NormGate::after) to_z[j] = slope[i][j] * v * s * gain[i][j];
+          if constexpr (G == Kind::after) to_z[j] = slope[i][j] * v * s * gain[i][j];
         }
       }
       at.store(dx, i, to_x);
-      if constexpr (G != NormGate::none) at.store(dz, i, to_z);
+      if constexpr (G != Kind::none) at.store(dz, i, to_z);
     }
   };
   walk_rows(ahead, rounds, r, step, read, work);
@@ -197,7 +242,7 @@ struct Launch {
   float* d_gain;
   cudaStream_t stream;
 
-  template <class E, Access A, int Lanes, int Packs, NormGate G>
+  template <class E, Access A, int Lanes, int Packs, Kind G>
   cudaError_t run() const {
     const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
     const int64_t blocks = (q.rows + groups - 1) / groups;
@@ -215,9 +260,10 @@ struct Launch {
   }
   template <class E, Access A, int Lanes, int Packs>
   cudaError_t gated() const {
-    if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, NormGate::after>();
-    if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, NormGate::before>();
-    return run<E, A, Lanes, Packs, NormGate::none>();
+    if (q.p.skip) return run<E, A, Lanes, Packs, Kind::skip>();
+    if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, Kind::after>();
+    if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, Kind::before>();
+    return run<E, A, Lanes, Packs, Kind::none>();
   }
   // Rows of up to 256 columns: one pack a thread, or two where that leaves fewer threads of a warp without work
   template <class E, Access A>
@@ -237,13 +283,14 @@ struct Launch {
     const int n = q.p.width;
     const size_t size = sizeof(E);
     const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
-    const bool vectors = fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz);
-    const bool whole = vectors && n % kPack == 0 && q.p.padded == n;
+    const bool vectors =
+        fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz) && fits(q.p.w);
+    const bool padded = vectors && q.p.padded == (n + kPack - 1) / kPack * kPack, whole = padded && n % kPack == 0;
     if (n <= 32 * kPack) {
-      if (!vectors) return narrow<E, Access::scattered>();
+      if (!padded) return narrow<E, Access::scattered>();
       if constexpr (sizeof(E) == 2)
         if (whole) return narrow<E, Access::whole>();
-      return narrow<E, Access::vectors>();
+      return narrow<E, Access::padded>();
     }
     if (!whole || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
     if constexpr (sizeof(E) == 2) {
@@ -257,13 +304,15 @@ struct Launch {
 
 bool valid(const RowNorm& p) {
   return p.tokens >= 0 && p.heads > 0 && p.tokens * p.heads < int64_t{1} << 30 && p.width > 0 &&
-         p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data);
+         p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data) &&
+         (!p.skip || (p.gate == NormGate::before && p.w.data && p.skip_width >= kPack && p.width % p.skip_width == 0));
 }
 
 NormRows rows_of(const RowNorm& p) {
   NormRows q{p, static_cast<int>(p.tokens * p.heads), 0, Division(static_cast<uint32_t>(p.heads))};
   q.p.padded = std::max(p.padded, p.width);
   if (p.gate == NormGate::none) q.p.z = {};
+  if (!p.skip) q.p.w = {};
   return q;
 }
 

@@ -245,8 +245,7 @@ struct Launch {
       if (q.width <= 32 * kPack) return run<E, S, Access::whole, 0, 1>();
       if (q.width <= 128 * kPack) return run<E, S, Access::whole, 128, 1>();
     }
-    if constexpr (sizeof(S) == 4) return run<E, S, Access::whole, 256, 1>();
-    return run<E, S, Access::whole, 128, 2>();
+    return run<E, S, Access::whole, 256, 1>();
   }
   cudaError_t operator()(Element e) const {
     if (e == Element::fp32) return types<float, float>();

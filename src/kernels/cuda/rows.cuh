@@ -41,9 +41,10 @@ __device__ inline float silu_slope(float x, float sig) {
 
 // ---- packs ----
 
-// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes (`whole`: rows of whole packs), the
-// same one by one, or (rows at odd places) columns as far apart as a row has threads, one by one.
-enum class Access { whole, vectors, neighbours, scattered };
+// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes (`whole`: rows of whole packs;
+// `padded`: the last pack's columns after the width are written as zeros; `vectors`: they are left alone), the same one
+// by one, or (rows at odd places) columns as far apart as a row has threads, one by one.
+enum class Access { whole, padded, vectors, neighbours, scattered };
 
 // A pack as it was read; turned to floats when it is needed.
 template <class E>
@@ -54,6 +55,11 @@ struct Raw<bf16> {
   __device__ float operator[](int j) const {
     return __uint_as_float(j & 1 ? bits[j >> 1] & 0xffff0000u : bits[j >> 1] << 16);
   }
+  // Only the first `count` elements stay.
+  __device__ void cut(int count) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) bits[i] &= count >= 2 * i + 2 ? 0xffffffffu : count == 2 * i + 1 ? 0xffffu : 0u;
+  }
   __device__ void set(int j, bf16 x) {
     const uint32_t half = __bfloat16_as_ushort(x);
     bits[j >> 1] = j & 1 ? (bits[j >> 1] & 0xffffu) | half << 16 : (bits[j >> 1] & 0xffff0000u) | half;
@@ -63,7 +69,13 @@ template <>
 struct Raw<float> {
   float v[8];
   __device__ float operator[](int j) const { return v[j]; }
-  __device__ void set(int j, float x) { v[j] = x; }
+  __device__ void cut(int count) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = j < count ? v[j] : 0.f;
+  }
+  __device__ void set(int j, float x) {
+    v[j] = x;
+  }
 };
 
 __device__ inline void load_whole(Raw<bf16>& raw, const bf16* p) {
@@ -108,9 +120,16 @@ struct Columns {
   template <class E>
   __device__ void load(Raw<E>& raw, const E* row, int pack) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::whole) {
+    if constexpr (A == Access::whole || A == Access::padded) {
       raw = {};
-      if (first < width) load_whole(raw, row + first);
+      if (A == Access::whole || sizeof(E) == 2 || first + kPack <= width) {
+        if (first < width) load_whole(raw, row + first);
+        if constexpr (A == Access::padded) raw.cut(width - first);
+      } else {  // not both pieces of 16 bytes need be there
+#pragma unroll
+        for (int j = 0; j < kPack; ++j)
+          if (first + j < width) raw.set(j, row[first + j]);
+      }
     } else if constexpr (A == Access::vectors) {
       // the piece of 16 bytes with a row's last element lies in memory as a whole
       if (first < width && sizeof(E) == 2) {
@@ -134,7 +153,7 @@ struct Columns {
   template <class E>
   __device__ void store(E* row, int pack, const float (&v)[kPack]) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::whole) {
+    if constexpr (A == Access::whole || A == Access::padded) {  // v is zero where what was read is
       if (first < width) store_whole(row + first, v);
       return;
     }

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "check.cuh"
+#include "fused.cuh"
 #include "kernels/cuda/adam.h"
 #include "kernels/cuda/decoder_loss.h"
 #include "kernels/cuda/frames.h"
@@ -15,18 +15,6 @@ using namespace sb::cuda;
 using namespace check;
 
 namespace {
-
-double bound(bool low) {
-  return low ? 2e-2 : 1e-5;
-}
-Element element(bool low) {
-  return low ? Element::bf16 : Element::fp32;
-}
-std::string shape(bool low, std::initializer_list<size_t> sizes) {
-  std::string text = low ? "bf16" : "fp32";
-  for (size_t s : sizes) text += " " + std::to_string(s);
-  return text;
-}
 
 // Symbols with blanks, and padding at the ends of sequences
 std::vector<int16_t> symbols(size_t B, size_t T, size_t vocab, std::mt19937_64& engine) {
@@ -279,13 +267,7 @@ int check_all(cublasHandle_t handle) {
 
 // ---- time ----
 
-void row(const char* name, int width, double bytes, double ms, double rate) {
-  std::printf("| %s | %d | %.0f | %.1f | %.2f | %.0f |\n", name, width, bytes / 1e6, ms * 1e3, bytes / ms / 1e9,
-              100 * bytes / (ms * 1e-3) / rate);
-  std::fflush(stdout);
-}
-
-void time_width(cublasHandle_t handle, double rate, int width, int64_t parameters) {
+void time_width(cublasHandle_t handle, const Timer& timer, int width, int64_t parameters) {
   const size_t rows = 64 * 400;
   const int classes = 1601, padded = 1608, vocab = 41;
   std::mt19937_64 engine(3);
@@ -336,18 +318,16 @@ void time_width(cublasHandle_t handle, double rate, int width, int64_t parameter
     Memory scratch(symbol_encoder_scratch_bytes(p, true));
     const RowsOut no_copy;
     const RowsIn no_more;
-    row("encoder by gather", width, 2. * rows * width, median_ms([&](int i) {
-          return symbol_encoder_forward(p, {h.at(i), width}, no_copy, scratch.data, nullptr);
-        }),
-        rate);
-    row("its backward", width, 2. * rows * width, median_ms([&](int i) {
-          return symbol_encoder_backward(p, {h.at(i), width}, no_more, static_cast<float*>(dW.at(0)),
-                                         static_cast<float*>(db.at(0)), scratch.data, nullptr);
-        }),
-        rate);
+    timer.row("encoder by gather", width, 2. * rows * width, median_ms([&](int i) {
+                return symbol_encoder_forward(p, {h.at(i), width}, no_copy, scratch.data, nullptr);
+              }));
+    timer.row("its backward", width, 2. * rows * width, median_ms([&](int i) {
+                return symbol_encoder_backward(p, {h.at(i), width}, no_more, static_cast<float*>(dW.at(0)),
+                                               static_cast<float*>(db.at(0)), scratch.data, nullptr);
+              }));
     const FrameRows f{64, 400, vocab, Element::bf16, static_cast<int16_t*>(ids.data), 0.3f, 7, 1, samples.integers()};
-    row("frames with noise", width, 2. * rows * vocab,
-        median_ms([&](int i) { return expand_frames(f, x.at(i), nullptr); }), rate);
+    timer.row("frames with noise", width, 2. * rows * vocab,
+              median_ms([&](int i) { return expand_frames(f, x.at(i), nullptr); }));
   }
   {
     Sets p(parameters, false, 1, 1), m(parameters, false, 1, 2), v(parameters, false, 1), g(parameters, false, 1, 4);
@@ -362,14 +342,14 @@ void time_width(cublasHandle_t handle, double rate, int width, int64_t parameter
     a.groups = static_cast<AdamGroup*>(groups.data), a.group_count = 1;
     a.lr = lr.doubles(), a.clip = clip.doubles(), a.updates = updates.integers();
     Memory workspace(adam_workspace_bytes(a));
-    row("norm, clip, Adam, bf16 copy", width, 34. * double(parameters),
-        median_ms([&](int) { return adam_update(a, static_cast<AdamReport*>(report.data), workspace.data, nullptr); }),
-        rate);
+    timer.row("norm, clip, Adam, bf16 copy", width, 34. * double(parameters), median_ms([&](int) {
+                return adam_update(a, static_cast<AdamReport*>(report.data), workspace.data, nullptr);
+              }));
     const Memory stretches = upload(std::vector<AdamStretch>{{0, 0, 81 * 16, 81 * 16}});
     a.stretches = static_cast<AdamStretch*>(stretches.data), a.stretch_count = 1;
-    row("the same through stretches", width, 34. * double(parameters),
-        median_ms([&](int) { return adam_update(a, static_cast<AdamReport*>(report.data), workspace.data, nullptr); }),
-        rate);
+    timer.row("the same through stretches", width, 34. * double(parameters), median_ms([&](int) {
+                return adam_update(a, static_cast<AdamReport*>(report.data), workspace.data, nullptr);
+              }));
   }
 }
 
@@ -382,13 +362,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (argc < 2 || std::strcmp(argv[1], "--time") != 0) return check_all(handle);
-  const double rate = copy_rate();
-  std::printf(
-      "copy inside the card: %.2f TB/s\n| operation | width | MB | us | TB/s | %% of the copy rate "
-      "|\n|---|---|---|---|---|---|\n",
-      rate / 1e12);
-  time_width(handle, rate, 256, 4'700'000);
-  time_width(handle, rate, 1152, 87'300'000);
-  time_width(handle, rate, 1296, 83'100'000);
+  const Timer timer;
+  time_width(handle, timer, 256, 4'700'000);
+  time_width(handle, timer, 1152, 87'300'000);
+  time_width(handle, timer, 1296, 83'100'000);
   return 0;
 }
