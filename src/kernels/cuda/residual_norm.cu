@@ -23,7 +23,7 @@ struct Mask {
   explicit Mask(const DropoutPlace& d, int frames)
       : key(make_uint2(static_cast<uint32_t>(d.seed), static_cast<uint32_t>(d.seed >> 32))),
         place(d.place << 8 | kDropoutPurpose),
-        dropped(static_cast<uint32_t>(std::fmin(std::fmax(std::round(d.p * 0x1p16f), 0.f), 0x1p16f - 1))),
+        dropped(static_cast<uint32_t>(std::clamp(std::round(d.p * 0x1p16), 0.0, 0x1p16 - 1))),
         scale(0x1p16f / (0x1p16f - static_cast<float>(dropped))),
         samples(d.samples),
         update(d.update),

@@ -150,7 +150,7 @@ void check_residual(Verdict& verdict, std::mt19937_64& engine, bool low, bool lo
   q.stream = element(low_stream);
   q.gain = gains.memory.floats(), q.bias = biases.memory.floats();
   q.z = zs.view<RowsIn>(), q.residual = rs.view<RowsIn>();
-  q.dropout = {float(p), seed, place, sample.integers(), updates.integers()};
+  q.dropout = {p, seed, place, sample.integers(), updates.integers()};
   Memory stats(8 * rows), scratch(residual_norm_scratch_bytes(q));
   expect(residual_norm_forward(q, ys.view<RowsOut>(), low_stream ? RowsOut{} : lows.view<RowsOut>(), stats.floats(),
                                nullptr),
