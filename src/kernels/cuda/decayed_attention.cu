@@ -1,4 +1,5 @@
 #include "kernels/cuda/decayed_attention_kernels.cuh"
+#include "kernels/cuda/rows.cuh"
 
 namespace sb::cuda {
 namespace attention {
@@ -37,17 +38,28 @@ struct Workspace {
   }
 };
 
-// to[b,t,g,k] = sum over the parts in their order
-template <class E>
-__global__ void __launch_bounds__(kBlock) sum_parts(const float* parts, Rows to, Sizes z) {
+// to[b,t,g,k] = sum over the parts [B,T,G,K] in their order; dq and dk at once
+template <class E, Access A>
+__global__ void __launch_bounds__(kThreads)
+    sum_parts(const __grid_constant__ BackwardArguments a, const __grid_constant__ PackCount count, Division by_group,
+              Division by_time) {
+  const float* const parts = blockIdx.y ? a.dk_parts : a.dq_parts;
+  const Rows to = blockIdx.y ? a.d.dk : a.d.dq;
+  const Sizes& z = a.z;
   const int64_t size = static_cast<int64_t>(z.B) * z.T * z.G * z.K;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; i < size;
-       i += static_cast<int64_t>(gridDim.x) * kBlock) {
-    float sum = parts[i];
-    for (int part = 1; part < z.parts; ++part) sum += parts[part * size + i];
-    const int64_t k = i % z.K, g = i / z.K % z.G, t = i / z.K / z.G % z.T, b = i / z.K / z.G / z.T;
-    static_cast<E*>(to.data)[b * to.batch + t * to.time + g * to.head + k] = from_float<E>(sum);
-  }
+  const Columns<A, 1> at{0, z.K, z.K};
+  for_packs(count, [&](int row, int pack) {
+    float sum[kPack] = {};
+    for (int part = 0; part < z.parts; ++part) {
+      Raw<float> more;
+      at.load(more, parts + part * size + static_cast<int64_t>(row) * z.K, pack);
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) sum[j] += more[j];
+    }
+    const auto token = static_cast<int>(by_group(static_cast<uint32_t>(row))), group = row - token * z.G;
+    const auto b = static_cast<int>(by_time(static_cast<uint32_t>(token))), t = token - b * z.T;
+    at.store(static_cast<E*>(to.data) + b * to.batch + t * to.time + group * to.head, pack, sum);
+  });
 }
 
 // dg[h] = sum over sequences and chunks
@@ -66,10 +78,20 @@ __global__ void __launch_bounds__(kBlock) sum_fixed(const float* parts, float* d
 
 template <class E>
 cudaError_t sum_groups(const BackwardArguments& a, cudaStream_t stream) {
-  const unsigned blocks = 132 * 8;
-  sum_parts<E><<<blocks, kBlock, 0, stream>>>(a.dq_parts, a.d.dq, a.z);
-  sum_parts<E><<<blocks, kBlock, 0, stream>>>(a.dk_parts, a.d.dk, a.z);
-  return cudaGetLastError();
+  const Sizes& z = a.z;
+  const PackCount count(static_cast<int64_t>(z.B) * z.T * z.G, z.K);
+  const auto fits = [](const Rows& to) {
+    return on_vectors(to.data, to.time, to.head, 2, sizeof(E)) && on_vectors(to.data, to.batch, 0, 1, sizeof(E));
+  };
+  const auto run = [&](auto kernel) {
+    const dim3 grid(static_cast<unsigned>(walking_blocks(kernel, count.blocks(), 1 << 30)), 2);
+    kernel<<<grid, kThreads, 0, stream>>>(a, count, Division(static_cast<uint32_t>(z.G)),
+                                          Division(static_cast<uint32_t>(z.T)));
+    return cudaGetLastError();
+  };
+  if (!count.valid()) return cudaErrorInvalidValue;
+  return z.K % kPack == 0 && fits(a.d.dq) && fits(a.d.dk) ? run(sum_parts<E, Access::vectors>)
+                                                          : run(sum_parts<E, Access::neighbours>);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Sizes {
         per_group(H / G),
         parts(1) {
     if (p.decay == Decay::vector) parts = per_group;  // a block for each head
-    constexpr int enough = 1024;                      // blocks for all multiprocessors, several times over
+    constexpr int enough = 512;                       // blocks for all multiprocessors, several times over
     while (parts < per_group && (per_group % parts != 0 || static_cast<int64_t>(B) * chunks * G * parts < enough))
       ++parts;
   }

@@ -23,8 +23,7 @@ __device__ __forceinline__ float largest_of_row(float v) {
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, step));
   if constexpr (Lanes > 32) {
-    __shared__ float shared[kThreads / 32];
-    __syncthreads();
+    __shared__ float shared[kThreads / 32];  // read again only after the barrier of the sums
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
     __syncthreads();
     const int first = threadIdx.x / Lanes * (Lanes / 32);
@@ -36,11 +35,11 @@ __device__ __forceinline__ float largest_of_row(float v) {
 
 template <class E, int Lanes, int Packs>
 __global__ void __launch_bounds__(kThreads) cross_entropy(const __grid_constant__ LogitRows q) {
-  constexpr int groups = kThreads / Lanes;
-  const Columns<Access::vectors, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, q.classes, q.ld};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * groups, first = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t rounds = (q.rows - first + step - 1) / step;
-  int64_t r = first + threadIdx.x / Lanes;
+  const RowGroups<Lanes> groups(Lanes);
+  const Columns<Access::vectors, Lanes> at{groups.lane, q.classes, q.ld};
+  const int64_t step = static_cast<int64_t>(gridDim.x) * groups.groups;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * groups.groups, rounds = (q.rows - first + step - 1) / step;
+  int64_t r = first + groups.group;
   const float share = static_cast<float>(1 / *q.normaliser);
   float bias[Packs][kPack], d_bias[Packs][kPack] = {};
   Raw<float> next[Packs];
@@ -52,7 +51,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy(const __grid_constant_
     for (int i = 0; i < Packs; ++i) at.load(next[i], q.logits + row * q.ld, i);
   };
   read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
+  for (int round = 0; round < rounds; ++round, r += step) {
     const int64_t target = q.target[r < q.rows ? r : q.rows - 1];
     float x[Packs][kPack], most = -INFINITY, sums[2] = {0, 0};  // of exponentials; the target's logit
 #pragma unroll
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy(const __grid_constant_
       at.store(to, i, x[i]);
     }
   }
-  if (q.gradients && q.parts) store_part(d_bias, at, q.parts + static_cast<int64_t>(blockIdx.x) * q.classes);
+  if (q.gradients && q.parts) store_part(d_bias, at, groups, q.parts + static_cast<int64_t>(blockIdx.x) * q.classes);
 }
 
 // One block: *out = sum of x in a fixed order, over *normaliser (null: 1)
@@ -116,14 +115,14 @@ __global__ void __launch_bounds__(1024) add_targets(const int64_t* x, int64_t n,
       x, n, [](int64_t v) { return v >= 0 ? 1.0 : 0.0; }, out, nullptr);
 }
 
-constexpr int kGroupParts = 264;  // blocks over a group's rows, at most
+constexpr int kGroupParts = 396;  // blocks over a group's rows, at most
 
 struct Plan {
   int64_t group, groups;
   int ld;
   size_t logits, gradients, losses, parts, total;  // offsets in the scratch
   explicit Plan(const DecoderLoss& p) {
-    ld = (p.classes + 7) / 8 * 8;
+    ld = (std::max(p.classes, p.padded_classes) + 7) / 8 * 8;
     group =
         p.group > 0 ? p.group : std::max<int64_t>(128, std::min<int64_t>(6400, (int64_t{1} << 24) / ld / 128 * 128));
     group = std::min(group, std::max<int64_t>(p.rows, 1));
@@ -148,8 +147,8 @@ cudaError_t launch_rows(const LogitRows& q, int& blocks, cudaStream_t stream) {
     kernel<<<blocks, kThreads, 0, stream>>>(q);
     return cudaGetLastError();
   };
-  if (q.classes <= 256) return run(cross_entropy<E, 32, 1>, kThreads / 32);
-  if (q.classes <= 2048) return run(cross_entropy<E, 256, 1>, 1);
+  if (q.classes <= 32 * kPack) return run(cross_entropy<E, 32, 1>, kThreads / 32);
+  if (q.classes <= 256 * kPack) return run(cross_entropy<E, 128, 2>, kThreads / 128);
   return run(cross_entropy<E, 256, 4>, 1);
 }
 
@@ -180,7 +179,8 @@ cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGr
   const cudaDataType type = low ? CUDA_R_16BF : CUDA_R_32F;
   const cublasComputeType_t compute = p.tf32 && !low ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const float one = 1, zero = 0;
-  const int width = p.width, classes = p.classes, ld = plan.ld;
+  const int width = p.width, ld = plan.ld;
+  const int classes = p.classes, present = std::max(p.classes, p.padded_classes);  // columns of the products
   float* const logits = reinterpret_cast<float*>(memory + plan.logits);
   void* const gradients = memory + plan.gradients;
   float *const losses = reinterpret_cast<float*>(memory + plan.losses), *const parts = reinterpret_cast<float*>(
@@ -191,7 +191,7 @@ cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGr
     const int rows = static_cast<int>(std::min(plan.group, p.rows - first));
     const void* const h = static_cast<const char*>(p.h) + first * width * size;
     // row-major products as column-major ones of the transposes
-    status = status_of(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, classes, rows, width, &one, p.weight, type, width,
+    status = status_of(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, present, rows, width, &one, p.weight, type, width,
                                     h, type, width, &zero, logits, CUDA_R_32F, ld, compute, CUBLAS_GEMM_DEFAULT));
     if (status != cudaSuccess) break;
     const LogitRows q{rows,
@@ -208,11 +208,11 @@ cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGr
     status = low ? launch_rows<bf16>(q, blocks, stream) : launch_rows<float>(q, blocks, stream);
     parts_done += blocks;
     if (status != cudaSuccess || !d.dh) continue;
-    status = status_of(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, width, rows, classes, &one, p.weight, type, width,
+    status = status_of(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, width, rows, present, &one, p.weight, type, width,
                                     gradients, type, ld, &zero, static_cast<char*>(d.dh) + first * width * size, type,
                                     width, compute, CUBLAS_GEMM_DEFAULT));
     if (status != cudaSuccess || !d.d_weight) continue;
-    status = status_of(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_T, width, classes, rows, &one, h, type, width,
+    status = status_of(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_T, width, present, rows, &one, h, type, width,
                                     gradients, type, ld, first == 0 ? &zero : &one, d.d_weight, CUDA_R_32F, width,
                                     compute, CUBLAS_GEMM_DEFAULT));
   }

@@ -13,6 +13,9 @@ namespace sb::cuda {
 struct DecoderLoss {
   int64_t rows = 0;
   int width = 0, classes = 0;  // classes <= kMostClasses
+  // Rows of weight and d_weight in memory, >= classes (0: classes); those after the classes hold zeros and get them. A
+  // multiple of 8 lets the products run several times as fast.
+  int padded_classes = 0;
   Element element = Element::bf16;
   bool tf32 = false;                           // products of fp32 elements as TF32
   int group = 0;                               // rows whose logits exist together; 0: chosen

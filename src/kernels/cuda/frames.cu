@@ -49,13 +49,11 @@ __global__ void __launch_bounds__(kThreads) fill_table(const __grid_constant__ S
 
 template <class E, Access A>
 __global__ void __launch_bounds__(kThreads)
-    gather(const __grid_constant__ SymbolEncoder p, const float* table, int ld, RowsOut h, RowsOut low) {
-  const int packs = (p.width + kPack - 1) / kPack;
-  const int64_t count = p.rows * packs, step = static_cast<int64_t>(gridDim.x) * kThreads;
+    gather(const __grid_constant__ SymbolEncoder p, const __grid_constant__ PackCount count, const float* table, int ld,
+           RowsOut h, RowsOut low) {
   const Columns<A, 1> at{0, p.width, p.width};
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count; e += step) {
-    const int64_t r = e / packs;
-    const int pack = static_cast<int>(e - r * packs), symbol = p.symbol[r];
+  for_packs(count, [&](int r, int pack) {
+    const int symbol = p.symbol[r];
     Raw<float> row;
     float v[kPack];
     at.load(row, table + static_cast<int64_t>(symbol < 0 ? p.vocab : symbol) * ld, pack);
@@ -63,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int j = 0; j < kPack; ++j) v[j] = row[j];
     at.store(static_cast<E*>(h.data) + r * h.token, pack, v);
     if (low.data) at.store(static_cast<bf16*>(low.data) + r * low.token, pack, v);
-  }
+  });
 }
 
 constexpr int kBinColumns = 64;  // of a block
@@ -124,7 +122,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 bool valid(const SymbolEncoder& p) {
-  return p.rows >= 0 && p.width > 0 && p.vocab > 0 && p.vocab <= kMostEncoderVocab && p.symbol;
+  return p.rows >= 0 && p.width > 0 && PackCount(p.rows, p.width).valid() && p.vocab > 0 &&
+         p.vocab <= kMostEncoderVocab && p.symbol;
 }
 int table_stride(const SymbolEncoder& p) {
   return (p.width + 3) / 4 * 4;
@@ -156,9 +155,9 @@ cudaError_t symbol_encoder_forward(const SymbolEncoder& p, const RowsOut& h, con
   const int cells = p.width * (p.vocab + 1), ld = table_stride(p);
   fill_table<<<(cells + kThreads - 1) / kThreads, kThreads, 0, stream>>>(p, table, ld);
   return with_element(p.element, [&]<class E>() {
-    const int64_t blocks = (p.rows * ((p.width + kPack - 1) / kPack) + kThreads - 1) / kThreads;
+    const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(p, table, ld, h, low);
+      kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(p, count, table, ld, h, low);
       return cudaGetLastError();
     };
     const bool vectors = on_vectors(h.data, h.token, 0, 1, sizeof(E)) && on_vectors(low.data, low.token, 0, 1, 2);

@@ -24,22 +24,18 @@ using Pack = Columns<A, 1>;  // a thread's pack is any of a row
 
 // body(columns, row, pack) for every pack of every row
 template <Access A, class Body>
-__global__ void __launch_bounds__(kThreads) each_pack(int64_t rows, int width, const __grid_constant__ Body body) {
-  const int packs = (width + kPack - 1) / kPack;
-  const int64_t count = rows * packs, step = static_cast<int64_t>(gridDim.x) * kThreads;
+__global__ void __launch_bounds__(kThreads)
+    each_pack(const __grid_constant__ PackCount count, int width, const __grid_constant__ Body body) {
   const Pack<A> at{0, width, width};
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count; e += step) {
-    const int64_t row = e / packs;
-    body(at, row, static_cast<int>(e - row * packs));
-  }
+  for_packs(count, [&](int row, int pack) { body(at, row, pack); });
 }
 
 template <Access A, class Body>
 cudaError_t run_packs(const GateRows& p, const Body& body, cudaStream_t stream) {
-  const int64_t blocks = (p.rows * ((p.width + kPack - 1) / kPack) + kThreads - 1) / kThreads;
-  if (blocks == 0) return cudaSuccess;
+  const PackCount count(p.rows, p.width);
+  if (count.all == 0) return cudaSuccess;
   const auto kernel = each_pack<A, Body>;
-  kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(p.rows, p.width, body);
+  kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(count, p.width, body);
   return cudaGetLastError();
 }
 template <class Body>
@@ -48,7 +44,7 @@ cudaError_t launch_packs(const GateRows& p, bool vectors, const Body& body, cuda
 }
 
 bool valid(const GateRows& p) {
-  return p.rows >= 0 && p.width > 0;
+  return p.rows >= 0 && p.width > 0 && PackCount(p.rows, p.width).valid();
 }
 template <class E, class... Views>
 bool fits(const Views&... views) {
@@ -169,16 +165,12 @@ struct SigmoidBackward {
 
 // Swish backward: blocks leave their share of d_beta.
 template <class E, Access A>
-__global__ void __launch_bounds__(kThreads)
-    swish_backward(int64_t rows, int width, RowsIn g, RowsIn ab, const float* beta, RowsOut d_ab, float* parts) {
-  const int packs = (width + kPack - 1) / kPack;
-  const int64_t count = rows * packs, step = static_cast<int64_t>(gridDim.x) * kThreads;
+__global__ void __launch_bounds__(kThreads) swish_backward(const __grid_constant__ PackCount count, int width, RowsIn g,
+                                                           RowsIn ab, const float* beta, RowsOut d_ab, float* parts) {
   const Pack<A> at{0, width, width};
   const float slope = beta ? *beta : 1.f;
   float total[1] = {0};
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count; e += step) {
-    const int64_t r = e / packs;
-    const int pack = static_cast<int>(e - r * packs);
+  for_packs(count, [&](int r, int pack) {
     Raw<E> go, a, b;
     float da[kPack], db[kPack];
     at.load(go, row_of<const E>(g, r), pack);
@@ -193,34 +185,38 @@ __global__ void __launch_bounds__(kThreads)
     }
     at.store(row_of<E>(d_ab, r), pack, da);
     at.store(row_of<E>(d_ab, r) + width, pack, db);
-  }
+  });
   sum_over_row<kThreads>(total, 0);
   if (threadIdx.x == 0 && parts) parts[blockIdx.x] = total[0];
 }
 
 // ---- a thread owns columns and walks rows: sums over rows ----
 
-// Blocks of `lanes` columns of packs x 256 / lanes rows; grid (columns, parts)
+// Blocks of `lanes` <= 32 packs x 256 / lanes rows; grid (columns, parts)
 struct Tiling {
   int lanes, columns, parts;
   Tiling(const GateRows& p) {
     const int packs = (p.width + kPack - 1) / kPack;
     lanes = 1;
-    while (lanes < packs && lanes < kThreads) lanes *= 2;
+    while (lanes < packs && lanes < 32) lanes *= 2;
     columns = (packs + lanes - 1) / lanes;
     const int64_t rows = (p.rows + kThreads / lanes - 1) / (kThreads / lanes);
-    parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({rows, 1056 / columns, kMostParts})));
+    parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({rows, std::max(64, 2112 / columns), kMostParts})));
   }
 };
 
-// `Sums` sums a column, added over the block's row groups in order, to parts [parts][Sums][width]
+// `Sums` sums a column, added over the rows of a warp, then over warps, in order, to parts [parts][Sums][width]
 template <int Sums, Access A>
-__device__ void store_sums(const float (&sums)[Sums][kPack], const Pack<A>& at, int pack, int lanes, float* parts) {
-  __shared__ float shared[kThreads][Sums * kPack + 1];
+__device__ void store_sums(float (&sums)[Sums][kPack], const Pack<A>& at, int pack, int lanes, float* parts) {
+  __shared__ float shared[kThreads / 32][Sums * kPack][33];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
   for (int s = 0; s < Sums; ++s) {
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) shared[threadIdx.x][s * kPack + j] = sums[s][j];
+    for (int j = 0; j < kPack; ++j) {
+      for (int step = 16; step >= lanes; step /= 2) sums[s][j] += __shfl_xor_sync(0xffffffffu, sums[s][j], step);
+      shared[warp][s * kPack + j][lane] = sums[s][j];
+    }
   }
   __syncthreads();
   if (threadIdx.x >= lanes) return;
@@ -230,7 +226,7 @@ __device__ void store_sums(const float (&sums)[Sums][kPack], const Pack<A>& at, 
     for (int j = 0; j < kPack; ++j) {
       if (!at.inside(pack, j)) continue;
       float total = 0;
-      for (int from = threadIdx.x; from < kThreads; from += lanes) total += shared[from][s * kPack + j];
+      for (int from = 0; from < kThreads / 32; ++from) total += shared[from][s * kPack + j][lane];
       parts[(static_cast<int64_t>(blockIdx.y) * Sums + s) * at.width + at.column(pack, j)] = total;
     }
   }
@@ -258,10 +254,10 @@ __global__ void __launch_bounds__(kThreads)
     if (d_decay.data) at.load(by_decay, row_of<const float>(d_decay, r), pack);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      const float in = x[j] + bias[j], step = softplus(in), slope = in > 20 ? 1.f : sigmoid(in);
+      const float in = x[j] + bias[j], slope = in > 20 ? 1.f : sigmoid(in);
       float d = d_step.data ? by_step[j] : 0.f;
-      if (d_decay.data && A_log[j] * step > p.least) {
-        const float through = by_decay[j] * A_log[j];
+      if (d_decay.data) {
+        const float step = softplus(in), through = A_log[j] * step > p.least ? by_decay[j] * A_log[j] : 0.f;
         d += through;
         sums[1][j] += through * step;
       }
@@ -324,10 +320,10 @@ cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const Ro
   if (!valid(p)) return cudaErrorInvalidValue;
   if (p.rows == 0) return d_beta ? cudaMemsetAsync(d_beta, 0, sizeof(float), stream) : cudaSuccess;
   return with_element(p.element, [&]<class E>() {
-    const int64_t blocks = (p.rows * ((p.width + kPack - 1) / kPack) + kThreads - 1) / kThreads;
+    const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
-      const int parts = walking_blocks(kernel, blocks);
-      kernel<<<parts, kThreads, 0, stream>>>(p.rows, p.width, d_out, ab, beta, d_ab, static_cast<float*>(scratch));
+      const int parts = walking_blocks(kernel, count.blocks());
+      kernel<<<parts, kThreads, 0, stream>>>(count, p.width, d_out, ab, beta, d_ab, static_cast<float*>(scratch));
       const cudaError_t status = cudaGetLastError();
       if (status != cudaSuccess || !d_beta) return status;
       return sum_parts(static_cast<float*>(scratch), parts, 1, d_beta, 1, nullptr, stream);

@@ -1,24 +1,59 @@
-// A row belongs to `Lanes` threads, which hold it in registers and read the next one while they work; blocks walk the
-// rows, so that a thread keeps its columns' gains and the sums of their gradients.
+// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
+// registers and read the next one while they work; blocks walk the rows, so that a thread keeps its columns' gains and
+// the sums of their gradients.
 #include "kernels/cuda/norms.h"
+
+#include <type_traits>
 
 #include "kernels/cuda/rows.cuh"
 
 namespace sb::cuda {
 namespace {
 
+// How a row is gated; `skip`: before, and u is x + D w
+enum class Kind { none, after, before, skip };
+
 struct NormRows {
   RowNorm p;
-  int64_t rows;
+  int rows, lanes;
+  Division by_heads;
   RowsIn gy;
   RowsOut y, dx, dz;
   float* parts;
+  struct Place {
+    int token, head;
+  };
+  __device__ Place place(int r) const {
+    const int token = static_cast<int>(by_heads(static_cast<uint32_t>(r)));
+    return {token, r - token * p.heads};
+  }
   template <class E, class Void>
-  __device__ E* row(const TokenRows<Void>& view, int64_t r) const {
-    E* const data = static_cast<E*>(view.data);
-    if (p.heads == 1) return data + r * view.token;
-    const int64_t token = r / p.heads;
-    return data + token * view.token + (r - token * p.heads) * view.head;
+  __device__ E* row(const TokenRows<Void>& view, Place at) const {
+    return static_cast<E*>(view.data) + (at.token * view.token + at.head * view.head);
+  }
+};
+
+template <Kind G>
+inline constexpr bool before = G == Kind::before || G == Kind::skip;
+
+// D of a thread's columns: eight neighbours lie in at most two heads.
+template <Access A>
+struct SkipPack {
+  float low = 0, high = 0;
+  int bound = 0;  // columns of the first head
+  template <class At>
+  __device__ void load(const RowNorm& p, const At& at, int pack) {
+    const int first = at.column(pack, 0);
+    if (A == Access::scattered || first >= p.width) return;
+    const int head = first / p.skip_width;
+    low = p.skip[head], bound = (head + 1) * p.skip_width - first;
+    high = first + bound < p.width ? p.skip[head + 1] : 0.f;
+  }
+  template <class At>
+  __device__ float at(const RowNorm& p, const At& columns, int pack, int j) const {
+    if constexpr (A == Access::scattered)
+      return columns.inside(pack, j) ? p.skip[columns.column(pack, j) / p.skip_width] : 0.f;
+    return j < bound ? low : high;
   }
 };
 
@@ -37,130 +72,168 @@ __device__ inline float row_slope(const RowNorm& p, float squares, float s) {
   return root > 0 ? s * s / (n * root) : 0.f;
 }
 
-template <class E, Access A, int Lanes, int Packs, NormGate G>
+template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, p.width, p.padded};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / Lanes);
-  int64_t r = static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
-  const int64_t rounds = (q.rows - static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + step - 1) / step;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  const int r = first + groups.group;
   float gain[Packs][kPack];
-  Raw<E> x[Packs], z[Packs];
+  struct Ahead {
+    Raw<E> x[Packs], z[Packs], w[Packs];
+  };
+  Ahead ahead;
+  SkipPack<A> skip[Packs];
+#pragma unroll
+  for (int i = 0; i < Packs; ++i)
+    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](Ahead& next, int row) {
+    const NormRows::Place place = q.place(min(row, q.rows - 1));
+    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
+                   *const w = q.row<const E>(p.w, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(x[i], q.row<const E>(p.x, row), i);
-      if constexpr (G != NormGate::none) at.load(z[i], q.row<const E>(p.z, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.x[i], x, i);
+      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
+      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
     }
   };
-  read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     float u[Packs][kPack], squares[1] = {0};
-    Raw<E> gate[Packs];
+    Raw<E> z[Packs];
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      if constexpr (G == NormGate::after) gate[i] = z[i];
+      if (!at.used(i)) continue;
+      if constexpr (G == Kind::after) z[i] = next.z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] = x[i][j];
-        if constexpr (G == NormGate::before) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
+        u[i][j] = next.x[i][j];
+        if constexpr (G == Kind::skip) u[i][j] += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (before<G>) u[i][j] *= next.z[i][j] * sigmoid(next.z[i][j]);
         squares[0] += u[i][j] * u[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(squares, round & 1);
+    if (round + 1 < rounds) read(next, r + step);
+    groups.sum(squares, round & 1);
     const float s = row_scale(p, squares[0]);
-    if (r >= q.rows) continue;
-    E* const y = q.row<E>(q.y, r);
+    if (r >= q.rows) return;
+    E* const y = q.row<E>(q.y, q.place(r));
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] *= s * gain[i][j];
-        if constexpr (G == NormGate::after) u[i][j] *= gate[i][j] * sigmoid(gate[i][j]);
+        if constexpr (G == Kind::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
       }
       at.store(y, i, u[i]);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
 }
 
-template <class E, Access A, int Lanes, int Packs, NormGate G>
-__global__ void __launch_bounds__(kThreads) norm_backward(const __grid_constant__ NormRows q) {
+// With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
+template <class E, Access A, int Lanes, int Packs, Kind G>
+__global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
+                                            : Lanes == 0                ? 4 - Packs
+                                                         : 2) norm_backward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, p.width, p.padded};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / Lanes);
-  int64_t r = static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
-  const int64_t rounds = (q.rows - static_cast<int64_t>(blockIdx.x) * (kThreads / Lanes) + step - 1) / step;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  const int r = first + groups.group;
   float gain[Packs][kPack], d_gain[Packs][kPack] = {};
-  Raw<E> next_x[Packs], next_z[Packs], next_g[Packs];
+  struct Ahead {
+    Raw<E> x[Packs], z[Packs], g[Packs], w[Packs];
+  };
+  Ahead ahead;
+  SkipPack<A> skip[Packs];
+#pragma unroll
+  for (int i = 0; i < Packs; ++i)
+    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](Ahead& next, int row) {
+    const NormRows::Place place = q.place(min(row, q.rows - 1));
+    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
+                   *const gy = q.row<const E>(q.gy, place), *const w = q.row<const E>(p.w, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(next_x[i], q.row<const E>(p.x, row), i);
-      at.load(next_g[i], q.row<const E>(q.gy, row), i);
-      if constexpr (G != NormGate::none) at.load(next_z[i], q.row<const E>(p.z, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.x[i], x, i);
+      at.load(next.g[i], gy, i);
+      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
+      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
     }
   };
-  read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
-    Raw<E> x[Packs], z[Packs], g[Packs];
-    float sums[2] = {0, 0};  // u . u, t . u
+  const auto work = [&](Ahead& next, int round, int r) {
+    Raw<E> g[Packs];
+    std::conditional_t<G == Kind::skip, Raw<float>, Raw<E>> x[Packs];  // the row before its gate
+    // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
+    float gated[Packs][kPack], slope[Packs][kPack];
+    float sums[2] = {0, 0};  // u . u, gain t' . u
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      x[i] = next_x[i], g[i] = next_g[i];
-      if constexpr (G != NormGate::none) z[i] = next_z[i];
-    }
-    if (round + 1 < rounds) read(r + step);
-#pragma unroll
-    for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
+      g[i] = next.g[i];
+      if constexpr (G != Kind::skip) x[i] = next.x[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        float u = x[i][j], t = g[i][j] * gain[i][j];
-        if constexpr (G == NormGate::before) u *= z[i][j] * sigmoid(z[i][j]);
-        if constexpr (G == NormGate::after) t *= z[i][j] * sigmoid(z[i][j]);
+        float u = next.x[i][j], t = g[i][j];
+        if constexpr (G == Kind::skip) u += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (G == Kind::skip) x[i].set(j, u);
+        if constexpr (G != Kind::none) {
+          const float z = next.z[i][j], sig = sigmoid(z);
+          if constexpr (G == Kind::after) {
+            gated[i][j] = t *= z * sig;
+            slope[i][j] = g[i][j] * silu_slope(z, sig);
+          } else {
+            gated[i][j] = z * sig;
+            slope[i][j] = u * silu_slope(z, sig);
+            u *= gated[i][j];
+          }
+        }
         sums[0] += u * u;
-        sums[1] += t * u;
+        sums[1] += t * gain[i][j] * u;
       }
     }
-    sum_over_row<Lanes>(sums, round & 1);
-    if (r >= q.rows) continue;
+    if (round + 1 < rounds) read(next, r + step);
+    groups.sum(sums, round & 1);
+    if (r >= q.rows) return;
     const float s = row_scale(p, sums[0]), c = row_slope(p, sums[0], s) * sums[1];
-    E *const dx = q.row<E>(q.dx, r), *const dz = G == NormGate::none ? nullptr : q.row<E>(q.dz, r);
+    const NormRows::Place place = q.place(r);
+    E *const dx = q.row<E>(q.dx, place), *const dz = q.row<E>(q.dz, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
       float to_x[kPack], to_z[kPack];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        const float gy = g[i][j], v = x[i][j];
-        if constexpr (G == NormGate::none) {
-          d_gain[i][j] += gy * v * s;
-          to_x[j] = gy * gain[i][j] * s - v * c;
+        const float v = x[i][j];
+        if constexpr (before<G>) {
+          const float u = v * gated[i][j], du = g[i][j] * gain[i][j] * s - u * c;
+          d_gain[i][j] += g[i][j] * u * s;
+          to_x[j] = du * gated[i][j];
+          to_z[j] = du * slope[i][j];
         } else {
-          const float gate = z[i][j], sig = sigmoid(gate), silu = gate * sig;
-          if constexpr (G == NormGate::after) {
-            const float t = gy * silu;
-            d_gain[i][j] += t * v * s;
-            to_x[j] = t * gain[i][j] * s - v * c;
-            to_z[j] = gy * v * s * gain[i][j] * silu_slope(gate, sig);
-          } else {
-            const float u = v * silu, du = gy * gain[i][j] * s - u * c;
-            d_gain[i][j] += gy * u * s;
-            to_x[j] = du * silu;
-            to_z[j] = du * v * silu_slope(gate, sig);
-          }
+          const float t = G == Kind::after ? gated[i][j] : g[i][j];
+          d_gain[i][j] += t * v * s;
+          to_x[j] = t * gain[i][j] * s - v * c;
+          if constexpr (G == Kind::after) to_z[j] = slope[i][j] * v * s * gain[i][j];
         }
       }
       at.store(dx, i, to_x);
-      if constexpr (G != NormGate::none) at.store(dz, i, to_z);
+      if constexpr (G != Kind::none) at.store(dz, i, to_z);
     }
-  }
-  if (q.parts) store_part(d_gain, at, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
+  if (q.parts) store_part(d_gain, at, groups, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
 }
 
 struct Launch {
@@ -169,9 +242,10 @@ struct Launch {
   float* d_gain;
   cudaStream_t stream;
 
-  template <class E, Access A, int Lanes, int Packs, NormGate G>
+  template <class E, Access A, int Lanes, int Packs, Kind G>
   cudaError_t run() const {
-    const int64_t blocks = (q.rows + kThreads / Lanes - 1) / (kThreads / Lanes);
+    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
+    const int64_t blocks = (q.rows + groups - 1) / groups;
     if (!back) {
       const auto kernel = norm_forward<E, A, Lanes, Packs, G>;
       kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
@@ -186,41 +260,59 @@ struct Launch {
   }
   template <class E, Access A, int Lanes, int Packs>
   cudaError_t gated() const {
-    if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, NormGate::after>();
-    if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, NormGate::before>();
-    return run<E, A, Lanes, Packs, NormGate::none>();
+    if (q.p.skip) return run<E, A, Lanes, Packs, Kind::skip>();
+    if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, Kind::after>();
+    if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, Kind::before>();
+    return run<E, A, Lanes, Packs, Kind::none>();
+  }
+  // Rows of up to 256 columns: one pack a thread, or two where that leaves fewer threads of a warp without work
+  template <class E, Access A>
+  cudaError_t narrow() {
+    const int packs = (q.p.width + kPack - 1) / kPack, half = (packs + 1) / 2;
+    if constexpr (sizeof(E) == 2 && A != Access::scattered) {
+      if (2 * (32 / packs) < 32 / half) {
+        q.lanes = half;
+        return gated<E, A, 0, 2>();
+      }
+    }
+    q.lanes = packs;
+    return gated<E, A, 0, 1>();
   }
   template <class E>
-  cudaError_t operator()() const {
+  cudaError_t operator()() {
     const int n = q.p.width;
     const size_t size = sizeof(E);
     const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
-    const bool vectors = fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz);
-    if (!vectors) {
-      if (n <= 256) return gated<E, Access::scattered, 32, 1>();
-      return gated<E, Access::scattered, 256, 3>();
+    const bool vectors =
+        fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz) && fits(q.p.w);
+    const bool padded = vectors && q.p.padded == (n + kPack - 1) / kPack * kPack, whole = padded && n % kPack == 0;
+    if (n <= 32 * kPack) {
+      if (!padded) return narrow<E, Access::scattered>();
+      if constexpr (sizeof(E) == 2)
+        if (whole) return narrow<E, Access::whole>();
+      return narrow<E, Access::padded>();
     }
+    if (!whole || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
     if constexpr (sizeof(E) == 2) {
-      if (n <= 64) return gated<E, Access::vectors, 8, 1>();
-      if (n <= 128) return gated<E, Access::vectors, 16, 1>();
-      if (n > 256 && n <= 512) return gated<E, Access::vectors, 64, 1>();
-      if (n > 512 && n <= 1536) return gated<E, Access::vectors, 64, 3>();
+      if (n <= 64 * kPack) return gated<E, Access::whole, 64, 1>();
+      if (n <= 128 * kPack) return gated<E, Access::whole, 128, 1>();
+      if (n <= 192 * kPack) return gated<E, Access::whole, 128, 2>();
     }
-    if (n <= 256) return gated<E, Access::vectors, 32, 1>();
-    if (n <= 3072) return gated<E, Access::vectors, 128, 3>();
-    return gated<E, Access::scattered, 256, 3>();
+    return gated<E, Access::whole, 256, 2>();
   }
 };
 
 bool valid(const RowNorm& p) {
-  return p.tokens >= 0 && p.heads > 0 && p.width > 0 && p.width <= kMostNormWidth && p.x.data &&
-         (p.gate == NormGate::none || p.z.data);
+  return p.tokens >= 0 && p.heads > 0 && p.tokens * p.heads < int64_t{1} << 30 && p.width > 0 &&
+         p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data) &&
+         (!p.skip || (p.gate == NormGate::before && p.w.data && p.skip_width >= kPack && p.width % p.skip_width == 0));
 }
 
 NormRows rows_of(const RowNorm& p) {
-  NormRows q{p, p.tokens * p.heads};
+  NormRows q{p, static_cast<int>(p.tokens * p.heads), 0, Division(static_cast<uint32_t>(p.heads))};
   q.p.padded = std::max(p.padded, p.width);
   if (p.gate == NormGate::none) q.p.z = {};
+  if (!p.skip) q.p.w = {};
   return q;
 }
 

@@ -1,4 +1,5 @@
-// A row belongs to `Lanes` threads, which hold it in registers and read the next one while they work.
+// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
+// registers and read the next one while they work.
 #include "kernels/cuda/residual_norm.h"
 
 #include <cmath>
@@ -22,15 +23,15 @@ struct Mask {
   explicit Mask(const DropoutPlace& d, int frames)
       : key(make_uint2(static_cast<uint32_t>(d.seed), static_cast<uint32_t>(d.seed >> 32))),
         place(d.place << 8 | kDropoutPurpose),
-        dropped(static_cast<uint32_t>(std::fmin(std::fmax(std::round(d.p * 0x1p16f), 0.f), 0x1p16f - 1))),
+        dropped(static_cast<uint32_t>(std::clamp(std::round(d.p * 0x1p16), 0.0, 0x1p16 - 1))),
         scale(0x1p16f / (0x1p16f - static_cast<float>(dropped))),
         samples(d.samples),
         update(d.update),
         time(frames),
         tied(d.tied_over_time) {}
   // v of a row's columns 8 block .. 8 block + 7
-  __device__ void apply(float (&v)[kPack], int64_t row, int block) const {
-    const int64_t sequence = row / time;
+  __device__ void apply(float (&v)[kPack], int row, int block) const {
+    const int sequence = row / time;
     const uint32_t frame = tied ? 0 : static_cast<uint32_t>(row - sequence * time);
     const uint4 words =
         philox(make_uint4(frame << 12 | static_cast<uint32_t>(block), static_cast<uint32_t>(samples[sequence]),
@@ -46,8 +47,7 @@ struct Mask {
 };
 
 struct ResidualRows {
-  int64_t rows;
-  int width;
+  int rows, width, lanes;
   RowsIn z, residual, gy, gy_low;
   RowsOut y, low, d_residual, dz;
   const float *gain, *bias, *stats;
@@ -63,118 +63,134 @@ __device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
 // E: of z; S: of the stream
 template <class E, class S, Access A, int Lanes, int Packs>
 __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_constant__ ResidualRows q) {
-  constexpr int groups = kThreads / Lanes;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, q.width, q.width};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * groups, first = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t rounds = (q.rows - first + step - 1) / step;
-  int64_t r = first + threadIdx.x / Lanes;
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  const int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], bias[Packs][kPack];
-  Raw<E> z[Packs];
-  Raw<S> residual[Packs];
+  struct Ahead {
+    Raw<E> z[Packs];
+    Raw<S> residual[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) {
     at.parameters(gain[i], q.gain, i, 1.f);
     at.parameters(bias[i], q.bias, i, 0.f);
   }
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](Ahead& next, int row) {
+    row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(z[i], row_of<const E>(q.z, row), i);
-      at.load(residual[i], row_of<const S>(q.residual, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.z[i], row_of<const E>(q.z, row), i);
+      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
     }
   };
-  read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
+  const auto work = [&](Ahead& next, int round, int r) {
     float u[Packs][kPack], sum[1] = {0}, squares[1] = {0};
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) u[i][j] = z[i][j];
-      if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(u[i], r < q.rows ? r : q.rows - 1, at.column(i, 0) / kPack);
+      for (int j = 0; j < kPack; ++j) u[i][j] = next.z[i][j];
+      if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(u[i], min(r, q.rows - 1), at.column(i, 0) / kPack);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] += residual[i][j];
-        sum[0] += at.inside(i, j) ? u[i][j] : 0.f;
+        u[i][j] += next.residual[i][j];  // zero outside
+        sum[0] += u[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(sum, 0);
+    if (round + 1 < rounds) read(next, r + step);
+    groups.sum(sum, 0);
     const float mean = sum[0] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
+      float sum_of_pack = 0;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] -= mean;
-        squares[0] += at.inside(i, j) ? u[i][j] * u[i][j] : 0.f;
+        sum_of_pack += A == Access::whole || at.inside(i, j) ? u[i][j] * u[i][j] : 0.f;
       }
+      squares[0] += at.inside(i, 0) ? sum_of_pack : 0.f;
     }
-    sum_over_row<Lanes>(squares, 1);
+    groups.sum(squares, 1);
     const float s = 1.f / sqrtf(squares[0] * one_nth + kEps);
-    if (r >= q.rows) continue;
+    if (r >= q.rows) return;
     if (q.stats_out && at.lane == 0) reinterpret_cast<float2*>(q.stats_out)[r] = make_float2(mean, s);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) u[i][j] = u[i][j] * s * gain[i][j] + bias[i][j];
       at.store(row_of<S>(q.y, r), i, u[i]);
       if (q.low.data) at.store(row_of<bf16>(q.low, r), i, u[i]);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
 }
 
 template <class E, class S, Access A, int Lanes, int Packs>
-__global__ void __launch_bounds__(kThreads) residual_backward(const __grid_constant__ ResidualRows q) {
-  constexpr int groups = kThreads / Lanes;
-  const Columns<A, Lanes> at{static_cast<int>(threadIdx.x) % Lanes, q.width, q.width};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * groups, first = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t rounds = (q.rows - first + step - 1) / step;
-  int64_t r = first + threadIdx.x / Lanes;
+__global__ void __launch_bounds__(kThreads,
+                                  sizeof(E) == 2 && A == Access::whole ? (Packs == 1 && sizeof(S) == 2 ? 3 : 2) : 1)
+    residual_backward(const __grid_constant__ ResidualRows q) {
+  const RowGroups<Lanes> groups(q.lanes);
+  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
+  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
+  const int rounds = (q.rows - first + step - 1) / step;
+  const int r = first + groups.group;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], d_gain[Packs][kPack] = {}, d_bias[Packs][kPack] = {};
-  Raw<E> z[Packs], low[Packs];
-  Raw<S> residual[Packs], gy[Packs];
+  struct Ahead {
+    Raw<E> z[Packs], low[Packs];
+    Raw<S> residual[Packs], gy[Packs];
+  };
+  Ahead ahead;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], q.gain, i, 1.f);
-  const auto read = [&](int64_t row) {
-    if (row >= q.rows) row = q.rows - 1;
+  const auto read = [&](Ahead& next, int row) {
+    row = min(row, q.rows - 1);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
-      at.load(z[i], row_of<const E>(q.z, row), i);
-      at.load(residual[i], row_of<const S>(q.residual, row), i);
-      if (q.gy.data) at.load(gy[i], row_of<const S>(q.gy, row), i);
-      if (q.gy_low.data) at.load(low[i], row_of<const E>(q.gy_low, row), i);
+      if (!at.used(i)) continue;
+      at.load(next.z[i], row_of<const E>(q.z, row), i);
+      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
+      if (q.gy.data) at.load(next.gy[i], row_of<const S>(q.gy, row), i);
+      if (q.gy_low.data) at.load(next.low[i], row_of<const E>(q.gy_low, row), i);
     }
   };
-  read(r);
-  for (int64_t round = 0; round < rounds; ++round, r += step) {
-    const int64_t here = r < q.rows ? r : q.rows - 1;
+  const auto work = [&](Ahead& next, int round, int r) {
+    const int here = min(r, q.rows - 1);
     const float2 stats = reinterpret_cast<const float2*>(q.stats)[here];
     const float mean = stats.x, s = stats.y;
     float x[Packs][kPack], g[Packs][kPack], sums[2] = {0, 0};  // of g gain, of g gain x
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        x[i][j] = z[i][j];
-        g[i][j] = (q.gy.data ? gy[i][j] : 0.f) + (q.gy_low.data ? low[i][j] : 0.f);
+        x[i][j] = next.z[i][j];
+        g[i][j] = (q.gy.data ? next.gy[i][j] : 0.f) + (q.gy_low.data ? next.low[i][j] : 0.f);
       }
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(x[i], here, at.column(i, 0) / kPack);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        x[i][j] = (x[i][j] + residual[i][j] - mean) * s;
+        x[i][j] = (x[i][j] + next.residual[i][j] - mean) * s;
         const float gw = g[i][j] * gain[i][j];
         sums[0] += gw;  // columns outside have g = 0
         sums[1] += gw * x[i][j];
       }
     }
-    if (round + 1 < rounds) read(r + step);
-    sum_over_row<Lanes>(sums, round & 1);
-    if (r >= q.rows) continue;
+    if (round + 1 < rounds) read(next, r + step);
+    groups.sum(sums, round & 1);
+    if (r >= q.rows) return;
     const float constant = -s * sums[0] * one_nth, by_x = -s * sums[1] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
       float d[kPack];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
@@ -187,11 +203,12 @@ __global__ void __launch_bounds__(kThreads) residual_backward(const __grid_const
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(d, r, at.column(i, 0) / kPack);
       at.store(row_of<E>(q.dz, r), i, d);
     }
-  }
+  };
+  walk_rows(ahead, rounds, r, step, read, work);
   if (!q.parts) return;
   float* const part = q.parts + static_cast<int64_t>(blockIdx.x) * 2 * q.width;
-  store_part(d_gain, at, part);
-  store_part(d_bias, at, part + q.width);
+  store_part(d_gain, at, groups, part);
+  store_part(d_bias, at, groups, part + q.width);
 }
 
 struct Launch {
@@ -203,7 +220,8 @@ struct Launch {
 
   template <class E, class S, Access A, int Lanes, int Packs>
   cudaError_t run() const {
-    const int64_t blocks = (q.rows + kThreads / Lanes - 1) / (kThreads / Lanes);
+    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
+    const int64_t blocks = (q.rows + groups - 1) / groups;
     if (!back) {
       const auto kernel = residual_forward<E, S, A, Lanes, Packs>;
       kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
@@ -222,10 +240,12 @@ struct Launch {
     const bool vectors = fits(q.z, sizeof(E)) && fits(q.residual, sizeof(S)) && fits(q.gy, sizeof(S)) &&
                          fits(q.gy_low, sizeof(E)) && fits(q.y, sizeof(S)) && fits(q.low, 2) &&
                          fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
-    if (!vectors || q.width > 1536) return run<E, S, Access::neighbours, 256, 2>();
-    if (sizeof(E) == 2 && q.width <= 256) return run<E, S, Access::vectors, 32, 1>();
-    if (sizeof(E) == 2 && q.width <= 1024) return run<E, S, Access::vectors, 64, 2>();
-    return run<E, S, Access::vectors, 64, 3>();
+    if (!vectors || q.width % kPack || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
+    if constexpr (sizeof(E) == 2) {
+      if (q.width <= 32 * kPack) return run<E, S, Access::whole, 0, 1>();
+      if (q.width <= 128 * kPack) return run<E, S, Access::whole, 128, 1>();
+    }
+    return run<E, S, Access::whole, 256, 1>();
   }
   cudaError_t operator()(Element e) const {
     if (e == Element::fp32) return types<float, float>();
@@ -234,8 +254,8 @@ struct Launch {
 };
 
 bool valid(const DropoutPlace& d, int64_t rows, int time, int width) {
-  return rows >= 0 && time > 0 && width > 0 && width <= 8 * 4096 && d.p >= 0 && d.p < 1 &&
-         (d.p == 0 || (d.samples && d.update && d.place < 1u << 24 && time <= 1 << 20));
+  return rows >= 0 && PackCount(rows, width).valid() && time > 0 && width > 0 && width <= 8 * 4096 && d.p >= 0 &&
+         d.p < 1 && (d.p == 0 || (d.samples && d.update && d.place < 1u << 24 && time <= 1 << 20));
 }
 bool valid(const ResidualNorm& p) {
   return valid(p.dropout, p.rows, p.time, p.width) && p.width <= kMostResidualWidth && p.z.data && p.residual.data &&
@@ -243,20 +263,17 @@ bool valid(const ResidualNorm& p) {
 }
 ResidualRows rows_of(const ResidualNorm& p) {
   ResidualRows q{.mask = Mask(p.dropout, p.time)};
-  q.rows = p.rows, q.width = p.width, q.z = p.z, q.residual = p.residual, q.gain = p.gain, q.bias = p.bias;
+  q.rows = static_cast<int>(p.rows), q.width = p.width, q.lanes = (p.width + kPack - 1) / kPack, q.z = p.z,
+  q.residual = p.residual, q.gain = p.gain, q.bias = p.bias;
   return q;
 }
 
 template <class E, Access A>
 __global__ void __launch_bounds__(kThreads)
-    drop(const __grid_constant__ Mask mask, int64_t rows, int width, RowsIn x, RowsIn add, RowsOut y) {
-  const int packs = (width + kPack - 1) / kPack;
-  const int64_t count = rows * packs;
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count;
-       e += static_cast<int64_t>(gridDim.x) * kThreads) {
-    const int64_t row = e / packs;
-    const Columns<A, 1> at{0, width, width};
-    const int pack = static_cast<int>(e - row * packs);
+    drop(const __grid_constant__ Mask mask, const __grid_constant__ PackCount count, int width, RowsIn x, RowsIn add,
+         RowsOut y) {
+  const Columns<A, 1> at{0, width, width};
+  for_packs(count, [&](int row, int pack) {
     Raw<E> in, more;
     float v[kPack];
     at.load(in, row_of<const E>(x, row), pack);
@@ -269,7 +286,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int j = 0; j < kPack; ++j) v[j] += more[j];
     }
     at.store(row_of<E>(y, row), pack, v);
-  }
+  });
 }
 
 }  // namespace
@@ -303,10 +320,10 @@ cudaError_t dropout_forward(const Dropout& p, const RowsOut& y, cudaStream_t str
   if (p.rows == 0) return cudaSuccess;
   return with_element(p.element, [&]<class E>() {
     const auto fits = [](const auto& view) { return on_vectors(view.data, view.token, 0, 1, sizeof(E)); };
-    const int64_t blocks = (p.rows * ((p.width + kPack - 1) / kPack) + kThreads - 1) / kThreads;
+    const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), p.rows, p.width,
-                                                                               p.x, p.add, y);
+      kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), count,
+                                                                                       p.width, p.x, p.add, y);
       return cudaGetLastError();
     };
     return fits(p.x) && fits(p.add) && fits(y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);

@@ -11,7 +11,7 @@
 namespace sb::cuda {
 
 struct DropoutPlace {
-  float p = 0;  // 0: keeps everything, and nothing else is read
+  double p = 0;  // 0: keeps everything, and nothing else is read
   uint64_t seed = 0;
   uint32_t place = 0;                // < 2^24
   const int64_t* samples = nullptr;  // [B]

@@ -18,17 +18,18 @@ __global__ void fill_table(float* table, int time, int half, double base, int64_
 
 // A thread turns a pack of the first half with the same pack of the second.
 template <class E, Access A>
-__global__ void __launch_bounds__(kThreads) turn(const __grid_constant__ Rope p, RowsOut y) {
-  const int half = p.width / 2, packs = (half + kPack - 1) / kPack;
-  const int64_t rows = p.tokens * p.heads, count = rows * packs, step = static_cast<int64_t>(gridDim.x) * kThreads;
+__global__ void __launch_bounds__(kThreads)
+    turn(const __grid_constant__ Rope p, const __grid_constant__ PackCount count, Division by_heads, Division by_time,
+         RowsOut y) {
+  const int half = p.width / 2;
   const Columns<A, 1> at{0, half, half};
   const float sense = static_cast<float>(p.sense);
-  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count; e += step) {
-    const int64_t row = e / packs, token = row / p.heads;
-    const int pack = static_cast<int>(e - row * packs), head = static_cast<int>(row - token * p.heads);
+  for_packs(count, [&](int row, int pack) {
+    const auto token = static_cast<int>(by_heads(static_cast<uint32_t>(row))), head = row - token * p.heads;
+    const int position = token - static_cast<int>(by_time(static_cast<uint32_t>(token))) * p.time;
     const E* const x = static_cast<const E*>(p.x.data) + token * p.x.token + head * p.x.head;
     E* const to = static_cast<E*>(y.data) + token * y.token + head * y.head;
-    const float* const table = p.table + token % p.time * p.width;
+    const float* const table = p.table + position * p.width;
     Raw<E> a, b;
     Raw<float> c, s;
     float first[kPack], second[kPack];
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) turn(const __grid_constant__ Rope p,
     }
     at.store(to, pack, first);
     at.store(to + half, pack, second);
-  }
+  });
 }
 
 }  // namespace
@@ -59,11 +60,12 @@ cudaError_t rope(const Rope& p, const RowsOut& y, cudaStream_t stream) {
       (p.sense != 1 && p.sense != -1))
     return cudaErrorInvalidValue;
   if (p.tokens == 0) return cudaSuccess;
+  const PackCount count(p.tokens * p.heads, p.width / 2);
+  if (!count.valid()) return cudaErrorInvalidValue;
   return with_element(p.element, [&]<class E>() {
-    const int64_t packs = (p.width / 2 + kPack - 1) / kPack,
-                  blocks = (p.tokens * p.heads * packs + kThreads - 1) / kThreads;
+    const Division by_heads(static_cast<uint32_t>(p.heads)), by_time(static_cast<uint32_t>(p.time));
     const auto run = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(p, y);
+      kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(p, count, by_heads, by_time, y);
       return cudaGetLastError();
     };
     const bool vectors = on_vectors(p.x.data, p.x.token, p.x.head, p.heads, sizeof(E)) &&

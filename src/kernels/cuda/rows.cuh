@@ -41,9 +41,10 @@ __device__ inline float silu_slope(float x, float sig) {
 
 // ---- packs ----
 
-// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes, the same one by one, or (rows at odd
-// places) columns as far apart as a row has threads, one by one.
-enum class Access { vectors, neighbours, scattered };
+// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes (`whole`: rows of whole packs;
+// `padded`: the last pack's columns after the width are written as zeros; `vectors`: they are left alone), the same one
+// by one, or (rows at odd places) columns as far apart as a row has threads, one by one.
+enum class Access { whole, padded, vectors, neighbours, scattered };
 
 // A pack as it was read; turned to floats when it is needed.
 template <class E>
@@ -54,6 +55,11 @@ struct Raw<bf16> {
   __device__ float operator[](int j) const {
     return __uint_as_float(j & 1 ? bits[j >> 1] & 0xffff0000u : bits[j >> 1] << 16);
   }
+  // Only the first `count` elements stay.
+  __device__ void cut(int count) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) bits[i] &= count >= 2 * i + 2 ? 0xffffffffu : count == 2 * i + 1 ? 0xffffu : 0u;
+  }
   __device__ void set(int j, bf16 x) {
     const uint32_t half = __bfloat16_as_ushort(x);
     bits[j >> 1] = j & 1 ? (bits[j >> 1] & 0xffffu) | half << 16 : (bits[j >> 1] & 0xffff0000u) | half;
@@ -63,7 +69,13 @@ template <>
 struct Raw<float> {
   float v[8];
   __device__ float operator[](int j) const { return v[j]; }
-  __device__ void set(int j, float x) { v[j] = x; }
+  __device__ void cut(int count) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = j < count ? v[j] : 0.f;
+  }
+  __device__ void set(int j, float x) {
+    v[j] = x;
+  }
 };
 
 __device__ inline void load_whole(Raw<bf16>& raw, const bf16* p) {
@@ -90,19 +102,35 @@ __device__ inline void store_whole(float* p, const float (&v)[kPack]) {
   *reinterpret_cast<float4*>(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
 
-// The columns of one of a row's `Lanes` threads. Columns from `width` on read as zero and are not written, but for
-// those up to `padded`, which are written as zero.
+// The columns of one of a row's `Lanes` threads (0: said when it runs). Columns from `width` on read as zero and are
+// not written, but for those up to `padded`, which are written as zero.
 template <Access A, int Lanes>
 struct Columns {
-  int lane, width, padded;
+  int lane, width, padded, some = Lanes;
+  __device__ int lanes() const { return Lanes > 0 ? Lanes : some; }
   __device__ int column(int pack, int j) const {
-    return A == Access::scattered ? lane + (pack * kPack + j) * Lanes : (lane + pack * Lanes) * kPack + j;
+    return A == Access::scattered ? lane + (pack * kPack + j) * lanes() : (lane + pack * lanes()) * kPack + j;
   }
   __device__ bool inside(int pack, int j) const { return column(pack, j) < width; }
+  // Whether a thread of the warp has any of the pack; the same for the whole warp
+  __device__ bool used(int pack) const {
+    if (Lanes <= 32 || A == Access::scattered) return true;
+    return ((lane & ~31) + pack * lanes()) * kPack < width;
+  }
   template <class E>
   __device__ void load(Raw<E>& raw, const E* row, int pack) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::vectors) {
+    if constexpr (A == Access::whole || A == Access::padded) {
+      raw = {};
+      if (A == Access::whole || sizeof(E) == 2 || first + kPack <= width) {
+        if (first < width) load_whole(raw, row + first);
+        if constexpr (A == Access::padded) raw.cut(width - first);
+      } else {  // not both pieces of 16 bytes need be there
+#pragma unroll
+        for (int j = 0; j < kPack; ++j)
+          if (first + j < width) raw.set(j, row[first + j]);
+      }
+    } else if constexpr (A == Access::vectors) {
       // the piece of 16 bytes with a row's last element lies in memory as a whole
       if (first < width && sizeof(E) == 2) {
         load_whole(raw, row + first);
@@ -125,6 +153,10 @@ struct Columns {
   template <class E>
   __device__ void store(E* row, int pack, const float (&v)[kPack]) const {
     const int first = column(pack, 0);
+    if constexpr (A == Access::whole || A == Access::padded) {  // v is zero where what was read is
+      if (first < width) store_whole(row + first, v);
+      return;
+    }
     if (A == Access::vectors && first + kPack <= width) return store_whole(row + first, v);
 #pragma unroll
     for (int j = 0; j < kPack; ++j)
@@ -139,12 +171,12 @@ struct Columns {
 
 // ---- sums ----
 
-// Each of v summed over the `Lanes` threads of a row; every thread gets the same bits. Above a warp, all threads of the
-// block must come here, and `turn` alternates between 0 and 1.
+// Each of v summed over the `Lanes` >= 32 threads of a row; every thread gets the same bits. Above a warp, all threads
+// of the block must come here, and `turn` alternates between 0 and 1.
 template <int Lanes, int N>
 __device__ __forceinline__ void sum_over_row(float (&v)[N], int turn) {
 #pragma unroll
-  for (int step = 1; step < (Lanes < 32 ? Lanes : 32); step *= 2) {
+  for (int step = 1; step < 32; step *= 2) {
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] += __shfl_xor_sync(0xffffffffu, v[i], step);
   }
@@ -166,13 +198,68 @@ __device__ __forceinline__ void sum_over_row(float (&v)[N], int turn) {
   }
 }
 
-// A thread's sums over its rows (of the columns it owns), added over the block's groups in order, to parts[column].
+// How threads share rows: `Lanes` threads a row, or (Lanes = 0) as many rows of `lanes` <= 32 threads as a warp holds.
+template <int Lanes>
+struct RowGroups {
+  int lanes, lane, group, groups;  // of a row; in it; of the block, the last two
+  int leader;                      // Lanes = 0: lane of the warp where the row starts
+  uint32_t takes = 0;              // Lanes = 0: bit i: adds what the thread 2^i further has
+  __device__ explicit RowGroups(int some) {
+    if constexpr (Lanes > 0) {
+      lanes = Lanes, lane = threadIdx.x % Lanes, group = threadIdx.x / Lanes, groups = kThreads / Lanes;
+      leader = 0;
+    } else {
+      const int in_warp = threadIdx.x % 32, each = 32 / some, row = in_warp / some;
+      lanes = some, groups = kThreads / 32 * each;
+      lane = row < each ? in_warp - row * some : 1 << 20;  // threads left over have no columns
+      group = threadIdx.x / 32 * each + min(row, each - 1);
+      leader = row < each ? row * some : 0;
+      for (int i = 0; i < 5; ++i)
+        if (lane < 1 << i && lane + (1 << i) < lanes) takes |= 1u << i;
+    }
+  }
+  template <int N>
+  __device__ __forceinline__ void sum(float (&v)[N], int turn) const {
+    if constexpr (Lanes > 0) {
+      sum_over_row<Lanes>(v, turn);
+    } else {
+#pragma unroll
+      for (int i = 4; i >= 0; --i) {
+        if (lanes <= 1 << i) continue;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const float other = __shfl_down_sync(0xffffffffu, v[k], 1 << i);
+          if (takes >> i & 1) v[k] += other;
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < N; ++k) v[k] = __shfl_sync(0xffffffffu, v[k], leader);
+    }
+  }
+};
+
+// A thread's sums over its rows (of the columns it owns), added over the block's rows in order, to part[column].
 template <Access A, int Lanes, int Packs>
-__device__ __forceinline__ void store_part(const float (&sums)[Packs][kPack], const Columns<A, Lanes>& at,
-                                           float* part) {
-  __shared__ float total[Lanes * Packs * kPack];
-  const int group = threadIdx.x / Lanes;
-  for (int g = 0; g < kThreads / Lanes; ++g) {
+__device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Columns<A, Lanes>& at,
+                                           const RowGroups<Lanes>& rows, float* part) {
+  constexpr int most = Lanes > 0 ? Lanes : 32;
+  __shared__ float total[most * Packs * kPack];
+  int group = rows.group, groups = rows.groups;
+  if constexpr (Lanes == 0) {  // the rows of a warp first
+    const int each = 32 / rows.lanes;
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        const float own = sums[p][j];
+        for (int row = 1; row < each; ++row)
+          sums[p][j] += __shfl_sync(0xffffffffu, own, (threadIdx.x + row * rows.lanes) % 32);
+      }
+    }
+    group = threadIdx.x % 32 < rows.lanes ? static_cast<int>(threadIdx.x / 32) : -1;
+    groups = kThreads / 32;
+  }
+  for (int g = 0; g < groups; ++g) {
     __syncthreads();
     if (group != g) continue;
 #pragma unroll
@@ -180,14 +267,35 @@ __device__ __forceinline__ void store_part(const float (&sums)[Packs][kPack], co
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         // neighbours of a warp in neighbouring banks
-        float& to = total[(p * kPack + j) * Lanes + at.lane];
+        float& to = total[(p * kPack + j) * most + at.lane];
         to = (g == 0 ? 0.f : to) + sums[p][j];
-        if (g == kThreads / Lanes - 1 && at.inside(p, j)) part[at.column(p, j)] = to;
+        if (g == groups - 1 && at.inside(p, j)) part[at.column(p, j)] = to;
       }
     }
   }
   __syncthreads();
 }
+
+// work(ahead, round, row) for a thread's rows, each read the round before; work itself reads the next one, once it has
+// taken what it needs.
+template <class Ahead, class Read, class Work>
+__device__ __forceinline__ void walk_rows(Ahead& ahead, int rounds, int row, int step, Read read, Work work) {
+  read(ahead, row);
+  for (int round = 0; round < rounds; ++round, row += step) work(ahead, round, row);
+}
+
+// n / divisor for 0 <= n < 2^31
+struct Division {
+  uint32_t factor = 0, shift = 0;
+  explicit Division(uint32_t divisor) {
+    if (divisor == 1) return;
+    uint32_t bits = 0;
+    while (uint64_t{1} << bits < divisor) ++bits;
+    factor = static_cast<uint32_t>(((uint64_t{1} << (31 + bits)) + divisor - 1) / divisor);
+    shift = bits - 1;
+  }
+  __device__ uint32_t operator()(uint32_t n) const { return factor ? __umulhi(n, factor) >> shift : n; }
+};
 
 // first[c] or second[c - split] = sum over parts [count][width], in order
 cudaError_t sum_parts(const float* parts, int count, int width, float* first, int split, float* second,
@@ -211,9 +319,29 @@ int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
   return static_cast<int>(std::max<int64_t>(1, std::min({rows_left, at_once, static_cast<int64_t>(most)})));
 }
 
+// Packs of rows counted through, for kernels whose threads take any of them
+struct PackCount {
+  int packs;    // of a row
+  int64_t all;  // < 2^31
+  Division by_row;
+  PackCount(int64_t rows, int width)
+      : packs((width + kPack - 1) / kPack), all(rows * packs), by_row(static_cast<uint32_t>(packs)) {}
+  bool valid() const { return all < int64_t{1} << 31; }
+  int64_t blocks() const { return (all + kThreads - 1) / kThreads; }
+};
+// body(row, pack) for all of them
+template <class Body>
+__device__ __forceinline__ void for_packs(const PackCount& count, Body body) {
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count.all;
+       e += static_cast<int64_t>(gridDim.x) * kThreads) {
+    const auto row = static_cast<int>(count.by_row(static_cast<uint32_t>(e)));
+    body(row, static_cast<int>(e) - row * count.packs);
+  }
+}
+
 // f<E>() for the element's type
 template <class F>
-cudaError_t with_element(Element e, F f) {
+cudaError_t with_element(Element e, F&& f) {
   return e == Element::bf16 ? f.template operator()<bf16>() : f.template operator()<float>();
 }
 

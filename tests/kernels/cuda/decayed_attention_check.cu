@@ -1,33 +1,20 @@
 // Decayed attention on the device against a double loop: errors ||out - ref|| / ||ref|| of every output and gradient,
 // then times. Exit code 1 where a bound is missed.
-//   decayed_attention_check [--quick | --time] [--filter TEXT]
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
+//   decayed_attention_check [--quick | --time] [--filter DECAY] [--model TEXT]
 #include <cstring>
-#include <functional>
-#include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "check.cuh"
 #include "kernels/cuda/decayed_attention.h"
 
 using namespace sb::cuda;
+using check::Doubles;
+using check::error;
+using check::expect;
+using check::median_ms;
+using check::Memory;
 
 namespace {
-
-void expect(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::printf("[%s] %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-
-using Doubles = std::vector<double>;
 
 enum class Logs { mild, zero, strong };  // of the decays; strong: 0, -30, -1e4 among mild ones
 
@@ -166,8 +153,7 @@ Result truth(const Case& c, double scale, const Data& x) {
 }
 
 double rounded(double x, Precision p) {
-  return p == Precision::bf16 ? static_cast<double>(__bfloat162float(__float2bfloat16(static_cast<float>(x))))
-                              : static_cast<double>(static_cast<float>(x));
+  return check::rounded(x, p == Precision::bf16);
 }
 
 int64_t logs(const Case& c) {
@@ -233,18 +219,6 @@ double check_loop(Decay decay) {
   return worst;
 }
 
-struct Memory {
-  void* data = nullptr;
-  size_t bytes = 0;
-  explicit Memory(size_t size) : bytes(size) {
-    expect(cudaMalloc(&data, std::max<size_t>(size, 256)), "cudaMalloc");
-    expect(cudaMemset(data, 0xff, std::max<size_t>(size, 256)), "cudaMemset");
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { cudaFree(data); }
-};
-
 // [B, T, row] with a gap behind each row
 struct Tensor {
   int64_t steps, row, gap;
@@ -288,15 +262,6 @@ struct Tensor {
     return {memory.data, time * (row + gap), row + gap, width};
   }
 };
-
-double error(const Doubles& x, const Doubles& reference, double least_norm = 1e-30) {
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    difference += (x[i] - reference[i]) * (x[i] - reference[i]);
-    norm += reference[i] * reference[i];
-  }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), least_norm);  // by default: absolute below float's range
-}
 
 struct Problem {
   Case c;
@@ -364,7 +329,7 @@ struct Problem {
   }
 };
 
-bool check(const Case& c, unsigned seed) {
+bool check_case(const Case& c, unsigned seed) {
   const Data x = random_data(c, seed);
   Problem problem(c, x);
   const Result r = truth(c, problem.scale, x);
@@ -394,33 +359,16 @@ bool check(const Case& c, unsigned seed) {
   return good;
 }
 
-double median_ms(const std::function<cudaError_t()>& body, int repeats) {
-  cudaEvent_t begin, end;
-  expect(cudaEventCreate(&begin), "event");
-  expect(cudaEventCreate(&end), "event");
-  std::vector<float> times(repeats);
-  for (int i = -3; i < repeats; ++i) {
-    expect(cudaEventRecord(begin), "record");
-    expect(body(), "launch");
-    expect(cudaEventRecord(end), "record");
-    expect(cudaEventSynchronize(end), "synchronize");
-    if (i >= 0) expect(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
-  }
-  std::sort(times.begin(), times.end());
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return times[repeats / 2];
-}
-
 // FLOPs of the chunk form with the causal half of P, backward 2.5 times; bytes each input and output once.
-void time_case(const char* model, Case c) {
+void time_case(const std::string& only, const char* model, Case c) {
+  if (std::string(model).find(only) == std::string::npos) return;
   c.states = false;
   Case one = c;
   one.B = 1;
   const Data x = random_data(one, 5);
   Problem problem(c, x);
-  const double forward = median_ms([&] { return problem.forward(); }, 20);
-  const double backward = median_ms([&] { return problem.backward(); }, 20);
+  const double forward = median_ms([&](int) { return problem.forward(); });
+  const double backward = median_ms([&](int) { return problem.backward(); });
   const double flops = 1. * c.B * c.T * c.H * (4. * c.K * c.V + 64. * (c.K + c.V));
   const double element = c.precision == Precision::bf16 ? 2 : 4;
   const double keys = 2. * c.B * c.T * c.G * c.K * element, values = 1. * c.B * c.T * c.H * c.V * element;
@@ -471,11 +419,12 @@ std::vector<Case> cases(bool quick) {
 
 int main(int argc, char** argv) {
   bool quick = false, only_time = false;
-  std::string filter;
+  std::string filter, only;
   for (int i = 1; i < argc; ++i) {
     quick = quick || std::strcmp(argv[i], "--quick") == 0;
     only_time = only_time || std::strcmp(argv[i], "--time") == 0;
     if (std::strcmp(argv[i], "--filter") == 0 && i + 1 < argc) filter = argv[++i];
+    if (std::strcmp(argv[i], "--model") == 0 && i + 1 < argc) only = argv[++i];
   }
   bool good = true;
   if (!only_time) {
@@ -487,27 +436,27 @@ int main(int argc, char** argv) {
     std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state\n");
     unsigned seed = std::random_device{}();
     for (const Case& c : cases(quick))
-      if (filter.empty() || filter == name(c.decay)) good = check(c, seed++) && good;
+      if (filter.empty() || filter == name(c.decay)) good = check_case(c, seed++) && good;
     std::printf(good ? "all within bounds\n" : "BOUNDS MISSED\n");
   }
   if (quick) return good ? 0 : 1;
   const auto wanted = [&](Decay d) { return filter.empty() || filter == name(d); };
   if (wanted(Decay::scalar)) {
-    time_case("Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81});
-    time_case("Mamba2 1296, 88", {Decay::scalar, 64, 400, 32, 1, 128, 88});
-    time_case("Mamba2 1024", {Decay::scalar, 64, 400, 32, 1, 128, 64});
-    time_case("Mamba2 256", {Decay::scalar, 64, 400, 8, 1, 128, 64});
-    time_case("Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 81});
-    time_case("Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
+    time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81});
+    time_case(only, "Mamba2 1296, 88", {Decay::scalar, 64, 400, 32, 1, 128, 88});
+    time_case(only, "Mamba2 1024", {Decay::scalar, 64, 400, 32, 1, 128, 64});
+    time_case(only, "Mamba2 256", {Decay::scalar, 64, 400, 8, 1, 128, 64});
+    time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 81});
+    time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
   }
-  if (wanted(Decay::fixed)) time_case("RetNet 1152", {Decay::fixed, 64, 400, 16, 16, 72, 144});
-  if (wanted(Decay::unit)) time_case("linear attention", {Decay::unit, 64, 400, 16, 16, 72, 72});
+  if (wanted(Decay::fixed)) time_case(only, "RetNet 1152", {Decay::fixed, 64, 400, 16, 16, 72, 144});
+  if (wanted(Decay::unit)) time_case(only, "linear attention", {Decay::unit, 64, 400, 16, 16, 72, 72});
   if (wanted(Decay::vector)) {
-    time_case("GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144});
-    time_case("GLA 256", {Decay::vector, 64, 400, 4, 4, 64, 128});
-    time_case("HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
-    time_case("GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
-    time_case("GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144, Precision::fp32});
+    time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144});
+    time_case(only, "GLA 256", {Decay::vector, 64, 400, 4, 4, 64, 128});
+    time_case(only, "HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
+    time_case(only, "GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
+    time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144, Precision::fp32});
   }
   return good ? 0 : 1;
 }

@@ -1,30 +1,16 @@
 // The CUDA gated delta rule against a loop in double with a backward of its own, then its time.
-//   gated_delta_check [--quick] [--time] [--shape bf16|tf32|fp32 B T H n K V]
+//   gated_delta_check [--quick] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H n K V]
 // Outputs and workspaces are filled with NaN before each run. Exit code 1 when an error is above its bound.
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <string>
-#include <vector>
-
+#include "check.cuh"
 #include "kernels/cuda/gated_delta.h"
 
 using namespace sb::cuda;
-using Doubles = std::vector<double>;
+using check::Doubles;
+using check::expect;
+using check::median_ms;
+using check::Memory;
 
 namespace {
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("[gated_delta_check] %s: %s\n", what, cudaGetErrorString(error));
-  std::exit(2);
-}
 
 // ---- the truth: one (sequence, head) pair in double ----
 
@@ -223,19 +209,6 @@ bool truth_holds() {
 
 // ---- device ----
 
-struct Memory {
-  char* data = nullptr;
-  size_t bytes = 0;
-  Memory() = default;
-  explicit Memory(size_t size) : bytes(size + 256) {
-    check(cudaMalloc(reinterpret_cast<void**>(&data), bytes), "cudaMalloc");
-    check(cudaMemset(data, 0xff, bytes), "cudaMemset");  // NaN in bf16 and float
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { cudaFree(data); }
-};
-
 // A tensor [B,T,n,H,W] of bf16 or float; with gaps, rows and heads lie further apart than they are wide.
 struct Tensor {
   int B, T, n, H, W;
@@ -265,15 +238,15 @@ struct Tensor {
     each(pair, [&](int64_t at, double& value) { x[at] = float(value); });
     std::vector<__nv_bfloat16> low(bf16 ? x.size() : 0);
     for (size_t i = 0; i < low.size(); ++i) low[i] = __float2bfloat16(x[i]);
-    check(cudaMemcpy(memory.data, bf16 ? static_cast<const void*>(low.data()) : x.data(), x.size() * (bf16 ? 2 : 4),
-                     cudaMemcpyHostToDevice),
-          "upload");
+    expect(cudaMemcpy(memory.data, bf16 ? static_cast<const void*>(low.data()) : x.data(), x.size() * (bf16 ? 2 : 4),
+                      cudaMemcpyHostToDevice),
+           "upload");
   }
   // ||device - pair|| / ||pair||
   template <class F>
   double error(F pair) const {
     std::vector<char> bytes(elements() * (bf16 ? 2 : 4));
-    check(cudaMemcpy(bytes.data(), memory.data, bytes.size(), cudaMemcpyDeviceToHost), "download");
+    expect(cudaMemcpy(bytes.data(), memory.data, bytes.size(), cudaMemcpyDeviceToHost), "download");
     double difference = 0, norm = 0;
     each(pair, [&](int64_t at, double& value) {
       const double x = bf16 ? __bfloat162float(reinterpret_cast<__nv_bfloat16*>(bytes.data())[at])
@@ -334,18 +307,18 @@ DeltaShape shape_of(const Case& c) {
 DeltaInputs inputs_of(const Case& c, const Tensors& x) {
   DeltaInputs in{x.q.view(), x.k.view(), x.v.view(), x.beta.view(), {}, nullptr};
   if (c.decay != Decay::none) in.g = x.g.view();
-  if (c.states) in.state = reinterpret_cast<float*>(x.state.memory.data);
+  if (c.states) in.state = x.state.memory.floats();
   return in;
 }
 DeltaOutputs outputs_of(const Case& c, const Tensors& x) {
-  return {x.out.view(), c.states ? reinterpret_cast<float*>(x.final_state.memory.data) : nullptr};
+  return {x.out.view(), c.states ? x.final_state.memory.floats() : nullptr};
 }
 DeltaGradients gradients_of(const Case& c, const Tensors& x) {
   DeltaGradients grad{x.d_out.view(), nullptr, x.dq.view(), x.dk.view(), x.dv.view(), x.dbeta.view(), {}, nullptr};
   if (c.decay != Decay::none) grad.dg = x.dg.view();
   if (c.states) {
-    grad.d_final_state = reinterpret_cast<float*>(x.d_final.memory.data);
-    grad.d_state = reinterpret_cast<float*>(x.d_state.memory.data);
+    grad.d_final_state = x.d_final.memory.floats();
+    grad.d_state = x.d_state.memory.floats();
   }
   return grad;
 }
@@ -371,10 +344,11 @@ bool run_case(const Case& c, std::mt19937_64& random, double (&worst)[3]) {
   const DeltaShape shape = shape_of(c);
   Memory kept(gated_delta_kept_bytes(shape)), scratch(gated_delta_scratch_bytes(shape, false)),
       more(gated_delta_scratch_bytes(shape, true));
-  check(gated_delta_forward(shape, inputs_of(c, x), outputs_of(c, x), c.keeps ? kept.data : nullptr, scratch.data, 0),
-        "forward");
-  check(gated_delta_backward(shape, inputs_of(c, x), gradients_of(c, x), kept.data, c.keeps, more.data, 0), "backward");
-  check(cudaDeviceSynchronize(), "run");
+  expect(gated_delta_forward(shape, inputs_of(c, x), outputs_of(c, x), c.keeps ? kept.data : nullptr, scratch.data, 0),
+         "forward");
+  expect(gated_delta_backward(shape, inputs_of(c, x), gradients_of(c, x), kept.data, c.keeps, more.data, 0),
+         "backward");
+  expect(cudaDeviceSynchronize(), "run");
 
   // Nearly equal keys: sums over a chunk cancel, at beta 1.9 to a tenth of their terms, and those are rounded.
   const bool cancels = c.equal_keys && c.n > 1;
@@ -438,27 +412,8 @@ std::vector<Case> matrix(bool quick) {
 
 // ---- time ----
 
-template <class F>
-double median_ms(F run) {
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
-  std::vector<float> times;
-  for (int i = 0; i < 14; ++i) {
-    check(cudaEventRecord(begin), "event");
-    run();
-    check(cudaEventRecord(end), "event");
-    check(cudaEventSynchronize(end), "event");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "event");
-    if (i >= 3) times.push_back(ms);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-void time_case(const char* name, const Case& c, std::mt19937_64& random) {
+void time_case(const std::string& only, const char* name, const Case& c, std::mt19937_64& random) {
+  if (std::string(name).find(only) == std::string::npos) return;
   Tensors x(c);
   Pair p = draw(Case{c.precision, 1, c.T, 1, c.n, c.K, c.V, c.decay}, random);
   const auto same = [&](Doubles Pair::*field) { return [&p, field](int, int) -> Doubles& { return p.*field; }; };
@@ -470,14 +425,12 @@ void time_case(const char* name, const Case& c, std::mt19937_64& random) {
   const DeltaInputs in = inputs_of(c, x);
   const DeltaOutputs out = outputs_of(c, x);
   const DeltaGradients grad = gradients_of(c, x);
-  const double alone =
-      median_ms([&] { check(gated_delta_forward(shape, in, out, nullptr, scratch.data, 0), "forward"); });
-  const double forward =
-      median_ms([&] { check(gated_delta_forward(shape, in, out, kept.data, nullptr, 0), "forward"); });
+  const double alone = median_ms([&](int) { return gated_delta_forward(shape, in, out, nullptr, scratch.data, 0); });
+  const double forward = median_ms([&](int) { return gated_delta_forward(shape, in, out, kept.data, nullptr, 0); });
   const double backward =
-      median_ms([&] { check(gated_delta_backward(shape, in, grad, kept.data, true, more.data, 0), "backward"); });
+      median_ms([&](int) { return gated_delta_backward(shape, in, grad, kept.data, true, more.data, 0); });
   const double again =
-      median_ms([&] { check(gated_delta_backward(shape, in, grad, kept.data, false, more.data, 0), "backward"); });
+      median_ms([&](int) { return gated_delta_backward(shape, in, grad, kept.data, false, more.data, 0); });
   // Least bytes (inputs, outputs and gradients once) and the operations of the chunk form, backward counted twice
   const double rows = double(c.B) * c.T * c.H * c.n, wide = Tensors::low(c) ? 2 : 4;
   const double values = rows / c.n * (c.K + c.V) + rows * (c.K + c.V);
@@ -490,27 +443,28 @@ void time_case(const char* name, const Case& c, std::mt19937_64& random) {
   std::fflush(stdout);
 }
 
-void time_all(bool quick) {
+void time_all(const std::string& only, bool quick) {
   std::mt19937_64 random(3);
   const DeltaPrecision low = DeltaPrecision::bf16;
   std::printf(
       "\n| model, batch 64 | operands | T | forward ms | forward, keeping | backward | backward, nothing kept | "
       "keeping both | least GB | GB/s | TFLOP/s | kept + scratch MB |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-  time_case("Gated DeltaNet 1152: 16 heads 72x144", {low, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
+  time_case(only, "Gated DeltaNet 1152: 16 heads 72x144", {low, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
             random);
   if (quick) return;
-  time_case("Gated DeltaNet 1152, T 1300", {low, 64, 1300, 16, 1, 72, 144, Decay::random, false, false}, random);
-  time_case("DeltaNet 1296: 16 heads 81x162", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false}, random);
-  time_case("DeltaNet 1296 in rows of 88x168", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false, true}, random);
-  time_case("Gated DeltaProduct 768: 8 heads 96x192, n 4", {low, 64, 400, 8, 4, 96, 192, Decay::random, false, false},
+  time_case(only, "Gated DeltaNet 1152, T 1300", {low, 64, 1300, 16, 1, 72, 144, Decay::random, false, false}, random);
+  time_case(only, "DeltaNet 1296: 16 heads 81x162", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false}, random);
+  time_case(only, "DeltaNet 1296 in rows of 88x168", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false, true},
             random);
-  time_case("width 1024: 16 heads 64x128", {low, 64, 400, 16, 1, 64, 128, Decay::random, false, false}, random);
-  time_case("width 256: 4 heads 64x128", {low, 64, 400, 4, 1, 64, 128, Decay::random, false, false}, random);
-  time_case("16 heads 128x256", {low, 64, 400, 16, 1, 128, 256, Decay::random, false, false}, random);
-  time_case("Gated DeltaNet 1152", {DeltaPrecision::tf32, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
+  time_case(only, "Gated DeltaProduct 768: 8 heads 96x192, n 4",
+            {low, 64, 400, 8, 4, 96, 192, Decay::random, false, false}, random);
+  time_case(only, "width 1024: 16 heads 64x128", {low, 64, 400, 16, 1, 64, 128, Decay::random, false, false}, random);
+  time_case(only, "width 256: 4 heads 64x128", {low, 64, 400, 4, 1, 64, 128, Decay::random, false, false}, random);
+  time_case(only, "16 heads 128x256", {low, 64, 400, 16, 1, 128, 256, Decay::random, false, false}, random);
+  time_case(only, "Gated DeltaNet 1152", {DeltaPrecision::tf32, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
             random);
-  time_case("Gated DeltaNet 1152", {DeltaPrecision::fp32, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
+  time_case(only, "Gated DeltaNet 1152", {DeltaPrecision::fp32, 64, 400, 16, 1, 72, 144, Decay::random, false, false},
             random);
 }
 
@@ -518,11 +472,13 @@ void time_all(bool quick) {
 
 int main(int argc, char** argv) {
   bool quick = false, timed = false;
+  std::string only;
   std::vector<Case> cases;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--quick") quick = true;
     if (word == "--time") timed = true;
+    if (word == "--model" && i + 1 < argc) only = argv[++i];
     if (word == "--shape" && i + 7 < argc) {
       const std::string p = argv[i + 1];
       const auto number = [&](int j) { return std::atoi(argv[i + j]); };
@@ -547,6 +503,6 @@ int main(int argc, char** argv) {
     for (const Case& c : cases.empty() ? matrix(quick) : cases) good = run_case(c, random, worst) && good;
     std::printf("worst: bf16 %.1e, tf32 %.1e, fp32 %.1e: %s\n", worst[0], worst[1], worst[2], good ? "good" : "FAIL");
   }
-  if (timed && cases.empty()) time_all(quick);
+  if (timed && cases.empty()) time_all(only, quick);
   return good ? 0 : 1;
 }

@@ -1,32 +1,21 @@
 // The selective scan on the device against a double loop: errors ||out - ref|| / ||ref|| of every output and gradient,
 // then times. Exit code 1 where a bound is missed.
-//   selective_scan_check [--quick | --time]
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
+//   selective_scan_check [--quick | --time] [--model TEXT]
 #include <cstring>
-#include <functional>
-#include <random>
 #include <thread>
-#include <vector>
 
+#include "check.cuh"
 #include "kernels/cuda/selective_scan.h"
 
 using namespace sb::cuda;
+using check::Doubles;
+using check::error;
+using check::expect;
+using check::median_ms;
+using check::Memory;
+using check::rounded;
 
 namespace {
-
-void expect(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::printf("[%s] %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-
-using Doubles = std::vector<double>;
 
 struct Case {
   int B, T, D, N;
@@ -131,11 +120,6 @@ Result truth(const Case& c, const Data& x) {
   return r;
 }
 
-double rounded(double x, bool bf16) {
-  const float f = static_cast<float>(x);
-  return bf16 ? __bfloat162float(__float2bfloat16(f)) : f;
-}
-
 Data random_data(const Case& c, unsigned seed) {
   std::mt19937 engine(seed);
   std::normal_distribution<double> normal;
@@ -194,65 +178,23 @@ double check_loop() {
   return worst;
 }
 
-// rows x width with a gap behind each row, bf16 or fp32; poisoned, or x repeated until it is full
-struct Tensor {
-  size_t rows, width, gap, element, bytes;
-  void* data = nullptr;
-  Tensor(size_t r, size_t w, size_t between, bool bf16)
-      : rows(r),
-        width(w),
-        gap(between),
-        element(bf16 ? 2 : 4),
-        bytes(std::max<size_t>(256, r * (w + between) * element)) {
-    expect(cudaMalloc(&data, bytes), "cudaMalloc");
-    expect(cudaMemset(data, 0xff, bytes), "cudaMemset");
-  }
-  Tensor(size_t r, size_t w, size_t between, bool bf16, const Doubles& x) : Tensor(r, w, between, bf16) {
-    std::vector<unsigned char> host(x.size() / width * (width + gap) * element);
-    for (size_t i = 0; i < x.size(); ++i) {
-      const size_t to = i / width * (width + gap) + i % width;
-      if (bf16)
-        reinterpret_cast<__nv_bfloat16*>(host.data())[to] = __float2bfloat16(static_cast<float>(x[i]));
-      else
-        reinterpret_cast<float*>(host.data())[to] = static_cast<float>(x[i]);
-    }
-    unsigned char* to = static_cast<unsigned char*>(data);
-    const size_t all = rows * (width + gap) * element;
-    expect(cudaMemcpy(to, host.data(), std::min(host.size(), all), cudaMemcpyHostToDevice), "put");
-    for (size_t at = host.size(); at < all; at += host.size())
-      expect(cudaMemcpy(to + at, to, std::min(host.size(), all - at), cudaMemcpyDeviceToDevice), "repeat");
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-  ~Tensor() { cudaFree(data); }
-  Doubles get() const {
-    std::vector<unsigned char> host(bytes);
-    expect(cudaMemcpy(host.data(), data, bytes, cudaMemcpyDeviceToHost), "get");
-    Doubles x(rows * width);
-    for (size_t i = 0; i < x.size(); ++i) {
-      const size_t from = i / width * (width + gap) + i % width;
-      x[i] = element == 2 ? __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(host.data())[from])
-                          : reinterpret_cast<const float*>(host.data())[from];
-    }
-    return x;
+// rows x width with a gap behind each row, bf16 or fp32; NaN, or x repeated until it is full
+struct Tensor : check::Rows {
+  Tensor(size_t r, size_t w, size_t gap, bool low) : Rows(r, 1, w, low, 0, gap), data(memory.data) {}
+  Tensor(size_t r, size_t w, size_t gap, bool low, const Doubles& x) : Tensor(r, w, gap, low) {
+    put(x);
+    const size_t have = x.size() / width * token * (bf16 ? 2 : 4), all = tokens * token * (bf16 ? 2 : 4);
+    for (size_t at = have; at < all; at += have)
+      expect(cudaMemcpy(memory.at(at), data, std::min(have, all - at), cudaMemcpyDeviceToDevice), "repeat");
   }
   template <class E>
   ScanRows<E> steps(int64_t time) const {
-    const int64_t row = static_cast<int64_t>(width + gap);
+    const int64_t row = static_cast<int64_t>(token);
     return {static_cast<E*>(data), time * row, row};
   }
-  float* floats() const { return static_cast<float*>(data); }
+  float* floats() const { return memory.floats(); }
+  void* data;
 };
-
-double error(const Tensor& found, const Doubles& reference) {
-  const Doubles x = found.get();
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    difference += (x[i] - reference[i]) * (x[i] - reference[i]);
-    norm += reference[i] * reference[i];
-  }
-  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);  // below float's range: absolute
-}
 
 struct Problem {
   Case c;
@@ -319,7 +261,7 @@ struct Problem {
   }
 };
 
-bool check(const Case& c, unsigned seed) {
+bool check_case(const Case& c, unsigned seed) {
   const Data x = random_data(c, seed);
   Problem problem(c, x);
   const Result r = truth(c, x);
@@ -351,32 +293,15 @@ bool check(const Case& c, unsigned seed) {
   return good;
 }
 
-double median_ms(const std::function<cudaError_t()>& body, int repeats) {
-  cudaEvent_t begin, end;
-  expect(cudaEventCreate(&begin), "event");
-  expect(cudaEventCreate(&end), "event");
-  std::vector<float> times(repeats);
-  for (int i = -3; i < repeats; ++i) {
-    expect(cudaEventRecord(begin), "record");
-    expect(body(), "launch");
-    expect(cudaEventRecord(end), "record");
-    expect(cudaEventSynchronize(end), "synchronize");
-    if (i >= 0) expect(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
-  }
-  std::sort(times.begin(), times.end());
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return times[repeats / 2];
-}
-
 // Exponentials: one a state and step forward, two backward. Bytes: each input and output once.
-void time_case(const char* model, Case c) {
+void time_case(const std::string& only, const char* model, Case c) {
+  if (std::string(model).find(only) == std::string::npos) return;
   c.states = false;
   Case one = c;
   one.B = 1;
   Problem problem(c, random_data(one, 5));
-  const double forward = median_ms([&] { return problem.forward(); }, 20);
-  const double backward = median_ms([&] { return problem.backward(); }, 20);
+  const double forward = median_ms([&](int) { return problem.forward(); });
+  const double backward = median_ms([&](int) { return problem.backward(); });
   const double states = 1. * c.B * c.T * c.D * c.N, element = c.bf16 ? 2 : 4, cells = 1. * c.B * c.T * c.D;
   std::printf(
       "%-12s %s B%d T%-4d D%-4d N%-3d%s | forward %7.3f ms %5.2f Texp/s %5.2f TB/s | backward %7.3f ms %5.2f Texp/s "
@@ -421,9 +346,11 @@ std::vector<Case> cases(bool quick) {
 
 int main(int argc, char** argv) {
   bool quick = false, only_time = false;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     quick = quick || std::strcmp(argv[i], "--quick") == 0;
     only_time = only_time || std::strcmp(argv[i], "--time") == 0;
+    if (std::strcmp(argv[i], "--model") == 0 && i + 1 < argc) only = argv[++i];
   }
   bool good = true;
   if (!only_time) {
@@ -432,17 +359,17 @@ int main(int argc, char** argv) {
     good = worst < 1e-6;
     std::printf("errors of: y, final state, dx, d delta, dA_log, dB, dC, d skip, d write, d initial state\n");
     unsigned seed = std::random_device{}();
-    for (const Case& c : cases(quick)) good = check(c, seed++) && good;
+    for (const Case& c : cases(quick)) good = check_case(c, seed++) && good;
     std::printf(good ? "all within bounds\n" : "BOUNDS MISSED\n");
   }
   if (quick) return good ? 0 : 1;
   Case wide{64, 400, 2592, 64, true};
-  time_case("Mamba 1296", wide);
+  time_case(only, "Mamba 1296", wide);
   wide.keep = false;
-  time_case("Mamba 1296", wide);
-  time_case("Mamba 1296", {64, 1300, 2592, 64, true});
-  time_case("Mamba 256", {64, 400, 512, 64, true});
-  time_case("Mamba 1024", {64, 400, 2048, 128, true});
-  time_case("Mamba 1296", {16, 400, 2592, 64, false});
+  time_case(only, "Mamba 1296", wide);
+  time_case(only, "Mamba 1296", {64, 1300, 2592, 64, true});
+  time_case(only, "Mamba 256", {64, 400, 512, 64, true});
+  time_case(only, "Mamba 1024", {64, 400, 2048, 128, true});
+  time_case(only, "Mamba 1296", {16, 400, 2592, 64, false});
   return good ? 0 : 1;
 }
