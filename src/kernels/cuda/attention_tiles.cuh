@@ -1,11 +1,8 @@
 // Tiles of the attention kernels: warp-wide products of tiles in shared memory, loads and stores of tiles, decays of a
 // chunk. A block has eight warps; a chunk has 64 steps.
 #pragma once
-#include <cuda_bf16.h>
-
-#include <cstdint>
-
 #include "kernels/cuda/decayed_attention.h"
+#include "kernels/cuda/ptx.cuh"
 
 namespace sb::cuda::attention {
 
@@ -34,19 +31,6 @@ __host__ __device__ constexpr int leading(int columns) {
   return columns + 16 / static_cast<int>(sizeof(E));
 }
 
-__device__ inline float to_float(float x) {
-  return x;
-}
-__device__ inline float to_float(__nv_bfloat16 x) {
-  return __bfloat162float(x);
-}
-template <class E>
-__device__ inline E from_float(float x) {
-  if constexpr (sizeof(E) == 2)
-    return __float2bfloat16_rn(x);
-  else
-    return x;
-}
 __device__ inline void store_pair(float* p, float x, float y) {
   *reinterpret_cast<float2*>(p) = {x, y};
 }
@@ -127,10 +111,7 @@ struct Fragment<Product::bf16> {
       load<2, order == Depth::slow>(b[N - 1].x, address + N / 2 * (order == Depth::fast ? columns * ld : columns));
   }
   __device__ static void multiply(float (&c)[4], const A& a, const B& b) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]));
+    mma_bf16(c, a.x, b.x);
   }
 };
 
@@ -139,13 +120,6 @@ __device__ inline uint32_t to_tf32(float x) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
   return r;
 }
-__device__ inline void multiply_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 template <bool split>
 struct FloatFragment {
   using E = float;
@@ -185,13 +159,13 @@ struct FloatFragment {
   __device__ static void multiply(float (&c)[4], const A& a, const B& b) {
     if constexpr (split) {  // the matrix units cut sums off; these are added rounded to nearest
       float sum[4] = {0, 0, 0, 0};
-      multiply_tf32(sum, a.rest, b.x);
-      multiply_tf32(sum, a.x, b.rest);
-      multiply_tf32(sum, a.x, b.x);
+      mma_tf32(sum, a.rest, b.x);
+      mma_tf32(sum, a.x, b.rest);
+      mma_tf32(sum, a.x, b.x);
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[i] += sum[i];
     } else {
-      multiply_tf32(c, a.x, b.x);
+      mma_tf32(c, a.x, b.x);
     }
   }
 };
@@ -314,10 +288,7 @@ __device__ inline void copy_tile(E* tile, int ld, const HeadRows<const E>& from,
   for (int i = at.thread; i < Rows * parts; i += Threads) {
     const int r = i / parts, c = i % parts * part;
     const bool inside = r < rows && c < width;
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(tile + r * ld + c));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                 "l"(inside ? from.data + r * from.stride + c : from.data), "r"(inside ? 16 : 0)
-                 : "memory");
+    copy_async(tile + r * ld + c, inside ? from.data + r * from.stride + c : from.data, inside ? 16 : 0);
   }
 }
 __device__ inline void finish_copies() {
@@ -365,13 +336,6 @@ __device__ inline double shift_up(double x, int by, int lane) {
   return lane >= by ? y : 0;
 }
 
-// 2^x by the special-function unit.
-__device__ inline float exp2_special(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Decays of a chunk with one factor a step. Sums of logs in double: after a strong decay their differences still hold.
 // For bf16 products sums of base-2 logs in float will do.
 struct StepDecays {
@@ -384,7 +348,7 @@ struct StepDecays {
   template <Product P>
   __device__ float between(int j, int i) const {
     if constexpr (P == Product::bf16)
-      return i < j ? 0.f : exp2_special(short_sum[i] - short_sum[j]);
+      return i < j ? 0.f : exp2_fast(short_sum[i] - short_sum[j]);
     else
       return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j]));
   }

@@ -6,7 +6,7 @@
 // For float the hardware's k index t means column 2t and t + 4 column 2t + 1, on both sides alike: so a Sum becomes a
 // Left without moving between lanes, as it does for bf16.
 #pragma once
-#include "kernels/cuda/gated_delta_ptx.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 namespace sb::cuda {
 

@@ -82,6 +82,21 @@ constexpr int backward_blocks(bool bf16_operands, int key_tile) {
   return bf16_operands && key_tile <= 80 ? 2 : 1;
 }
 
+__device__ inline char* shared_memory() {
+  extern __shared__ __align__(128) char delta_shared[];
+  return delta_shared;
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  const cudaError_t raised = cudaFuncSetAttribute(
+      reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  if (raised != cudaSuccess) return raised;
+  kernel<<<grid, threads, shared, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
 struct Chunk {
   int64_t index;  // of (pair, chunk)
   int batch, head;

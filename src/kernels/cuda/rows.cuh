@@ -1,35 +1,17 @@
 // What the kernels over rows share: elements as floats in packs of eight, sums over the threads of a row, sums of
 // parameters' gradients over blocks.
 #pragma once
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/rows.h"
 
 namespace sb::cuda {
 
-using bf16 = __nv_bfloat16;
-
 constexpr int kPack = 8;
 constexpr int kThreads = 256;     // of a block over rows
 constexpr int kBlocksWanted = 8;  // a multiprocessor, at most
-
-__device__ inline float to_float(bf16 x) {
-  return __bfloat162float(x);
-}
-__device__ inline float to_float(float x) {
-  return x;
-}
-template <class E>
-__device__ inline E from_float(float x) {
-  if constexpr (sizeof(E) == 2)
-    return __float2bfloat16_rn(x);
-  else
-    return x;
-}
 
 // e^x and the functions of it to a few units of float's last place
 __device__ inline float sigmoid(float x) {

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
           for (int i = 0; i < CT; ++i)
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-              float factor = exp2_special(d[i] * rate[i][j0 + j]);
+              float factor = exp2_fast(d[i] * rate[i][j0 + j]);
               if constexpr (S::bounded) factor = fmaxf(factor, a.p.a_min);
               decayed[i][j0 + j] = factor * h[i][j0 + j];
               h[i][j0 + j] = fmaf(u[i], B[j], decayed[i][j0 + j]);
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
               const int n = j0 + j;
-              float factor = exp2_special(d[i] * rate[i][n]);
+              float factor = exp2_fast(d[i] * rate[i][n]);
               const float g = fmaf(gy[i], C[j], gh[i][n]);
               dC[n] = fmaf(gy[i], decayed[i][n], dC[n]);
               dB[n] = fmaf(g, u[i], dB[n]);

@@ -2,8 +2,7 @@
 // states, the others along channels; a block has 8 warps, all of one sequence. Time goes by chunks of L steps whose
 // first states can be kept; the inputs of 16 steps at a time lie in shared memory.
 #pragma once
-#include <cuda_bf16.h>
-
+#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/selective_scan.h"
 
 namespace sb::cuda::scan {
@@ -42,20 +41,6 @@ struct Shape {
   static constexpr int parts = CT * NT * static_cast<int>(sizeof(E)) / 16;
 };
 
-__device__ inline float to_float(float x) {
-  return x;
-}
-__device__ inline float to_float(__nv_bfloat16 x) {
-  return __bfloat162float(x);
-}
-template <class E>
-__device__ inline E from_float(float x) {
-  if constexpr (sizeof(E) == 2)
-    return __float2bfloat16_rn(x);
-  else
-    return x;
-}
-
 // A thread's states, packed to the operands' type: part i of 16 bytes.
 template <class S>
 __device__ inline uint4 packed(const float (&h)[CT][S::NT], int i) {
@@ -90,13 +75,6 @@ __device__ inline void unpack(float (&h)[CT][S::NT], int i, const uint4& x) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) h[(i * 4 + j) / S::NT][(i * 4 + j) % S::NT] = e[j];
   }
-}
-
-// 2^x by the special-function unit.
-__device__ inline float exp2_special(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 // The sums of x[0..3] over the NL lanes along the states; a lane gets the sum of x[channel_of(lane)].

@@ -1,18 +1,10 @@
-// The instructions the delta kernels are made of, each behind one function.
+// The instructions that recurrences are made of, each behind one function.
 #pragma once
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "kernels/cuda/elements.cuh"
+
 namespace sb::cuda {
-
-using bf16 = __nv_bfloat16;
-
-__device__ inline char* shared_memory() {
-  extern __shared__ __align__(128) char delta_shared[];
-  return delta_shared;
-}
 
 __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
@@ -72,24 +64,9 @@ __device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uin
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 // Rounded to TF32's 10 bits, halves away from zero
 __device__ inline uint32_t to_tf32(float x) {
   return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-}
-
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, cudaStream_t stream,
-                   const Arguments&... arguments) {
-  const cudaError_t raised = cudaFuncSetAttribute(
-      reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (raised != cudaSuccess) return raised;
-  kernel<<<grid, threads, shared, stream>>>(arguments...);
-  return cudaGetLastError();
 }
 
 }  // namespace sb::cuda
