@@ -55,6 +55,6 @@ target_link_libraries(sb_exact_flags INTERFACE sb_flags)
 # Of the rooms without torch.
 add_library(sb_coverage_flags INTERFACE)
 if(SELECTIVBENCH_COVERAGE)
-  target_compile_options(sb_coverage_flags INTERFACE --coverage -O1)
+  target_compile_options(sb_coverage_flags INTERFACE --coverage)
   target_link_options(sb_coverage_flags INTERFACE --coverage)
 endif()
