@@ -157,6 +157,7 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   for (const auto& [key, value] : result.config) {
     const bool data = key.starts_with("grammar.") || key.starts_with("task.");
     if (data && key != "grammar.seed" && !fixed_settings(result.task).contains(key)) return std::nullopt;
+    if (key == "train.order_seed") return std::nullopt;  // the paper's samples come by index
   }
   return row->figure[task];
 }

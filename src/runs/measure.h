@@ -13,8 +13,6 @@
 
 namespace sb {
 
-using Json = nlohmann::ordered_json;
-
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);

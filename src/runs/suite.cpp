@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -230,6 +231,9 @@ Suite read_suite(const std::string& path, const std::vector<std::string>& overri
   return parse_suite(text, path, overrides, rules);
 }
 bool is_suite(const std::string& path) {
+  // What a pipe holds can be read once, by whoever resolves it.
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return false;
   const TomlValue document = parse_toml(read_text(path, largest_file, "config", {path, 1, 1}), path);
   return std::any_of(document.table()->begin(), document.table()->end(), [](const TomlMember& member) {
     return member.key == "suite" || member.key == "grid" || member.key == "override";

@@ -296,7 +296,10 @@ class Run {
     out.train_seed = config_.train.seed;
     out.width = config_.model.width;
     out.layers = config_.model.layers;
-    out.quirks = quirk_names(config_.quirks);
+    Quirks acting = config_.quirks;  // this one can also be asked for as the model's switch, and most models lack it
+    acting.double_residual = find_model(config_.model.name).find("double_residual") != nullptr &&
+                             network.config().mixer.text("double_residual") == "on";
+    out.quirks = quirk_names(acting);
     out.params = network.parameters().count();
     const Taxonomy row = network.mixer(0).taxonomy();
     if (row.action != Taxonomy::Action::cache && row.action != Taxonomy::Action::unknown) {

@@ -5,6 +5,7 @@
 
 #include "base/torch_pch.h"
 #include "models/network.h"
+#include "zoo.h"
 
 namespace sb {
 namespace {
@@ -59,7 +60,7 @@ TEST_P(DropoutOf, NeitherPaddingNorTheCutOfABatchChangesTheRun) {
   EXPECT_TRUE(at::allclose(padded.narrow(1, 0, 21), whole, 1e-10, 1e-10));
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, DropoutOf, testing::ValuesIn(model_names()));
+INSTANTIATE_TEST_SUITE_P(Zoo, DropoutOf, testing::ValuesIn(model_names()), test::by_model);
 
 }  // namespace
 }  // namespace sb

@@ -36,7 +36,7 @@ tables() { "$program" table "$work/odd" > "$work/table" 2> "$work/err"; [[ $? -e
 reseal() {
   sed -i -E 's/"sha256":"[0-9a-f]{64}"/"sha256":"'"$(printf '0%.0s' {1..64})"'"/' "$1"
   local digits
-  digits=$(printf %s "$(sha256sum < "$1" | cut -c1-64)" | sha256sum | cut -c1-64)
+  digits=$(sha256sum < "$1" | cut -c1-64)
   sed -i -E 's/"sha256":"0{64}"/"sha256":"'"$digits"'"/' "$1"
 }
 fresh

@@ -19,6 +19,17 @@ for file in "$source"/configs/quick.toml "$source"/configs/{paper,ablations,smal
   fi
 done
 
+# A pipe is read once: what it holds is the config, whatever the command asks of it first.
+run_id() { grep -o '"run_id": "[0-9a-f]*"'; }
+from_file=$("$program" config show "$source/tests/scripts/small.toml" --json - | run_id)
+from_pipe=$("$program" config show <(cat "$source/tests/scripts/small.toml") --json - | run_id)
+[[ -n $from_file && $from_file == "$from_pipe" ]] || fail "from a file $from_file, from a pipe $from_pipe"
+"$program" train <(cat "$source/tests/scripts/small.toml") --out "$work/piped" --set train.updates=2 --set eval.every=0 \
+  --set train.warmup=1 > /dev/null 2>&1 || fail "train takes no config from a pipe"
+"$program" train "$source/tests/scripts/small.toml" --out "$work/piped" --set train.updates=2 --set eval.every=0 \
+  --set train.warmup=1 > /dev/null 2>&1
+[[ $(find "$work/piped" -mindepth 1 -maxdepth 1 -type d | wc -l) -eq 1 ]] || fail "train takes another config from a pipe"
+
 number=0
 while IFS= read -r bad; do
   number=$((number + 1))
