@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -17,8 +17,6 @@
 
 namespace sb {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json six(std::optional<double> value) {
   if (!value || !std::isfinite(*value)) return nullptr;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "runs/open_run.h"
@@ -23,7 +24,6 @@ void describe(Fields& f, T& v) {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 constexpr size_t most_files = 4096;
 
 template <class Fields, class T>

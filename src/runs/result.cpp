@@ -10,8 +10,6 @@
 
 namespace sb {
 
-using Json = nlohmann::ordered_json;
-
 template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, StateShare>
 void describe(Fields& f, T& v) {
