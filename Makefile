@@ -50,7 +50,7 @@ bench-train: program
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-exclude long
 
-# Everything, an hour or so: long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
+# Everything, long: long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
 test-all: test
 	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-regex long
 	$(MAKE) coverage
