@@ -25,17 +25,8 @@ if(SB_TORCH_CUDA_LIBS)
   target_link_libraries(sb_torch_flags INTERFACE ${SB_TORCH_CUDA_LIBS})
 endif()
 
-# One precompiled header serves every room that sees torch.
+# One precompiled header serves every room that sees torch, and their tests.
 add_library(sb_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(sb_torch_pch PUBLIC sb_torch_flags)
 target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <fmt/format.h>
                                                <nlohmann/json.hpp> <xsimd/xsimd.hpp>)
-
-# One for their tests.
-if(SELECTIVBENCH_TESTS)
-  add_library(sb_torch_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
-  target_link_libraries(sb_torch_test_pch PUBLIC sb_torch_flags GTest::gtest)
-  target_compile_options(sb_torch_test_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
-  target_precompile_headers(sb_torch_test_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <gtest/gtest.h>
-                                                      <fmt/format.h> <nlohmann/json.hpp>)
-endif()

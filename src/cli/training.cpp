@@ -20,6 +20,7 @@
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
 #include "runs/run_store.h"
+#include "train/trainer.h"
 
 namespace sb::cli {
 namespace {

@@ -7,7 +7,6 @@
 #include "cli/arguments.h"
 #include "runs/config_file.h"
 #include "train/rules.h"
-#include "train/trainer.h"
 
 namespace sb::cli {
 

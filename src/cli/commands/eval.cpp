@@ -22,6 +22,7 @@
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
+#include "train/trainer.h"
 
 namespace sb::cli {
 namespace {

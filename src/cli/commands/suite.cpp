@@ -27,6 +27,7 @@
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
+#include "train/trainer.h"
 
 namespace sb::cli {
 namespace {
