@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_progress test_suite loader_test
 
-.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan ubsan tsan fuzz format format-check deps clean
+.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -55,7 +55,6 @@ test-all: test
 	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-regex long
 	$(MAKE) coverage
 	$(MAKE) asan
-	$(MAKE) ubsan
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
@@ -75,8 +74,8 @@ coverage: deps
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
 	  --filter 'src/(base|random|grammar|tasks|runs|report)/' --fail-under-line 95
 
-# Every room and its tests under a sanitizer; libtorch itself is not instrumented, so what it leaks is not looked for.
-asan ubsan: deps
+# Every room and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
+asan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS)
 	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/$@ --output-on-failure -j 2 --label-exclude 'long|release'
 
