@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "models/declare.h"
 #include "report/folder.h"
 #include "report/table.h"
+#include "runs/checkpoint.h"
 #include "runs/open_run.h"
 #include "runs/result.h"
 #include "runs/run_store.h"
@@ -96,18 +98,25 @@ struct Overview {
     std::string name, folder;
     Size size;
     bool done = false;
+    std::string state;  // "done", "begun, 3 of 70 updates", "damaged" or "missing"
+    double left = 1;    // share of its updates
     std::optional<TimeTaken> taken;
   };
   std::vector<Run> runs;
   RunCosts costs;
 
-  Overview(const Options& options, const Suite& suite) {
+  // `start`: seconds a process takes to begin.
+  Overview(const Options& options, const Suite& suite, double start) {
     const auto varying = varying_keys(suite.runs);
     Sizes sizes;
     for (const auto& config : suite.runs) {
-      Run run{run_name(config, varying), options.root + "/" + config.run_id, sizes.of(config), false, std::nullopt};
+      Run run;
+      run.name = run_name(config, varying);
+      run.folder = options.root + "/" + config.run_id;
+      run.size = sizes.of(config);
       run.done = has_result(run.folder);
-      if (run.done) run.taken = time_taken(run.folder, options.start);
+      if (run.done) run.taken = time_taken(run.folder, start);
+      look(run, config.values.train.updates);
       if (run.taken) costs.learn(config, run.size.flops, *run.taken);
       runs.push_back(std::move(run));
     }
@@ -117,12 +126,41 @@ struct Overview {
     return static_cast<size_t>(std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.done; }));
   }
 
+  size_t count(const std::string& state) const {
+    return static_cast<size_t>(
+        std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return run.state.starts_with(state); }));
+  }
+
+  // How far it is, by its files alone.
+  static void look(Run& run, int64_t updates) {
+    std::error_code ignored;
+    const std::filesystem::path folder = run.folder;
+    if (run.done) {
+      run.state = "done";
+    } else if (std::filesystem::exists(folder / "result.json", ignored)) {
+      run.state = "damaged";
+    } else if (std::filesystem::exists(folder / "config.json", ignored)) {
+      int64_t saved = 0;
+      for (const auto& checkpoint : list_checkpoints(run.folder)) saved = std::max(saved, checkpoint.update);
+      saved = std::min(saved, updates);
+      run.state = "begun, " + std::to_string(saved) + " of " + std::to_string(updates) + " updates";
+      run.left = 1 - static_cast<double>(saved) / static_cast<double>(updates);
+    } else {
+      run.state = "missing";
+    }
+  }
+
+  std::optional<double> estimate(const Suite& suite, size_t i) const {
+    const auto whole = costs.seconds(suite.runs[i], runs[i].size.flops);
+    return whole ? std::optional(*whole * runs[i].left) : std::nullopt;
+  }
+
   // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
   std::optional<double> seconds_left(const Suite& suite, int jobs) const {
     std::vector<double> left;
     for (size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].done) continue;
-      const auto each = costs.seconds(suite.runs[i], runs[i].size.flops);
+      const auto each = estimate(suite, i);
       if (!each) return std::nullopt;
       left.push_back(*each);
     }
@@ -140,7 +178,7 @@ class Session {
   Session(const Options& options, const Suite& suite)
       : suite_(suite),
         start_(options.start),
-        overview_(options, suite),
+        overview_(options, suite, options.start),
         board_(suite.runs.size(), overview_.done(), standard_error()) {
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -297,25 +335,26 @@ void write_tables(const Options& options, const Suite& suite) {
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {
-  const Overview overview(options, suite);
+  const Overview overview(options, suite, 0);
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
-    const auto estimate = overview.costs.seconds(suite.runs[i], run.size.flops);
+    const auto estimate = overview.estimate(suite, i);
     const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
-    table.row({suite.runs[i].run_id, run.done ? "done" : "missing",
-               grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
+    table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took
                : estimate ? "estimate " + duration_text(*estimate)
                           : "time unknown",
                run.name});
   }
   print(table.text());
-  const size_t missing = suite.runs.size() - overview.done();
-  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ") +
-                     std::to_string(missing) + " missing";
-  if (const auto left = overview.seconds_left(suite, 1); missing > 0)
+  const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
+  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ");
+  if (begun > 0) line += count_text(begun, "begun, ");
+  if (damaged > 0) line += count_text(damaged, "damaged, ");
+  line += count_text(overview.count("missing"), "missing");
+  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
     line += left ? ", estimate one after another " + duration_text(*left)
                  : ", time unknown until runs like them are done in " + options.root;
   complain(line);
