@@ -39,6 +39,13 @@ std::string did_you_mean(std::string_view typed, const std::vector<std::string>&
   return name.empty() ? "" : ", did you mean " + name + "?";
 }
 
+std::vector<std::string> nearest_first(std::string_view typed, std::vector<std::string> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
+    return edit_distance(typed, a) < edit_distance(typed, b);
+  });
+  return candidates;
+}
+
 std::string join_or(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

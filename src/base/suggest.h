@@ -11,6 +11,8 @@ size_t edit_distance(std::string_view a, std::string_view b);
 std::string nearest(std::string_view typed, const std::vector<std::string>& candidates);
 // ", did you mean X?" or "".
 std::string did_you_mean(std::string_view typed, const std::vector<std::string>& candidates);
+// The candidates, those nearest to what was typed first.
+std::vector<std::string> nearest_first(std::string_view typed, std::vector<std::string> candidates);
 // "a, b or c"
 std::string join_or(const std::vector<std::string>& names);
 

@@ -10,6 +10,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/output.h"
 #include "cli/stop.h"
 
@@ -128,7 +129,8 @@ struct Program::Impl {
 
 Program::Program() : impl_(std::make_unique<Impl>()) {
   impl_->dress(impl_->app);
-  impl_->app.set_version_flag("--version", "selectivbench " SELECTIVBENCH_VERSION ", compiled for " SB_PROCESSOR);
+  impl_->app.set_version_flag("--version",
+                              std::string("selectivbench ") + program_version() + ", compiled for " SB_PROCESSOR);
   impl_->app.require_subcommand(1);
   impl_->app.footer(
       "Every command explains itself: selectivbench COMMAND --help\n"

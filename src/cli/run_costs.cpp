@@ -71,8 +71,8 @@ void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& t
   if (scale(run, flops) > 0) add(scaled_[kind(run)], scale(run, flops));
 }
 
-std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops) const {
-  const auto updates = static_cast<double>(run.values.train.updates);
+std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops, double left) const {
+  const double updates = left * static_cast<double>(run.values.train.updates);
   const auto estimate = [&](const Sums& sums, double scale) {
     return (scale * (sums.update * updates + sums.evaluation * evaluations(run.values)) + sums.rest) / sums.count;
   };

@@ -23,7 +23,8 @@ class RunCosts {
  public:
   // `flops`: of training, a token. Runs that diverged, or without a positive time, teach nothing.
   void learn(const ResolvedConfig& run, double flops, const TimeTaken& taken);
-  std::optional<double> seconds(const ResolvedConfig& run, double flops) const;
+  // `left`: the share of its updates that is still to be done.
+  std::optional<double> seconds(const ResolvedConfig& run, double flops, double left = 1) const;
 
  private:
   struct Sums {

@@ -1,4 +1,6 @@
 #include "cli/commands.h"
+#include "cli/commands/table.h"
+#include "train/rules.h"
 
 namespace sb::cli {
 
@@ -9,7 +11,7 @@ void add_torch_commands(Program& program) {
   add_train(program);
   add_eval(program);
   add_suite(program);
-  add_table(program);
+  add_table(program, defaults_of(model_rules()));
   add_check(program);
   add_bench_kernels(program);
   add_bench_train(program);

@@ -1,6 +1,6 @@
 #include "models/options.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +22,15 @@ std::vector<const ModelRow*> owners_of(const std::string& name) {
   for (const auto& row : registry())
     if (row.find(name)) owners.push_back(&row);
   if (owners.empty())
-    throw bad_input("model." + printable(name), "unknown switch" + did_you_mean(name, switch_names()));
+    throw bad_input("model." + printable(name),
+                    fmt::format("unknown switch, expected {}", join_or(nearest_first(name, switch_names()))));
   return owners;
+}
+
+std::vector<std::string> names_of(const std::vector<const ModelRow*>& rows) {
+  std::vector<std::string> names;
+  for (const ModelRow* row : rows) names.push_back(row->name);
+  return names;
 }
 
 // What acts are whole widths of a head; 1/3 written with more or fewer digits is one network.
@@ -85,15 +92,30 @@ std::vector<std::string> switch_names() {
 }
 
 void check_switch(const std::string& name, const std::string& text) {
-  const auto owners = owners_of(name);
-  for (const ModelRow* row : owners) {
-    try {
-      row->find(name)->parse(text);
-      return;
-    } catch (const Error&) {
-      if (row == owners.back()) throw;
-    }
+  std::vector<std::pair<std::string, std::vector<const ModelRow*>>> ranges;  // each with the models that have it
+  for (const ModelRow* row : owners_of(name)) {
+    const Switch& own = *row->find(name);
+    if (own.accepts(text)) return;
+    const auto known =
+        std::find_if(ranges.begin(), ranges.end(), [&](auto& each) { return each.first == own.range(); });
+    if (known == ranges.end())
+      ranges.push_back({own.range(), {row}});
+    else
+      known->second.push_back(row);
   }
+  std::vector<std::string> expected;
+  for (const auto& [range, rows] : ranges)
+    expected.push_back(ranges.size() == 1 ? range : fmt::format("{} ({})", range, fmt::join(names_of(rows), ", ")));
+  throw bad_input("model." + name, fmt::format("expected {}, got '{}'", join_or(expected), printable(text)));
+}
+
+SwitchValue check_switch_of(const ModelRow& row, const std::string& name, const std::string& text) {
+  const auto owners = owners_of(name);
+  const Switch* found = row.find(name);
+  if (!found)
+    throw bad_input("model." + name, fmt::format("{} has no such switch, expected one of the models {}", row.name,
+                                                 join_or(names_of(owners))));
+  return found->parse(text);
 }
 
 void check_options(const ModelRow& row, const MixerOptions& options) {
@@ -132,17 +154,7 @@ ModelConfig model_config(const std::string& name, int64_t width, const Switches&
 
   ModelConfig config{name, width, layers, inputs, outputs, dropout, MixerOptions(row.switches)};
   config.mixer.dropout = dropout;
-  for (const auto& [key, text] : asked) {
-    const auto owners = owners_of(key);
-    const Switch* found = row.find(key);
-    if (!found) {
-      std::vector<std::string> names;
-      for (const ModelRow* owner : owners) names.push_back(owner->name);
-      throw bad_input("model." + key,
-                      fmt::format("{} has no such switch, expected one of the models {}", name, join_or(names)));
-    }
-    config.mixer.set(key, found->parse(text));
-  }
+  for (const auto& [key, text] : asked) config.mixer.set(key, check_switch_of(row, key, text));
   config.mixer.width = row.width ? row.width(width) : width;
   if (row.find(switches::heads.name) && !asked.contains(switches::heads.name))
     config.mixer.set(switches::heads, default_heads(width));

@@ -69,6 +69,9 @@ std::vector<std::string> switch_names();  // of all models, each once
 void check_switch(const std::string& name, const std::string& text);
 
 struct ModelRow;
+// The value of the model's switch. Throws where it has no such switch (with the models that do) or it takes no such
+// value.
+SwitchValue check_switch_of(const ModelRow& row, const std::string& name, const std::string& text);
 // Throws where a value is outside its range, or heads and widths do not fit each other.
 void check_options(const ModelRow& row, const MixerOptions& options);
 

@@ -69,6 +69,11 @@ std::optional<SwitchValue> Switch::read(const std::string& text) const {
                     of_);
 }
 
+bool Switch::accepts(const std::string& text) const {
+  const auto value = read(text);
+  return value && takes(*value);
+}
+
 SwitchValue Switch::parse(const std::string& text) const {
   const auto value = read(text);
   if (!value || !takes(*value))

@@ -57,6 +57,7 @@ class Switch {
   SwitchValue initial() const;
   std::string initial_text() const;  // "unset" where the network decides
   bool takes(const SwitchValue& value) const;
+  bool accepts(const std::string& text) const;  // parse() would not throw
   // Throws "[model.NAME] expected RANGE, got 'TEXT'".
   SwitchValue parse(const std::string& text) const;
 

@@ -47,12 +47,14 @@ void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& oth
       continue;
     }
     if (final_weights == run.result.files.end() || saved.weights_sha256 != final_weights->second) {
+      ++run.damaged;
       notes.push_back("left out: measured on other final weights than the run's: " +
                       printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400));
       continue;
     }
     for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
   }
+  run.damaged += problems.size();
   for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
 }
 
@@ -89,17 +91,26 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   std::vector<std::string> unfinished;
   std::map<int64_t, std::vector<std::string>> schemas;
   size_t other_weights = 0;
+  std::set<std::string> seen;
+  using Why = MissingRun::Why;
+  const auto leave_out = [&](const std::string& folder, Why why) {
+    out.missing.push_back({name_of(folder), config_of(folder), why});
+  };
   for (const auto& folder : folders) {
+    std::error_code unknown;
+    const std::string place = fs::weakly_canonical(folder, unknown).string();
+    if (!unknown && !seen.insert(place).second) continue;
     const RunReport report = inspect_run(folder, Look::result);
     if (report.state == RunState::unfinished || !begun(folder)) {
       unfinished.push_back(name_of(folder));
-      out.missing.push_back({unfinished.back(), config_of(folder)});
+      leave_out(folder, Why::unfinished);
       continue;
     }
     try {
       if (report.state == RunState::damaged) {
         for (const auto& problem : report.problems)
           out.notes.push_back("left out, damaged: " + printable(problem, 1000));
+        leave_out(folder, Why::damaged);
         continue;
       }
       TableRun run{folder, open_result(folder), {}};
@@ -108,7 +119,9 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
       out.runs.push_back(std::move(run));
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
+      leave_out(folder, Why::older);
     } catch (const Error& error) {
+      leave_out(folder, Why::damaged);
       out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
     }
   }
@@ -122,8 +135,8 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   return out;
 }
 
-Rows read_rows(const std::string& root, const std::vector<std::string>& select,
-               const std::vector<std::string>& average) {
+Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
+               SwitchDefaults defaults) {
   const FoundFolders below = find_runs(root);
   std::vector<std::string> notes = below.notes;
   Axes axes = recorded_axes(below.folders, notes);
@@ -134,7 +147,7 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select,
                                          printable(root, 400), found.notes.empty() ? "" : "; " + found.notes.front()));
   add_given(axes, select, true, found.runs);
   add_given(axes, average, false, found.runs);
-  return make_rows(std::move(found.runs), axes, std::move(notes), found.missing);
+  return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
 }
 
 }  // namespace sb

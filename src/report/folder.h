@@ -9,14 +9,15 @@ namespace sb {
 
 struct FoundRuns {
   std::vector<TableRun> runs;
-  std::vector<MissingRun> missing;  // not finished
-  std::vector<std::string> notes;   // unfinished, damaged, of another schema
+  std::vector<MissingRun> missing;  // not finished, damaged, of another schema
+  std::vector<std::string> notes;   // the same
 };
 
+// A folder that is named twice, in whatever spelling, is read once.
 FoundRuns read_runs(const std::vector<std::string>& folders);
 // Rows of every finished run in `root` and in the folders below it, with the axes recorded there and those given.
 // Throws bad_input where there is no finished run, or where a given axis is no key of a run.
 Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
-               const std::vector<std::string>& average = {});
+               const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
 
 }  // namespace sb

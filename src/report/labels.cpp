@@ -46,7 +46,7 @@ std::pair<size_t, std::string> rank(const std::string& key) {
 
 class Labeller {
  public:
-  explicit Labeller(const std::vector<Group>& groups) : groups_(groups) {
+  Labeller(const std::vector<Group>& groups, const SwitchDefaults& defaults) : groups_(groups), defaults_(defaults) {
     std::set<std::string> keys = {"model.name", "task.number"};
     for (const auto& group : groups_)
       for (const auto& [key, value] : group.config) keys.insert(key);
@@ -145,12 +145,26 @@ class Labeller {
   // "task 3" stands for the paper's values of that task: they need no words.
   bool as_the_paper(const std::string& key) const { return key.starts_with("task.") && as_by_default(key); }
 
-  // A switch is compared with the paper's network; one that no model of the paper has, and all groups, is told.
-  bool switch_as_the_paper(const std::string& key) const {
+  // Nothing where the model's defaults are not known.
+  std::optional<bool> switch_by_default(const Group& group, const std::string& key) {
+    if (!defaults_) return std::nullopt;
+    const std::pair of(group.model(), group.value("model.width"));
+    const auto [known, fresh] = switches_.try_emplace(of);
+    if (fresh) known->second = defaults_(of.first, parse_integer(of.second).value_or(0));
+    const auto found = known->second.find(key.substr(13));
+    return found == known->second.end() ? std::nullopt : std::optional(found->second == plain_value(group.value(key)));
+  }
+
+  // A switch is compared with its model's default, or where that is not known with the paper's network; one that no
+  // model of the paper has, and all groups, is told.
+  bool switch_as_usual(const std::string& key) {
     bool known = false, absent_somewhere = false;
     for (const auto& group : groups_) {
       const std::string value = group.value(key);
-      const auto same = value.empty() ? std::nullopt : is_paper_switch(group.model(), key.substr(13), value);
+      std::optional<bool> same;
+      if (!value.empty() && key == "model.switch double_residual") same = true;  // named among the quirks
+      if (!value.empty() && !same) same = switch_by_default(group, key);
+      if (!value.empty() && !same) same = is_paper_switch(group.model(), key.substr(13), value);
       if (same == false) return false;
       known |= same.has_value();
       absent_somewhere |= value.empty();
@@ -162,13 +176,18 @@ class Labeller {
     static const std::set<std::string> shown = {"model.name", "model.width", "task.number", "run.label", "eval.gaps"};
     for (const auto& [key, values] : values_) {
       const bool one_switch = key.starts_with("model.switch ");
-      if (shown.contains(key) || key.starts_with("config.") || values.size() - (one_switch ? values.count("") : 0) != 1)
+      const bool in_label = values.size() > 1 && (std::count(row_keys_.begin(), row_keys_.end(), key) > 0 ||
+                                                  std::count(column_keys_.begin(), column_keys_.end(), key) > 0);
+      if (shown.contains(key) || in_label || key.starts_with("config.") ||
+          values.size() - (one_switch ? values.count("") : 0) != 1)
         continue;
-      if (!(one_switch ? switch_as_the_paper(key) : as_by_default(key)))
-        out_.common.emplace_back(key, *values.rbegin());
+      if (!(one_switch ? switch_as_usual(key) : as_by_default(key))) out_.common.emplace_back(key, *values.rbegin());
     }
+    const auto place = [](const std::string& key) {
+      return std::pair(key == "quirks" ? 0 : key.starts_with("model.switch ") ? 1 : 2, rank(key));
+    };
     std::sort(out_.common.begin(), out_.common.end(),
-              [](const auto& a, const auto& b) { return rank(a.first) < rank(b.first); });
+              [&](const auto& a, const auto& b) { return place(a.first) < place(b.first); });
   }
 
   // As few digits of real numbers as tell the values apart; 17 tell all.
@@ -250,6 +269,8 @@ class Labeller {
   }
 
   const std::vector<Group>& groups_;
+  const SwitchDefaults& defaults_;
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::string>> switches_;  // by model and width
   std::map<std::string, std::set<std::string>> values_;
   Keys row_keys_, column_keys_, by_column_, by_model_;
   Labels out_;
@@ -311,8 +332,8 @@ std::string Labels::name(const Group& group) const {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-Labels make_labels(const std::vector<Group>& groups) {
-  return Labeller(groups).run();
+Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults) {
+  return Labeller(groups, defaults).run();
 }
 
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first) {

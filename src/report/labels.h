@@ -25,7 +25,8 @@ struct Labels {
   std::vector<LabelAxis> columns;    // the task first
   std::vector<std::string> varying;  // every key that differs
   std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
-  // What all groups share and is not the task's default as in the paper: quirks first, then as documented.
+  // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
+  // first, then switches, then as documented. A switch that only some models have is shared by those.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // which row
@@ -34,7 +35,7 @@ struct Labels {
   std::string name(const Group& group) const;                        // in one line, for notes
 };
 
-Labels make_labels(const std::vector<Group>& groups);
+Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults = {});
 // "Everywhere: lr 0.004, quirks dropout_stops, layers 2."; `first` comes before what the labels have in common, and
 // where the list is long its end is counted only. Empty where there is nothing to say.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});

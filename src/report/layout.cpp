@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "report/order.h"
 
 namespace sb {
@@ -106,21 +107,38 @@ class CellSheet {
     return std::any_of(cells.begin(), cells.end(), [&](size_t i) { return has(rows_.cells[i]); });
   }
 
+  // "test, 1000 samples"; without the samples where they differ.
+  std::string measured_line(const std::vector<size_t>& cells) const {
+    std::set<std::string> splits;
+    std::set<int64_t> samples;
+    for (const size_t i : cells) {
+      if (rows_.cells[i].runs.empty()) continue;
+      splits.insert(rows_.cells[i].split);
+      samples.insert(rows_.cells[i].samples);
+    }
+    if (splits.size() != 1 || splits.begin()->empty()) return "";
+    const std::string split = printable(*splits.begin());
+    return samples.size() == 1 && *samples.begin() > 0 ? fmt::format("{}, {} samples", split, *samples.begin()) : split;
+  }
+
   // Of one column: the mean, the settings where they differ and the paper's figure.
   void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
     std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
-    if (several_splits(rows_) && key.point.split.empty() && !rows_.cells[cells[0]].split.empty())
-      header.push_back(rows_.cells[cells[0]].split);
     for (const auto& line : point_lines(key.point)) header.push_back(line);
+    if (several_splits(rows_) && key.point.split.empty()) {
+      const std::string line = measured_line(cells);
+      if (!line.empty()) header.push_back(line);
+    }
     sheet_.columns.push_back({header, false, block});
     Part part{&key, any(cells, [](const Cell& c) { return c.kl.has_value(); }),
               any(cells, [](const Cell& c) { return c.paper.has_value(); })};
-    Range ceiling, chance;
+    Range ceiling, chance, divergence;
     bool exact = true;
     for (const size_t i : cells) {
       const Cell& cell = rows_.cells[i];
       if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) ceiling.add(*figure);
       if (cell.chance) chance.add(*cell.chance);
+      if (cell.kl_bound) divergence.add(*cell.kl_bound);
       exact &= cell.ceiling_exact;
     }
     const auto digits = [](double v) { return fixed(v, 3); };
@@ -131,6 +149,7 @@ class CellSheet {
       for (auto& line : foot_) line.emplace_back();
     };
     if (part.kl) beside("KL, nats");
+    if (part.kl && divergence.low) foot_[0].back() = "≥ " + divergence.text([](double v) { return fixed(v, 4); });
     if (key.point == Point{})
       for (const size_t axis : open_) beside(short_name(config_key(rows_.axes.select[axis])));
     if (part.paper) beside("paper");
@@ -218,13 +237,27 @@ std::string averaging_text(const Rows& rows) {
 
 std::vector<std::string> head_of(const Rows& rows) {
   constexpr size_t most = 8;
-  if (rows.missing.empty()) return {};
-  const size_t n = rows.missing.size(), shown = std::min(most, n);
-  const std::vector<std::string> names(rows.missing.begin(), rows.missing.begin() + static_cast<long>(shown));
-  return {fmt::format("{} of {} runs: {} not finished.", rows.runs.size(), rows.runs.size() + n,
-                      n == 1 ? "1 is" : fmt::format("{} are", n)),
-          fmt::format("Not finished: {}{}.", fmt::join(names, "; "),
-                      shown < n ? fmt::format(" and {} more", n - shown) : "")};
+  struct Kind {
+    const std::vector<std::string>& names;
+    const char *what, *title;
+  };
+  const Kind kinds[] = {{rows.missing, "not finished", "Not finished"},
+                        {rows.damaged, "damaged", "Damaged"},
+                        {rows.older, "of another result schema", "Of another result schema"}};
+  size_t all = rows.runs.size();
+  std::vector<std::string> counts, lines;
+  for (const auto& [names, what, title] : kinds) {
+    const size_t n = names.size(), shown = std::min(most, n);
+    if (n == 0) continue;
+    all += n;
+    counts.push_back(fmt::format("{} {}", n == 1 ? "1 is" : fmt::format("{} are", n), what));
+    const std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(shown));
+    lines.push_back(fmt::format("{}: {}{}.", title, fmt::join(first, "; "),
+                                shown < n ? fmt::format(" and {} more", n - shown) : ""));
+  }
+  if (counts.empty()) return {};
+  lines.insert(lines.begin(), fmt::format("{} of {} runs: {}.", rows.runs.size(), all, fmt::join(counts, ", ")));
+  return lines;
 }
 
 void add_notes(Sheet& sheet, const Rows& rows) {

@@ -9,7 +9,7 @@ Sheet cell_sheet(const Rows& rows, const Labels& labels);
 Sheet run_sheet(const Rows& rows, const Labels& labels);
 // What a table says beneath itself: how cells were averaged and chosen.
 std::vector<std::string> caption_of(const Rows& rows, const Labels& labels);
-// Above it: that runs are missing, and which.
+// Above it: that runs are missing or damaged, and which.
 std::vector<std::string> head_of(const Rows& rows);
 void add_notes(Sheet& sheet, const Rows& rows);
 

@@ -9,6 +9,7 @@
 // - A lone candidate needs no valid accuracy.
 // A cell is one measurement (the run's own test, another gap length, …) of the chosen candidate's runs.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@ struct TableRun {
   std::string folder;
   Result result;
   std::vector<Measurement> evaluations;  // saved beside the result afterwards
+  size_t damaged = 0;                    // evaluations beside it that cannot be used
 };
 
 // Values are JSON text as in Result::config; an absent key is "".
@@ -34,7 +36,7 @@ struct Candidate {
   std::vector<std::string> settings;  // of Axes::select, in order
   std::vector<size_t> runs;           // done, in order of seeds
   std::vector<size_t> diverged;
-  std::vector<std::string> missing;  // seeds that other candidates have, in words
+  std::vector<std::string> missing;  // seeds that others have finished and it has not run, in words
   bool eligible = false;
   std::optional<double> valid;  // mean accuracy over the seeds selection looked at
 };
@@ -68,11 +70,16 @@ struct Cell {
   std::optional<double> sd;  // over the means of the grammars where there are several, else over the runs
   std::string sd_over;       // in words: what differs between these: "grammars", "train seeds", "task.noise"
   std::optional<double> valid, kl, ceiling, upper_bound;
-  bool ceiling_exact = true;  // false: only the upper bound holds
+  std::optional<double> kl_bound;  // of the true law: no model has less in expectation
+  bool ceiling_exact = true;       // false: only the upper bound holds
   std::optional<double> chance;
   size_t diverged = 0;  // runs of the chosen candidate, or of all where none is chosen
   std::optional<PaperFigure> paper;
 };
+
+// Every switch of a model where none is set, by name; empty where that is not known.
+using SwitchDefaults = std::function<std::map<std::string, std::string>(const std::string& model, int64_t width)>;
+SwitchDefaults defaults_of(const ModelRules& rules);
 
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
@@ -84,22 +91,26 @@ struct Rows {
   std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
   Axes axes;
   std::vector<Group> groups;
-  std::vector<Cell> cells;           // by group
-  std::vector<std::string> notes;    // safe to print: what was left out or not eligible, and why
-  size_t choice_notes = 0;           // the first of the notes: how settings were chosen
-  std::vector<std::string> missing;  // runs that are not finished, by what tells them apart; safe to print
+  std::vector<Cell> cells;         // by group
+  std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
+  size_t choice_notes = 0;         // the first of the notes: how settings were chosen
+  // Runs that are not finished, damaged, or of another result schema, by what tells them apart; safe to print.
+  std::vector<std::string> missing, damaged, older;
+  SwitchDefaults defaults;
 };
 
-// A run that is not finished, and its config where that is known.
+// A run that is in no cell, and its config where that is known.
 struct MissingRun {
+  enum class Why { unfinished, damaged, older };
   std::string name;  // of its folder
   ConfigMap config;
+  Why why = Why::unfinished;
 };
 
 // `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
-// contradict their own config are left out and named.
+// contradict their own config are left out and named; of two copies the one with fewer damaged evaluations stays.
 Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {},
-               const std::vector<MissingRun>& missing = {});
+               std::vector<MissingRun> missing = {}, SwitchDefaults defaults = {});
 
 // Measurements of a run by what they measure; those of the result win over ones saved later.
 std::map<Point, const Measurement*> points_of(const TableRun& run);

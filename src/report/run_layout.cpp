@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -74,16 +75,43 @@ class RunSheet {
           [this, i](size_t run) { return shown_value(rows_.settings[run][i]); });
   }
 
+  // ", 200 samples" where the point does not say so itself and all runs have as many.
+  std::string samples_of(const Point& point) const {
+    std::set<int64_t> seen;
+    for (const auto& run : rows_.runs) {
+      const auto points = points_of(run);
+      if (const auto it = points.find(point); it != points.end()) seen.insert(it->second->samples);
+    }
+    return point.split.empty() && seen.size() == 1 ? fmt::format(", {} samples", *seen.begin()) : "";
+  }
+
   void what_it_found() {
     const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
     add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
     add("test", [=, this](size_t run) { return accuracy(result(run).test); });
-    for (const Point& point : further_points(rows_))
-      add(fmt::format("{}", fmt::join(point_lines(point), ", ")), [=, this](size_t run) {
-        const auto points = points_of(rows_.runs[run]);
-        const auto it = points.find(point);
-        return it == points.end() ? std::string() : fixed(it->second->accuracy, 3);
+    const auto any = [this](const auto& has) {
+      return std::any_of(rows_.runs.begin(), rows_.runs.end(),
+                         [&](const TableRun& run) { return run.result.test && has(*run.result.test); });
+    };
+    if (any([](const Measurement& m) { return m.kl.has_value(); })) {
+      add("KL, nats", [this](size_t run) {
+        const auto& test = result(run).test;
+        return test && test->kl ? fixed(*test->kl, 4) : std::string();
       });
+      add("bound", [this](size_t run) {
+        const auto& test = result(run).test;
+        return test && test->ceiling && test->ceiling->kl ? "≥ " + fixed(*test->ceiling->kl, 4) : std::string();
+      });
+    }
+    const auto further = further_points(rows_);
+    const bool counted = std::any_of(further.begin(), further.end(), [](const Point& p) { return !p.split.empty(); });
+    for (const Point& point : further)
+      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), counted ? samples_of(point) : ""),
+          [=, this](size_t run) {
+            const auto points = points_of(rows_.runs[run]);
+            const auto it = points.find(point);
+            return it == points.end() ? std::string() : fixed(it->second->accuracy, 3);
+          });
     add("ceiling", [this](size_t run) {
       const auto& test = result(run).test;
       if (!test || !test->ceiling) return std::string();

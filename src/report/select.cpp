@@ -76,11 +76,16 @@ class Choice {
   }
 
   void judge(Candidate& candidate) const {
-    std::set<Seeds> own;
+    std::set<Seeds> own, diverged;
     for (const size_t run : candidate.runs) own.insert(rows_.seeds[run]);
-    for (const auto& [seeds, run] : known_)
-      if (!own.contains(seeds)) candidate.missing.push_back(seeds_text(rows_, run));
-    if (candidate.missing.empty()) candidate.valid = mean_valid(candidate, own);
+    for (const size_t run : candidate.diverged) diverged.insert(rows_.seeds[run]);
+    bool whole = true;
+    for (const auto& [seeds, run] : known_) {
+      if (own.contains(seeds)) continue;
+      whole = false;
+      if (!diverged.contains(seeds)) candidate.missing.push_back(seeds_text(rows_, run));
+    }
+    if (whole) candidate.valid = mean_valid(candidate, own);
     candidate.eligible = candidate.valid.has_value();
   }
 

@@ -164,6 +164,7 @@ std::string latex_escaped(const std::string& text) {
   }
   out = replaced(out, "±", "$\\pm$");
   out = replaced(out, "≤", "$\\leq$");
+  out = replaced(out, "≥", "$\\geq$");
   return replaced(out, "–", "--");
 }
 

@@ -86,6 +86,7 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   out["grammars"] = cell.grammars;
   out["valid"] = six(cell.valid);
   out["kl"] = six(cell.kl);
+  out["kl_bound"] = six(cell.kl_bound);
   out["ceiling"] = six(cell.ceiling);
   out["upper_bound"] = six(cell.upper_bound);
   out["ceiling_exact"] = cell.ceiling ? Json(cell.ceiling_exact) : Json(nullptr);
@@ -133,10 +134,13 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   const auto points = points_of(rows.runs[run]);
   for (const Point& point : further) {
     const auto it = points.find(point);
-    out[fmt::format("{}", fmt::join(point_lines(point), ", "))] =
-        it == points.end() ? Json(nullptr) : six(it->second->accuracy);
+    const std::string name = fmt::format("{}", fmt::join(point_lines(point), ", "));
+    out[name] = it == points.end() ? Json(nullptr) : six(it->second->accuracy);
+    if (point.split.empty()) out[name + ", samples"] = it == points.end() ? Json(nullptr) : Json(it->second->samples);
   }
   const auto* ceiling = r.test && r.test->ceiling ? &*r.test->ceiling : nullptr;
+  out["kl"] = r.test ? six(r.test->kl) : Json(nullptr);
+  out["kl_bound"] = ceiling ? six(ceiling->kl) : Json(nullptr);
   out["ceiling"] = ceiling ? six(ceiling->accuracy) : Json(nullptr);
   out["upper_bound"] = ceiling ? six(ceiling->upper_bound) : Json(nullptr);
   out["ceiling_exact"] = ceiling ? Json(ceiling->exact) : Json(nullptr);
@@ -153,7 +157,7 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
 std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return shortest(value.get<double>());
-  if (!value.is_string()) return value.dump();
+  if (!value.is_string()) return json_line(value);
   const std::string text = printable(value.get_ref<const std::string&>(), 8192);
   const bool bare = text.find_first_of(",\"'") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ');
   if (bare) return text;
@@ -180,18 +184,43 @@ std::string csv_text(const std::vector<Json>& records) {
   return out;
 }
 
-std::string json_document(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
+// Letters beyond ASCII as JSON escapes: text from outside reaches no terminal raw. `json` is sound UTF-8.
+std::string ascii(const std::string& json) {
+  std::string out;
+  for (size_t i = 0; i < json.size();) {
+    const auto first = static_cast<unsigned char>(json[i]);
+    const size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (first < 0x7F) {
+      out += json[i++];
+      continue;
+    }
+    uint32_t letter = length == 1 ? first : first & (0xFFU >> (length + 1));
+    for (size_t k = 1; k < length; ++k) letter = letter << 6 | (static_cast<unsigned char>(json[i + k]) & 0x3FU);
+    i += length;
+    if (letter < 0x10000) {
+      out += fmt::format("\\u{:04x}", letter);
+    } else {
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((letter - 0x10000) >> 10), 0xDC00 + (letter & 0x3FF));
+    }
+  }
+  return out;
+}
+
+std::string table_json(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
   Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", Json::array()}};
   for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
   out["everywhere"] = Json::object();
-  for (const auto& [key, value] : labels.common) out["everywhere"][axis_name(key)] = config_value(value);
+  for (const auto& [key, value] : labels.common)
+    if (std::find(labels.varying.begin(), labels.varying.end(), key) == labels.varying.end())
+      out["everywhere"][axis_name(key)] = config_value(value);
   out["finished"] = rows.runs.size();
   out["missing"] = rows.missing;
+  out["damaged"] = rows.damaged;
+  out["other_schema"] = rows.older;
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;
-  // Text from outside reaches neither a terminal nor a parser raw.
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return ascii(json_document(out, 2));
 }
 
 std::string sheet_text(const Sheet& sheet, TableFormat format) {
@@ -220,23 +249,23 @@ TableFormat parse_table_format(const std::string& name) {
 }
 
 std::string cell_table(const Rows& rows, TableFormat format) {
-  const Labels labels = make_labels(rows.groups);
+  const Labels labels = make_labels(rows.groups, rows.defaults);
   if (for_people(format)) return sheet_text(cell_sheet(rows, labels), format);
   const bool paper =
       std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& c) { return c.paper.has_value(); });
   std::vector<Json> records;
   for (const size_t i : ordered_cells(rows, labels))
     records.push_back(cell_record(rows, labels, rows.cells[i], paper, format == TableFormat::json));
-  return format == TableFormat::csv ? csv_text(records) : json_document(rows, labels, "cells", std::move(records));
+  return format == TableFormat::csv ? csv_text(records) : table_json(rows, labels, "cells", std::move(records));
 }
 
 std::string run_table(const Rows& rows, TableFormat format) {
-  const Labels labels = make_labels(rows.groups);
+  const Labels labels = make_labels(rows.groups, rows.defaults);
   if (for_people(format)) return sheet_text(run_sheet(rows, labels), format);
   const std::set<Point> further = further_points(rows);
   std::vector<Json> records;
   for (const size_t run : ordered_runs(rows, labels)) records.push_back(run_record(rows, labels, run, further));
-  return format == TableFormat::csv ? csv_text(records) : json_document(rows, labels, "runs", std::move(records));
+  return format == TableFormat::csv ? csv_text(records) : table_json(rows, labels, "runs", std::move(records));
 }
 
 }  // namespace sb

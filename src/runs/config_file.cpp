@@ -204,24 +204,40 @@ void add_overrides(Settings& settings, const std::vector<std::string>& assignmen
   for (const auto& assignment : assignments) add_override(asked, assignment);
   settings.faults.insert(settings.faults.end(), asked.faults.begin(), asked.faults.end());
   for (const auto& [name, setting] : asked) settings.insert_or_assign(name, setting);
+  for (auto& line : silenced_by_automaton(settings, asked)) settings.faults.push_back(std::move(line));
+}
+
+std::vector<std::string> silenced_by_automaton(const Settings& settings, const Settings& asked) {
   const auto automaton = settings.find("grammar.automaton");
-  if (automaton == settings.end() || !names_automaton(automaton->second.value)) return;
+  if (automaton == settings.end() || !names_automaton(automaton->second.value)) return {};
   const std::string section = "grammar.";
+  std::vector<std::string> lines;
   for (const auto& [name, setting] : asked)
     if (name.starts_with(section) && gives_way_to_automaton(name.substr(section.size())))
-      settings.faults.push_back(no_effect(name.substr(section.size()), setting.key));
+      lines.push_back(no_effect(name.substr(section.size()), setting.key));
+  return lines;
 }
 
 std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped) {
   const std::string near = beside(folder, name);
-  if (shipped.empty() || fs::path(name).is_absolute()) return near;
-  const std::string far = beside(shipped, name);
-  std::error_code ignored;
-  return !fs::exists(near, ignored) && fs::is_regular_file(far, ignored) ? far : near;
+  std::vector<std::string> places = {near, near + ".toml"};
+  if (!shipped.empty() && !fs::path(name).is_absolute()) {
+    const std::string far = beside(shipped, name);
+    places.insert(places.end(), {far, far + ".toml"});
+  }
+  for (const auto& place : places) {
+    std::error_code ignored;
+    if (fs::exists(place, ignored) && !fs::is_directory(place, ignored)) return place;
+  }
+  return near;
+}
+
+std::string read_config_text(const std::string& path) {
+  return read_text(path, largest_file, "config", {path, 1, 1});
 }
 
 Settings read_settings(const std::string& path, const std::string& shipped) {
-  return load_all(read_text(path, largest_file, "config", {path, 1, 1}), path, shipped);
+  return load_all(read_config_text(path), path, shipped);
 }
 
 Settings parse_settings(std::string_view text, const std::string& path, const std::string& shipped) {
@@ -230,7 +246,12 @@ Settings parse_settings(std::string_view text, const std::string& path, const st
 
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules) {
-  Settings settings = read_settings(path, rules.shipped);
+  return resolve_config_text(read_config_text(path), path, overrides, rules);
+}
+
+ResolvedConfig resolve_config_text(std::string_view text, const std::string& path,
+                                   const std::vector<std::string>& overrides, const ModelRules& rules) {
+  Settings settings = parse_settings(text, path, rules.shipped);
   add_overrides(settings, overrides);
   return resolve(settings, rules, path);
 }

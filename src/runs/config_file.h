@@ -34,7 +34,8 @@ struct ModelRules {
   std::vector<SwitchRow> table;
   // Each throws bad_input, one "[section.key] …" a line; the place of the key is added here.
   std::vector<std::function<void(const RunConfig&)>> checks;
-  std::function<void(const RunConfig&)> samples;  // the same, asked where all else is right: that there are samples
+  std::function<void(const RunConfig&)> each_switch;  // the same, of every switch by itself; nothing for no model
+  std::function<void(const RunConfig&)> samples;      // the same, asked where all else is right: that there are samples
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
   std::string shipped;  // folder of the configs that come with the program, for `extends` and `base`; empty: none
@@ -55,13 +56,15 @@ struct Settings : std::map<std::string, Setting> {
 // with one line that ends in file:line:col.
 Settings read_settings(const std::string& path, const std::string& shipped = {});
 Settings parse_settings(std::string_view text, const std::string& path, const std::string& shipped = {});
-// The file a config names: beside the one in `folder`, else among the shipped ones.
+// The file a config names, ".toml" or not: beside the one in `folder`, else among the shipped ones.
 std::string named_file(const std::string& folder, const std::string& name, const std::string& shipped);
 // [section] tables of a parsed document into `settings`; used for files, suites and overrides alike.
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to);
 // Each "section.key=value", the value as in TOML; a bare word is text. One that an automaton in `settings` keeps from
 // acting is a fault.
 void add_overrides(Settings& settings, const std::vector<std::string>& assignments);
+// A line for each of `asked` that an automaton in `settings` keeps from acting.
+std::vector<std::string> silenced_by_automaton(const Settings& settings, const Settings& asked);
 
 struct Origin {
   enum class Kind { builtin, given, derived };
@@ -96,6 +99,10 @@ RunConfig tentative_values(const Settings& settings);
 std::string switch_text(const std::string& key, const TomlValue& value);
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules);
+ResolvedConfig resolve_config_text(std::string_view text, const std::string& path,
+                                   const std::vector<std::string>& overrides, const ModelRules& rules);
+// A config or suite as text, read once: what a pipe holds is gone then.
+std::string read_config_text(const std::string& path);
 
 // Whether other values keep this one from acting: the limits of a constant gap, the grammar beside an automaton.
 bool silenced(const RunConfig& values, const ConfigKey& parameter);

@@ -45,6 +45,7 @@ class Resolver {
       derive();
       check_across();
       check_reach();
+      ask_switches();
       for (const auto& check : rules_.checks) ask(check);
       if (faults_.empty() && rules_.samples) attempt([&] { rules_.samples(values()); }, false);
     }
@@ -86,6 +87,12 @@ class Resolver {
     const size_t before = faults_.size();
     attempt(act);
     if (faults_.size() > before) bad_.insert(name);
+  }
+
+  // All of them at once, whatever else is wrong with the network.
+  void ask_switches() {
+    if (rules_.each_switch && !bad_.contains("model.name"))
+      take_key("model.", [&] { attempt([&] { rules_.each_switch(values()); }, false); });
   }
 
   // What it says of a section whose values it did not get is left out.
@@ -182,8 +189,14 @@ class Resolver {
     std::vector<std::string> all = known;
     for (const auto& p : config_keys())
       if (p.section == "model") all.push_back(p.key);
-    faults_.push_back(
-        fmt::format("[model] unknown key '{}'{}, {}", printable(key), did_you_mean(key, all), setting.key.text()));
+    std::string hint = did_you_mean(key, all);
+    if (hint.empty()) {
+      std::vector<std::string> own;  // of the model, where it is one
+      for (const auto& row : rules_.table)
+        if (row.model == values().model.name) own.push_back(row.key);
+      hint = fmt::format(", expected {}", fmt::join(nearest_first(key, own.empty() ? known : own), ", "));
+    }
+    faults_.push_back(fmt::format("[model] unknown key '{}'{}, {}", printable(key), hint, setting.key.text()));
     return true;
   }
 

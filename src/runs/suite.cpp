@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +22,14 @@ constexpr size_t largest_file = size_t{1} << 20;
 constexpr size_t most_runs = 100000;
 constexpr size_t most_faults = 100;  // shown
 constexpr size_t most_seen = 1000;   // values a condition remembers
+
+std::string spelled(const TomlValue& value) {
+  const auto* items = value.list();
+  if (!items) return shown(value);
+  std::string out;
+  for (const auto& item : *items) out += (out.empty() ? "" : ", ") + shown(item);
+  return "[" + out + "]";
+}
 
 // Every combination of the axes, resolved and checked.
 class Expansion {
@@ -104,6 +111,7 @@ class Expansion {
     merge(asked, command_line_);
     if (!apply_overrides(asked, false)) return std::nullopt;
     merge(asked, command_line_);
+    for (const auto& line : silenced_by_automaton(asked, command_line_)) ++idle_[line];
     return asked;
   }
 
@@ -161,13 +169,26 @@ class Expansion {
     throw Error(Exit::bad_input, fmt::format("{}", fmt::join(lines, "\n")));
   }
 
-  // What tells a combination from the run it came to: the values that are no part of the run.
-  void add_merged(size_t kept, const ResolvedConfig& again) {
-    ++suite_.merged;
-    const auto named = [](const ResolvedConfig& run) { return run.values.run.label; };
-    auto& names = suite_.names[kept];
-    if (names.empty()) names.push_back(named(suite_.runs[kept]));
-    names.push_back(named(again));
+  size_t choice(size_t number, size_t axis) const {
+    for (size_t i = file_.axes.size(); --i > axis;) number /= file_.axes[i].size();
+    return number % file_.axes[axis].size();
+  }
+
+  // What tells the combinations of one run apart: their choices on the axes where these differ.
+  void name_merged() {
+    for (const auto& [run, numbers] : merged_) {
+      auto& names = suite_.names[run];
+      names.resize(numbers.size());
+      for (size_t axis = 0; axis < file_.axes.size(); ++axis) {
+        const auto chosen = [&](size_t number) { return choice(number, axis); };
+        if (std::all_of(numbers.begin(), numbers.end(),
+                        [&](size_t number) { return chosen(number) == chosen(numbers[0]); }))
+          continue;
+        for (size_t i = 0; i < numbers.size(); ++i)
+          for (const auto& [key, setting] : file_.axes[axis][chosen(numbers[i])])
+            names[i] += (names[i].empty() ? "" : ", ") + key + " = " + spelled(setting.value);
+      }
+    }
   }
 
   void expand() {
@@ -180,6 +201,7 @@ class Expansion {
       }
     }
     std::unordered_map<std::string, size_t> seen;  // places of runs by id
+    std::vector<size_t> number_of;                 // the combination that a run was made from
     AutomatonFiles files;
     for (size_t i = 0; i < count; ++i) {
       try {
@@ -190,27 +212,40 @@ class Expansion {
         }
         ResolvedConfig run = resolve(*settings, rules_, path_, &files);
         const auto [known, fresh] = seen.emplace(run.run_id, suite_.runs.size());
-        if (fresh)
+        if (fresh) {
           suite_.runs.push_back(std::move(run));
-        else
-          add_merged(known->second, run);
+          number_of.push_back(i);
+        } else {
+          auto& numbers = merged_[known->second];
+          if (numbers.empty()) numbers.push_back(number_of[known->second]);
+          numbers.push_back(i);
+          ++suite_.merged;
+        }
       } catch (const Error& error) {
         if (error.code() != Exit::bad_input) throw;
         note(error.what());
       }
     }
+    // What acts on one run may be idle on others.
+    for (const auto& [line, runs] : idle_)
+      if (runs == count - suite_.skipped &&
+          std::find(file_.faults.begin(), file_.faults.end(), line) == file_.faults.end())
+        file_.faults.push_back(line);
     if (count > suite_.skipped) check_conditions();
     refuse(count - suite_.skipped);
     if (suite_.runs.empty()) throw fault("suite", "no run is left");
+    name_merged();
   }
 
   SuiteFile file_;
   std::string path_;
   Settings command_line_;
   const ModelRules& rules_;
-  std::set<std::string> keys_;            // that some run sets
-  std::map<std::string, size_t> faults_;  // runs by line
-  std::vector<std::string> order_;        // of the lines
+  std::set<std::string> keys_;                    // that some run sets
+  std::map<std::string, size_t> faults_;          // runs by line
+  std::vector<std::string> order_;                // of the lines
+  std::map<std::string, size_t> idle_;            // runs by what the command line says without effect on them
+  std::map<size_t, std::vector<size_t>> merged_;  // combinations by the run they all came to
   Suite suite_;
 };
 
@@ -227,14 +262,11 @@ Suite parse_suite(std::string_view text, const std::string& path, const std::vec
 }
 
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
-  const std::string text = read_text(path, largest_file, "suite", {path, 1, 1});
-  return parse_suite(text, path, overrides, rules);
+  return parse_suite(read_text(path, largest_file, "suite", {path, 1, 1}), path, overrides, rules);
 }
-bool is_suite(const std::string& path) {
-  // What a pipe holds can be read once, by whoever resolves it.
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return false;
-  const TomlValue document = parse_toml(read_text(path, largest_file, "config", {path, 1, 1}), path);
+
+bool is_suite(std::string_view text, const std::string& path) {
+  const TomlValue document = parse_toml(text, path);
   return std::any_of(document.table()->begin(), document.table()->end(), [](const TomlMember& member) {
     return member.key == "suite" || member.key == "grid" || member.key == "override";
   });

@@ -30,7 +30,8 @@ struct Suite {
   std::vector<std::string> select, average;  // axes of its tables beyond the usual ones
   size_t merged = 0;                         // combinations that were another one in other words
   size_t skipped = 0;                        // combinations an override took out
-  // What the combinations that came to the same run were called, by its place in `runs`; the run's own first.
+  // The combinations that came to the same run, each by what tells it from the others ("train.clip = 1"), by the place
+  // of the run in `runs`; the run's own first.
   std::map<size_t, std::vector<std::string>> names;
 
   std::vector<std::string> merged_lines() const;  // a sentence each, at most a handful
@@ -46,8 +47,8 @@ std::string axis_fault(const std::string& key, const std::vector<std::string>& s
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules);
 Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
                   const ModelRules& rules);
-// Whether the file is a suite ([suite], [grid] or [[override]]) rather than one run.
-bool is_suite(const std::string& path);
+// Whether the text is that of a suite ([suite], [grid] or [[override]]) rather than one run.
+bool is_suite(std::string_view text, const std::string& path);
 
 // Keys ("section.key", a switch "model.KEY") that the files or the command line give and whose values differ between
 // the runs, in the order of the schema; what tells the runs of a suite apart.

@@ -26,6 +26,12 @@ class SuiteFileReader {
 
   SuiteFile read(std::string_view text) {
     const TomlValue document = parse_toml(text, path_);
+    const auto& members = *document.table();
+    const auto of_a_run = std::find_if(members.begin(), members.end(), [](auto& m) { return m.key == "extends"; });
+    if (of_a_run != members.end() && !is_suite(text, path_))
+      throw fault("suite",
+                  "expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`",
+                  of_a_run->place);
     TomlValue::Table sections;
     for (const auto& member : *document.table()) {
       attempt([&] {
@@ -74,6 +80,8 @@ class SuiteFileReader {
     std::vector<std::string> names = section_names();
     if (std::find(names.begin(), names.end(), member.key) != names.end()) return;
     names.insert(names.end(), {"suite", "grid", "override"});
+    if (member.key == "extends")
+      throw fault("suite", "a suite has no 'extends', expected the file it builds on as base in [suite]", member.place);
     throw fault("suite", fmt::format("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
                 member.place);
   }
@@ -121,9 +129,19 @@ class SuiteFileReader {
     out_.base.whole = false;
     const std::string target = named_file(folder_, name, rules_.shipped);
     std::error_code ignored;
-    if (!fs::is_regular_file(target, ignored)) throw fault("suite.base", "no file '" + printable(name) + "'", place);
+    if (!fs::is_regular_file(target, ignored))
+      throw fault("suite.base", "no file '" + printable(name) + "', expected one " + looked_for(), place);
     out_.base = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
     take_faults(out_.base);
+  }
+
+  // Where a relative name is looked for, in words.
+  std::string looked_for() const {
+    std::error_code ignored;
+    const std::string shipped = rules_.shipped.empty() ? "" : " or among the shipped configs";
+    if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored))
+      return "by its whole path" + shipped + ": a suite from a pipe has no folder";
+    return "in the suite's folder" + shipped;
   }
 
   // An axis is `section.key = [values]` or `name = [{section.key = value, …}, …]`.

@@ -10,26 +10,33 @@ namespace sb {
 
 std::vector<std::string> Suite::merged_lines() const {
   constexpr size_t most_lines = 5, most_names = 8;
-  std::vector<std::string> lines;
-  size_t unnamed_runs = 0, unnamed = 0;
+  std::vector<std::pair<std::vector<std::string>, size_t>> kinds;  // names, runs whose combinations are called so
   for (const auto& [run, words] : names) {
-    const std::set<std::string> different(words.begin(), words.end());
-    if (different.size() < 2 || lines.size() >= most_lines) {
-      ++unnamed_runs;
-      unnamed += words.size();
+    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == words; });
+    if (known == kinds.end())
+      kinds.emplace_back(words, 1);
+    else
+      ++known->second;
+  }
+  const auto counted = [](size_t combinations, const char* more, size_t count) {
+    return fmt::format("{} {}combinations are {}", combinations, more,
+                       count == 1 ? "one run" : std::to_string(count) + " runs");
+  };
+  std::vector<std::string> lines;
+  size_t more = 0, more_runs = 0;
+  for (const auto& [words, count] : kinds) {
+    if (lines.size() >= most_lines) {
+      more += count * words.size();
+      more_runs += count;
       continue;
     }
-    std::string labels;
-    size_t said = 0;
-    for (const auto& word : words)
-      if (said++ < most_names) labels += (said > 1 ? ", " : "") + (word.empty() ? "(none)" : printable(word, 40));
-    lines.push_back(
-        fmt::format("{} combinations are one run: labels {}{}", words.size(), labels, said > most_names ? ", …" : ""));
+    std::string said;
+    for (size_t i = 0; i < std::min(words.size(), most_names); ++i)
+      said += (i > 0 ? "; " : "") + printable(words[i], 200);
+    lines.push_back(counted(count * words.size(), "", count) + ", the same with " + said +
+                    (words.size() > most_names ? fmt::format("; and {} more", words.size() - most_names) : ""));
   }
-  if (unnamed > 0)
-    lines.push_back(fmt::format("{} {}combinations are {} run{} in other words", unnamed, lines.empty() ? "" : "more ",
-                                unnamed_runs == 1 ? "one" : std::to_string(unnamed_runs),
-                                unnamed_runs == 1 ? "" : "s"));
+  if (more > 0) lines.push_back(counted(more, "more ", more_runs));
   return lines;
 }
 

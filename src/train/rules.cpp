@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -15,17 +16,21 @@ namespace {
 // Sizes a network is checked with; no automaton's are refused.
 constexpr int64_t any_inputs = 41, any_outputs = 1601;
 
-void check_model(const RunConfig& config) {
-  const ModelRow& row = find_model(config.model.name);
+void check_each_switch(const RunConfig& config) {
+  const auto names = model_names();
+  if (std::find(names.begin(), names.end(), config.model.name) == names.end()) return;
   std::string lines;
   for (const auto& [key, text] : config.model.switches) {
     try {
-      if (const Switch* found = row.find(key)) found->parse(text);
+      check_switch_of(find_model(config.model.name), key, text);
     } catch (const Error& error) {
       lines += (lines.empty() ? "" : "\n") + std::string(error.what());
     }
   }
   if (!lines.empty()) throw Error(Exit::bad_input, lines);
+}
+
+void check_model(const RunConfig& config) {
   check_network(network_config(config, any_inputs, any_outputs));
 }
 
@@ -51,6 +56,7 @@ ModelRules model_rules() {
   ModelRules rules;
   rules.switches = switch_names();
   rules.table = switch_rows();
+  rules.each_switch = check_each_switch;
   rules.checks = {check_model};
   rules.network = network_keys;
   return rules;

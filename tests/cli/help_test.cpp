@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/version.h"
 #include "program_run.h"
 
 namespace sb::test {
@@ -53,7 +54,7 @@ TEST(Help, ExamplesRun) {
 TEST(Version, IsOneLineThatNamesVersionAndProcessor) {
   const Outcome outcome = run({"--version"});
   EXPECT_EQ(outcome.code, 0);
-  const std::string begin = "selectivbench " SELECTIVBENCH_VERSION ", compiled for ";
+  const std::string begin = std::string("selectivbench ") + program_version() + ", compiled for ";
   EXPECT_TRUE(outcome.out.starts_with(begin) && outcome.out.size() > begin.size() + 1) << outcome.out;
   EXPECT_EQ(outcome.out.find('\n'), outcome.out.size() - 1);
 }

@@ -49,6 +49,51 @@ TEST(Models, ASwitchThatAModelLacksIsAnsweredWithThoseItHas) {
   }
 }
 
+std::string refused(const std::vector<std::string>& arguments) {
+  const Outcome outcome = run(arguments);
+  EXPECT_EQ(outcome.code, 2) << outcome.out;
+  EXPECT_EQ(outcome.out, "");
+  return outcome.err;
+}
+
+TEST(Models, OptionsThatAnotherKeepsFromActingAreRefused) {
+  EXPECT_EQ(refused({"models", "--match-params", "80k", "--width", "64"}),
+            "[models --width] has no effect beside --match-params, expected one of the two\n");
+  EXPECT_EQ(refused({"models", "--match-state", "80k", "--probe"}),
+            "[models --probe] has no effect beside --match-state, expected one of the two\n");
+  for (const char* option : {"--width", "--layers", "--inputs", "--outputs", "--length"})
+    EXPECT_EQ(refused({"models", "gru", "--probe", option, "3"}),
+              std::string("[models ") + option + "] has no effect beside --probe, expected one of the two\n");
+}
+
+TEST(Models, OneThatCannotRunIsRefusedWithTheReason) {
+  EXPECT_EQ(refused({"models", "gla", "--width", "30"}), "[model.heads] width 30 is not divisible by 4 heads\n");
+  EXPECT_NE(refused({"models", "retnet", "--width", "36", "--json", "-"}).find("[model."), std::string::npos);
+  const Outcome all = run({"models", "--width", "30"});
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_NE(all.out.find("gla: [model.heads] width 30"), std::string::npos) << all.out;
+}
+
+TEST(Models, ARangeIsThatOfTheModelAsked) {
+  EXPECT_EQ(refused({"models", "mamba2", "--set", "d_state=-1"}),
+            "[model.d_state] expected an integer in 1..4096, got '-1'\n");
+  const std::string any = refused({"models", "--set", "d_state=-1"});
+  EXPECT_NE(any.find("an integer in 1..4096 (mamba, mamba2) or "), std::string::npos) << any;
+  EXPECT_NE(any.find(" (s4), got '-1'"), std::string::npos) << any;
+}
+
+TEST(Models, AnUnknownSwitchIsAnsweredWithThoseThereAreTheNearestFirst) {
+  EXPECT_NE(refused({"models", "--set", "d_sate=3"}).find("[model.d_sate] unknown switch, expected d_state, "),
+            std::string::npos);
+  const TemporaryFolder folder;
+  const std::string err = refused(
+      {"train", "example", "--set", "model.name=mamba2", "--set", "model.zzzzzzz=3", "--out", folder.file("runs")});
+  EXPECT_NE(err.find("[model] unknown key 'zzzzzzz', expected "), std::string::npos) << err;
+  for (const char* own : {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"})
+    EXPECT_NE(err.find(own), std::string::npos) << own << ": " << err;
+  EXPECT_EQ(err.find("rope_base"), std::string::npos) << "not a switch of mamba2: " << err;
+}
+
 TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
   const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
   for (const auto& [option, field, target] : {std::tuple{"--match-params", "parameters", 80e3},
@@ -69,9 +114,10 @@ TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
       if (name != "gru" && name != "gla") continue;
       for (const int other : {width - 4, width - 1, width + 1, width + 4}) {
         if (other < 1) continue;
-        const json beside = object_of(
-            std::vector<std::string>{"models", name, "--width", std::to_string(other), "--json", "-"} + sizes);
-        if (!beside["models"][0]["runs"].get<bool>()) continue;
+        const Outcome there =
+            run(std::vector<std::string>{"models", name, "--width", std::to_string(other), "--json", "-"} + sizes);
+        if (there.code == 2) continue;  // no such network
+        const json beside = json::parse(there.out);
         EXPECT_LE(off, std::abs(beside["models"][0][field].get<double>() - target)) << name << " " << other;
       }
     }
@@ -114,9 +160,72 @@ TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
   std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'small/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
   const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("2 combinations are one run: labels one, two"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("2 combinations are one run, the same with run.label = 'one'; run.label = 'two'"),
+            std::string::npos)
+      << outcome.err;
   EXPECT_NE(outcome.err.find("1 run, 1 missing"), std::string::npos) << outcome.err;
   EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
+}
+
+TEST(Suite, ListTellsWhatWasBegun) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("s.toml"))
+      << "[grid]\nrun.seed = [1, 2]\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nlength = 10\n"
+         "[model]\nname = 'gru'\nwidth = 16\nlayers = 1\n[train]\nbatch = 2\nupdates = 40\nwarmup = 1\n"
+         "[eval]\nevery = 0\nvalid_samples = 2\ntest_samples = 2\nceiling_samples = 2\nbatch = 2\n";
+  const std::vector<std::string> list = {"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")};
+  const std::string id = run(list).out.substr(0, 16);
+  const std::string begun = folder.file("runs") + "/" + id;
+  std::filesystem::create_directories(begun);
+  std::ofstream(begun + "/config.json") << "{}";
+  std::ofstream(begun + "/checkpoint-00000012.safetensors") << "x";
+  const Outcome outcome = run(list);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(id + "  begun, 12 of 40 updates"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("2 runs, 1 begun, 1 missing"), std::string::npos) << outcome.err;
+}
+
+TEST(Suite, EverySwitchFaultIsInTheListOfFaults) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("s.toml")) << "[grid]\nmodel.name = ['gla', 'mamba2']\n[model]\nlayers = 0\nd_state = -1\n"
+                                          "a_min = 7\nmlp = 3\n";
+  const std::string err = refused({"suite", folder.file("s.toml"), "--out", folder.file("runs")});
+  for (const char* piece : {"[model.layers] ", "[model.d_state] gla has no such switch", "(1 of 2 runs)",
+                            "[model.d_state] expected an integer in 1..4096, got '-1'", "[model.a_min] expected ",
+                            "[model.mlp] expected 0, 1, 2 or 4, got '3'"})
+    EXPECT_NE(err.find(piece), std::string::npos) << piece << "\n" << err;
+  EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 5) << err;
+}
+
+TEST(Config, ASuiteFromAPipeIsOne) {
+  const std::string text = "[grid]\nrun.seed = [1, 2]\n";
+  const auto piped = [&](const std::vector<std::string>& command) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    EXPECT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::close(ends[1]);
+    const Outcome outcome = run(command + std::vector<std::string>{"/dev/fd/" + std::to_string(ends[0])});
+    ::close(ends[0]);
+    return outcome;
+  };
+  EXPECT_TRUE(piped({"config", "show"}).out.starts_with("# a suite of 2 runs"));
+  const Outcome train = piped({"train"});
+  EXPECT_EQ(train.code, 2);
+  EXPECT_NE(train.err.find("expected the config of one run, got a suite"), std::string::npos) << train.err;
+}
+
+TEST(Suite, ABaseOfASuiteFromAPipeIsLookedForByItsWholePath) {
+  const std::string text = "[suite]\nbase = 'mine.toml'\n";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  const std::string err = refused({"suite", "/dev/fd/" + std::to_string(ends[0]), "--list"});
+  ::close(ends[0]);
+  EXPECT_NE(err.find("[suite.base] no file 'mine.toml', expected one by its whole path or among the shipped configs: a "
+                     "suite from a pipe has no folder"),
+            std::string::npos)
+      << err;
 }
 
 TEST(Help, DescribesConfigAsWhatItIs) {

@@ -47,6 +47,27 @@ TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
   EXPECT_TRUE(noted(rows.notes, "a second copy of the run"));
 }
 
+TEST(Folder, AFolderInTwoSpellingsIsReadOnce) {
+  TemporaryFolder root;
+  const std::string done = finish(root.file("a"), config(1));
+  const RunStore unfinished(root.file("a"), config(2));
+  const FoundRuns found = read_runs(
+      {done, root.file("a/../a/" + config(1).run_id), unfinished.folder(), root.file("a/./" + config(2).run_id + "/")});
+  EXPECT_EQ(found.runs.size(), 1U);
+  EXPECT_EQ(found.missing.size(), 1U);
+}
+
+TEST(Folder, OfTwoCopiesTheOneWithoutADamagedEvaluationIsTaken) {
+  TemporaryFolder root;
+  const std::string torn = finish(root.file("a"), config(1));
+  fs::copy(root.file("a"), root.file("b"), fs::copy_options::recursive);
+  write_file_atomically(torn + "/eval-0123456789abcdef.json", "{}");
+  const Rows rows = read_rows(root.file(""));
+  ASSERT_EQ(rows.runs.size(), 1U);
+  EXPECT_TRUE(rows.runs[0].folder.starts_with(root.file("b"))) << rows.runs[0].folder;
+  EXPECT_TRUE(noted(rows.notes, "taken since here a saved evaluation is damaged"));
+}
+
 TEST(Folder, BadRunsAreListedAndSpoilNothing) {
   TemporaryFolder root;
   finish(root.file(""), config(1));
@@ -68,7 +89,9 @@ TEST(Folder, BadRunsAreListedAndSpoilNothing) {
   EXPECT_TRUE(noted(rows.notes, "1 of result schema 1 (this program reads " + std::to_string(result_schema) + ")"));
   EXPECT_TRUE(noted(rows.notes, "1 not finished: " + config(5).run_id));
   EXPECT_TRUE(noted(rows.notes, hostile));
-  EXPECT_NE(cell_table(rows, TableFormat::text).find("not finished"), std::string::npos);
+  EXPECT_TRUE(cell_table(rows, TableFormat::text)
+                  .starts_with("1 of 6 runs: 1 is not finished, 3 are damaged, 1 is of another result schema.\n"))
+      << cell_table(rows, TableFormat::text);
 }
 
 TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {

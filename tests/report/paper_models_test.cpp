@@ -2,6 +2,8 @@
 // tables of the shipped suites read as without them.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "report/labels.h"
 #include "report/table.h"
 #include "synthetic.h"
@@ -50,6 +52,24 @@ TEST(RealRules, ShippedTablesKeepTheirAxesAndShowNoOthers) {
   EXPECT_EQ(rows_of(real("paper/task1_complexity.toml")).groups.size(), 49U);
   const Suite faults = real("paper/published_faults.toml");
   EXPECT_EQ(rows_of(faults).groups.size(), faults.runs.size() / 4);
+}
+
+TEST(RealRules, SwitchesAtTheirDefaultsAreNotTold) {
+  const ModelRules rules = model_rules();
+  std::set<std::string> models;
+  for (const auto& row : rules.table) models.insert(row.model);
+  EXPECT_GT(models.size(), 10U);
+  const auto common = [&](const std::string& text) {
+    const Suite suite = parse_suite(text, "suite.toml", {}, rules);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : make_labels(rows_of(suite).groups, defaults_of(rules)).common) keys.push_back(key);
+    return keys;
+  };
+  for (const auto& model : models)
+    for (const char* width : {"256", "768"})
+      EXPECT_TRUE(common("[model]\nname = '" + model + "'\nwidth = " + width + "\n").empty()) << model << " " << width;
+  EXPECT_EQ(common("[model]\nname = 'mamba2'\nd_state = 16\nlayers = 2\n"),
+            (std::vector<std::string>{"model.switch d_state", "model.layers"}));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "report/table.h"
 #include "synthetic.h"
 
 namespace sb::test {
@@ -117,13 +119,15 @@ void diverge(Result& r) {
   r.grid.clear();
 }
 
-TEST(Rows, ADivergedSeedIsAMissingOne) {
+TEST(Rows, ADivergedSeedIsNotEligibleAndNotCalledMissing) {
   const Rows rows = rows_of(suite_of(two_rates), [](Result& r) {
     r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1;
     if (r.lr > 1.5e-3 && r.run_seed == 2) diverge(r);
   });
   EXPECT_EQ(rate_of(rows), 1e-3);
-  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: lacks seed 2; diverged at seed 2"));
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: diverged at seed 2; its mean accuracy"));
+  EXPECT_FALSE(noted(rows, "lacks"));
+  EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
 }
 
 TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
@@ -290,6 +294,30 @@ model.d_state = [32, 64]
 )"));
   ASSERT_EQ(rows.groups.size(), 1U);
   EXPECT_EQ(rows.groups[0].candidates.size(), 2U);
+}
+
+TEST(Rows, OfTwoCopiesTheWholeOneIsTaken) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  runs.push_back(runs[0]);
+  runs[0].damaged = 1;
+  runs[2].folder = "copies/" + runs[2].result.run_id;
+  const std::string torn = runs[0].folder;
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  ASSERT_EQ(rows.runs.size(), 2U);
+  for (const auto& run : rows.runs) EXPECT_NE(run.folder, torn);
+  ASSERT_EQ(rows.notes.size(), 1U);
+  EXPECT_NE(rows.notes[0].find(torn + ": a second copy of the run in copies/"), std::string::npos) << rows.notes[0];
+  EXPECT_NE(rows.notes[0].find("taken since here a saved evaluation is damaged"), std::string::npos) << rows.notes[0];
+}
+
+TEST(Rows, TheOrderByIndexIsTheOrderSeedZero) {
+  const Rows rows = rows_of(suite_of("[grid]\ntrain.order_seed = [0, 3]\n"));
+  ASSERT_EQ(rows.cells.size(), 1U);
+  const auto json = nlohmann::json::parse(run_table(rows, TableFormat::json));
+  std::set<int> seeds;
+  for (const auto& run : json.at("runs")) seeds.insert(run.at("train.order_seed").get<int>());
+  EXPECT_EQ(seeds, (std::set<int>{0, 3}));
+  EXPECT_EQ(seeds_text(rows, 0), "seed 1");
 }
 
 }  // namespace

@@ -255,6 +255,16 @@ TEST(Table, AnUnfinishedSuiteSaysSoFirstAndNamesWhatIsMissing) {
   }
 }
 
+TEST(Table, AMissingRunIsNotNamedBySwitchesThatAnotherModelLacks) {
+  const Suite suite = suite_of(
+      "[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
+      "set = {model.d_state = 16, model.heads = 2}\n");
+  auto runs = runs_of(suite);
+  runs.resize(1);
+  const Rows rows = make_rows(std::move(runs), Axes{}, {}, {{"x", config_map(suite.runs[1].canonical)}});
+  EXPECT_EQ(rows.missing, std::vector<std::string>{"mamba2, task 0, seed 1"});
+}
+
 TEST(Table, WhatWasNotEligibleStandsDirectlyBeneath) {
   auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n"));
   runs.pop_back();
@@ -291,6 +301,108 @@ TEST(Table, ObjectivePredictShowsTheDivergence) {
   EXPECT_TRUE(has(text, "KL, nats"));
   EXPECT_TRUE(has(text, "0.1250"));
   EXPECT_TRUE(has(text, "of the next symbol"));
+}
+
+TEST(Table, TheDivergenceStandsWithItsBound) {
+  const Rows rows =
+      rows_of(suite_of("[task]\nobjective = \"predict\"\n[grid]\nmodel.name = [\"gla\", \"mamba2\"]\n"), [](Result& r) {
+        r.test->kl = .125;
+        r.test->ceiling->kl = r.model == "gla" ? .03125 : .0625;
+      });
+  for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {
+    const std::string least = format == TableFormat::latex ? "$\\geq$" : "≥";
+    const std::string to = format == TableFormat::latex ? "--" : "–";
+    EXPECT_TRUE(has(cell_table(rows, format), least + " 0.0312" + to + "0.0625")) << cell_table(rows, format);
+    EXPECT_TRUE(has(run_table(rows, format), least + " 0.0625")) << run_table(rows, format);
+  }
+  for (const auto& [table, name] : {std::make_pair(&cell_table, "cells"), std::make_pair(&run_table, "runs")}) {
+    EXPECT_TRUE(has(table(rows, TableFormat::csv), ",kl,kl_bound,"));
+    const auto record = nlohmann::json::parse(table(rows, TableFormat::json)).at(name).at(1);
+    EXPECT_EQ(record.at("kl"), .125);
+    EXPECT_EQ(record.at("kl_bound"), .0625);
+  }
+}
+
+TEST(Table, GapColumnsTellTheirSamplesWhereOthersDo) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n[task]\nnumber = 2\n[eval]\ngaps = [20]\n"));
+  for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(text, "test, 1000 samples")) << text;
+  EXPECT_TRUE(has(text, "test, 100 samples")) << text;
+  const auto run = nlohmann::json::parse(run_table(rows, TableFormat::json)).at("runs").at(0);
+  EXPECT_TRUE(has(run_table(rows, TableFormat::text), "gap 20, 100 samples")) << run_table(rows, TableFormat::text);
+  EXPECT_EQ(run.at("gap 20, samples"), 100);
+  EXPECT_EQ(run.at("test_samples"), 1000);
+}
+
+TEST(Table, DamagedRunsAreInTheFirstLine) {
+  const Suite suite = suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [1e-3, 2e-3]\n");
+  auto runs = runs_of(suite);
+  runs[1].result.test.reset();
+  runs.resize(2);
+  const auto gone = [&](size_t i, MissingRun::Why why) {
+    return MissingRun{suite.runs[i].run_id, config_map(suite.runs[i].canonical), why};
+  };
+  const Rows rows = make_rows(std::move(runs), Axes{}, {},
+                              {gone(2, MissingRun::Why::damaged),
+                               gone(3, MissingRun::Why::unfinished),
+                               {"elsewhere", {}, MissingRun::Why::older}});
+  for (const auto& table : {cell_table, run_table}) {
+    const auto lines = lines_of(table(rows, TableFormat::text));
+    EXPECT_EQ(lines[0], "1 of 5 runs: 1 is not finished, 2 are damaged, 1 is of another result schema.");
+    EXPECT_EQ(lines[1], "Not finished: mamba2, task 0, lr 0.002, seed 1.");
+    EXPECT_EQ(lines[2], "Damaged: mamba2, task 0, lr 0.001, seed 1; gla, task 0, lr 0.002, seed 1.");
+    EXPECT_EQ(lines[3], "Of another result schema: elsewhere.");
+    const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
+    EXPECT_EQ(json.at("finished"), 1);
+    EXPECT_EQ(json.at("damaged").size(), 2U);
+    EXPECT_EQ(json.at("other_schema"), nlohmann::json({"elsewhere"}));
+  }
+}
+
+TEST(Table, WhatIsNotTheDefaultComesFirstAndDefaultsAreNotTold) {
+  ModelRules models = rules();
+  models.network = [](const RunConfig& config) {
+    NetworkKeys keys{config.model.width, {{"a_min", "0"}, {"heads", "4"}, {"d_state", "128"}}};
+    for (const auto& [key, value] : config.model.switches) keys.switches[key] = value;
+    if (config.model.name == "gla") keys.switches.erase("d_state");
+    return keys;
+  };
+  std::string text = "[grid]\nrun.seed = [1, 2]\n[model]\nname = 'mamba2'\nd_state = 16\nlayers = 3\ndropout = 0.1\n";
+  text += "[grammar]\nvocab = 11\nambiguities = 10\ndepth = 10\nstart_states = 3\n";
+  text += "[task]\nlength = 77\nnoise = 0.25\n[train]\nbatch = 8\nupdates = 500\nclip = 2\nbeta1 = 0.8\n";
+  text += "beta2 = 0.98\neps = 1e-7\nweight_decay = 0.1\n[eval]\nvalid_samples = 50\ntest_samples = 60\n";
+  const auto rows = [&](const std::string& suite) {
+    return make_rows(runs_of(parse_suite(suite, "suite.toml", {}, models)), Axes{}, {}, {}, defaults_of(models));
+  };
+  const std::string table = run_table(rows(text), TableFormat::text);
+  EXPECT_TRUE(has(table, "Everywhere: d_state 16, ")) << table;
+  EXPECT_TRUE(has(table, " more.")) << table;
+  EXPECT_FALSE(has(table, "heads")) << table;
+  EXPECT_FALSE(has(table, "a_min")) << table;
+
+  const auto json = nlohmann::json::parse(
+      cell_table(rows("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
+                      "set = {model.d_state = 16}\n[model]\na_min = 0.5\n"),
+                 TableFormat::json));
+  EXPECT_EQ(json.at("everywhere"), nlohmann::json({{"model.a_min", "0.5"}}));
+  EXPECT_EQ(json.at("varying"), nlohmann::json({"model.name", "model.d_state"})) << "one list or the other";
+}
+
+TEST(Table, JsonIsAsciiAndARecordIsALine) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  runs[0].result.label = "caf\xc3\xa9 \xc2\x9b \xf0\x9f\x90\x9d \x7f";
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  const std::string text = run_table(rows, TableFormat::json);
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c == '\n' || (c >= 32 && c < 127); }));
+  bool found = false;
+  const auto parsed = nlohmann::json::parse(text);
+  for (const auto& run : parsed.at("runs")) found |= run.at("label") == "caf\xc3\xa9 \xc2\x9b \xf0\x9f\x90\x9d \x7f";
+  EXPECT_TRUE(found) << text;
+  size_t records = 0;
+  for (const auto& line : lines_of(text)) records += line.starts_with("    {\"run\": ");
+  EXPECT_EQ(records, 2U) << text;
 }
 
 TEST(Table, WideTextIsCutIntoPartsThatRepeatTheRowNames) {

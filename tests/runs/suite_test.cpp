@@ -141,7 +141,8 @@ TEST(Suite, MistakesNameTheirPlace) {
   EXPECT_EQ(suite_fault("[[override]]\nwhen = {train.lr = 1}\n"),
             "[override] expected set or skip = true, suite.toml:1:1\n"
             "[override] no run has train.lr = 1.0, the nearest is 0.001, suite.toml:2:20");
-  EXPECT_EQ(suite_fault("[suite]\nbase = 'none.toml'\n"), "[suite.base] no file 'none.toml', suite.toml:2:8");
+  EXPECT_EQ(suite_fault("[suite]\nbase = 'none.toml'\n"),
+            "[suite.base] no file 'none.toml', expected one in the suite's folder, suite.toml:2:8");
   EXPECT_NE(suite_fault("[[override]]\nskip = true\n").find("no run is left"), std::string::npos);
   std::string grid = "[grid]\n";
   for (const char* key : {"run.seed", "train.updates", "train.batch", "eval.every", "eval.batch"})
@@ -184,7 +185,7 @@ depht = 4
             }),
             "[train] unknown key 'lrr', did you mean lr?, --set train.lrr=3\n"
             "[suite] unknown key 'nmae', did you mean name?, suite.toml:2:1\n"
-            "[suite.base] no file 'absent.toml', suite.toml:3:8\n"
+            "[suite.base] no file 'absent.toml', expected one in the suite's folder, suite.toml:3:8\n"
             "[suite] unknown section 'evall', did you mean eval?, suite.toml:4:2\n"
             "[train] unknown key 'lrr', did you mean lr?, suite.toml:7:7\n"
             "[train] unknown key 'bach', did you mean batch?, suite.toml:10:37\n"
@@ -209,10 +210,29 @@ TEST(Suite, ConditionsSeeTheCommandLineButAreAskedOfTheFile) {
 
 TEST(Suite, SaysWhichCombinationsAreOneRun) {
   const auto suite = suite_of("[grid]\nrun.label = ['one', 'two']\nrun.seed = [1, 2]\n");
-  EXPECT_EQ(suite.merged_lines(), (std::vector<std::string>{"2 combinations are one run: labels one, two",
-                                                            "2 combinations are one run: labels one, two"}));
-  EXPECT_EQ(suite_of("[grid]\ntrain.clip = [1, 1.0]\n").merged_lines(),
-            std::vector<std::string>{"2 combinations are one run in other words"});
+  EXPECT_EQ(suite.merged_lines(),
+            std::vector<std::string>{"4 combinations are 2 runs, the same with run.label = 'one'; run.label = 'two'"});
+  EXPECT_EQ(suite_of("[grid]\ntrain.clip = [2, 3]\neval.gaps = [[1, 2], [3]]\nrun.seed = [1, 2]\n",
+                     {"train.clip=1", "eval.gaps=[4]", "run.seed=1"})
+                .merged_lines()
+                .at(0)
+                .substr(0, 118),
+            "8 combinations are one run, the same with train.clip = 2, eval.gaps = [1, 2], run.seed = 1; train.clip = "
+            "2, eval.gaps ");
+  std::string text = "[grid]\nrun.seed = [1, 2, 3, 4, 5, 6]\nrun.label = ['a', 'b']\n";
+  for (int seed = 1; seed <= 6; ++seed)
+    text += "[[override]]\nwhen = {run.label = 'b', run.seed = " + std::to_string(seed) +
+            "}\nset = {run.seed = " + std::to_string(seed % 2 == 0 ? seed - 1 : seed) + "}\n";
+  const auto mixed = suite_of(text);
+  EXPECT_EQ(mixed.runs.size(), 6U);
+  EXPECT_EQ(mixed.merged_lines(),
+            (std::vector<std::string>{
+                "3 combinations are one run, the same with run.seed = 1, run.label = 'a'; run.seed = 1, run.label = "
+                "'b'; run.seed = 2, run.label = 'b'",
+                "3 combinations are one run, the same with run.seed = 3, run.label = 'a'; run.seed = 3, run.label = "
+                "'b'; run.seed = 4, run.label = 'b'",
+                "3 combinations are one run, the same with run.seed = 5, run.label = 'a'; run.seed = 5, run.label = "
+                "'b'; run.seed = 6, run.label = 'b'"}));
   EXPECT_TRUE(suite_of("[grid]\nrun.seed = [1, 2]\n").merged_lines().empty());
 }
 
@@ -229,6 +249,11 @@ TEST(Suite, ABaseIsLookedForBesideTheFileThenAmongTheShipped) {
   EXPECT_EQ(resolve_config(own.file("r.toml"), {}, with).values.train.batch, 8);
   std::filesystem::create_directory(own.file("paper"));
   write_file_atomically(own.file("paper/base.toml"), "[train]\nbatch = 4\n");
+  write_file_atomically(shipped.file("plain.toml"), "[train]\nbatch = 16\n");
+  write_file_atomically(own.file("short.toml"), "extends = 'plain'\n");
+  EXPECT_EQ(resolve_config(own.file("short.toml"), {}, with).values.train.batch, 16) << "without .toml, as by name";
+  write_file_atomically(own.file("short_suite.toml"), "[suite]\nbase = 'paper/base'\n");
+  EXPECT_EQ(read_suite(own.file("short_suite.toml"), {}, with).runs[0].values.train.batch, 4);
   EXPECT_EQ(read_suite(own.file("s.toml"), {}, with).runs[0].values.train.batch, 4);
   EXPECT_EQ(resolve_config(own.file("r.toml"), {}, with).values.train.batch, 4);
 }
@@ -277,9 +302,33 @@ TEST(Suite, ReadsAnAutomatonOnceForAllRuns) {
   write_file_atomically(folder.file("s.toml"), "[grid]\nrun.seed = [1, 2]\n[grammar]\nautomaton = 'a.json'\n");
   const auto suite = read_suite(folder.file("s.toml"), {}, rules());
   EXPECT_EQ(suite.runs[0].values.grammar.file, suite.runs[1].values.grammar.file);
-  EXPECT_TRUE(is_suite(folder.file("s.toml")));
-  write_file_atomically(folder.file("r.toml"), "[grammar]\nautomaton = 'a.json'\n");
-  EXPECT_FALSE(is_suite(folder.file("r.toml")));
+  EXPECT_TRUE(is_suite(read_config_text(folder.file("s.toml")), "s.toml"));
+  EXPECT_FALSE(is_suite("[grammar]\nautomaton = 'a.json'\n", "r.toml"));
+}
+
+TEST(Suite, WhatAnAutomatonOfTheFileKeepsFromActingIsRefusedOnTheCommandLine) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("a.json"),
+                        R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
+  write_file_atomically(folder.file("base.toml"), "[grammar]\nautomaton = 'a.json'\n");
+  write_file_atomically(folder.file("s.toml"), "[suite]\nbase = 'base.toml'\n[grid]\nrun.seed = [1, 2]\n");
+  const auto fault = [&](const std::vector<std::string>& overrides) {
+    return error_line([&] { read_suite(folder.file("s.toml"), overrides, rules()); });
+  };
+  EXPECT_EQ(fault({"grammar.vocab=9", "grammar.seed=3"}),
+            "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=9");
+  EXPECT_EQ(fault({"grammar.automaton=" + folder.file("a.json"), "grammar.vocab=9"}),
+            "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=9");
+  EXPECT_EQ(fault({"grammar.automaton=''", "grammar.vocab=50"}), "");
+  EXPECT_EQ(fault({"grammar.seed=3"}), "");
+}
+
+TEST(Suite, TheConfigOfOneRunIsCalledOne) {
+  EXPECT_EQ(suite_fault("extends = 'example'\n[train]\nbatch = 8\n"),
+            "[suite] expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`, "
+            "suite.toml:1:1");
+  EXPECT_EQ(suite_fault("extends = 'example'\n[grid]\nrun.seed = [1, 2]\n"),
+            "[suite] a suite has no 'extends', expected the file it builds on as base in [suite], suite.toml:1:1");
 }
 
 }  // namespace

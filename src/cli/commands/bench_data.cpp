@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
@@ -141,7 +142,7 @@ std::string as_json(const Options& options, const std::vector<Line>& lines) {
     entry = {{"value", line.value}, {"unit", line.unit}, {"target", line.target}, {"met", met(line)}};
     if (line.reference > 0) entry["times_reference"] = times_faster(line);
   }
-  json["version"] = SELECTIVBENCH_VERSION;
+  json["version"] = program_version();
   return json_document(json);
 }
 

@@ -88,7 +88,7 @@ std::string as_json(const KernelBench& bench) {
     if (r.error) row["error"] = *r.error;
     out["rows"].push_back(std::move(row));
   }
-  return out.dump(2) + "\n";
+  return json_document(out, 3);
 }
 
 Exit run(const Options& options) {

@@ -59,7 +59,7 @@ std::string as_json(const TrainBench& bench) {
                            {"peak_bytes_twice", r.peak_bytes_twice},
                            {"loss_difference", r.loss_difference}});
   }
-  return out.dump(2) + "\n";
+  return json_document(out, 3);
 }
 
 Exit run(const Options& options) {

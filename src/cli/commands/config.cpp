@@ -53,13 +53,14 @@ std::string suite_json(const Suite& suite) {
 Exit show(const Options& options) {
   ModelRules rules = model_rules();
   rules.shipped = shipped_folder();
-  if (is_suite(options.file)) {
-    const Suite suite = read_suite(options.file, options.overrides, rules);
+  const std::string text = read_config_text(options.file);
+  if (is_suite(text, options.file)) {
+    const Suite suite = parse_suite(text, options.file, options.overrides, rules);
     if (!options.json.empty()) deliver(options.json, suite_json(suite));
     if (options.json != "-") print(suite_text(suite, options));
     return Exit::done;
   }
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, rules);
+  const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
   if (!options.json.empty()) deliver(options.json, config_json(config));
   if (options.json != "-") print(config_toml(config, true));
   return Exit::done;

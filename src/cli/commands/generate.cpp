@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/dense.h"
 #include "cli/output.h"
@@ -232,7 +233,7 @@ std::string manifest(const Source& source, const Options& options, Output& out, 
   json["bytes"] = out.bytes();
   json["sha256"] = out.sha256();
   json["sha256_canon"] = canon;
-  json["version"] = SELECTIVBENCH_VERSION;
+  json["version"] = program_version();
   return json_document(json);
 }
 

@@ -23,6 +23,7 @@ struct Options {
   std::string model;  // empty: all
   std::vector<std::string> sets;
   std::string match_params, match_state, match_flops;  // empty: the width given
+  const Arguments* arguments = nullptr;
 
   Switches switches() const;
   std::vector<std::string> models() const { return model.empty() ? model_names() : std::vector{model}; }
@@ -42,11 +43,14 @@ Switches Options::switches() const {
     for (const Switch& each : find_model(model).switches) known.push_back(each.name());
     for (const auto& [key, value] : out)
       if (std::find(known.begin(), known.end(), key) == known.end())
-        throw bad_input("models --set",
-                        fmt::format("{} has no switch '{}', expected {}", model, printable(key),
-                                    known.empty() ? "none" : join_or(known) + did_you_mean(key, known)));
+        throw bad_input("models --set", fmt::format("{} has no switch '{}', expected {}", model, printable(key),
+                                                    known.empty() ? "none" : join_or(nearest_first(key, known))));
   }
-  for (const auto& [key, value] : out) check_switch(key, value);  // a model may lack a switch
+  for (const auto& [key, value] : out)
+    if (model.empty())
+      check_switch(key, value);  // a model may lack a switch
+    else
+      check_switch_of(find_model(model), key, value);
   return out;
 }
 
@@ -312,13 +316,26 @@ Exit run_probe(const Options& options) {
   return all ? Exit::done : Exit::check_failed;
 }
 
+// Options that another one keeps from acting.
+void refuse_idle(const Options& options) {
+  const auto refuse = [&](std::initializer_list<const char*> names, const std::string& beside) {
+    for (const char* name : names)
+      if (options.arguments->given(name))
+        throw bad_input(options.arguments->where(name), "has no effect beside " + beside + ", expected one of the two");
+  };
+  if (const auto match = match_of(options)) refuse({"--width", "--probe"}, match->option);
+  if (options.probe) refuse({"--width", "--layers", "--inputs", "--outputs", "--length"}, "--probe");
+}
+
 Exit run(const Options& options) {
   if (!options.model.empty()) find_model(options.model);
+  refuse_idle(options);
   options.switches();  // a name or value that is none is refused, not noted model by model
   if (const auto match = match_of(options)) return run_match(options, *match);
   if (options.probe) return run_probe(options);
   std::vector<Line> lines;
   for (const auto& model : options.models()) lines.push_back(line_of(model, options));
+  if (!options.model.empty() && !lines.front().refused.empty()) throw Error(Exit::bad_input, lines.front().refused);
   if (options.json.empty())
     print((options.model.empty() ? "" : described(lines.front())) + as_text(lines, options));
   else
@@ -336,6 +353,7 @@ void add_models(Program& program) {
       {"selectivbench models", "selectivbench models mamba2 --width 512 --set d_state=64",
        "selectivbench models --match-params 80k --layers 2 --inputs 13 --outputs 145", "selectivbench models --probe"},
       [options] { return run(*options); });
+  options->arguments = &arguments;
   arguments.positional("NAME", options->model, false, "One model: its equations and switches too");
   arguments.integer("--width", options->width, 1, 65536, "Channels of a layer");
   arguments.integer("--layers", options->layers, 1, 1024, "Layers");

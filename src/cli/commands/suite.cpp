@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <thread>
-#include <tuple>
 
 #include "base/file.h"
 #include "base/number.h"
@@ -12,15 +11,12 @@
 #include "cli/board.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/run_costs.h"
-#include "cli/run_names.h"
 #include "cli/settings.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
+#include "cli/suite_overview.h"
 #include "cli/training.h"
 #include "cli/workers.h"
-#include "grammar/build.h"
-#include "models/declare.h"
 #include "report/folder.h"
 #include "report/table.h"
 #include "runs/open_run.h"
@@ -46,91 +42,6 @@ std::string finished_text(const std::string& folder) {
   return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
 }
 
-// How large a run is: what --list shows and estimates are scaled by.
-struct Size {
-  int64_t parameters = 0;
-  double flops = 0;  // of training, a token
-};
-
-class Sizes {
- public:
-  Size of(const ResolvedConfig& run) {
-    try {
-      const auto grammar = automaton(run.values.grammar);
-      const ModelConfig model = network_config(
-          run.values, grammar->vocab, answer_count(run.values.task.task.objective, grammar->states(), grammar->vocab));
-      const Cost c = cost(model, run.values.task.length);
-      return {c.parameters, c.training_flops()};
-    } catch (const Error&) {
-      return {};  // the run itself will say what is wrong with it
-    }
-  }
-
- private:
-  std::shared_ptr<const Automaton> automaton(const GrammarSection& grammar) {
-    if (const auto& file = grammar.file) return {file, &file->automaton};
-    const GrammarConfig& b = grammar.build;
-    auto& known = built_[{b.vocab, b.ambiguities, b.depth, b.density, b.start_states, b.seed}];
-    if (!known) known = build_automaton(b);
-    return known;
-  }
-  std::map<std::tuple<int, int, int, double, int, uint64_t>, std::shared_ptr<const Automaton>> built_;
-};
-
-// What a finished run took; nothing where its result does not say. A process has more to do than it can put into its
-// result: `start` seconds before, and all of the `whole` seconds where it did the run alone.
-std::optional<TimeTaken> time_taken(const std::string& folder, double start, double whole = 0) {
-  try {
-    const std::string path = folder + "/result.json";
-    const Result result = parse_result(read_file(path, size_t{1} << 28), path);
-    if (result.made && result.made->train_seconds && result.made->total_seconds)
-      return TimeTaken{*result.made->train_seconds, std::max(*result.made->total_seconds + start, whole),
-                       result.status == "diverged"};
-  } catch (const Error&) {
-  }
-  return std::nullopt;
-}
-
-// The runs of a suite as people see them.
-struct Overview {
-  struct Run {
-    std::string name, folder;
-    Size size;
-    bool done = false;
-    std::optional<TimeTaken> taken;
-  };
-  std::vector<Run> runs;
-  RunCosts costs;
-
-  Overview(const Options& options, const Suite& suite) {
-    const auto varying = varying_keys(suite.runs);
-    Sizes sizes;
-    for (const auto& config : suite.runs) {
-      Run run{run_name(config, varying), options.root + "/" + config.run_id, sizes.of(config), false, std::nullopt};
-      run.done = has_result(run.folder);
-      if (run.done) run.taken = time_taken(run.folder, options.start);
-      if (run.taken) costs.learn(config, run.size.flops, *run.taken);
-      runs.push_back(std::move(run));
-    }
-  }
-
-  size_t done() const {
-    return static_cast<size_t>(std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.done; }));
-  }
-
-  // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
-  std::optional<double> seconds_left(const Suite& suite, int jobs) const {
-    std::vector<double> left;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (runs[i].done) continue;
-      const auto each = costs.seconds(suite.runs[i], runs[i].size.flops);
-      if (!each) return std::nullopt;
-      left.push_back(*each);
-    }
-    return seconds_in_parallel(left, jobs);
-  }
-};
-
 std::string count_text(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what;
 }
@@ -141,7 +52,7 @@ class Session {
   Session(const Options& options, const Suite& suite)
       : suite_(suite),
         start_(options.start),
-        overview_(options, suite),
+        overview_(options.root, suite, options.start),
         board_(suite.runs.size(), overview_.done(), standard_error()) {
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -199,8 +110,8 @@ class Session {
     if (run.done) {
       states_[w] = State::done;
       outcome = outcome_of(run.folder, w);
-      if (const auto taken = time_taken(run.folder, start_, done.seconds))
-        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, *taken);
+      if (const auto taken = time_taken(run.folder))
+        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, with_start(*taken, start_, done.seconds));
       if (const auto left = overview_.seconds_left(suite_, jobs_); left && *left > 0)
         rest = "; estimate of the rest " + duration_text(*left);
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
@@ -277,7 +188,7 @@ class Session {
   std::vector<State> states_;
 };
 
-void write_tables(const Options& options, const Suite& suite) {
+void write_tables(const Options& options, const Suite& suite, const ModelRules& rules) {
   std::vector<std::string> folders;
   for (const auto& run : suite.runs) folders.push_back(options.root + "/" + run.run_id);
   FoundRuns found = read_runs(folders);
@@ -286,7 +197,8 @@ void write_tables(const Options& options, const Suite& suite) {
   for (auto& missing : found.missing)  // one that was not begun has no config in its folder
     for (const auto& run : suite.runs)
       if (run.run_id == missing.name) missing.config = config_map(run.canonical);
-  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), found.missing);
+  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), std::move(found.missing),
+                              defaults_of(rules));
   const std::string text = cell_table(rows, TableFormat::text);
   write_file_atomically(options.root + "/table.txt", text);
   write_file_atomically(options.root + "/table.md", cell_table(rows, TableFormat::markdown));
@@ -298,25 +210,26 @@ void write_tables(const Options& options, const Suite& suite) {
 }
 
 Exit list_runs(const Options& options, const Suite& suite) {
-  const Overview overview(options, suite);
+  const Overview overview(options.root, suite, options.start);
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
-    const auto estimate = overview.costs.seconds(suite.runs[i], run.size.flops);
+    const auto estimate = overview.estimate(suite, i);
     const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
-    table.row({suite.runs[i].run_id, run.done ? "done" : "missing",
-               grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
+    table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took
                : estimate ? "estimate " + duration_text(*estimate)
                           : "time unknown",
                run.name});
   }
   print(table.text());
-  const size_t missing = suite.runs.size() - overview.done();
-  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ") +
-                     std::to_string(missing) + " missing";
-  if (const auto left = overview.seconds_left(suite, 1); missing > 0)
+  const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
+  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ");
+  if (begun > 0) line += count_text(begun, "begun, ");
+  if (damaged > 0) line += count_text(damaged, "damaged, ");
+  line += count_text(overview.count("missing"), "missing");
+  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
     line += left ? ", estimate one after another " + duration_text(*left)
                  : ", time unknown until runs like them are done in " + options.root;
   complain(line);
@@ -342,7 +255,7 @@ Exit run(const Options& options) {
     return work_on(*it, options.root, true);
   }
   const Exit code = Session(options, suite).work();
-  write_tables(options, suite);
+  write_tables(options, suite, rules);
   return code;
 }
 

@@ -1,8 +1,11 @@
+#include "cli/commands/table.h"
+
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/folder.h"
+#include "report/layout.h"
 #include "report/table.h"
 
 namespace sb::cli {
@@ -12,15 +15,16 @@ struct Options {
   std::string folder, format = "text", out = "-";
   std::vector<std::string> select, average;
   bool per_run = false;
+  SwitchDefaults defaults;
 };
 
 Exit run(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
-  const Rows rows = read_rows(options.folder, options.select, options.average);
+  const Rows rows = read_rows(options.folder, options.select, options.average, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // A CSV file has no place for them.
-  if (format == TableFormat::csv && !rows.missing.empty())
-    complain("note: " + std::to_string(rows.missing.size()) + " runs are not finished");
+  if (format == TableFormat::csv)
+    for (const auto& line : head_of(rows)) complain("note: " + line);
   if (format == TableFormat::csv)
     for (const auto& note : rows.notes) complain("note: " + note);
   return Exit::done;
@@ -28,8 +32,9 @@ Exit run(const Options& options) {
 
 }  // namespace
 
-void add_table(Program& program) {
+void add_table(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
+  options->defaults = std::move(defaults);
   Arguments& arguments = program.command(
       "table", "The table of finished runs: mean and spread over seeds, at the learning rate and warm-up best on valid",
       {"selectivbench table runs/quick", "selectivbench table runs/quick --format latex --out table.tex",
@@ -42,6 +47,10 @@ void add_table(Program& program) {
                   "Also take the best of this key on valid, as of train.lr and train.warmup (e.g. train.weight_decay)");
   arguments.texts("--average", options->average, "KEY", "Also average over this key, as over the seeds");
   arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");
+}
+
+void add_table(Program& program) {
+  add_table(program, {});
 }
 
 }  // namespace sb::cli

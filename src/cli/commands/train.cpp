@@ -41,12 +41,13 @@ std::string outcome(const Result& result) {
 Exit run(const Options& options) {
   if (restore_config(options.file))
     complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
-  if (is_suite(options.file))
+  const std::string text = read_config_text(options.file);
+  if (is_suite(text, options.file))
     throw bad_input("train FILE",
                     "expected the config of one run, got a suite; use `suite " + printable(options.asked, 200) + "`");
   ModelRules rules = run_rules();
   rules.shipped = shipped_folder();
-  const ResolvedConfig config = resolve_config(options.file, options.overrides, rules);
+  const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;

@@ -1,0 +1,124 @@
+#include "cli/suite_overview.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/run_names.h"
+#include "cli/training.h"
+#include "grammar/build.h"
+#include "models/declare.h"
+#include "runs/checkpoint.h"
+#include "runs/result.h"
+#include "runs/run_store.h"
+
+namespace sb::cli {
+namespace {
+
+class Sizes {
+ public:
+  Size of(const ResolvedConfig& run) {
+    try {
+      const auto grammar = automaton(run.values.grammar);
+      const ModelConfig model = network_config(
+          run.values, grammar->vocab, answer_count(run.values.task.task.objective, grammar->states(), grammar->vocab));
+      const Cost c = cost(model, run.values.task.length);
+      return {c.parameters, c.training_flops()};
+    } catch (const Error&) {
+      return {};  // the run itself will say what is wrong with it
+    }
+  }
+
+ private:
+  std::shared_ptr<const Automaton> automaton(const GrammarSection& grammar) {
+    if (const auto& file = grammar.file) return {file, &file->automaton};
+    const GrammarConfig& b = grammar.build;
+    auto& known = built_[{b.vocab, b.ambiguities, b.depth, b.density, b.start_states, b.seed}];
+    if (!known) known = build_automaton(b);
+    return known;
+  }
+  std::map<std::tuple<int, int, int, double, int, uint64_t>, std::shared_ptr<const Automaton>> built_;
+};
+
+// How far it is, by its files alone.
+void look(Overview::Run& run, int64_t updates) {
+  std::error_code ignored;
+  const std::filesystem::path folder = run.folder;
+  if (run.done) {
+    run.state = "done";
+  } else if (std::filesystem::exists(folder / "result.json", ignored)) {
+    run.state = "damaged";
+  } else if (std::filesystem::exists(folder / "config.json", ignored)) {
+    int64_t saved = 0;
+    for (const auto& checkpoint : list_checkpoints(run.folder)) saved = std::max(saved, checkpoint.update);
+    saved = std::min(saved, updates);
+    run.state = "begun, " + std::to_string(saved) + " of " + std::to_string(updates) + " updates";
+    run.left = 1 - static_cast<double>(saved) / static_cast<double>(updates);
+  } else {
+    run.state = "missing";
+  }
+}
+
+}  // namespace
+
+std::optional<TimeTaken> time_taken(const std::string& folder) {
+  try {
+    const std::string path = folder + "/result.json";
+    const Result result = parse_result(read_file(path, size_t{1} << 28), path);
+    if (result.made && result.made->train_seconds && result.made->total_seconds)
+      return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged"};
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+TimeTaken with_start(TimeTaken taken, double start, double whole) {
+  taken.total = std::max(taken.total + start, whole);
+  return taken;
+}
+
+Overview::Overview(const std::string& root, const Suite& suite, double start) {
+  const auto varying = varying_keys(suite.runs);
+  Sizes sizes;
+  for (const auto& config : suite.runs) {
+    Run run;
+    run.name = run_name(config, varying);
+    run.folder = root + "/" + config.run_id;
+    run.size = sizes.of(config);
+    run.done = has_result(run.folder);
+    if (run.done) run.taken = time_taken(run.folder);
+    look(run, config.values.train.updates);
+    if (run.taken) costs.learn(config, run.size.flops, with_start(*run.taken, start));
+    runs.push_back(std::move(run));
+  }
+}
+
+size_t Overview::done() const {
+  return static_cast<size_t>(std::count_if(runs.begin(), runs.end(), [](const Run& run) { return run.done; }));
+}
+
+size_t Overview::count(const std::string& state) const {
+  return static_cast<size_t>(
+      std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return run.state.starts_with(state); }));
+}
+
+std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
+  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
+}
+
+std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {
+  std::vector<double> left;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].done) continue;
+    const auto each = estimate(suite, i);
+    if (!each) return std::nullopt;
+    left.push_back(*each);
+  }
+  return seconds_in_parallel(left, jobs);
+}
+
+}  // namespace sb::cli

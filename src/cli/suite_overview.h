@@ -1,0 +1,46 @@
+// The runs of a suite as people see them: names, sizes, how far each is, and what is left to do.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run_costs.h"
+#include "runs/suite.h"
+
+namespace sb::cli {
+
+// How large a run is: what --list shows and estimates are scaled by.
+struct Size {
+  int64_t parameters = 0;
+  double flops = 0;  // of training, a token
+};
+
+// What a finished run took; nothing where its result does not say.
+std::optional<TimeTaken> time_taken(const std::string& folder);
+// What a process of its own takes for it, for estimates: it has more to do than it can put into its result, `start`
+// seconds before, and all of the `whole` seconds where it did the run alone.
+TimeTaken with_start(TimeTaken taken, double start, double whole = 0);
+
+struct Overview {
+  struct Run {
+    std::string name, folder;
+    Size size;
+    bool done = false;
+    std::string state;  // "done", "begun, 3 of 70 updates", "damaged" or "missing"
+    double left = 1;    // share of its updates
+    std::optional<TimeTaken> taken;
+  };
+  std::vector<Run> runs;
+  RunCosts costs;
+
+  // `start`: seconds a process takes to begin.
+  Overview(const std::string& root, const Suite& suite, double start);
+
+  size_t done() const;
+  size_t count(const std::string& state) const;  // of those that begin so
+  std::optional<double> estimate(const Suite& suite, size_t run) const;
+  // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
+  std::optional<double> seconds_left(const Suite& suite, int jobs) const;
+};
+
+}  // namespace sb::cli

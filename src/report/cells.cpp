@@ -1,0 +1,200 @@
+#include "report/cells.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/number.h"
+
+namespace sb {
+
+std::map<Point, const Measurement*> points_of(const TableRun& run) {
+  std::map<Point, const Measurement*> out;
+  const Result& r = run.result;
+  if (!r.test) return out;
+  out[{}] = &*r.test;
+  for (const auto& m : r.grid) out.emplace(Point{m.gap, "", 0}, &m);
+  // One of as many samples as the config says for gap lengths is the measurement a run with that gap would have made.
+  const auto asked = r.config.find("eval.grid_samples");
+  const auto usual = asked == r.config.end() ? std::nullopt : parse_integer(asked->second);
+  for (const auto& m : run.evaluations) {
+    if (!std::isfinite(m.accuracy)) continue;
+    const bool own_split = m.split == r.test->split;
+    if (own_split && !m.gap && m.samples == r.test->samples) continue;
+    const bool own = own_split && m.gap && usual == m.samples;
+    out.emplace(own ? Point{m.gap, "", 0} : Point{m.gap, m.split, m.samples}, &m);
+  }
+  return out;
+}
+
+namespace {
+
+template <class Value>
+std::optional<double> mean_of(const std::vector<const Measurement*>& all, const Value& value) {
+  double sum = 0;
+  for (const auto* m : all) {
+    const std::optional<double> one = value(*m);
+    if (!one || !std::isfinite(*one)) return std::nullopt;
+    sum += *one;
+  }
+  return all.empty() ? std::nullopt : std::optional(sum / static_cast<double>(all.size()));
+}
+
+double spread(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (const double v : values) sum += v;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+// Averaged axes that differ between these runs.
+std::vector<std::string> differing(const Rows& rows, const std::vector<size_t>& runs) {
+  std::vector<std::string> out;
+  for (size_t axis = 0; axis < rows.axes.average.size(); ++axis) {
+    const bool same = std::all_of(runs.begin(), runs.end(),
+                                  [&](size_t run) { return rows.seeds[run][axis] == rows.seeds[runs.front()][axis]; });
+    if (!same) out.push_back(rows.axes.average[axis]);
+  }
+  return out;
+}
+
+std::string spread_over(const Rows& rows, const Cell& cell) {
+  std::vector<std::string> axes = differing(rows, cell.runs);
+  if (cell.grammars > 1) std::erase_if(axes, [](const std::string& axis) { return !axis.starts_with("grammar."); });
+  if (axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
+  if (axes == std::vector<std::string>{"train.seed"}) return "train seeds";
+  if (axes == std::vector<std::string>{"train.order_seed"}) return "order seeds";
+  return fmt::format("{}", fmt::join(axes, " and "));
+}
+
+void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>& found) {
+  cell.mean = *mean_of(found, [](const Measurement& m) { return std::optional(m.accuracy); });
+  cell.kl = mean_of(found, [](const Measurement& m) { return m.kl; });
+  cell.kl_bound = mean_of(found, [](const Measurement& m) { return m.ceiling ? m.ceiling->kl : std::nullopt; });
+  cell.ceiling = mean_of(
+      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt; });
+  cell.upper_bound = mean_of(
+      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->upper_bound) : std::nullopt; });
+  cell.split = found[0]->split;
+  cell.samples = found[0]->samples;
+  std::map<std::vector<std::string>, std::vector<double>> grammars;
+  std::vector<double> accuracies;
+  double chance = 0, valid = 0;
+  bool all_valid = true;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Result& r = rows.runs[cell.runs[i]].result;
+    accuracies.push_back(found[i]->accuracy);
+    std::vector<std::string> grammar = rows.seeds[cell.runs[i]];
+    for (size_t axis = grammar.size(); axis-- > 0;)
+      if (!rows.axes.average[axis].starts_with("grammar.")) grammar.erase(grammar.begin() + static_cast<long>(axis));
+    grammars[grammar].push_back(found[i]->accuracy);
+    if (found[i]->samples != cell.samples) cell.samples = 0;
+    if (found[i]->ceiling) cell.ceiling_exact &= found[i]->ceiling->exact;
+    chance += r.chance;
+    all_valid &= r.valid.has_value();
+    valid += r.valid ? r.valid->accuracy : 0;
+  }
+  const auto n = static_cast<double>(found.size());
+  cell.chance = chance / n;
+  if (all_valid) cell.valid = valid / n;
+  cell.grammars = static_cast<int64_t>(grammars.size());
+  if (grammars.size() > 1) {
+    accuracies.clear();
+    for (const auto& [grammar, values] : grammars) {
+      double sum = 0;
+      for (const double v : values) sum += v;
+      accuracies.push_back(sum / static_cast<double>(values.size()));
+    }
+  }
+  if (accuracies.size() > 1) {
+    cell.sd = spread(accuracies);
+    cell.sd_over = spread_over(rows, cell);
+  }
+}
+
+std::optional<PaperFigure> paper_of(const Rows& rows, const Cell& cell) {
+  std::optional<PaperFigure> out;
+  for (const size_t run : cell.runs) {
+    out = paper_figure(rows.runs[run].result);
+    if (!out) break;
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_cells(Rows& rows, size_t number) {
+  const Group& group = rows.groups[number];
+  size_t diverged = 0;
+  for (const auto& candidate : group.candidates) diverged += candidate.diverged.size();
+  if (!group.chosen) {
+    Cell cell;
+    cell.group = number;
+    cell.diverged = diverged;
+    rows.cells.push_back(std::move(cell));
+    return;
+  }
+  const Candidate& chosen = group.candidates[*group.chosen];
+  std::map<Point, std::pair<std::vector<size_t>, std::vector<const Measurement*>>> points;
+  for (const size_t run : group.averaged)
+    for (const auto& [point, measurement] : points_of(rows.runs[run])) {
+      points[point].first.push_back(run);
+      points[point].second.push_back(measurement);
+    }
+  for (auto& [point, found] : points) {
+    Cell cell;
+    cell.group = number;
+    cell.point = point;
+    cell.runs = std::move(found.first);
+    cell.diverged = chosen.diverged.size();
+    measure(rows, cell, found.second);
+    if (point == Point{}) cell.paper = paper_of(rows, cell);
+    rows.cells.push_back(std::move(cell));
+  }
+}
+
+void note_missing_points(Rows& rows, const Labels& labels) {
+  for (const auto& cell : rows.cells) {
+    const Group& group = rows.groups[cell.group];
+    if (!group.chosen || cell.runs.size() == group.averaged.size()) continue;
+    rows.notes.push_back(fmt::format("{}, {}: measured in {} of {} runs", labels.name(group),
+                                     fmt::join(point_lines(cell.point), ", "), cell.runs.size(),
+                                     group.averaged.size()));
+  }
+  size_t unused = 0;
+  for (const auto& group : rows.groups)
+    for (size_t c = 0; c < group.candidates.size(); ++c)
+      for (const size_t run : group.candidates[c].runs)
+        unused += group.chosen != c && !rows.runs[run].evaluations.empty();
+  if (unused > 0) rows.notes.push_back(fmt::format("saved evaluations of {} runs that were not chosen", unused));
+}
+
+std::string status_of(const Rows& rows, const Cell& cell) {
+  if (!cell.runs.empty()) return "done";
+  const auto& candidates = rows.groups[cell.group].candidates;
+  const bool any =
+      std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return !c.runs.empty(); });
+  return any ? "none chosen" : "diverged";
+}
+
+std::set<Point> further_points(const Rows& rows) {
+  std::set<Point> out;
+  for (const auto& run : rows.runs)
+    for (const auto& [point, measurement] : points_of(run))
+      if (point != Point{}) out.insert(point);
+  return out;
+}
+
+std::vector<std::string> averaged_further(const Rows& rows) {
+  std::set<std::string> found;
+  for (const auto& cell : rows.cells)
+    for (const auto& axis : differing(rows, cell.runs))
+      if (axis != "grammar.seed" && axis != "train.seed" && axis != "train.order_seed") found.insert(axis);
+  return {found.begin(), found.end()};
+}
+
+}  // namespace sb
