@@ -147,8 +147,11 @@ class Session {
     jobs_ = options.jobs > 0 ? options.jobs : cores;
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
     for (size_t i = 0; i < suite.runs.size(); ++i) {
-      if (overview_.runs[i].done) continue;
       const ResolvedConfig& run = suite.runs[i];
+      if (overview_.runs[i].done) {
+        if (const std::string line = kept_label(run, overview_.runs[i].folder); !line.empty()) board_.say(line);
+        continue;
+      }
       Work work;
       work.name = overview_.runs[i].name;
       work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
