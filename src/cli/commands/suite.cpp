@@ -41,7 +41,8 @@ struct Options {
 
 std::string finished_text(const std::string& folder) {
   const Result r = open_result(folder);
-  if (r.status == "diverged" || !r.test) return "diverged";
+  if (r.status == "diverged") return "diverged";
+  if (!r.test) return "no test accuracy, the output was not finite";
   return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
 }
 
