@@ -27,6 +27,25 @@ Json describe(const GapConfig& gap) {
   return out;
 }
 
+// Values of the key near the one given and far from it.
+std::vector<TomlValue> other_values(const ConfigKey& key, const TomlValue& given) {
+  std::vector<TomlValue> out;
+  const auto add = [&](auto value) {
+    const auto* same = std::get_if<decltype(value)>(&given.content);
+    if (same != nullptr && *same == value) return;
+    out.push_back(given);
+    out.back().content = value;
+  };
+  if (const auto* whole = std::get_if<int64_t>(&given.content)) {
+    for (const int64_t value : {*whole + 1, *whole - 1, *whole + 7, *whole / 2, key.least, key.most}) add(value);
+  } else if (const auto* real = std::get_if<double>(&given.content)) {
+    for (const double value : {*real / 2, *real + 0.5, *real - 0.5, key.low, key.high}) add(value);
+  } else {
+    for (const auto& word : key.choices) add(word);
+  }
+  return out;
+}
+
 }  // namespace
 
 void GrammarSettings::add_to(Arguments& arguments) {
@@ -135,7 +154,7 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   add(arguments, "--objective", "objective", "What a model is asked for");
 }
 
-TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
+Settings TaskSettings::settings(const SequenceSettings& sequences) const {
   Settings settings;
   const auto set = [&](const std::string& key, const std::string& flag, auto value, const std::string& text) {
     const Place place{flag + " " + text, 0, 0};
@@ -151,8 +170,12 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
     if (option.real) set(option.key, option.flag, *option.real, shortest(*option.real));
     if (!option.word.empty()) set(option.key, option.flag, option.word, option.word);
   }
+  return settings;
+}
+
+TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
   RunConfig resolved;
-  resolved.task = resolve_task(settings, "--task");
+  resolved.task = resolve_task(settings(sequences), "--task");
   for (const Option& option : options_) {
     if (!arguments_->given(option.flag) || !silenced(resolved, *find_config_key(option.key))) continue;
     const bool test = option.flag.starts_with("--test-");
@@ -165,6 +188,46 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
                                                         wanted);
   }
   return resolved.task.task;
+}
+
+void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::function<void(TaskConfig&)>& blind) const {
+  const Settings given = settings(sequences);
+  const auto seen = [&](const Settings& all) {
+    TaskConfig task = resolve_task(all, "--task").task;
+    task.number = 0;
+    blind(task);
+    return canonical_text(task);
+  };
+  const std::string before = seen(given);
+  for (const Option& option : options_) {
+    if (!arguments_->given(option.flag)) continue;
+    bool idle = false, acts = false;
+    for (const TomlValue& other : other_values(*find_config_key(option.key), given.at(option.key).value)) {
+      Settings changed = given;
+      changed[option.key].value = other;
+      try {
+        (seen(changed) == before ? idle : acts) = true;
+      } catch (const Error&) {  // that value cannot stand beside the others: it tells nothing
+      }
+    }
+    if (!idle || acts) continue;
+    const bool train = sequences.split == "train", gap = option.flag.find("gap-") != std::string::npos;
+    throw bad_input(arguments_->where(option.flag),
+                    gap ? "has no effect on split " + sequences.split + ", expected " +
+                              (train ? "--gap options or another --split" : "--test-gap options or --split train")
+                        : "has no effect here, expected a command or --dense, which sees it");
+  }
+}
+
+std::string TaskSettings::first_given() const {
+  if (arguments_->given("--task")) return "--task";
+  for (const Option& option : options_)
+    if (arguments_->given(option.flag)) return option.flag;
+  return "";
+}
+
+void keep_law_of(const SequenceSettings& sequences, TaskConfig& task) {
+  (sequences.split == "train" ? task.test : task.train) = GapConfig();
 }
 
 Json description_of(const TaskConfig& task) {

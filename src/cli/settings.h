@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,10 @@ class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
   TaskConfig config(const SequenceSettings& sequences) const;
+  // Refuses each option that no value of would change what the command sees of the task: `blind` takes away the rest.
+  void refuse_idle(const SequenceSettings& sequences, const std::function<void(TaskConfig&)>& blind) const;
+  // The first option of the task that was given, --task too; empty: none.
+  std::string first_given() const;
   bool asks_objective() const { return arguments_->given("--objective"); }
 
  private:
@@ -61,11 +66,15 @@ class TaskSettings {
     std::optional<double> real;
     std::string word;
   };
+  Settings settings(const SequenceSettings& sequences) const;
   void add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help);
   const Arguments* arguments_ = nullptr;
   int number_ = 0;
   std::deque<Option> options_;  // addresses are handed out
 };
+
+// Of the task, what samples of this split depend on: their gap law, noise and objective.
+void keep_law_of(const SequenceSettings& sequences, TaskConfig& task);
 
 Json description_of(const TaskConfig& task);
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/blas.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -119,10 +120,22 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
   arguments.text("--out", root, "DIR", "Folder the runs live in, one folder a run");
 }
 
+std::string kept_label(const ResolvedConfig& config, const std::string& folder) {
+  const std::string kept = load_result(folder).label, asked = config.values.run.label;
+  if (kept == asked) return "";
+  return "note: the run is finished and keeps its label '" + printable(kept) + "', not '" + printable(asked) + "', " +
+         printable(folder, 400);
+}
+
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::string folder = root + "/" + config.run_id;
-  if (has_result(folder)) return Exit::done;
+  const auto finished = [&] {
+    if (!has_result(folder)) return false;
+    if (const std::string line = kept_label(config, folder); !line.empty()) complain(line);
+    return true;
+  };
+  if (finished()) return Exit::done;
   PreparedRun run(config);
   RunReport people(standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
@@ -132,7 +145,7 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
     tell({"waiting", 0, config.values.train.updates, 0, -1});
   });
   for (const auto& line : store->restored()) say("warning: " + line);
-  if (has_result(folder)) return Exit::done;
+  if (finished()) return Exit::done;
   warn_about_slow_blas();
   TrainHooks hooks;
   hooks.stop = [] { return stop_requested(); };

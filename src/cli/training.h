@@ -17,6 +17,9 @@ void warn_about_slow_blas();
 void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
 
+// One line where a finished run keeps another label than the config has; empty: it does not.
+std::string kept_label(const ResolvedConfig& config, const std::string& folder);
+
 // Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
 // as one JSON object a line to standard output where `machine` is set.
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine);

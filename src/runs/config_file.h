@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ struct ModelRules {
   std::function<void(const RunConfig&)> samples;      // the same, asked where all else is right: that there are samples
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
+  // Keys that the model does not read, as "section.key": quirks of other models. Unset: none.
+  std::function<std::vector<std::string>(const RunConfig&)> unread;
   std::string shipped;  // folder of the configs that come with the program, for `extends` and `base`; empty: none
 };
 
@@ -78,6 +81,7 @@ struct Origin {
 struct ResolvedConfig {
   RunConfig values;
   std::map<std::string, Origin> origins;  // by "section.key", one for every parameter and switch
+  std::set<std::string> idle;             // keys that change no number here whatever their value
   std::string canonical;                  // JSON: what can change a number, sorted, each value spelled one way
   std::string run_id;                     // first 16 hex digits of the SHA-256 of `canonical`
 };
@@ -106,6 +110,9 @@ std::string read_config_text(const std::string& path);
 
 // Whether other values keep this one from acting: the limits of a constant gap, the grammar beside an automaton.
 bool silenced(const RunConfig& values, const ConfigKey& parameter);
+// Keys that have nothing to act on: the samples of a grid without gaps, quirks of what the run does not do. In the run
+// id each stands with its default.
+std::set<std::string> idle_keys(const RunConfig& values);
 
 // The resolved config as a TOML file that resolves to itself; with `origins`, each line says where its value came from.
 // `automaton` replaces the path of the automaton where one is used.

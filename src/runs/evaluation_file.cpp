@@ -56,14 +56,15 @@ Json json_of(const SavedEvaluation& evaluation) {
   return std::move(writer.out);
 }
 
+// The points, and their figures, on lines of their own.
 std::string text_of(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_document(json, 3);
 }
 
 std::string numbers_of(const SavedEvaluation& evaluation) {
   Json json = json_of(evaluation);
   json.erase("made");
-  return text_of(json);
+  return json_line(json);
 }
 
 SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id) {
@@ -73,6 +74,9 @@ SavedEvaluation read_evaluation(const std::string& path, const std::string& run_
   if (out.run_id != run_id) {
     throw bad_input("evaluation", "expected run " + printable(run_id) + ", got " + printable(out.run_id) + ", " +
                                       printable(path, 400));
+  }
+  if (evaluation_name(out) != fs::path(path).filename()) {
+    throw bad_input("evaluation", printable(path, 400) + ": holds another request than its name tells");
   }
   return out;
 }
@@ -100,8 +104,9 @@ SavedEvaluation parse_evaluation(std::string_view text, const std::string& file)
   int schema = 0;
   reader.whole("evaluation_schema", schema, 0, 1'000'000);
   if (schema != evaluation_schema) {
-    throw OtherSchema(schema, "[evaluation] schema " + std::to_string(schema) + ", this program reads " +
-                                  std::to_string(evaluation_schema) + ", " + printable(file, 400));
+    throw OtherSchema(schema, evaluation_schema,
+                      "[evaluation] schema " + std::to_string(schema) + ", this program reads " +
+                          std::to_string(evaluation_schema) + ", " + printable(file, 400));
   }
   SavedEvaluation out;
   describe_all(reader, out);
@@ -112,18 +117,38 @@ std::string evaluation_name(const SavedEvaluation& evaluation) {
   FieldWriter writer;
   writer.out["evaluation_schema"] = evaluation_schema;
   describe_request(writer, evaluation);
-  return "eval-" + sha256_hex(text_of(writer.out)).substr(0, 16) + ".json";
+  // These bytes name files that exist: never laid out anew.
+  const std::string text = writer.out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return "eval-" + sha256_hex(text).substr(0, 16) + ".json";
+}
+
+std::string evaluation_fault(const std::string& folder, const SavedEvaluation& request) {
+  const std::string path = (fs::path(folder) / evaluation_name(request)).string();
+  std::error_code failed;
+  const fs::file_status there = fs::symlink_status(path, failed);
+  if (!fs::exists(there)) return "";
+  if (!fs::is_regular_file(there))
+    throw bad_input("eval", printable(path, 400) + ": expected a file, got a link, a folder or a pipe");
+  try {
+    read_evaluation(path, request.run_id);
+  } catch (const OtherSchema&) {
+    throw;
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 std::string save_evaluation(const std::string& folder, const SavedEvaluation& evaluation, FileSystem& files) {
   const std::string path = (fs::path(folder) / evaluation_name(evaluation)).string();
   std::error_code failed;
-  if (fs::exists(fs::symlink_status(path, failed))) {
+  const bool there = fs::exists(fs::symlink_status(path, failed));
+  if (there && evaluation_fault(folder, evaluation).empty()) {
     if (numbers_of(read_evaluation(path, evaluation.run_id)) == numbers_of(evaluation)) return path;
     throw check_failed(
         "eval", "the same request gave other numbers before; remove the file to replace them, " + printable(path, 400));
   }
-  if (evaluation_paths(folder).size() >= most_files) {
+  if (!there && evaluation_paths(folder).size() >= most_files) {
     throw bad_input("eval",
                     "expected at most " + std::to_string(most_files) + " saved evaluations, " + printable(folder, 400));
   }

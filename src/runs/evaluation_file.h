@@ -40,7 +40,11 @@ std::string evaluation_text(const SavedEvaluation& evaluation);  // JSON
 SavedEvaluation parse_evaluation(std::string_view text, const std::string& file);
 
 std::string evaluation_name(const SavedEvaluation& evaluation);  // eval-0123456789abcdef.json
-// Its path. A file with the same numbers is left alone; one with others is never replaced: throws check_failed.
+// What is wrong with the file of this request, one line with its name; empty: it is whole or there is none. Throws
+// bad_input where save_evaluation would not write: for what is no file, and for a file of another schema.
+std::string evaluation_fault(const std::string& folder, const SavedEvaluation& request);
+// Its path. A file with the same numbers is left alone, a damaged one replaced; one with other numbers never: throws
+// check_failed.
 std::string save_evaluation(const std::string& folder, const SavedEvaluation& evaluation,
                             FileSystem& files = real_file_system());
 // All of a run folder, by name. A file that is torn, hostile or of another run (`run_id`) is left out and has its line

@@ -45,6 +45,19 @@ Result result_of(const std::string& folder, const RunIdentity& identity) {
   return result;
 }
 
+void check_files(const std::string& folder, const Result& result) {
+  for (const auto& [name, digest] : result.files) {
+    if (name == "final.safetensors") continue;
+    if (name.empty() || name.find('/') != std::string::npos) {
+      throw refused(inside(folder, "result.json"), "names a file '" + printable(name) + "' outside of the folder");
+    }
+    const std::string path = inside(folder, name.c_str());
+    if (sha256_hex(read_file(path, largest_metrics)) != digest) {
+      throw refused(path, "its bytes do not fit the digest in result.json");
+    }
+  }
+}
+
 }  // namespace
 
 Result open_result(const std::string& folder) {
@@ -63,6 +76,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
   }
   std::error_code failed;
   if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity);
+  if (run.result) check_files(folder, *run.result);
   return run;
 }
 

@@ -26,6 +26,7 @@ struct OpenRun {
   ResolvedConfig config;         // config.toml, resolved; its run id is config.json's
   std::optional<Result> result;  // absent: the run is not over
 };
+// The files that a result names fit their digests; the weights are looked at by open_weights.
 OpenRun open_run(const std::string& folder, const ModelRules& rules);
 
 // final.safetensors of a finished run: there, sealed, with the digest of result.json and the run's id.

@@ -360,13 +360,15 @@ bool acts(const ResolvedConfig& config, const ConfigKey& p) {
 
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
   std::map<std::string, std::map<std::string, std::string>> sections;
+  const RunConfig defaults;
   for (const auto& p : config_keys()) {
     if (!acts(config, p)) continue;
     // Acts through the network alone, which stands below in full.
     if (rules.network && p.name() == "quirks.double_residual") continue;
     const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] =
-        automaton ? json_quoted(config.values.grammar.file->sha256) : json_text(p.get(config.values));
+    sections[p.section][p.key] = automaton
+                                     ? json_quoted(config.values.grammar.file->sha256)
+                                     : json_text(p.get(config.idle.contains(p.name()) ? defaults : config.values));
   }
   const NetworkKeys network = rules.network ? rules.network(config.values)
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};
@@ -393,6 +395,17 @@ bool silenced(const RunConfig& values, const ConfigKey& p) {
   if (gap.law == GapLaw::none) return true;
   if (part == "max") return gap.law == GapLaw::constant;
   return (part == "mu" || part == "sigma") && gap.law != GapLaw::lognormal;
+}
+
+std::set<std::string> idle_keys(const RunConfig& values) {
+  const TrainSection& t = values.train;
+  const EvalSection& e = values.eval;
+  std::set<std::string> out;
+  if (e.gaps.empty()) out.insert("eval.grid_samples");
+  if (t.accumulate == 1) out.insert("quirks.sum_accumulated");
+  if (t.warmup == 0) out.insert("quirks.first_lr_zero");
+  if (values.model.dropout == 0 || e.every == 0 || e.every >= t.updates) out.insert("quirks.dropout_stops");
+  return out;
 }
 
 std::string switch_text(const std::string& key, const TomlValue& value) {
@@ -422,6 +435,9 @@ std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path
 ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
                        AutomatonFiles* files) {
   ResolvedConfig config = Resolver(settings, rules, name, files).run();
+  config.idle = idle_keys(config.values);
+  if (rules.unread)
+    for (const auto& key : rules.unread(config.values)) config.idle.insert(key);
   config.canonical = canonical_json(config, rules);
   config.run_id = sha256_hex(config.canonical).substr(0, 16);
   return config;

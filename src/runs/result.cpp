@@ -156,10 +156,12 @@ Result parse_result(std::string_view text, const std::string& file) {
   if (schema == parsed.end() && !(parsed.contains("run_id") && parsed.contains("status"))) {
     reader.refuse("schema", std::to_string(result_schema), nullptr);
   }
-  if (schema != parsed.end() && !schema->is_number_unsigned()) reader.refuse("schema", "a number", &*schema);
+  if (schema != parsed.end() && (!schema->is_number_unsigned() || *schema == 0)) {
+    reader.refuse("schema", "a number from 1 on", &*schema);
+  }
   const auto number = schema == parsed.end() ? uint64_t{1} : schema->get<uint64_t>();
   if (number != result_schema) {
-    throw OtherSchema(static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)),
+    throw OtherSchema(static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)), result_schema,
                       "[result] schema " + std::to_string(number) + ", this program reads " +
                           std::to_string(result_schema) + ", " + printable(file, 400));
   }

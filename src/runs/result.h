@@ -152,11 +152,14 @@ nlohmann::ordered_json to_json(const Result& result);
 // A result of another schema: whole, but not for this program.
 class OtherSchema : public Error {
  public:
-  OtherSchema(int64_t schema, const std::string& line) : Error(Exit::bad_input, line), schema_(schema) {}
+  OtherSchema(int64_t schema, int64_t expected, const std::string& line)
+      : Error(Exit::bad_input, line), schema_(schema), newer_(schema > expected) {}
   int64_t schema() const { return schema_; }  // 1: before results said which
+  bool newer() const { return newer_; }
 
  private:
   int64_t schema_;
+  bool newer_;
 };
 
 constexpr size_t largest_result = size_t{8} << 20;  // bytes

@@ -55,15 +55,16 @@ int64_t schema_of(const std::string& text, const std::string& path) {
 }
 
 OtherSchema other_schema(int64_t schema, int64_t expected, const std::string& path) {
-  return OtherSchema(schema, "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " +
-                                 std::to_string(expected));
+  return OtherSchema(
+      schema, expected,
+      "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " + std::to_string(expected));
 }
 
 // Older schemas had other seals.
 void check_seal(const std::string& text, const std::string& path, int64_t expected) {
   if (is_sealed(text)) return;
   const int64_t schema = schema_of(text, path);
-  if (schema > 0 && schema < expected) throw other_schema(schema, expected, path);
+  if (schema > 0 && schema < expected && was_sealed(text)) throw other_schema(schema, expected, path);
   throw bad_input("run", path + ": its bytes do not fit its sha256");
 }
 
@@ -114,8 +115,8 @@ class Inspector {
       look_at_evaluations();
     }
     if (!out_.problems.empty()) out_.state = RunState::damaged;
-    if (older_) out_.state = RunState::older;
-    if (older_) out_.result_stands = false;
+    if (other_) out_.state = *other_;
+    if (other_) out_.result_stands = false;
     return std::move(out_);
   }
 
@@ -128,7 +129,7 @@ class Inspector {
     try {
       check();
     } catch (const OtherSchema& other) {
-      older_ = true;
+      other_ = other.newer() ? RunState::newer : RunState::older;
       out_.problems.emplace_back(other.what());
     } catch (const Error& error) {
       out_.problems.emplace_back(error.what());
@@ -160,7 +161,8 @@ class Inspector {
         const auto id = file.metadata().find("run_id");
         if (!out_.run_id.empty() && (id == file.metadata().end() || id->second != out_.run_id))
           throw bad_input("run", stored.path + ": a checkpoint of another run, expected " + out_.run_id);
-        out_.update = std::max(out_.update, stored.update);
+        out_.checkpoint = std::max(out_.checkpoint.value_or(0), stored.update);
+        if (out_.status.empty()) out_.update = *out_.checkpoint;
       } catch (const Error& error) {
         lines.emplace_back(error.what());
       }
@@ -183,6 +185,7 @@ class Inspector {
     if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
       throw bad_input("run", path("result.json") + ": its numbers do not fit its numbers_sha256");
     out_.status = result.status;
+    out_.update = result.updates;
     if (!out_.run_id.empty() && result.run_id != out_.run_id)
       throw bad_input("run",
                       path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
@@ -201,9 +204,10 @@ class Inspector {
   }
 
   RunReport out_;
-  std::string canonical_;       // empty where config.json cannot be read
-  std::string weights_digest_;  // as result.json has it; empty where it names none
-  bool older_ = false, lacks_weights_ = false;
+  std::string canonical_;          // empty where config.json cannot be read
+  std::string weights_digest_;     // as result.json has it; empty where it names none
+  std::optional<RunState> other_;  // older or newer
+  bool lacks_weights_ = false;
 };
 
 }  // namespace
@@ -231,7 +235,7 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
   const nlohmann::json parsed = parse_bounded(text, largest_config_file, "run", path);
   FieldReader reader(parsed, "run", path);
   int64_t schema = 1;  // before it was named
-  if (parsed.contains("schema")) reader.whole("schema", schema, 0, most_updates);
+  if (parsed.contains("schema")) reader.whole("schema", schema, 1, most_updates);
   if (schema != config_schema) throw other_schema(schema, config_schema, path);
   StoredConfig config;
   std::string digest;
@@ -269,9 +273,11 @@ const char* to_string(RunState state) {
     case RunState::damaged:
       return "damaged";
     case RunState::older:
+      return "older format";
+    case RunState::newer:
       break;
   }
-  return "older format";
+  return "newer format";
 }
 
 RunReport inspect_run(const std::string& folder, Look look) {

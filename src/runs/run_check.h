@@ -37,6 +37,7 @@ enum class RunState {
   unfinished,       // no result yet, and nothing is wrong
   damaged,
   older,  // written by a version that this program does not read
+  newer,
 };
 const char* to_string(RunState state);
 
@@ -47,7 +48,8 @@ struct RunReport {
   std::vector<std::string> not_needed;  // the same, of damaged checkpoints of a run whose result stands
   bool result_stands = false;           // complete, and the files it names are as they were or are the missing weights
   std::string status;                   // of the result: done or diverged
-  int64_t update = 0, updates = 0;      // of the newest whole checkpoint, of all
+  int64_t update = 0, updates = 0;      // made: those of the result or else of the newest whole checkpoint; of all
+  std::optional<int64_t> checkpoint;    // updates of the newest whole one; looked for with Look::all
 };
 // How much is looked at: what the result rests on alone, or checkpoints and saved evaluations too.
 enum class Look { result, all };

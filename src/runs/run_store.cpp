@@ -33,16 +33,26 @@ std::string read_if_there(const std::string& path, size_t limit) {
   return fs::is_regular_file(path, ignored) ? read_file(path, limit) : std::string();
 }
 
-// True if another content was there.
-bool write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
+enum class Was { same, changed, missing };
+
+Was write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
   std::string old;
   try {
     old = read_if_there(path, largest_automaton);
   } catch (const Error&) {
     old = "unreadable";
   }
-  if (old != content) write_file_atomically(path, content, files);
-  return old != content && !old.empty();
+  if (old == content) return Was::same;
+  write_file_atomically(path, content, files);
+  return old.empty() ? Was::missing : Was::changed;
+}
+
+// Files of the config are written before any of these.
+bool was_worked_on(const std::string& folder) {
+  std::error_code ignored;
+  for (const char* name : {"metrics.jsonl", "result.json"})
+    if (fs::exists(fs::path(folder) / name, ignored)) return true;
+  return !list_checkpoints(folder).empty();
 }
 
 // Writing would follow a link out of the folder and wait at a pipe. Pipes and the like are removed: there is nothing in
@@ -85,21 +95,34 @@ std::string RunStore::path(const std::string& name) const {
 
 void RunStore::write_config(const ResolvedConfig& config) {
   const std::string copy = "automaton.json";
-  const auto mend = [&](const std::string& name, const std::string& content) {
-    if (write_if_changed(path(name), content, files_))
-      restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
-  };
+  const bool worked_on = was_worked_on(folder_);
   StoredConfig stored;
   stored.run_id = run_id_;
   stored.toml = config_toml(config, false, copy);
   stored.canonical = config.canonical;
   stored.updates = config.values.train.updates;
+  const auto mend = [&](const std::string& name, const std::string& content, const std::string& source) {
+    const Was was = write_if_changed(path(name), content, files_);
+    if (was == Was::changed) restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
+    if (was == Was::missing && worked_on)
+      restored_.push_back("[run] " + path(name) + ": was missing; restored from " + source);
+  };
+  const std::string asked = "the config of this command";
   if (const auto& automaton = config.values.grammar.file) {
     stored.automaton_digest = sha256_hex(automaton->text);
-    mend(copy, automaton->text);
+    mend(copy, automaton->text, asked);
   }
-  mend("config.toml", stored.toml);
-  mend("config.json", stored_config_text(stored));
+  const std::string sealed = stored_config_text(stored);
+  const auto holds = [&](const char* name, const std::string& content) {
+    try {
+      return read_if_there(path(name), largest_config_file) == content;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const bool json = holds("config.json", sealed), toml = holds("config.toml", stored.toml);
+  mend("config.toml", stored.toml, json ? "config.json" : asked);
+  mend("config.json", sealed, toml ? "config.toml" : asked);
 }
 
 // A result that does not stand, e.g. one whose weights were changed: the run is not over.

@@ -33,8 +33,8 @@ class RunStore {
   const std::string& folder() const { return folder_; }
   std::string path(const std::string& name) const;
 
-  // What was wrong in the folder and is mended: files of the config that were changed, entries that were no files. One
-  // line each.
+  // What was wrong in the folder and is mended: files of the config that were changed, or missing from a run that was
+  // worked on, entries that were no files. One line each.
   const std::vector<std::string>& restored() const { return restored_; }
 
   // The newest whole checkpoint that `rules` let pass, with the metrics as they were then; later rows are forgotten.

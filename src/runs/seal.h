@@ -13,6 +13,8 @@ namespace sb {
 std::string blank_seal();                  // what to put under the key "sha256" before sealing: 64 zeros
 void seal(std::string& content);           // fills in the blank
 bool is_sealed(std::string_view content);  // the seal is there and fits
+// The same of files before schema 3: their digest is that of the hex digests of their 4 MiB pieces.
+bool was_sealed(std::string_view content);
 
 // For files too large to be copied: where the digits of the seal begin in the piece that holds it (npos: nowhere), and
 // the digits for a file made of these pieces, the seal at byte `at`.

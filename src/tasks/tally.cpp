@@ -88,6 +88,7 @@ Tally::Tally(const Task& task, TallyOptions options)
 
 void Tally::begin(const Batch& batch) {
   batch_ = &batch;
+  seen_ = 0;
   rows_.assign(static_cast<size_t>(batch.batch), {});
   for (int b = 0; b < batch.batch; ++b) {
     Row& row = rows_[static_cast<size_t>(b)];
@@ -113,6 +114,12 @@ void Tally::begin(const Batch& batch) {
 // rows(b, t): what was predicted for frame t of row b.
 template <class Rows>
 void Tally::take(int from, int to, const Rows& rows) {
+  if (batch_ == nullptr || from != seen_ || to < from || to > batch_->frames) {
+    throw check_failed("tally", "frames " + std::to_string(from) + " to " + std::to_string(to) +
+                                    ", expected them from " + std::to_string(seen_) + " on, up to " +
+                                    std::to_string(batch_ == nullptr ? 0 : batch_->frames));
+  }
+  seen_ = to;
   parallel_for(rows_.size(), 1, options_.threads, [&](size_t first, size_t last) {
     std::vector<float> scratch;
     for (size_t b = first; b < last; ++b) {
@@ -201,6 +208,13 @@ void Tally::confuse(Row& row, int32_t named, int32_t answer) const {
 }
 
 void Tally::end() {
+  for (size_t b = 0; b < rows_.size(); ++b) {
+    const int frames = batch_->real_frames(static_cast<int>(b));
+    if (seen_ < frames) {
+      throw check_failed("tally", "predictions of sample " + std::to_string(batch_->samples[b]) + ", expected " +
+                                      std::to_string(frames) + " frames, got " + std::to_string(seen_));
+    }
+  }
   for (size_t b = 0; b < rows_.size(); ++b) {
     Row& row = rows_[b];
     if (options_.padding_correct) {

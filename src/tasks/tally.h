@@ -62,7 +62,7 @@ class Tally {
   // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame that is not.
   void probabilities(int from, int to, const float* values);
   void logits(int from, int to, const float* values);  // their softmax, in double, rounded to float
-  void end();
+  void end();                                          // throws check_failed where frames are missing
   Evaluation result() const;
 
  private:
@@ -99,6 +99,7 @@ class Tally {
   bool has_law_;
   std::span<const int32_t> shown_;
   const Batch* batch_ = nullptr;
+  int seen_ = 0;  // frames of the batch
   std::vector<Row> rows_;
   Totals totals_;
 };

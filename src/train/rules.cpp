@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "kernels/dropout_stream.h"
 #include "models/declare.h"
 #include "train/trainer.h"
 
@@ -42,6 +43,16 @@ NetworkKeys network_keys(const RunConfig& config) {
   return out;
 }
 
+// Quirks of other models, and one that a switch of the same name overrules.
+std::vector<std::string> unread_keys(const RunConfig& config) {
+  const ModelRow& row = find_model(config.model.name);
+  std::vector<std::string> out;
+  if (!row.traits.published_in_bf16) out.emplace_back("quirks.delta_bf16");
+  if (!row.find("double_residual") || config.model.switches.contains("double_residual"))
+    out.emplace_back("quirks.double_residual");
+  return out;
+}
+
 std::vector<SwitchRow> switch_rows() {
   std::vector<SwitchRow> out;
   for (const auto& row : registry())
@@ -52,6 +63,25 @@ std::vector<SwitchRow> switch_rows() {
 
 }  // namespace
 
+void check_dropout(const RunConfig& config) {
+  if (config.model.dropout == 0) return;
+  const int64_t frames = int64_t{config.task.length} * (1 + int64_t{longest_gap(config.task.task.train)});
+  int64_t channels = config.model.width;
+  try {
+    channels = network_config(config, any_inputs, any_outputs).mixer.width;
+  } catch (const Error&) {  // check_model says it
+  }
+  std::string lines;
+  const auto most = [&](const char* where, const char* what, int64_t number, int64_t bound) {
+    if (number <= bound) return;
+    lines += fmt::format("{}[{}] {} under dropout, expected at most {}, got {}", lines.empty() ? "" : "\n", where, what,
+                         bound, number);
+  };
+  most("task.length", "frames of the longest training sample", frames, kDropoutFrames);
+  most("model.width", "channels", channels, kDropoutChannels);
+  if (!lines.empty()) throw Error(Exit::bad_input, lines);
+}
+
 ModelRules model_rules() {
   ModelRules rules;
   rules.switches = switch_names();
@@ -59,12 +89,14 @@ ModelRules model_rules() {
   rules.each_switch = check_each_switch;
   rules.checks = {check_model};
   rules.network = network_keys;
+  rules.unread = unread_keys;
   return rules;
 }
 
 ModelRules run_rules() {
   ModelRules rules = model_rules();
   rules.checks.emplace_back([](const RunConfig& config) { storage_type(config.train); });
+  rules.checks.emplace_back(check_dropout);
   // A suite has few grammars and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {

@@ -12,6 +12,7 @@
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
+#include "train/rules.h"
 #include "train/samples.h"
 #include "train/trainer.h"
 
@@ -75,8 +76,8 @@ class Run {
     resume();
     try {
       return train_and_test();
-    } catch (const NotFinite& seen) {  // the last update broke the network
-      divergence_ = locate(seen);
+    } catch (const NotFinite& seen) {  // on the valid samples: the last update broke the network
+      divergence_ = locate(seen, data_.task).value_or(Divergence{done_, -1, "decoder"});
       return diverged();
     }
   }
@@ -106,16 +107,17 @@ class Run {
     return RunStatus::done;
   }
 
-  Divergence locate(const NotFinite& seen) {
+  // Where in the network the outputs of an evaluation of this task cease to be finite; nothing where it cannot be seen.
+  std::optional<Divergence> locate(const NotFinite& seen, const TaskConfig& task) {
     constexpr int most_frames = 4096;
-    Divergence out{done_, -1, "decoder"};
-    if (seen.frame >= most_frames) return out;
+    if (seen.frame >= most_frames) return std::nullopt;
+    const std::shared_ptr<const Task> measured = make_task(data_, task);
     Batch frames;
-    data_.maker->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
-    const TensorBatch batch = to_tensors(std::move(frames), *data_.maker, storage_type(config_.train));
+    measured->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+    const TensorBatch batch = to_tensors(std::move(frames), *measured, storage_type(config_.train));
     const at::Tensor input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
-    const Divergence found = trainer_.locate_forward(input, batch.samples, done_);
-    return found.tensor.empty() ? out : found;
+    Divergence found = trainer_.locate_forward(input, batch.samples, done_, Trainer::Forward::evaluation);
+    return found.tensor.empty() ? std::nullopt : std::optional(std::move(found));
   }
 
   bool asked_to_stop() const { return hooks_.stop && hooks_.stop(); }
@@ -296,10 +298,7 @@ class Run {
     out.train_seed = config_.train.seed;
     out.width = config_.model.width;
     out.layers = config_.model.layers;
-    Quirks acting = config_.quirks;  // this one can also be asked for as the model's switch, and most models lack it
-    acting.double_residual = find_model(config_.model.name).find("double_residual") != nullptr &&
-                             network.config().mixer.text("double_residual") == "on";
-    out.quirks = quirk_names(acting);
+    out.quirks = quirk_names(acting_quirks());
     out.params = network.parameters().count();
     const Taxonomy row = network.mixer(0).taxonomy();
     if (row.action != Taxonomy::Action::cache && row.action != Taxonomy::Action::unknown) {
@@ -315,6 +314,20 @@ class Run {
       if (std::isfinite(entropy)) out.topological_entropy = entropy;
     }
     return out;
+  }
+
+  // Runs that differ in the others alone have one id, and one result.
+  Quirks acting_quirks() const {
+    RunConfig acting = config_;
+    for (const auto& name : idle_keys(config_)) {
+      if (name.starts_with("quirks.")) find_config_key(name)->set(acting, false);
+    }
+    const ModelRow& row = find_model(config_.model.name);
+    acting.quirks.delta_bf16 = config_.quirks.delta_bf16 && row.traits.published_in_bf16;
+    // Can also be asked for as the model's switch, and most models lack it.
+    acting.quirks.double_residual =
+        row.find("double_residual") != nullptr && trainer_.network().config().mixer.text("double_residual") == "on";
+    return acting.quirks;
   }
 
   Provenance made() const {
@@ -337,6 +350,23 @@ class Run {
     return out;
   }
 
+  // Nothing where the outputs are not finite there: what else was found stands, and so do the weights.
+  std::optional<Measurement> tested(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns) {
+    try {
+      return test_at(task, samples, gap, breakdowns);
+    } catch (const NotFinite& seen) {
+      const std::string at = gap ? ", gap " + std::to_string(*gap) : "";
+      std::string place;
+      if (const auto found = locate(seen, task)) {
+        place = (found->layer < 0 ? ", " : ", layer " + std::to_string(found->layer) + ", ") + found->tensor;
+      }
+      if (hooks_.warning) {
+        hooks_.warning(seen.what() + at + place + "; the result has no accuracy of " + to_string(seen.split) + at);
+      }
+      return std::nullopt;
+    }
+  }
+
   Result final_result() {
     Result out = header("done");
     if (!last_valid_) {
@@ -346,10 +376,11 @@ class Run {
     }
     out.valid = measurement(*last_valid_, data_.select, data_.task, std::nullopt, false);
     announce("test");
-    out.test = test_at(data_.task, config_.eval.test_samples, std::nullopt, true);
+    out.test = tested(data_.task, config_.eval.test_samples, std::nullopt, true);
     for (const int gap : config_.eval.gaps) {
       announce("grid");
-      out.grid.push_back(test_at(with_gap(data_.task, data_.test, gap), config_.eval.grid_samples, gap, false));
+      auto point = tested(with_gap(data_.task, data_.test, gap), config_.eval.grid_samples, gap, false);
+      if (point) out.grid.push_back(std::move(*point));
     }
     announce("records");
     add_records(out);
@@ -409,7 +440,7 @@ class Run {
 PreparedRun::PreparedRun(const ResolvedConfig& resolved) : PreparedRun(resolved, Clock::now()) {}
 
 PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began)
-    : config(resolved),
+    : config((check_dropout(resolved.values), resolved)),
       data(make_data(config.values)),
       trainer(config.values, data),
       executor(std::make_unique<CpuExecutor>(trainer)),

@@ -183,7 +183,7 @@ void Trainer::restore(const Safetensors& file) {
   adam_.restore(first, second, std::stoll(file.metadata().at("adam_updates")));
 }
 
-Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update) {
+Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind) {
   Divergence out;
   out.update = update;
   const LayerObserver observe = [&](int64_t layer, std::string_view what, const at::Tensor& values) {
@@ -194,7 +194,7 @@ Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& sa
   };
   number_.fill_(update);
   Pass pass;
-  pass.training = dropout_acts(update);
+  pass.training = kind == Forward::update && dropout_acts(update);
   pass.seed = config_.train.seed;
   pass.update = number_;
   pass.samples = samples;
@@ -205,7 +205,7 @@ Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& sa
 }
 
 Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
-  Divergence out = locate_forward(batch.input, batch.samples, update);
+  Divergence out = locate_forward(batch.input, batch.samples, update, Forward::update);
   if (!out.tensor.empty()) return out;
   // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
   // Later updates may have overwritten the gradients.

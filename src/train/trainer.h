@@ -55,8 +55,9 @@ class Trainer {
   StepHandle step(const TensorBatch& batch, int64_t update);
   // What is not finite in this update, made once more with the parameters as they are.
   Divergence locate(const TensorBatch& batch, int64_t update);
-  // In its forward pass alone; no name where all is finite.
-  Divergence locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update);
+  // In a forward pass alone, that of an update or, without dropout, of an evaluation; no name where all is finite.
+  enum class Forward { update, evaluation };
+  Divergence locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind);
 
   Network& network() { return network_; }
   const Network& network() const { return network_; }

@@ -81,6 +81,51 @@ TEST(OptionsWithoutEffect, AreRefusedWithWhatWouldMakeThemAct) {
   refused({"show", "--objective", "predict"}, "[show --objective] has no effect");
 }
 
+TEST(OptionsWithoutEffect, AreRefusedWhereNothingThatIsWrittenDependsOnThem) {
+  const auto generate = [](const std::vector<std::string>& options, const std::string& says) {
+    refused(std::vector<std::string>{"generate", "--count", "1"} + options, says);
+  };
+  generate({"--task", "1", "--test-gap-min", "2", "--out", "x"},
+           "[generate --test-gap-min] has no effect on split train, expected --gap options or another --split");
+  generate({"--task", "2", "--split", "test", "--gap-min", "2", "--out", "x"},
+           "[generate --gap-min] has no effect on split test, expected --test-gap options or --split train");
+  generate({"--task", "1", "--noise", "0.5", "--out", "x"}, "[generate --noise] has no effect on symbols and gaps");
+  generate({"--task", "1", "--objective", "predict", "--out", "x"}, "[generate --objective] has no effect");
+  generate({"--task", "1", "--digest"}, "[generate --task] has no effect on --digest");
+  generate({"--gap-law", "constant", "--digest"}, "[generate --gap-law] has no effect on --digest");
+  generate({"--format", "npz", "--digest"}, "[generate --format] has no effect on --digest");
+  refused({"ceiling", "--train-samples", "5"}, "[ceiling --train-samples] has no effect without --baselines");
+  refused({"ceiling", "--task", "2", "--gap-min", "2"}, "[ceiling --gap-min] has no effect on split test");
+  refused({"ceiling", "--split", "train", "--test-gap-law", "none"}, "[ceiling --test-gap-law] has no effect");
+}
+
+TEST(OptionsWithAnEffect, AreTakenAtAnyValue) {
+  const auto taken = [](const std::vector<std::string>& arguments) {
+    const Outcome outcome = run(arguments + kSmall);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  };
+  taken({"generate", "--count", "2", "--task", "2", "--gap-min", "1", "--out", "-"});
+  taken({"generate", "--count", "2", "--task", "2", "--split", "test", "--gap-max", "10", "--out", "-"});
+  taken({"generate", "--count", "2", "--task", "1", "--split", "test", "--gap-min", "1", "--out", "-"});
+  taken({"generate", "--count", "2", "--split", "valid", "--test-gap-law", "constant", "--out", "-"});
+  taken({"generate", "--count", "2", "--task", "2", "--noise", "0.2", "--objective", "state", "--dense", "--format",
+         "npz", "--out", "/dev/null"});
+  taken({"ceiling", "--samples", "2", "--task", "2", "--gap-max", "10"});
+  taken({"ceiling", "--samples", "2", "--task", "2", "--baselines", "--train-samples", "5", "--gap-min", "2"});
+  taken({"ceiling", "--samples", "2", "--noise", "0", "--objective", "state"});
+}
+
+TEST(Ceiling, OfOneSampleHasNoSpread) {
+  for (const char* objective : {"state", "predict"}) {
+    const std::vector<std::string> ask = {"ceiling", "--objective", objective};
+    EXPECT_NE(run(ask + std::vector<std::string>{"--samples", "2"} + kSmall).out.find("±"), std::string::npos);
+    const Outcome one = run(ask + std::vector<std::string>{"--samples", "1"} + kSmall);
+    EXPECT_EQ(one.out.find("±"), std::string::npos) << one.out;
+    EXPECT_EQ(run(ask + std::vector<std::string>{"--samples", "1", "--json", "-"} + kSmall).out.find("stderr"),
+              std::string::npos);
+  }
+}
+
 TEST(ImpossibleGrammars, AreRefusedWithTheConstraint) {
   refused({"grammar", "--vocab", "6", "--ambiguities", "6"}, "ambiguities");
   refused({"grammar", "--depth", "0"}, "--depth");

@@ -225,9 +225,9 @@ TEST(Rows, SavedEvaluationsAreCellsAndSayInHowManyRunsTheyAre) {
 }
 
 TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
-  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[eval]\ngrid_samples = 100\n[grid]\nrun.seed = [1]\n"));
+  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1]\n"));
   for (const double accuracy : {.25, .26}) {  // the second has other samples
-    runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 100 : 200));
+    runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 1000 : 200));
     runs[0].evaluations.back().gap = 30;
   }
   runs[0].evaluations.push_back(measured("test", .5, .9, runs[0].result.test->samples));  // the run's own test again

@@ -74,6 +74,33 @@ TEST(EvaluationFile, SameNumbersAreKeptAndOthersRefused) {
   EXPECT_EQ(read_file(path, 1 << 20), before);
 }
 
+TEST(EvaluationFile, ADamagedOneIsNamedAndReplaced) {
+  const TemporaryFolder folder;
+  const SavedEvaluation e = evaluation(1);
+  EXPECT_EQ(evaluation_fault(folder.path(), e), "");
+  const std::string path = save_evaluation(folder.path(), e);
+  const std::string whole = read_file(path, 1 << 20);
+  EXPECT_EQ(evaluation_fault(folder.path(), e), "");
+  SavedEvaluation renamed = evaluation(2);
+  for (const std::string& damaged :
+       {whole.substr(0, whole.size() / 2), std::string(), sealed_json("{}"), sealed_json(evaluation_text(renamed)),
+        sealed_json(evaluation_text(evaluation(1, "fedcba9876543210")))}) {
+    write_file_atomically(path, damaged);
+    EXPECT_NE(evaluation_fault(folder.path(), e).find(path), std::string::npos) << damaged.substr(0, 80);
+    std::vector<std::string> problems;
+    EXPECT_TRUE(load_evaluations(folder.path(), e.run_id, &problems).empty());
+    EXPECT_EQ(problems.size(), 1U);
+    EXPECT_EQ(save_evaluation(folder.path(), e), path);
+    EXPECT_EQ(read_file(path, 1 << 20), whole);
+  }
+  write_file_atomically(path, sealed_json("{\"evaluation_schema\": 7}"));
+  EXPECT_THROW(evaluation_fault(folder.path(), e), OtherSchema) << "of another version: not ours to replace";
+  EXPECT_THROW(save_evaluation(folder.path(), e), OtherSchema);
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/null", path);
+  EXPECT_THROW(evaluation_fault(folder.path(), e), Error);
+}
+
 TEST(EvaluationFile, BadOnesAreListedAndLeftOut) {
   const TemporaryFolder root;
   const ResolvedConfig config = resolve_text("[run]\nseed = 3\n");

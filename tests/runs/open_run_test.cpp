@@ -68,6 +68,19 @@ TEST(OpenRun, AnEditedConfigIsRefusedByName) {
   EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
 }
 
+TEST(OpenRun, FilesThatDoNotFitTheirDigestAreRefusedByName) {
+  for (const bool missing : {false, true}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config());
+    if (missing)
+      std::filesystem::remove(folder + "/metrics.jsonl");
+    else
+      write_file_atomically(folder + "/metrics.jsonl", "x");
+    const std::string line = refusal([&] { open_run(folder, rules()); });
+    EXPECT_NE(line.find(folder + "/metrics.jsonl"), std::string::npos) << line;
+  }
+}
+
 TEST(OpenRun, FilesOfAnotherRunAreRefusedByName) {
   for (const char* name : {"result.json", "final.safetensors", "config.toml", "config.json"}) {
     const TemporaryFolder root;

@@ -37,6 +37,7 @@ std::string make_run(const TemporaryFolder& root, Upto upto) {
   Result result;
   result.status = upto == Upto::diverged ? "diverged" : "done";
   result.model = "toy";
+  result.updates = 7;
   result.config = config_map(config().canonical);
   result.width = result.layers = result.states = 1;
   store.finish(result, upto == Upto::diverged ? std::vector<NamedBytes>{} : tensors);
@@ -182,9 +183,50 @@ TEST(InspectRun, OlderFormatsAreOlderNotDamaged) {
   EXPECT_FALSE(has_result(folder));
   // Sealed as schemas before the third were.
   std::string other = sealed_json("{\"schema\": 2, \"run_id\": \"x\", \"status\": \"done\"}");
-  other[find_seal(other)] ^= 1;
+  const size_t at = find_seal(other);
+  other.replace(at, 64, blank_seal());
+  other.replace(at, 64, sha256_hex(sha256_hex(other)));
   write_file_atomically(folder + "/result.json", other);
   EXPECT_EQ(inspect_run(folder).state, RunState::older);
+}
+
+TEST(InspectRun, AnEditedSchemaIsDamageAndAHigherOneIsNewer) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  const std::string whole = read_file(folder + "/result.json", 1 << 20);
+  const auto with = [&](const std::string& schema) {
+    std::string text = whole;
+    const std::string now = "\"schema\": " + std::to_string(result_schema);
+    text.replace(text.find(now), now.size(), "\"schema\": " + schema);
+    return text;
+  };
+  const auto resealed = [](std::string text) {
+    text.replace(find_seal(text), 64, blank_seal());
+    seal(text);
+    return text;
+  };
+  for (const char* schema : {"0", "1", "2", "4", "99"}) {
+    write_file_atomically(folder + "/result.json", with(schema));
+    EXPECT_EQ(inspect_run(folder).state, RunState::damaged) << "edited to " << schema;
+    EXPECT_TRUE(names(inspect_run(folder), "result.json"));
+  }
+  write_file_atomically(folder + "/result.json", resealed(with("99")));
+  EXPECT_EQ(inspect_run(folder).state, RunState::newer);
+  EXPECT_FALSE(inspect_run(folder).result_stands);
+  write_file_atomically(folder + "/result.json", resealed(with("0")));
+  EXPECT_EQ(inspect_run(folder).state, RunState::damaged) << "there was never such a schema";
+  write_file_atomically(folder + "/result.json", resealed(with("2")));
+  EXPECT_EQ(inspect_run(folder).state, RunState::older);
+}
+
+TEST(InspectRun, AFinishedRunHasItsUpdatesWithoutCheckpoints) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::result);
+  EXPECT_EQ(inspect_run(folder).update, 7) << "not those of the checkpoint";
+  EXPECT_EQ(inspect_run(folder).checkpoint, 3);
+  fs::remove(folder + "/" + checkpoint_name(3));
+  EXPECT_EQ(inspect_run(folder).update, 7);
+  EXPECT_EQ(inspect_run(folder).checkpoint, std::nullopt);
 }
 
 // The seal is a digest, not a signature.

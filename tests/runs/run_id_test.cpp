@@ -36,6 +36,32 @@ TEST(RunId, IgnoresWhatChangesNoNumber) {
   EXPECT_EQ(id(""), id("[task]\ngap_min = 3\n"));
 }
 
+// What has nothing to act on stands with its default, so that runs begun before keep their ids.
+TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
+  const auto same = [](const std::string& base, const std::string& key) {
+    const auto plain = resolve_text(base), changed = resolve_text(base, {key});
+    const std::string name = key.substr(0, key.find('='));
+    EXPECT_EQ(plain.run_id == changed.run_id, plain.idle.contains(name)) << base << key;
+    const std::string shown = config_toml(changed, true), line = "\n" + name.substr(name.find('.') + 1) + " = ";
+    const size_t at = shown.find(line);
+    EXPECT_EQ(shown.substr(at, shown.find('\n', at + 1) - at).find("has no effect here") != std::string::npos,
+              plain.idle.contains(name))
+        << base << key;
+    return plain.run_id == changed.run_id;
+  };
+  EXPECT_TRUE(same("", "eval.grid_samples=7"));
+  EXPECT_FALSE(same("[eval]\ngaps = [3]\n", "eval.grid_samples=7"));
+  EXPECT_TRUE(same("", "quirks.sum_accumulated=true"));
+  EXPECT_FALSE(same("[train]\naccumulate = 2\n", "quirks.sum_accumulated=true"));
+  EXPECT_TRUE(same("[train]\nwarmup = 0\n", "quirks.first_lr_zero=true"));
+  EXPECT_FALSE(same("", "quirks.first_lr_zero=true"));
+  EXPECT_TRUE(same("[model]\ndropout = 0\n", "quirks.dropout_stops=true"));
+  EXPECT_TRUE(same("[eval]\nevery = 0\n", "quirks.dropout_stops=true"));
+  EXPECT_TRUE(same("[eval]\nevery = 3125\n", "quirks.dropout_stops=true"));
+  EXPECT_FALSE(same("[eval]\nevery = 3124\n", "quirks.dropout_stops=true"));
+  EXPECT_NE(resolve_text("").canonical.find("\"grid_samples\":1000"), std::string::npos);
+}
+
 // A value of the parameter, other than `now`, that fits the others in the test below.
 std::string another_value(const ConfigKey& p, const std::string& now) {
   switch (p.kind) {
@@ -61,7 +87,8 @@ std::string another_value(const ConfigKey& p, const std::string& now) {
 
 TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
   const std::string base =
-      "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n";
+      "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n"
+      "[train]\naccumulate = 4\n[eval]\ngaps = [3]\n";
   const auto before = resolve_text(base);
   for (const auto& p : config_keys()) {
     const std::string value = another_value(p, toml_text(p.get(before.values)));

@@ -262,6 +262,25 @@ TEST(RunStore, MissingWeightsAndADamagedCheckpointLeaveAResultThatStands) {
   EXPECT_FALSE(verify_run(folder_of(root)).empty());
 }
 
+TEST(RunStore, AMissingConfigIsRestoredAndSaidFromWhere) {
+  for (const auto& [name, source] : {std::pair{"config.toml", "config.json"}, {"config.json", "config.toml"}}) {
+    TemporaryFolder root;
+    EXPECT_TRUE(RunStore(root.path(), config()).restored().empty()) << "a folder that is new";
+    std::filesystem::remove(folder_of(root) + "/" + name);
+    EXPECT_TRUE(RunStore(root.path(), config()).restored().empty()) << "nothing was done in it yet";
+    ToyRun().run(root.path());
+    std::filesystem::remove(folder_of(root) + "/" + name);
+    EXPECT_EQ(
+        RunStore(root.path(), config()).restored(),
+        std::vector<std::string>{"[run] " + folder_of(root) + "/" + name + ": was missing; restored from " + source});
+    EXPECT_EQ(bytes_of(root), clean_bytes());
+    for (const char* each : {"config.toml", "config.json"}) std::filesystem::remove(folder_of(root) + "/" + each);
+    const auto lines = RunStore(root.path(), config()).restored();
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_NE(lines[0].find("restored from the config of this command"), std::string::npos);
+  }
+}
+
 TEST(RunStore, AnEditedConfigIsRestoredAndNamed) {
   TemporaryFolder root;
   ToyRun().run(root.path());

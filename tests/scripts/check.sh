@@ -45,9 +45,26 @@ odd=$work/odd/$id
 evaluates 0 && tables 0
 says 0 whole
 
+# A run given twice, in other words too, is one run.
+ln -s "$work/odd" "$work/link"
+for twice in "$work/odd/" "$odd" "$work/link" "$work/odd/../odd/$id/."; do
+  "$program" check "$work/odd" "$twice" > "$work/out" || fail "check $twice: exit code $?"
+  tail -n 1 "$work/out" | grep -qx "1 run: 1 whole" || fail "check $twice: $(tail -n 1 "$work/out")"
+done
+
 rm "$odd/final.safetensors"
 evaluates 2 && tables 0
+"$program" eval "$odd" --samples 4 --checkpoint > "$work/eval" || fail "eval --checkpoint"
+grep -q "^weights: checkpoint after $update updates$" "$work/eval" || fail "eval --checkpoint: $(head -n 1 "$work/eval")"
+says 0 "whole without weights" \
+  "  final.safetensors is not there: tables take the run, eval tests the checkpoint after $update updates with --checkpoint"
+rm "$odd"/*.safetensors
+evaluates 2 && tables 0
+"$program" eval "$odd" --samples 4 --checkpoint > /dev/null 2>&1 && fail "eval --checkpoint without one"
 says 0 "whole without weights" "  final.safetensors is not there: tables take the run, eval does not"
+rm "$odd"/checkpoint-*
+"$program" check "$work/odd" --json - | grep -q '"update": 60, "updates": 60' || fail "a finished run without checkpoints: updates"
+fresh
 
 for file in config.toml metrics.jsonl final.safetensors; do
   printf x >> "$odd/$file"
@@ -81,6 +98,27 @@ fresh
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema":1/' "$odd/result.json" && reseal "$odd/result.json"
 evaluates 2 && tables 2
 says 0 "older format" "  read by the version that wrote it; tables leave it out"
+
+# A newer one; and a number somebody changed, which breaks the seal.
+sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 9/' "$odd/result.json" && reseal "$odd/result.json"
+evaluates 2 && tables 2
+says 0 "newer format" "  written by a newer version of this program; tables leave it out"
+sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 1/' "$odd/result.json"
+evaluates 2 && tables 2
+"$program" check "$work/odd" > "$work/out" && fail "an edited schema: exit code 0"
+grep -q "result.json: its bytes do not fit its sha256" "$work/out" || fail "an edited schema: $(cat "$work/out")"
+fresh
+
+# A finished run keeps its label; a config that is missing is not put back without a word.
+again() { "$program" train "$small" --out "$work/odd" "$@" 2> "$work/err" > /dev/null || fail "train again: $(cat "$work/err")"; }
+again && [[ ! -s $work/err ]] || fail "train again says $(cat "$work/err")"
+again --set run.label=other
+grep -q "^note: the run is finished and keeps its label '', not 'other', $odd$" "$work/err" || fail "label: $(cat "$work/err")"
+for pair in config.toml:config.json config.json:config.toml; do
+  rm "$odd/${pair%:*}"
+  again
+  grep -q "${pair%:*}: was missing; restored from ${pair#*:}$" "$work/err" || fail "missing config: $(cat "$work/err")"
+done
 
 # All of them at once.
 mkdir "$work/all"

@@ -33,6 +33,7 @@ copy && cp "$two/final.safetensors" "$work/copy/" && refused final.safetensors "
 copy && cp "$two/result.json" "$work/copy/" && refused result.json "$work/copy"
 copy && cp "$two/config.json" "$work/copy/" && refused config.toml "$work/copy"
 copy && rm "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
+copy && printf x >> "$work/copy/metrics.jsonl" && refused metrics.jsonl "$work/copy"
 copy && rm "$work/copy/result.json" && refused result.json "$work/copy"
 copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
 refused config.json "$work/none"
@@ -73,7 +74,7 @@ for split in train valid test; do
   elements=$(grep -o '"elements": *[0-9]*' "$work/out.json" | grep -o '[0-9]*')
   [[ $(frames "$work/out.json") -eq $((4 * elements)) ]] || fail "--split $split --gap 3: $(frames "$work/out.json") frames"
 done
-gap_values() { grep -A 4 '"gap": {' "$1" | grep -o '"total": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
+gap_values() { grep -o '"gap": {[^}]*}' "$1" | grep -o '"total": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
 "$program" eval "$one" --gates --gap 2 --samples 4 --json "$work/two.json" > /dev/null || fail "--gates --gap 2"
 "$program" eval "$one" --gates --gap 6 --samples 4 --json "$work/six.json" > "$work/out" || fail "--gates --gap 6"
 [[ $(gap_values "$work/six.json") -eq $((3 * $(gap_values "$work/two.json"))) ]] || fail "--gates ignores --gap"
@@ -103,8 +104,25 @@ kept=$(sed -n 's/^saved: //p' "$work/out")
 before=$(sha256sum "$kept")
 "$program" eval "$one" --gap 2 --gates --save --threads 1 > /dev/null || fail "--save again"
 [[ $(sha256sum "$kept") == "$before" ]] || fail "--save replaced the same numbers"
+# One that is damaged is named before anything is measured, by check too, and replaced.
 printf x >> "$kept"
-"$program" eval "$one" --gap 2 --gates --save > /dev/null 2> "$work/stderr" && fail "--save replaced a damaged file"
-grep -q "$(basename "$kept")" "$work/stderr" || fail "the damaged file is not named"
+"$program" check "$one" > "$work/out" && fail "check of a damaged evaluation: exit code 0"
+grep -q "$(basename "$kept")" "$work/out" || fail "check does not name the damaged file: $(cat "$work/out")"
+"$program" eval "$one" --gap 2 --gates --save > /dev/null 2> "$work/stderr" || fail "--save over a damaged file"
+grep -q "^warning: .*$(basename "$kept").*; replaced by what is measured now$" "$work/stderr" ||
+  fail "the damaged file is not named: $(cat "$work/stderr")"
+"$program" check "$one" > "$work/out" || fail "the damaged file was not replaced: $(cat "$work/out")"
+mv "$kept" "$work/elsewhere" && ln -s "$work/elsewhere" "$kept"
+refused "$(basename "$kept")" "$one" --gap 2 --gates --save
+rm "$kept" && mv "$work/elsewhere" "$kept"
+# Without a grid its samples have no effect, on the id or on what is measured later.
+for samples in 3 4; do
+  plain=$(train --set task.number=2 --set eval.gaps=[] --set eval.grid_samples=$samples)
+done
+[[ $(ls "$work/runs" | wc -l) -eq 6 ]] || fail "grid_samples without gaps: $(ls "$work/runs")"
+"$program" eval "$plain" --gap 1 | grep -q "over 1000 samples" || fail "eval --gap of a run without a grid"
+# One sample has no spread.
+"$program" eval "$one" --samples 1 > "$work/out" || fail "--samples 1"
+! grep -q "±" "$work/out" || fail "a spread of one sample: $(head -n 1 "$work/out")"
 [[ $failed -eq 0 ]] && echo "eval checks, measures and keeps"
 exit $failed

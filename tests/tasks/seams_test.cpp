@@ -271,6 +271,24 @@ TEST(Tally, StretchesBatchesAndThreadsDoNotChangeTheResult) {
   }
 }
 
+TEST(Tally, FramesThatAreMissingTwiceOrOutOfOrderAreAnError) {
+  const Parity task(false);
+  Batch batch;
+  task.fill(Split::test, 0, 2, batch);
+  const std::vector<float> half(static_cast<size_t>(batch.batch) * batch.frames * 2, 0.5F);
+  Tally tally(task);
+  EXPECT_THROW(tally.probabilities(0, 1, half.data()), Error) << "of no batch";
+  tally.begin(batch);
+  tally.probabilities(0, 4, half.data());
+  EXPECT_THROW(tally.probabilities(3, batch.frames, half.data()), Error) << "one twice";
+  EXPECT_THROW(tally.probabilities(5, batch.frames, half.data()), Error) << "one left out";
+  EXPECT_THROW(tally.probabilities(4, batch.frames + 1, half.data()), Error) << "one too many";
+  EXPECT_THROW(tally.end(), Error) << "the rest is missing";
+  tally.probabilities(4, batch.frames, half.data());
+  tally.end();
+  EXPECT_EQ(tally.result().samples, 2);
+}
+
 TEST(Tally, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
   const Parity task(false);
   Batch batch;

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <filesystem>
 #include <map>
 
 #include "../base/temporary_folder.h"
@@ -134,6 +135,39 @@ TEST(RunIds, TellTheTransformersResidualsApart) {
   EXPECT_EQ(width("648"), width("768"));
   EXPECT_EQ(width("1296"), width("1280"));
   EXPECT_NE(width("512"), width("768"));
+}
+
+TEST(RunIds, IgnoreQuirksOfOtherModels) {
+  for (const auto& row : registry()) {
+    const std::string plain = "[model]\nname = '" + row.name + "'\nwidth = 64\n";
+    const ResolvedConfig with = resolved(plain + "[quirks]\ndelta_bf16 = true\n");
+    EXPECT_EQ(resolved(plain).run_id == with.run_id, !row.traits.published_in_bf16) << row.name;
+    EXPECT_EQ(with.idle.contains("quirks.delta_bf16"), !row.traits.published_in_bf16) << row.name;
+    EXPECT_EQ(with.idle.contains("quirks.double_residual"), row.find("double_residual") == nullptr) << row.name;
+  }
+}
+
+TEST(Rules, WhatDropoutHasNoStreamForIsRefusedBeforeAnyRun) {
+  const std::string grammar = "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n";
+  const std::string text = grammar + "[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
+  const std::string frames =
+      "[task.length] frames of the longest training sample under dropout, expected at most 1048576, got 1200020";
+  EXPECT_TRUE(fault(text, run_rules()).starts_with(frames)) << fault(text, run_rules());
+  EXPECT_EQ(fault(text + "[model]\ndropout = 0\n", run_rules()), "");
+  const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\n";
+  EXPECT_NE(fault(wide, run_rules()).find("[model.width] channels under dropout, expected at most 32768, got 32772"),
+            std::string::npos)
+      << fault(wide, run_rules());
+  try {
+    parse_suite(text + "[grid]\nrun.seed = [1, 2]\n", "suite.toml", {}, run_rules());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("(2 of 2 runs)"), std::string::npos) << error.what();
+  }
+  const TemporaryFolder root;
+  const ResolvedConfig config = test::small_config({"task.gap_law=uniform", "task.gap_max=60000"});
+  EXPECT_THROW(test::work(config, root.path()), Error);
+  EXPECT_FALSE(std::filesystem::exists(root.path() + "/" + config.run_id)) << "refused before the folder is made";
 }
 
 // Whether a network of this config can be built and, where it is small, run.

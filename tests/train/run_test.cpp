@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -174,6 +175,100 @@ TEST(Run, TheLastUpdateCanDivergeToo) {
   EXPECT_EQ(result.divergence->update, 1);
   EXPECT_FALSE(result.divergence->tensor.empty());
   EXPECT_FALSE(result.test);
+}
+
+// Works on the run with weights that are no numbers from the n-th of this phase until the next phase begins.
+RunStatus broken_during(const ResolvedConfig& config, const std::string& root, const std::string& phase, int n,
+                        std::vector<std::string>& warnings) {
+  PreparedRun run(config);
+  RunStore store(root, config);
+  at::Tensor flat = run.trainer.network().parameters().flat(), kept;
+  TrainHooks hooks;
+  hooks.warning = [&](const std::string& line) { warnings.push_back(line); };
+  hooks.progress = [&](const TrainProgress& p) {
+    const at::NoGradGuard no_gradients;
+    if (kept.defined()) {
+      flat.copy_(kept);
+      kept = at::Tensor();
+    }
+    if (p.phase != phase || --n != 0) return;
+    kept = flat.clone();
+    flat.fill_(std::nan(""));
+  };
+  return train(run, store, hooks);
+}
+
+TEST(Run, ATestThatIsNotFiniteIsMissingAndTheRestIsKept) {
+  const ResolvedConfig config = small_config({"eval.gaps=[2, 5]"});
+  const TemporaryFolder clean, test_broken, grid_broken;
+  work(config, clean.path());
+  const Result whole = load_result(clean.path() + "/" + config.run_id);
+  std::vector<std::string> warnings;
+  ASSERT_EQ(broken_during(config, test_broken.path(), "test", 1, warnings), RunStatus::done);
+  Result result = load_result(test_broken.path() + "/" + config.run_id);
+  EXPECT_EQ(result.status, "done");
+  EXPECT_FALSE(result.test);
+  EXPECT_FALSE(result.divergence);
+  ASSERT_EQ(result.grid.size(), 2U);
+  EXPECT_EQ(result.grid[0].accuracy, whole.grid[0].accuracy);
+  EXPECT_EQ(result.valid->accuracy, whole.valid->accuracy);
+  EXPECT_EQ(result.files.at("final.safetensors"), whole.files.at("final.safetensors"));
+  EXPECT_TRUE(verify_run(test_broken.path() + "/" + config.run_id).empty());
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("test sample 0, frame 0"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("the result has no accuracy of test"), std::string::npos) << warnings[0];
+
+  warnings.clear();
+  ASSERT_EQ(broken_during(config, grid_broken.path(), "grid", 2, warnings), RunStatus::done);
+  result = load_result(grid_broken.path() + "/" + config.run_id);
+  ASSERT_TRUE(result.test);
+  EXPECT_EQ(result.test->accuracy, whole.test->accuracy);
+  ASSERT_EQ(result.grid.size(), 1U) << "missing, not zero";
+  EXPECT_EQ(result.grid[0].gap, 2);
+  EXPECT_EQ(result.files.at("final.safetensors"), whole.files.at("final.safetensors"));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("gap 5"), std::string::npos) << warnings[0];
+}
+
+TEST(Run, ValidThatIsNotFiniteIsDivergence) {
+  const ResolvedConfig config = small_config();
+  const TemporaryFolder root;
+  std::vector<std::string> warnings;
+  ASSERT_EQ(broken_during(config, root.path(), "valid", 2, warnings), RunStatus::diverged);
+  EXPECT_EQ(load_result(root.path() + "/" + config.run_id).divergence->update, 8);
+}
+
+// A bias that only the scale of what dropout keeps drives past the largest float.
+TEST(Trainer, LooksForWhatIsNotFiniteInAnEvaluationWithoutDropout) {
+  PreparedRun run(small_config({"model.dropout=0.5", "model.mlp=1"}));
+  Batch frames;
+  run.data.maker->fill(Split::test, 0, 1, frames);
+  const TensorBatch batch = to_tensors(std::move(frames), *run.data.maker, at::kFloat);
+  const Parameter* bias = run.trainer.network().parameters().find("layers.1.mlp.linear2.bias");
+  ASSERT_NE(bias, nullptr);
+  const at::NoGradGuard no_gradients;
+  run.trainer.network().parameters().flat().narrow(0, bias->offset, 1).fill_(2e38);
+  const auto found = [&](Trainer::Forward kind) {
+    return run.trainer.locate_forward(batch.input, batch.samples, 0, kind);
+  };
+  EXPECT_EQ(found(Trainer::Forward::update).layer, 1);
+  EXPECT_EQ(found(Trainer::Forward::evaluation).tensor, "");
+}
+
+TEST(Run, QuirksThatHaveNothingToActOnChangeNothing) {
+  const std::vector<std::string> plain = {"model.name=gla", "train.warmup=0", "eval.every=0"};
+  std::vector<std::string> idle = plain;
+  for (const char* each : {"quirks.delta_bf16=true", "quirks.sum_accumulated=true", "quirks.first_lr_zero=true",
+                           "quirks.dropout_stops=true", "quirks.double_residual=true", "eval.grid_samples=3"})
+    idle.emplace_back(each);
+  const TemporaryFolder a, b;
+  const ResolvedConfig one = small_config(plain), other = small_config(idle);
+  work(one, a.path());
+  work(other, b.path());
+  EXPECT_EQ(test::content(a.path(), one, "metrics.jsonl"), test::content(b.path(), other, "metrics.jsonl"));
+  const Result result = load_result(b.path() + "/" + other.run_id);
+  EXPECT_TRUE(result.quirks.empty());
+  EXPECT_EQ(result.test->accuracy, load_result(a.path() + "/" + one.run_id).test->accuracy);
 }
 
 TEST(Run, TornOrFlippedCheckpointIsNamedAndThePreviousOneUsed) {

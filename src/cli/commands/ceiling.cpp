@@ -23,6 +23,7 @@ struct Options {
   bool baselines = false;
   std::string json;
   int threads = 0;
+  const Arguments* arguments = nullptr;
 };
 
 void describe_all(Json& json, const Options& options, const TaskConfig& task) {
@@ -34,9 +35,12 @@ void describe_all(Json& json, const Options& options, const TaskConfig& task) {
 
 std::string as_json(const Options& options, const TaskConfig& task, const Ceiling& c,
                     const std::optional<Baselines>& b) {
-  Json json = {{"ceiling", c.accuracy},         {"samples", c.samples},         {"stderr", c.stderr_},
-               {"upper_bound", c.upper_bound},  {"counted", c.filter_accuracy}, {"exact", c.exact},
-               {"mean_entropy", c.mean_entropy}};
+  Json json = {{"ceiling", c.accuracy}, {"samples", c.samples}};
+  if (c.samples > 1) json["stderr"] = c.stderr_;
+  json["upper_bound"] = c.upper_bound;
+  json["counted"] = c.filter_accuracy;
+  json["exact"] = c.exact;
+  json["mean_entropy"] = c.mean_entropy;
   describe_all(json, options, task);
   json["by_position"] = c.by_position;
   json["entropy_by_position"] = c.entropy_by_position;
@@ -52,10 +56,15 @@ std::string as_json(const Options& options, const TaskConfig& task, const Ceilin
 }
 
 std::string as_json(const Options& options, const TaskConfig& task, const PredictCeiling& c) {
-  Json json = {
-      {"ceiling", c.accuracy},  {"samples", c.samples},      {"stderr", c.stderr_}, {"upper_bound", c.upper_bound},
-      {"counted", c.counted},   {"exact", c.exact},          {"kl", c.kl},          {"kl_stderr", c.kl_stderr},
-      {"kl_bound", c.kl_bound}, {"kl_counted", c.kl_counted}};
+  Json json = {{"ceiling", c.accuracy}, {"samples", c.samples}};
+  if (c.samples > 1) json["stderr"] = c.stderr_;
+  json["upper_bound"] = c.upper_bound;
+  json["counted"] = c.counted;
+  json["exact"] = c.exact;
+  json["kl"] = c.kl;
+  if (c.samples > 1) json["kl_stderr"] = c.kl_stderr;
+  json["kl_bound"] = c.kl_bound;
+  json["kl_counted"] = c.kl_counted;
   describe_all(json, options, task);
   json["by_position"] = c.by_position;
   json["kl_by_position"] = c.kl_by_position;
@@ -86,6 +95,11 @@ TextTable figures() {
   return TextTable({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
 }
 
+// "± 0.00120, "; one sample has no spread.
+std::string spread_text(double error, uint64_t samples) {
+  return samples > 1 ? "± " + fixed(error, 5) + ", " : "";
+}
+
 constexpr const char* kHidden = "noise above 1 hides symbols: of a filter that sees them all";
 
 // Whether the baselines are scored on samples they learnt from.
@@ -97,12 +111,12 @@ bool overlaps(const Options& options) {
 std::string as_text(const Options& options, const Ceiling& c, const std::optional<Baselines>& b) {
   TextTable table = figures();
   if (c.exact) {
-    table.row(
-        {"ceiling", fixed(c.accuracy, 5), "± " + fixed(c.stderr_, 5) + ", score of the exact filter under the metric"});
+    table.row({"ceiling", fixed(c.accuracy, 5),
+               spread_text(c.stderr_, c.samples) + "score of the exact filter under the metric"});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
   } else {
     table.row({"upper bound", fixed(c.upper_bound, 5),
-               "± " + fixed(c.stderr_, 5) + ", not reached; " + std::string(kHidden)});
+               spread_text(c.stderr_, c.samples) + "not reached; " + std::string(kHidden)});
   }
   table.row({"entropy", fixed(c.mean_entropy, 5), "nats an element, of the filter's belief"});
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
@@ -125,15 +139,15 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
 
 std::string as_text(const Options& options, const PredictCeiling& c) {
   TextTable table = figures();
-  const std::string spread = "± " + fixed(c.stderr_, 5), kl_spread = "± " + fixed(c.kl_stderr, 5);
+  const std::string spread = spread_text(c.stderr_, c.samples), kl_spread = spread_text(c.kl_stderr, c.samples);
   if (c.exact) {
-    table.row({"ceiling", fixed(c.accuracy, 5), spread + ", next symbols named right by their exact law"});
+    table.row({"ceiling", fixed(c.accuracy, 5), spread + "next symbols named right by their exact law"});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
-    table.row({"KL", fixed(c.kl, 5), kl_spread + ", nats an element, from the grammar's law to the mean over states"});
+    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats an element, from the grammar's law to the mean over states"});
     table.row({"lower bound", fixed(c.kl_bound, 5), "no causal model has less KL"});
   } else {
-    table.row({"upper bound", fixed(c.upper_bound, 5), spread + ", not reached; " + std::string(kHidden)});
-    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + ", nats an element; not reached either"});
+    table.row({"upper bound", fixed(c.upper_bound, 5), spread + "not reached; " + std::string(kHidden)});
+    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats an element; not reached either"});
   }
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");
@@ -144,6 +158,11 @@ Exit run(const Options& options) {
   const bool predict = task.objective == Objective::predict;
   if (predict && options.baselines)
     throw bad_input("ceiling --baselines", "they name states, expected --objective state, got predict");
+  if (!options.baselines && options.arguments->given("--train-samples"))
+    throw bad_input("ceiling --train-samples", "has no effect without --baselines, which learn from them");
+  // Baselines learn from training samples, gaps and all.
+  if (!options.baselines)
+    options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   CeilingRequest request;
   request.split = parse_split(options.sequences.split);
@@ -186,6 +205,7 @@ void add_ceiling(Program& program) {
       "ceiling", "The best any causal model can do, by exact filtering",
       {"selectivbench ceiling --task 1 --seed 1", "selectivbench ceiling --task 3 --baselines --json ceiling.json"},
       [options] { return run(*options); });
+  options->arguments = &arguments;
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 1);

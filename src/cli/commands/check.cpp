@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -26,17 +27,28 @@ struct Findings {
 
 Findings inspect_all(const Options& options) {
   Findings out;
+  std::map<std::filesystem::path, std::string> seen;  // by where it really is
+  // Whether the folder comes for the first time.
+  const auto fresh = [&](const std::string& folder) {
+    std::error_code failed;
+    const auto place = std::filesystem::canonical(folder, failed);
+    return failed || seen.emplace(place, folder).second;
+  };
   for (const auto& root : options.folders) {
     std::error_code failed;
     if (!std::filesystem::is_directory(root, failed))
       throw bad_input("check", "expected a folder of runs, got '" + one_line(root) + "'");
     const FoundFolders found = find_runs(root);
-    out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
+    for (const auto& note : found.notes)
+      if (std::find(out.notes.begin(), out.notes.end(), note) == out.notes.end()) out.notes.push_back(note);
     if (found.runs.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
-    for (const auto& folder : found.folders)
+    for (const auto& folder : found.folders) {
+      if (std::find(found.runs.begin(), found.runs.end(), folder) == found.runs.end() && !fresh(folder)) continue;
       if (const std::string fault = record_fault(folder); !fault.empty()) out.suites.push_back(fault);
+    }
     for (const auto& folder : found.runs) {
       end_if_stopped("check");
+      if (!fresh(folder)) continue;
       out.reports.push_back(inspect_run(folder));
     }
   }
@@ -45,7 +57,7 @@ Findings inspect_all(const Options& options) {
 
 std::string said_of(const RunReport& report) {
   std::string out = to_string(report.state);
-  const bool unfinished = report.status.empty() && report.state != RunState::older;
+  const bool unfinished = report.status.empty() && report.state != RunState::older && report.state != RunState::newer;
   if (unfinished && report.updates > 0) {
     const std::string at = "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
     out += report.state == RunState::unfinished ? " " + at : ", unfinished " + at;
@@ -60,8 +72,8 @@ int count(const std::vector<RunReport>& reports, RunState state) {
   return n;
 }
 
-constexpr RunState kStates[] = {RunState::whole, RunState::without_weights, RunState::unfinished, RunState::damaged,
-                                RunState::older};
+constexpr RunState kStates[] = {RunState::whole,   RunState::without_weights, RunState::unfinished,
+                                RunState::damaged, RunState::older,           RunState::newer};
 
 std::string as_text(const Findings& findings) {
   const auto& reports = findings.reports;
@@ -72,8 +84,12 @@ std::string as_text(const Findings& findings) {
     if (report.state == RunState::damaged)
       for (const auto& problem : report.problems) out += "  " + one_line(problem) + "\n";
     if (report.state == RunState::without_weights)
-      out += "  final.safetensors is not there: tables take the run, eval does not\n";
+      out += "  final.safetensors is not there: tables take the run, eval " +
+             (report.checkpoint
+                  ? "tests the checkpoint after " + std::to_string(*report.checkpoint) + " updates with --checkpoint\n"
+                  : std::string("does not\n"));
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
+    if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
   for (const auto& fault : findings.suites) out += "damaged: " + one_line(fault) + "\n";
   for (const auto& note : findings.notes) out += one_line(note) + "\n";

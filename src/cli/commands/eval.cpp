@@ -128,6 +128,8 @@ class Evaluator {
     }
   }
 
+  const SavedEvaluation& request() const { return out_; }
+
   SavedEvaluation run() {
     for (const auto& [task, gap] : tasks()) {
       out_.points.push_back(evaluate_at(task, gap));
@@ -189,7 +191,9 @@ class Evaluator {
   }
 
   Measurement evaluate_at(const TaskConfig& task, std::optional<int> gap) {
-    const int64_t usual = gap                         ? config_.eval.grid_samples
+    // Without a grid its samples have no part in the run, and are the usual ones.
+    const bool grid = !run_.config.idle.contains("eval.grid_samples");
+    const int64_t usual = gap                         ? (grid ? config_.eval : EvalSection()).grid_samples
                           : options_.split == "valid" ? config_.eval.valid_samples
                                                       : config_.eval.test_samples;
     EvaluationRequest request;
@@ -305,6 +309,10 @@ Exit run(const Options& options) {
   use_threads(options.threads);
   Evaluator evaluator(options, opened);
   evaluator.load_weights();
+  if (options.save) {
+    const std::string fault = evaluation_fault(options.folder, evaluator.request());
+    if (!fault.empty()) complain("warning: " + fault + "; replaced by what is measured now");
+  }
   const SavedEvaluation found = evaluator.run();
   if (!options.json.empty()) deliver(options.json, evaluation_text(found));
   if (options.json != "-") print(as_text(found, options));

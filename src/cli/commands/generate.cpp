@@ -31,6 +31,7 @@ struct Options {
   std::string format = "jsonl", out;
   bool digest = false, dense = false;
   int threads = 0;
+  const Arguments* arguments = nullptr;
 };
 
 constexpr size_t kBlockElements = size_t{1}
@@ -237,6 +238,24 @@ std::string manifest(const Source& source, const Options& options, Output& out, 
   return json_document(json);
 }
 
+// What was asked for and would change nothing that is written.
+void refuse_idle(const Options& options) {
+  options.task.config(options.sequences);  // what cannot be comes first
+  if (options.digest) {
+    const std::string task = options.task.first_given();
+    const std::string flag = !task.empty() ? task : options.arguments->given("--format") ? "--format" : "";
+    if (flag.empty()) return;
+    throw bad_input("generate " + flag, "has no effect on --digest, which is of the sequences alone");
+  }
+  if (!options.dense) {
+    for (const char* flag : {"--noise", "--objective"}) {
+      if (options.arguments->given(flag))
+        throw bad_input(options.arguments->where(flag), "has no effect on symbols and gaps, expected --dense with it");
+    }
+  }
+  options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
+}
+
 Exit run(const Options& options) {
   if (options.digest && !options.out.empty()) {
     throw bad_input("generate", "--digest writes no file, expected it without --out");
@@ -251,6 +270,7 @@ Exit run(const Options& options) {
   if (options.start > UINT64_MAX - options.count) {
     throw bad_input("generate --start", "samples pass index 2^64, expected a smaller --start or --count");
   }
+  refuse_idle(options);
   const Source source(options);
   Sha256 canon;
   if (options.digest) {
@@ -285,6 +305,7 @@ void add_generate(Program& program) {
                        "selectivbench generate --stream direct --count 200000 --format npz --out train.npz",
                        "selectivbench generate --split reference --count 1000 --digest"},
                       [options] { return run(*options); });
+  options->arguments = &arguments;
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 0);

@@ -38,7 +38,8 @@ struct Options {
 
 std::string finished_text(const std::string& folder) {
   const Result r = open_result(folder);
-  if (r.status == "diverged" || !r.test) return "diverged";
+  if (r.status == "diverged") return "diverged";
+  if (!r.test) return "no test accuracy, the output was not finite";
   return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
 }
 
@@ -59,8 +60,11 @@ class Session {
     jobs_ = options.jobs > 0 ? options.jobs : cores;
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
     for (size_t i = 0; i < suite.runs.size(); ++i) {
-      if (overview_.runs[i].done) continue;
       const ResolvedConfig& run = suite.runs[i];
+      if (overview_.runs[i].done) {
+        if (const std::string line = kept_label(run, overview_.runs[i].folder); !line.empty()) board_.say(line);
+        continue;
+      }
       Work work;
       work.name = overview_.runs[i].name;
       work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",

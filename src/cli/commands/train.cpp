@@ -28,9 +28,7 @@ std::string outcome(const Result& result) {
            printable(d.tensor) + "\n";
   }
   std::string out = name;
-  if (result.test) {
-    out += ": test " + accuracy_text(*result.test);
-  }
+  out += result.test ? ": test " + accuracy_text(*result.test) : ": no test accuracy, the output was not finite";
   out += ", chance " + fixed(result.chance, 4) + "\n";
   for (const auto& point : result.grid) {
     out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + accuracy_text(point) + "\n";
