@@ -36,7 +36,9 @@ struct Pass {
 class Network {
  public:
   // Parameters are zero until initialise() or load().
-  explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU);
+  // `mixed`: activations and products with weights in bfloat16, parameters and sums in `type`.
+  explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU,
+                   bool mixed = false);
 
   const ModelConfig& config() const { return config_; }
   ParameterList& parameters() { return parameters_; }

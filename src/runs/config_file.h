@@ -35,6 +35,7 @@ struct ModelRules {
   // Each throws bad_input, one "[section.key] …" a line; the place of the key is added here.
   std::vector<std::function<void(const RunConfig&)>> checks;
   std::function<void(const RunConfig&)> samples;  // the same, asked where all else is right: that there are samples
+  std::function<bool()> has_gpu;                  // what `train.device = "auto"` means here; unset: the CPU
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
   std::string shipped;  // folder of the configs that come with the program, for `extends` and `base`; empty: none

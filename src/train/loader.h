@@ -27,8 +27,10 @@ struct TensorBatch {
 
 // Frames [from, to), [batch, to - from, channels]. `type` is float or double; noise is drawn in float either way, so
 // that both see the same data.
-at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type);
-TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type);
+at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned = false);
+// Throws check_failed where a target is no answer of the task, or no frame has one. `pinned`: in memory from which a
+// GPU copies while others work.
+TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool pinned = false);
 
 // Indices of the samples of an update.
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update);

@@ -18,13 +18,15 @@ void NetworkPredictor::predict(const Batch& batch, int from, int to, float* prob
   const bool whole = from == 0 && to == batch.frames;
   pass.state = whole ? nullptr : &state_;
   pass.gates = gates_;
-  const at::ScalarType type = network_.parameters().flat().scalar_type();
-  const at::Tensor logits = network_.logits(dense_frames(batch, from, to, type), pass);
+  const at::Tensor flat = network_.parameters().flat();
+  const bool here = flat.device().is_cpu();
+  const at::Tensor frames = dense_frames(batch, from, to, flat.scalar_type(), !here);
+  const at::Tensor logits = network_.logits(frames.to(flat.device(), true), pass);
   at::Tensor out = at::from_blob(probabilities, {logits.size(0), logits.size(1), logits.size(2)}, at::kFloat);
-  if (logits.scalar_type() == at::kFloat) {
+  if (here && logits.scalar_type() == at::kFloat) {
     at::softmax_out(out, logits, -1);
   } else {
-    out.copy_(at::softmax(logits, -1));
+    out.copy_(at::softmax(logits, -1, logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
   }
 }
 

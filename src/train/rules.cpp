@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/declare.h"
+#include "train/gpu.h"
 #include "train/trainer.h"
 
 namespace sb {
@@ -53,6 +54,7 @@ ModelRules model_rules() {
   rules.table = switch_rows();
   rules.checks = {check_model};
   rules.network = network_keys;
+  rules.has_gpu = has_gpu;
   return rules;
 }
 

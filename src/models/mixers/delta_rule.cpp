@@ -43,13 +43,13 @@ class DeltaRule : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t batch = x.size(0), time = x.size(1), h = o_.heads(), n = o_[householder_factors], K = o_.key_width();
-    const auto parts = split_last(project(x, in_.value()), widths_);
+    const auto parts = split_last(project(x, in_), widths_);
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
     const auto qk_v = split_last(mixed, {(n + 1) * keys_, n * values_});
     const auto qk = l2_normalise(heads_of(qk_v[0], (n + 1) * h)).split_with_sizes({h, n * h}, 2);
     const auto k = qk[1].view({batch, time, n, h, K});
     const auto v = qk_v[1].view({batch, time, n, h, o_.value_width()});
-    auto beta = at::sigmoid(parts[2].view({batch, time, n, h}));
+    auto beta = at::sigmoid(wide(parts[2]).view({batch, time, n, h}));
     if (o_[negative_eigenvalues]) beta = beta * 2;
     context.record("write", beta);
     at::Tensor g;
@@ -60,7 +60,7 @@ class DeltaRule : public Mixer {
     const auto o = carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(K)));
     const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
                                                   : rms_norm(o, norm_->value, 1e-5);
-    return project(flat_heads(normed), out_->value);
+    return project(flat_heads(normed), out_);
   }
 
   Taxonomy taxonomy() const override {

@@ -32,11 +32,11 @@ class Mamba final : public Mixer {
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
     const int64_t N = o_[switches::d_state];
-    const auto xz = split_last(project(u, in_->value), {channels_, o_[switches::output_gate] ? channels_ : 0});
+    const auto xz = split_last(project(u, in_), {channels_, o_[switches::output_gate] ? channels_ : 0});
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
-    const auto rBC = split_last(project(x, x_->value), {rank_, N, N});
-    const auto delta = softplus_bias(project(rBC[0], dt_->value), dt_bias_->value);
+    const auto rBC = split_last(project(x, x_), {rank_, N, N});
+    const auto delta = softplus_bias(project(rBC[0], dt_), dt_bias_->value);
     at::Tensor write;
     if (!o_[switches::complementary]) write = at::softplus(dt_bias_->value).expand_as(delta);
     if (context.gates)
@@ -45,7 +45,7 @@ class Mamba final : public Mixer {
     context.record("write", write.defined() ? write : delta);
     const auto y = carried_selective_scan(context, x, delta, A_log_->value, rBC[1], rBC[2], skip_->value, write,
                                           o_[switches::a_min]);
-    return project(o_[switches::output_gate] ? gate_silu(y, xz[1]) : y, out_->value);
+    return project(o_[switches::output_gate] ? gate_silu(y, xz[1]) : y, out_);
   }
 
   Taxonomy taxonomy() const override {

@@ -31,7 +31,7 @@ class Mamba2 final : public Mixer {
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
     const int64_t N = o_[switches::d_state];
-    const auto parts = split_last(project(u, in_->value), widths_);
+    const auto parts = split_last(project(u, in_), widths_);
     const auto mixed =
         conv_ ? short_conv(parts[1], conv_->value, conv_bias_->value, context) : short_conv(parts[1], {}, {}, context);
     const auto xBC = split_last(mixed, {channels_, N, N});
@@ -42,12 +42,12 @@ class Mamba2 final : public Mixer {
     context.record("step", delta);
     context.record("write", write);
     context.record("decay", g.exp());
-    const auto read =
-        carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), x * write.unsqueeze(-1), g, 1);
-    const auto y = flat_heads(read + skip_->value.unsqueeze(-1) * x);
+    const auto written = (x * write.unsqueeze(-1)).to(x.scalar_type());
+    const auto read = carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), written, g, 1);
+    const auto y = flat_heads((read + skip_->value.unsqueeze(-1) * x).to(x.scalar_type()));
     return project(o_[switches::output_gate] ? gate_then_rms_norm(y, norm_->value, parts[0], 1e-5)
                                              : rms_norm(y, norm_->value, 1e-5),
-                   out_->value);
+                   out_);
   }
 
   Taxonomy taxonomy() const override {
