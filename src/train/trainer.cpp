@@ -61,10 +61,6 @@ at::ScalarType storage_type(const TrainSection& train) {
   if (train.device == DeviceKind::cuda && !has_gpu()) {
     throw bad_input("train.device", "expected cpu, got cuda: " + gpu_facts().missing);
   }
-  const bool gpu_only = train.precision == Precision::tf32 || train.precision == Precision::amp;
-  if (gpu_only && train.device == DeviceKind::cpu) {
-    throw bad_input("train.precision", "expected fp32 or fp64 on the CPU, got a GPU precision");
-  }
   return train.precision == Precision::fp64 ? at::kDouble : at::kFloat;
 }
 

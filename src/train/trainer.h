@@ -36,7 +36,7 @@ struct TrainHooks {
 // The model of a run, with the sizes its task asks for.
 ModelConfig network_config(const RunConfig& config, const TaskShape& task);
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs);
-at::ScalarType storage_type(const TrainSection& train);  // throws where this build cannot run the precision or device
+at::ScalarType storage_type(const TrainSection& train);  // throws where there is no such device
 // Weights, gradients and moments are kept in bfloat16: the quirk, on a model that has it.
 bool keeps_bf16(const RunConfig& config);
 // Where a run computes; "auto" is what the machine has. The first call for a GPU makes it ready.

@@ -43,7 +43,8 @@ one() {
     train "$model" "$work/$model-$precision" cuda $precision > "$work/$model-$precision.log" 2>&1 ||
       { failed=1 && echo "$model, $precision: FAILED: $(grep -v '^$' "$work/$model-$precision.log" | tail -1)"; }
     bound=1e-4
-    [[ $precision == tf32 ]] && bound=2e-3
+    [[ $model == linear_attn ]] && bound=2e-3 # products of products: fp64 and fp32 differ as much on the CPU
+    [[ $precision == tf32 ]] && bound=1e-2
     [[ $precision == amp ]] && bound=3e-2
     compare "$model, $precision" "$work/$model-cpu" "$work/$model-$precision" $bound || failed=1
   done
