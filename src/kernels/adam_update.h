@@ -1,5 +1,5 @@
-// Global norm, clip and Adam over flat buffers on a CUDA device: train/adam.h's arithmetic, nothing read on the host, so
-// that a captured graph replays it with new learning rates and counts. Only in builds with CUDA kernels (backend.h).
+// Global norm, clip and Adam over flat buffers on a CUDA device: train/adam.h's arithmetic, nothing read on the host,
+// so that a captured graph replays it with new learning rates and counts. Only in builds with CUDA kernels (backend.h).
 #pragma once
 #include <ATen/core/Tensor.h>
 
