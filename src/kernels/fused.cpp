@@ -141,7 +141,7 @@ Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
 }
 
 Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor& bias, const Tensor& target,
-                             const Tensor& normaliser) {
+                             const Tensor& normaliser, const Tensor& copy) {
   const char* here = "decoder_cross_entropy";
   if (h.dim() != 2 || weight.dim() != 2 || h.size(1) != weight.size(1))
     throw bad_input(here, c10::str("h [rows,d] and weight [C,d], got ", h.sizes(), " and ", weight.sizes()));
@@ -149,11 +149,12 @@ Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor
     throw bad_input(here, c10::str("bias, expected [", weight.size(0), "], got ", bias.sizes()));
   if (target.sizes() != at::IntArrayRef{h.size(0)} || target.scalar_type() != at::kLong)
     throw bad_input(here, c10::str("target, expected int64 [", h.size(0), "], got ", target.sizes()));
+  if (copy.defined()) kernels::check_shape(here, "copy", copy, {weight.size(0), weight.size(1)});
   if (normaliser.defined() && normaliser.numel() != 1)
     throw bad_input(here, c10::str("normaliser, expected one element, got ", normaliser.sizes()));
   const Tensor divisor = (normaliser.defined() ? normaliser.detach().reshape({1}) : target.ge(0).sum().reshape({1}))
                              .to(h.device(), at::kDouble);
-  return kernels::run(op::DecoderCrossEntropy{}, {h, weight, bias, target, divisor})[0];
+  return kernels::run(op::DecoderCrossEntropy{}, {h, weight, bias, target, divisor, copy})[0];
 }
 
 }  // namespace sb

@@ -59,8 +59,10 @@ at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0)
 // Decoder and loss in one: logits = h W^T + b are formed in row blocks and dropped.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64, rows with target < 0 are padding.
 // Returns the sum of cross-entropies over real rows divided by `normaliser` (one element, on the device of h;
-// undefined: their number). On the CPU targets out of range and targets that are all padding are refused.
+// undefined: their number). On the CPU targets out of range and targets that are all padding are refused. `copy` as
+// project's (matmul.h).
 at::Tensor decoder_cross_entropy(const at::Tensor& h, const at::Tensor& weight, const at::Tensor& bias,
-                                 const at::Tensor& target, const at::Tensor& normaliser = {});
+                                 const at::Tensor& target, const at::Tensor& normaliser = {},
+                                 const at::Tensor& copy = {});
 
 }  // namespace sb

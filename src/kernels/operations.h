@@ -32,7 +32,7 @@ struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
 };
 
 // Products (matmul.h)
-struct Project {};         // x, weight, bias? -> y
+struct Project {};         // x, weight, bias?, copy? -> y
 struct BatchedProduct {};  // a, b -> a b
 
 // Work over rows and elements (fused.h)
@@ -67,7 +67,7 @@ struct Rope {  // x -> y
   int sense;
   int64_t offset;
 };
-struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser -> loss
+struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser, copy? -> loss
 
 }  // namespace op
 
@@ -146,5 +146,11 @@ Backward<op::Rope> rope_back;
 Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
 Backward<op::DecoderCrossEntropy> decoder_cross_entropy_back;
 }  // namespace cpu
+
+namespace cuda {
+// What this build has for a CUDA device: cuda/bind/table.cpp, or cuda/absent.cpp.
+template <class Op>
+kernels::Kernel<Op> kernel();
+}  // namespace cuda
 
 }  // namespace sb

@@ -53,7 +53,7 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
 
 }  // namespace
 
-// h, weight, bias, target, normaliser
+// h, weight, bias, target, normaliser, copy? (not read)
 Tensors decoder_cross_entropy(const op::DecoderCrossEntropy&, const Tensors& in, Tensors* saved) {
   const Tensor h = in[0].contiguous(), weight = in[1].contiguous(), bias = in[2].contiguous();
   const Tensor target = in[3].contiguous();
@@ -74,7 +74,7 @@ Tensors decoder_cross_entropy_back(const op::DecoderCrossEntropy&, const kernels
   const bool scales = with_type_of(grad, [&](auto type) { return *grad.data_ptr<decltype(type)>() != 1; });
   if (scales)
     for (Tensor& x : out) x = x * grad;
-  out.resize(5);
+  out.resize(6);
   return out;
 }
 
