@@ -84,7 +84,7 @@ at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pa
                          const at::Tensor& normaliser) const {
   const auto h = hidden(x, pass);
   return decoder_cross_entropy(h.reshape({-1, h.size(2)}), decoder_->value, decoder_bias_->value, target.reshape({-1}),
-                               normaliser);
+                               normaliser, decoder_->copy);
 }
 
 at::Tensor Network::step(const at::Tensor& x, NetworkState& state) const {

@@ -7,11 +7,11 @@ namespace sb {
 at::Tensor project(const at::Tensor& x, Param weight, Param bias) {
   // A convolution of one frame is a product.
   const auto matrix = [](const at::Tensor& w) { return w.defined() && w.dim() > 2 ? w.flatten(1) : w; };
-  return project(x, matrix(weight->value), bias ? bias->value : at::Tensor());
+  return project(x, matrix(weight->value), bias ? bias->value : at::Tensor(), matrix(weight->copy));
 }
 
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias) {
-  return project(x, weight.value(), bias.empty() ? at::Tensor() : bias.value());
+  return project(x, weight.value(), bias.empty() ? at::Tensor() : bias.value(), weight.copy());
 }
 
 at::ScalarType wide_type(const at::Tensor& x) {

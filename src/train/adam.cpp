@@ -9,6 +9,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/adam_update.h"
+#include "kernels/backend.h"
 
 namespace sb {
 namespace {
@@ -119,14 +121,30 @@ Adam::Adam(at::Tensor parameters, std::vector<ParameterGroup> groups, const Adam
     covered += group.length;
   }
   if (covered != parameters_.numel()) throw bad_input("train.adam", "parameter groups do not cover the buffer");
+  if (parameters_.is_cuda() && parameters_.scalar_type() == at::kFloat && kernels::cuda_kernels_are_built()) {
+    std::vector<kernels::AdamStretch> stretches;
+    for (const auto& group : groups_) stretches.push_back({group.offset, group.length, group.max_lr, group.decay});
+    stretches_ = kernels::adam_stretches(stretches, parameters_.device());
+    clip_ = at::full({1}, config_.clip, parameters_.options().dtype(at::kDouble));
+  }
 }
 
 at::Tensor Adam::update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
   const at::NoGradGuard no_grad;
+  if (stretches_.defined()) return update_by_kernel(gradients, lr, loss);
   at::Tensor report =
       parameters_.device().is_cpu() ? update_here(gradients, lr, loss) : update_anywhere(gradients, lr, loss);
   if (copy_.defined()) copy_.copy_(parameters_);
   return report;
+}
+
+at::Tensor Adam::update_by_kernel(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+  kernels::FlatAdam adam;
+  adam.parameters = parameters_, adam.first_moment = m_, adam.second_moment = v_, adam.copy = copy_;
+  adam.stretches = stretches_, adam.lr = lr, adam.clip = clip_, adam.updates = count_, adam.sound = sound_;
+  adam.beta1 = config_.beta1, adam.beta2 = config_.beta2, adam.eps = config_.eps;
+  adam.weight_decay = config_.weight_decay, adam.bf16_state = config_.bf16_state;
+  return kernels::adam_update(adam, gradients, loss);
 }
 
 // In ATen operations, for any device; the formulas of update_range and update_range_bf16.

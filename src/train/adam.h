@@ -42,6 +42,7 @@ class Adam {
   void restore(const at::Tensor& first, const at::Tensor& second, int64_t updates);
 
  private:
+  at::Tensor update_by_kernel(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
   at::Tensor update_here(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
   at::Tensor update_anywhere(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
 
@@ -50,6 +51,7 @@ class Adam {
   at::Tensor sound_;  // [1] int64: 0 once something was not finite
   std::vector<ParameterGroup> groups_;
   AdamConfig config_;
+  at::Tensor stretches_, clip_;  // of a CUDA kernel, where one runs
 };
 
 // L2 norm of a flat tensor of the CPU: block sums in double, added in order, so that threads do not change it.

@@ -35,9 +35,8 @@ RunConfig config_of(const GpuBenchRequest& request, const std::string& model, in
 TensorBatch random_batch(int batch, int time) {
   at::manual_seed(1);
   TensorBatch out;
-  const at::Tensor symbols = at::randint(kChannels, {batch, time, 1}, at::kLong);
-  out.input = at::zeros({batch, time, kChannels}).scatter_(2, symbols, 1) + at::rand({batch, time, kChannels}) * 0.1;
-  out.input = out.input.pin_memory();
+  out.symbol = at::randint(kChannels, {batch, time}, at::kLong).to(at::kShort).pin_memory();
+  out.noise = {kChannels, 0.1, 1, Split::train};
   out.target = at::randint(kClasses, {int64_t{batch} * time}, at::kLong).pin_memory();
   out.samples = at::arange(batch, at::kLong).pin_memory();
   out.real_frames = int64_t{batch} * time;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "kernels/backend.h"
 #include "train/trainer.h"
 
 namespace sb {
@@ -78,7 +79,7 @@ struct Shape {
 
 // A batch on its way: copied to the device while the update before it runs.
 struct Arrival {
-  at::Tensor input, target, samples;
+  at::Tensor symbol, target, samples;
   at::cuda::CUDAEvent copied, taken;
 };
 
@@ -99,7 +100,7 @@ class GraphExecutor final : public Executor {
 
   StepHandle step(const TensorBatch& batch, int64_t update) override {
     const int64_t grain = trainer_.frame_grain();
-    const Shape shape{batch.input.size(0), (batch.input.size(1) + grain - 1) / grain * grain,
+    const Shape shape{batch.symbol.size(0), (batch.symbol.size(1) + grain - 1) / grain * grain,
                       trainer_.dropout_acts(update)};
     std::unique_ptr<Recorded>& recorded = recorded_[shape];
     if (!recorded) recorded = record(shape, batch, update);
@@ -118,42 +119,40 @@ class GraphExecutor final : public Executor {
  private:
   void feed(Recorded& recorded, const TensorBatch& batch) {
     Arrival& arrival = recorded.arrivals[recorded.next++ % recorded.arrivals.size()];
-    const int64_t frames = batch.input.size(1);
-    const auto narrow = [&](const at::Tensor& x) { return x.narrow(1, 0, frames); };
-    const at::Tensor target = batch.target.view({batch.input.size(0), frames});
+    const int64_t rows = batch.symbol.size(0), frames = batch.symbol.size(1);
+    const auto first = [&](const at::Tensor& x) { return x.view({rows, -1}).narrow(1, 0, frames); };
     {
       const c10::cuda::CUDAStreamGuard on_copies(copies_);
       arrival.taken.block(copies_);
-      narrow(arrival.input).copy_(batch.input, true);
-      narrow(arrival.target).copy_(target, true);
+      first(arrival.symbol).copy_(batch.symbol, true);
+      first(arrival.target).copy_(first(batch.target), true);
       arrival.samples.copy_(batch.samples, true);
       arrival.copied.record(copies_);
     }
     arrival.copied.block(c10::cuda::getCurrentCUDAStream());
-    const bool padded = frames < recorded.batch.input.size(1);
-    if (padded) recorded.batch.input.zero_();
-    if (padded) recorded.batch.target.fill_(-1);
-    narrow(recorded.batch.input).copy_(narrow(arrival.input));
-    narrow(recorded.batch.target.view({shape_rows(recorded), -1})).copy_(narrow(arrival.target));
+    if (frames < recorded.batch.symbol.size(1)) {
+      recorded.batch.symbol.fill_(kPaddingFrame);
+      recorded.batch.target.fill_(-1);
+    }
+    first(recorded.batch.symbol).copy_(first(arrival.symbol));
+    first(recorded.batch.target).copy_(first(arrival.target));
     recorded.batch.samples.copy_(arrival.samples);
     arrival.taken.record();
   }
-
-  static int64_t shape_rows(const Recorded& recorded) { return recorded.batch.input.size(0); }
 
   std::unique_ptr<Recorded> record(const Shape& shape, const TensorBatch& batch, int64_t update) {
     try {
       auto out = std::make_unique<Recorded>();
       const auto on = [&](at::ScalarType type) { return at::TensorOptions().dtype(type).device(trainer_.device()); };
-      const int64_t channels = batch.input.size(2);
-      const auto blank = [&] { return at::zeros({shape.rows, shape.frames, channels}, on(batch.input.scalar_type())); };
-      out->batch.input = blank();
+      const auto symbols = [&] { return at::full({shape.rows, shape.frames}, kPaddingFrame, on(at::kShort)); };
+      out->batch.symbol = symbols();
+      out->batch.noise = batch.noise;
       out->batch.target = at::full({shape.rows * shape.frames}, -1, on(at::kLong));
       out->batch.samples = at::zeros({shape.rows}, on(at::kLong));
       out->batch.real_frames = batch.real_frames;
       for (Arrival& arrival : out->arrivals) {
-        arrival.input = blank();
-        arrival.target = at::zeros({shape.rows, shape.frames}, on(at::kLong));
+        arrival.symbol = symbols();
+        arrival.target = at::zeros_like(out->batch.target);
         arrival.samples = at::zeros_like(out->batch.samples);
         arrival.taken.record();
       }
@@ -185,7 +184,7 @@ class GraphExecutor final : public Executor {
   }
 
   Error full(const TensorBatch& batch, bool dropout) {
-    const int64_t now = trainer_.micro_batches(), rows = batch.input.size(0);
+    const int64_t now = trainer_.micro_batches(), rows = batch.symbol.size(0);
     const std::string got = ", got " + std::to_string(now);
     for (int64_t more = now + 1; more <= rows; ++more) {
       if (rows % more != 0 || !fits(batch, dropout, more)) continue;
@@ -226,8 +225,7 @@ void prepare_gpu(bool tf32) {
     return true;
   }();
   static_cast<void>(once);
-  at::globalContext().setAllowTF32CuBLAS(tf32);
-  at::globalContext().setAllowTF32CuDNN(tf32);
+  kernels::allow_tf32(tf32);
 }
 
 void wait_for_gpu() {

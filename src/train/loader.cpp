@@ -33,9 +33,15 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
   return out.to(type);
 }
 
-TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool pinned) {
-  at::Tensor input = dense_frames(frames, 0, frames.frames, type, pinned);
-  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, options(at::kLong, pinned));
+TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu) {
+  at::Tensor input, symbol;
+  if (for_gpu) {
+    symbol = at::empty({frames.batch, frames.frames}, options(at::kShort, true));
+    std::copy(frames.symbol.begin(), frames.symbol.end(), symbol.data_ptr<int16_t>());
+  } else {
+    input = dense_frames(frames, 0, frames.frames, type);
+  }
+  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, options(at::kLong, for_gpu));
   int64_t* wanted = target.data_ptr<int64_t>();
   task.targets(frames, wanted);
   // Nobody looks at the targets again: where they go, reading one would wait for all the work before it.
@@ -46,9 +52,10 @@ TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool
     throw check_failed("loader",
                        "targets, expected less than " + std::to_string(answers) + ", got " + std::to_string(most));
   }
-  at::Tensor samples = at::empty({frames.batch}, options(at::kLong, pinned));
+  at::Tensor samples = at::empty({frames.batch}, options(at::kLong, for_gpu));
   std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
-  return {std::move(frames), std::move(input), std::move(target), std::move(samples), real};
+  const NoiseOfFrames noise{frames.channels, frames.noise, frames.seed, frames.split};
+  return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real};
 }
 
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update) {

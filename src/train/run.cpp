@@ -209,8 +209,8 @@ class Run {
       loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, begun(), config_.train.updates,
                                          order_);
     }
-    const bool pinned = !trainer_.device().is_cpu();
-    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train), pinned);
+    const bool for_gpu = !trainer_.device().is_cpu();
+    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train), for_gpu);
     int64_t frames = 0;
     for (int b = 0; b < batch.frames.batch; ++b) frames += batch.frames.real_frames(b);
     under_way_.push_back({executor_.step(batch, begun()), frames});

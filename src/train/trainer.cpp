@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/frame_rows.h"
 #include "models/registry.h"
 #include "train/gpu.h"
 #include "train/schedule.h"
@@ -124,11 +125,21 @@ int64_t Trainer::frame_grain() const {
   return fixed ? 1 : 64;
 }
 
+// Made where they are used: what travels to a GPU are symbols.
+at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
+  const bool mixed = network_.parameters().flat_copy().defined();
+  const NoiseOfFrames& n = batch.noise;
+  const kernels::FrameNoise noise{static_cast<float>(n.size), n.seed, static_cast<uint32_t>(n.split), batch.samples};
+  const at::Tensor dense = kernels::frame_rows(batch.symbol, n.channels, mixed ? at::kBFloat16 : at::kFloat, noise);
+  return mixed ? dense : dense.to(network_.parameters().flat().scalar_type());
+}
+
 // Of all micro-batches together, into the flat buffer; returns the loss, [1] float64. Each micro-batch adds the sum
 // over its real frames divided by those of the whole update, so `accumulate` changes memory and rounding alone: unequal
 // micro-batches weigh as many frames as they have, and dropout masks follow the samples.
 at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
-  const int64_t rows = batch.input.size(0), frames = batch.input.size(1);
+  const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
+  const int64_t rows = input.size(0), frames = input.size(1);
   const int64_t micros = micro_batches > 0 ? micro_batches : config_.train.accumulate, each = rows / micros;
   const bool summed = config_.quirks.sum_accumulated && micros > 1;  // each by its own frames
   const at::Tensor target = batch.target.view({rows, frames});
@@ -141,7 +152,7 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t mi
     pass.seed = config_.train.seed;
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, m * each, each);
-    const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
+    const at::Tensor loss = network_.loss(input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
                                           summed ? at::Tensor() : frames_);
     sum.add_(loss.detach());
     loss.backward();

@@ -86,6 +86,7 @@ class Trainer {
   void restore(const Safetensors& file);
 
  private:
+  at::Tensor frames_of(const TensorBatch& batch) const;
   std::vector<NamedBytes> named(const std::string& prefix, size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
