@@ -15,11 +15,12 @@ if(NOT SELECTIVBENCH_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+# Those that take longest first.
 set(SB_CUDA_KERNELS
-    adam conv4 decayed_attention decayed_attention_scalar_backward decayed_attention_scalar_forward
-    decayed_attention_vector_backward decayed_attention_vector_channels decayed_attention_vector_forward decoder_loss frames
-    gated_delta gated_delta_backward gated_delta_forward gated_delta_gradients gated_delta_prepare gates head_scale norms
-    residual_norm rope rows selective_scan selective_scan_backward selective_scan_forward)
+    gated_delta_forward gated_delta_backward decayed_attention_vector_backward norms decayed_attention_scalar_backward
+    decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
+    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
+    head_scale residual_norm rope rows selective_scan selective_scan_forward)
 # Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
@@ -44,7 +45,6 @@ if(NOT CUDAToolkit_NVCC_EXECUTABLE)
   return()
 endif()
 
-# The largest first: they take longest.
 set(SB_CUDA_FOLDER ${PROJECT_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${SB_CUDA_FOLDER})
 foreach(name ${SB_CUDA_KERNELS})
@@ -88,5 +88,13 @@ function(sb_link_cuda target)
   set_source_files_properties(${SB_CUDA_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   target_sources(${target} PRIVATE ${SB_CUDA_OBJECTS})
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  # A PyTorch from PyPI brings the libraries it was built with; they are found before the toolkit's, which may be older.
+  get_filename_component(folder ${SB_LIB_torch_cuda} DIRECTORY)
+  file(GLOB brought ${folder}/../../nvidia/*/lib/libcublas.so.* ${folder}/../../nvidia/*/lib/libcudart.so.*)
+  foreach(library ${brought})
+    get_filename_component(folder ${library} DIRECTORY)
+    get_filename_component(folder ${folder} REALPATH)
+    target_link_options(${target} PUBLIC LINKER:-rpath,${folder})
+  endforeach()
   target_link_libraries(${target} PUBLIC CUDA::cublas CUDA::cudart)
 endfunction()

@@ -20,6 +20,9 @@ struct Given {
   std::string name;
   Tensor value;  // double, on the CPU
   Kind kind = Kind::operand;
+  // Where the gradient is a sum that may cancel to nothing (and is nothing behind e^-30): the input whose gradient has
+  // the size of its terms, against which it is held then.
+  std::string terms = "";
 };
 using Givens = std::vector<Given>;
 
@@ -104,12 +107,12 @@ struct Bounds {
   double of(Mode mode) const { return mode == Mode::fp32 ? fp32 : mode == Mode::bf16 ? bf16 : tf32; }
 };
 
-// A gradient of log-decays is a sum that may cancel to nothing (and is nothing behind e^-30): held against the size of
-// its terms, which is that of the first operand's gradient.
 inline double least_norm(const Results& truth, const std::string& name, const Givens& given) {
-  if (name != "d g" || given.empty()) return 0;
-  for (const Named& x : truth)
-    if (x.name == "d " + given[0].name) return norm_of(x.value);
+  for (const Given& x : given) {
+    if (name != "d " + x.name || x.terms.empty()) continue;
+    for (const Named& other : truth)
+      if (other.name == "d " + x.terms) return norm_of(other.value);
+  }
   return 0;
 }
 

@@ -91,7 +91,7 @@ TEST_F(CudaFused, Gates) {
         bias{"bias", noise({width}, 3), Kind::wide}, A_log{"A_log", noise({width}, 5), Kind::wide};
     expect("gate_silu", where, [](const Tensors& in) -> Tensors { return {gate_silu(in[0], in[1])}; }, {y, z});
     expect("gate_swish", where, [](const Tensors& in) -> Tensors { return {gate_swish(in[0], in[1])}; },
-           {{"ab", noise({3, 50, 2 * width}, 6)}, {"beta", at::full({1}, 0.8, at::kDouble), Kind::wide}});
+           {{"ab", noise({3, 50, 2 * width}, 6)}, {"beta", at::full({1}, 0.8, at::kDouble), Kind::wide, "ab"}});
     expect("softplus_bias", where, [](const Tensors& in) -> Tensors { return {softplus_bias(in[0], in[1])}; },
            {z, bias});
     expect("softplus_decay", where, [](const Tensors& in) -> Tensors { return {softplus_decay(in[0], in[1], in[2])}; },
@@ -143,8 +143,8 @@ TEST_F(CudaFused, Rope) {
 TEST_F(CudaFused, CausalAttention) {
   for (const int64_t time : kLengths) {
     for (const int64_t width : {64, 81, 96, 128, 256}) {
-      const Givens x{{"q", noise({2, time, 2, width}, 1)},
-                     {"k", noise({2, time, 2, width}, 2)},
+      const Givens x{{"q", noise({2, time, 2, width}, 1), Kind::operand, "v"},
+                     {"k", noise({2, time, 2, width}, 2), Kind::operand, "v"},
                      {"v", noise({2, time, 2, width}, 3)}};
       const Operation f = [](const Tensors& in) -> Tensors { return {causal_attention(in[0], in[1], in[2])}; };
       expect("causal_attention", c10::str("T ", time, " width ", width), f, x);

@@ -38,8 +38,8 @@ Givens given(const DeltaCase& c) {
   return {{"q", noise({c.B, c.T, c.H, c.K}, seed + 1)},
           {"k", unit_rows(noise({c.B, c.T, c.n, c.H, c.K}, seed + 2))},
           {"v", noise({c.B, c.T, c.n, c.H, c.V}, seed + 3)},
-          {"beta", at::sigmoid(noise({c.B, c.T, c.n, c.H}, seed + 7)), Kind::wide},
-          {"g", c.level == 3 ? Tensor() : log_decays({c.B, c.T, c.H}, c.level, seed + 4), Kind::wide},
+          {"beta", at::sigmoid(noise({c.B, c.T, c.n, c.H}, seed + 7)), Kind::wide, "v"},
+          {"g", c.level == 3 ? Tensor() : log_decays({c.B, c.T, c.H}, c.level, seed + 4), Kind::wide, "q"},
           {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6), Kind::wide}};
 }
 Tensors delta(const Tensors& x) {
@@ -66,7 +66,7 @@ Givens given(const AttentionCase& c) {
   return {{"q", noise({c.B, c.T, c.G, c.K}, seed + 1)},
           {"k", noise({c.B, c.T, c.G, c.K}, seed + 2)},
           {"v", noise({c.B, c.T, c.H, c.V}, seed + 3)},
-          {"g", g, Kind::wide},
+          {"g", g, Kind::wide, "q"},
           {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6), Kind::wide}};
 }
 Tensors attention(const Tensors& x) {
