@@ -25,12 +25,13 @@ program: deps
 # header-only dependencies come from the system or from staged/ (make dist).
 TORCH_ROOT ?= $(shell python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 GPU_BUILD ?= build/gpu
+GPU_TESTS ?= OFF
 STAGED = $(wildcard staged/include)
 gpu-program:
 	@test -n "$(TORCH_ROOT)" || { echo "[make gpu] no PyTorch: python3 imports no torch; pip install torch, or TORCH_ROOT=<folder with include/ and lib/>" >&2; exit 2; }
 	@test -e "$(TORCH_ROOT)/lib/libtorch_cuda.so" || { echo "[make gpu] $(TORCH_ROOT) has no CUDA (lib/libtorch_cuda.so); install a PyTorch with CUDA, or name one by TORCH_ROOT=" >&2; exit 2; }
 	@PATH="$$PATH:$${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc > /dev/null || { echo "[make gpu] no nvcc on the PATH, in CUDA_HOME or in /usr/local/cuda; install the CUDA toolkit" >&2; exit 2; }
-	@cmake -S . -B $(GPU_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_CUDA=ON \
+	@cmake -S . -B $(GPU_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_CUDA=ON -DSELECTIVBENCH_TESTS=$(GPU_TESTS) \
 	  -DSELECTIVBENCH_TORCH_ROOT="$(TORCH_ROOT)" $(if $(STAGED),-DSELECTIVBENCH_HEADERS=$(abspath $(STAGED))) $(CMAKE_FLAGS)
 	@ninja -C $(GPU_BUILD) -j $(JOBS) selectivbench
 
@@ -40,7 +41,8 @@ gpu: gpu-program
 	$(GPU_BUILD)/selectivbench bench gpu --width 256 --time 400
 
 # What a change of kernels, models or training can break on a GPU; minutes.
-gpu-check: gpu-program
+gpu-check:
+	@$(MAKE) gpu-program GPU_TESTS=ON
 	BUILD=$(GPU_BUILD) TORCH_ROOT="$(TORCH_ROOT)" JOBS=$(JOBS) scripts/gpu-check build test
 	for precision in fp64 fp32 tf32 bf16; do \
 	  $(GPU_BUILD)/selectivbench verify tests/golden/layers --device cuda --precision $$precision || exit 1; done
