@@ -41,7 +41,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TEST(Padding, ChangesNoValueAndNoGradient) {
-  for (const char* model : {"delta_net", "gated_delta_net", "gated_delta_product", "mamba2"}) {
+  for (const char* model : {"delta_net", "gated_delta_net", "gated_delta_product", "mamba2", "mamba"}) {
     for (const char* gate : {"on", "off"}) {
       const ModelConfig config = model_config(model, 36, {{"output_gate", gate}}, 2, 5, 7, 0);  // heads of 9 and 18
       const Made plain = run(config, false, false), padded = run(config, true, false);

@@ -6,6 +6,7 @@
 // factor is below it; the write is as it was.
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -35,8 +36,13 @@ class Mamba final : public Mixer {
     const auto xz = split_last(project(u, in_), {channels_, o_[switches::output_gate] ? channels_ : 0});
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
-    const auto rBC = split_last(project(x, x_), {rank_, N, N});
-    const auto delta = softplus_bias(project(rBC[0], dt_), dt_bias_->value);
+    const int64_t rank = computed_width(rank_, x_->copy);
+    const std::vector<PaddedRows> rows{{1, rank_, rank}, {2 * N, 1, 1}};
+    const auto rBC =
+        split_last(project(x, with_padded_rows(x_->value, rows), {}, with_padded_rows(x_->copy, rows)), {rank, N, N});
+    const auto steps =
+        project(rBC[0], with_padded_columns(dt_->value, rows[0]), {}, with_padded_columns(dt_->copy, rows[0]));
+    const auto delta = softplus_bias(steps, dt_bias_->value);
     at::Tensor write;
     if (!o_[switches::complementary]) write = at::softplus(dt_bias_->value).expand_as(delta);
     if (context.gates)
