@@ -35,6 +35,7 @@ set(SB_CUDA_BIND
     cuda/bind/residual_norm.cpp
     cuda/bind/rope.cpp
     cuda/bind/selective_scan.cpp
+    cuda/bind/skip_norm.cpp
     cuda/bind/tensors.cpp)
 
 if(NOT CUDAToolkit_NVCC_EXECUTABLE)

@@ -96,7 +96,25 @@ Tensor softplus_bias(const Tensor& x, const Tensor& bias) {
   return kernels::run(op::SoftplusBias{}, {x, bias})[0];
 }
 Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
-  return softplus_bias(x, bias) * -A_log.exp();
+  for (const Tensor& w : {bias, A_log})
+    if (x.dim() == 0 || w.sizes() != at::IntArrayRef{x.size(-1)})
+      throw bad_input("softplus_decay", "bias and A_log, expected the last axis of " + c10::str(x.sizes()) + ", got " +
+                                            c10::str(w.sizes()));
+  return kernels::run(op::SoftplusDecay{}, {x, bias, A_log})[0];
+}
+Tensor scale_heads(const Tensor& x, const Tensor& w) {
+  if (x.dim() < 2 || w.sizes() != x.sizes().slice(0, x.dim() - 1))
+    throw bad_input("scale_heads", c10::str("w, expected all axes but the last of ", x.sizes(), ", got ", w.sizes()));
+  return kernels::run(op::ScaleHeads{}, {x, w})[0];
+}
+Tensor skip_then_gate_then_rms_norm(const Tensor& read, const Tensor& x, const Tensor& skip, const Tensor& gain,
+                                    const Tensor& gate, double eps) {
+  const char* here = "skip_then_gate_then_rms_norm";
+  if (x.dim() < 2 || read.sizes() != x.sizes())
+    throw bad_input(here, c10::str("read and x, expected [...,H,P] both, got ", read.sizes(), " and ", x.sizes()));
+  kernels::check_shape(here, "skip", skip, {x.size(-2)});
+  check_norm(here, x.flatten(-2), gain, gate);
+  return kernels::run(op::SkipNorm{eps}, {read, x, skip, gain, gate})[0];
 }
 Tensor log_sigmoid(const Tensor& x, double scale) {
   return kernels::run(op::LogSigmoid{scale}, {x})[0];

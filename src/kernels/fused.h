@@ -32,6 +32,12 @@ at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 at::Tensor softplus_bias(const at::Tensor& x, const at::Tensor& bias);
 // -e^{A_log} softplus(x + bias): the log-decay of Mamba2 and the gated delta family; A_log, bias over the last axis.
 at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
+// w x, a number a head: x [...,H,P], w [...,H]; the result has x's type. The values that Mamba2 writes.
+at::Tensor scale_heads(const at::Tensor& x, const at::Tensor& w);
+// rms_norm((read + skip x) * silu(gate)) over all heads: Mamba2's read-out. read, x [...,H,P], skip [H] a factor a
+// head, gain [H P], gate and result [...,H P].
+at::Tensor skip_then_gate_then_rms_norm(const at::Tensor& read, const at::Tensor& x, const at::Tensor& skip,
+                                        const at::Tensor& gain, const at::Tensor& gate, double eps);
 // scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
 

@@ -44,10 +44,15 @@ struct RowNorm {  // x, gain?, gate? -> y
   NormGate gate;
   double eps;
 };
-struct GateSilu {};      // y, z -> y silu(z)
-struct GateSwish {};     // ab, beta -> a sigma(beta a) b
-struct SoftplusBias {};  // x, bias -> softplus(x + bias)
-struct LogSigmoid {      // x -> scale log sigma(x)
+struct GateSilu {};       // y, z -> y silu(z)
+struct GateSwish {};      // ab, beta -> a sigma(beta a) b
+struct SoftplusBias {};   // x, bias -> softplus(x + bias)
+struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)
+struct ScaleHeads {};     // x, w -> w x
+struct SkipNorm {         // read, x, skip, gain, gate -> rms norm of (read + skip x) silu(gate)
+  double eps;
+};
+struct LogSigmoid {  // x -> scale log sigma(x)
   double scale;
 };
 struct ResidualLayerNorm {  // z, residual, gain, bias -> y
@@ -96,6 +101,9 @@ Forward<op::RowNorm> row_norm;
 Forward<op::GateSilu> gate_silu;
 Forward<op::GateSwish> gate_swish;
 Forward<op::SoftplusBias> softplus_bias;
+Forward<op::SoftplusDecay> softplus_decay;
+Forward<op::ScaleHeads> scale_heads;
+Forward<op::SkipNorm> skip_norm;
 Forward<op::LogSigmoid> log_sigmoid;
 Forward<op::ResidualLayerNorm> residual_layer_norm;
 Forward<op::Dropout> dropout;

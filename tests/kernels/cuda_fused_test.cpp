@@ -100,6 +100,34 @@ TEST_F(CudaFused, Gates) {
   }
 }
 
+TEST_F(CudaFused, ScaledHeadsAndReadOut) {
+  for (const auto& [heads, width] :
+       {std::array<int64_t, 2>{1, 8}, {4, 64}, {8, 64}, {32, 72}, {32, 81}, {6, 96}, {3, 256}}) {
+    const std::string where = c10::str(heads, " heads of ", width);
+    const Given x{"x", noise({2, 37, heads, width}, 1)}, read{"read", noise({2, 37, heads, width}, 2)};
+    expect("scale_heads", where, [](const Tensors& in) -> Tensors { return {scale_heads(in[0], in[1])}; },
+           {x, {"w", noise({2, 37, heads}, 3), Kind::wide}});
+    const Operation read_out = [](const Tensors& in) -> Tensors {
+      return {skip_then_gate_then_rms_norm(in[0], in[1], in[2], in[3], in[4], 1e-5)};
+    };
+    const Givens all{read,
+                     x,
+                     {"skip", noise({heads}, 4), Kind::wide},
+                     {"gain", noise({heads * width}, 5), Kind::wide},
+                     {"gate", noise({2, 37, heads * width}, 6)}};
+    expect("skip_then_gate_then_rms_norm", where, read_out, all);
+    // x and the gate as slices of wider tensors
+    expect(
+        "skip_then_gate_then_rms_norm", where + " slice",
+        [&](const Tensors& in) -> Tensors {
+          const Tensor wide = at::cat({in[4], in[1].flatten(2)}, 2);
+          return read_out({in[0], wide.narrow(2, heads * width, heads * width).view(in[1].sizes()), in[2], in[3],
+                           wide.narrow(2, 0, heads * width)});
+        },
+        all);
+  }
+}
+
 TEST_F(CudaFused, ResidualNormAndDropout) {
   const DropoutKey key = device_key(0x123456789abcdef0, 0xabcdef, (int64_t{3} << 32) + 17, {5, 70000, 0});
   for (const int64_t width : {8, 81, 256, 768, 1152, 1296, 2048}) {

@@ -12,6 +12,15 @@ GateRows gate_rows(const Held& x) {
 
 }  // namespace
 
+Tensor sum_of_rows(const Tensor& x) {
+  const Held rows = by_rows(x);
+  const GateRows p{rows.tokens, rows.width, element_of(x)};
+  const Tensor sums = fresh({x.size(-1)}, x, at::kFloat), memory = scratch(column_sums_scratch_bytes(p), x);
+  const OnDevice on(x);
+  on.check("sum_of_rows", column_sums(p, rows.in(), float_data(sums), data(memory), on.stream()));
+  return sums;
+}
+
 bool takes_gate_silu(const op::GateSilu&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && same_type(in[0], in[1]);
 }
@@ -84,6 +93,33 @@ Tensors softplus_bias_back(const op::SoftplusBias&, const Back& back) {
   on.check("softplus_bias", step_gates_backward(p, d_out.floats_in(), {}, by_rows(dx).out(), float_data(d_bias),
                                                 nullptr, data(memory), on.stream()));
   return {dx, d_bias};
+}
+
+bool takes_softplus_decay(const op::SoftplusDecay&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && readable(in[2]);
+}
+// x, bias, A_log -> float32
+Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors* saved) {
+  const Held x = by_rows(in[0]);
+  const Tensor bias = floats(in[1]), A_log = floats(in[2]), out = fresh(in[0].sizes(), in[0], at::kFloat);
+  StepGates p;
+  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias), p.A_log = float_data(A_log);
+  const OnDevice on(out);
+  on.check("softplus_decay", step_gates_forward(p, {}, by_rows(out).floats_out(), on.stream()));
+  if (saved) *saved = {x.x, bias, A_log};
+  return {out};
+}
+Tensors softplus_decay_back(const op::SoftplusDecay&, const Back& back) {
+  const Held x = by_rows(back.saved[0]), d_out = by_rows(back.d_out[0]);
+  const Tensor &bias = back.saved[1], &A_log = back.saved[2], dx = fresh_like(x.x), d_bias = fresh_like(bias);
+  const Tensor d_A_log = fresh_like(A_log);
+  StepGates p;
+  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias), p.A_log = float_data(A_log);
+  const Tensor memory = scratch(step_gates_scratch_bytes(p), dx);
+  const OnDevice on(dx);
+  on.check("softplus_decay", step_gates_backward(p, {}, d_out.floats_in(), by_rows(dx).out(), float_data(d_bias),
+                                                 float_data(d_A_log), data(memory), on.stream()));
+  return {dx, d_bias, d_A_log};
 }
 
 bool takes_log_sigmoid(const op::LogSigmoid&, const Tensors& in) {

@@ -4,7 +4,6 @@
 
 #include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
-#include "kernels/cuda/gates.h"
 
 namespace sb::cuda::bind {
 namespace {
@@ -28,15 +27,6 @@ Tensor weight_gradient(const Tensor& a, const Tensor& b) {
                    size(b.size(1)), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   on.check("project", status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown);
   return out;
-}
-
-Tensor sum_of_rows(const Tensor& x) {
-  const Held rows = by_rows(x);
-  const GateRows p{rows.tokens, rows.width, element_of(x)};
-  const Tensor sums = fresh({x.size(1)}, x, at::kFloat), memory = scratch(column_sums_scratch_bytes(p), x);
-  const OnDevice on(x);
-  on.check("project", column_sums(p, rows.in(), float_data(sums), data(memory), on.stream()));
-  return sums;
 }
 
 }  // namespace

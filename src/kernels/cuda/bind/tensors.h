@@ -84,4 +84,7 @@ Held by_heads(const Tensor& x);
 // The same with one head always.
 Held by_rows(const Tensor& x);
 
+// Sums over all axes but the last, in float32
+Tensor sum_of_rows(const Tensor& x);
+
 }  // namespace sb::cuda::bind
