@@ -47,13 +47,14 @@ class Mamba2 final : public Mixer {
     context.record("step", delta);
     context.record("write", write);
     context.record("decay", g.exp());
-    const auto written = (x * write.unsqueeze(-1)).to(x.scalar_type());
-    const auto read = carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), written, g, 1);
-    const auto y = flat_heads((read + skip_->value.unsqueeze(-1) * x).to(x.scalar_type()));
+    const auto read = carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), scale_heads(x, write), g, 1);
     const PaddedNorm norm(norm_->value, heads, 1e-5);
-    return project(o_[switches::output_gate] ? gate_then_rms_norm(y, norm.gain, parts[0], norm.eps)
-                                             : rms_norm(y, norm.gain, norm.eps),
-                   with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
+    at::Tensor normed;
+    if (o_[switches::output_gate])
+      normed = skip_then_gate_then_rms_norm(read, x, skip_->value, norm.gain, parts[0], norm.eps);
+    else
+      normed = rms_norm(flat_heads((read + skip_->value.unsqueeze(-1) * x).to(x.scalar_type())), norm.gain, norm.eps);
+    return project(normed, with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
   }
 
   Taxonomy taxonomy() const override {
