@@ -74,8 +74,12 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
   return h;
 }
 
+at::Tensor Network::decode(const at::Tensor& hidden) const {
+  return project(hidden, decoder_, decoder_bias_);
+}
+
 at::Tensor Network::logits(const at::Tensor& x, const Pass& pass) const {
-  auto out = project(hidden(x, pass), decoder_, decoder_bias_);
+  auto out = decode(hidden(x, pass));
   if (pass.observe) (*pass.observe)(-1, "logits", out);
   return out;
 }
