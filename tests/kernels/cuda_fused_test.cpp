@@ -383,6 +383,14 @@ TEST_F(DISABLED_CudaTimes, Table) {
     time(name("gate_then_rms_norm"),
          [](const Tensors& x) -> Tensors { return {gate_then_rms_norm(x[0], x[1], x[2], 1e-5)}; },
          {random({B, T, inner}), random({inner}, wide), random({B, T, inner})});
+    time(name("scale_heads"), [](const Tensors& x) -> Tensors { return {scale_heads(x[0], x[1])}; },
+         {random({B, T, 2 * H, K}), random({B, T, 2 * H}, wide)});
+    time(name("skip_then_gate_then_rms_norm"),
+         [](const Tensors& x) -> Tensors { return {skip_then_gate_then_rms_norm(x[0], x[1], x[2], x[3], x[4], 1e-5)}; },
+         {random({B, T, 2 * H, K}), random({B, T, 2 * H, K}), random({2 * H}, wide), random({inner}, wide),
+          random({B, T, inner})});
+    time(name("softplus_decay, heads"), [](const Tensors& x) -> Tensors { return {softplus_decay(x[0], x[1], x[2])}; },
+         {random({B, T, H}), random({H}, wide), random({H}, wide)});
     time(name("gate_silu"), [](const Tensors& x) -> Tensors { return {gate_silu(x[0], x[1])}; },
          {random({B, T, inner}), random({B, T, inner})});
     time(name("gate_swish"), [](const Tensors& x) -> Tensors { return {gate_swish(x[0], x[1])}; },
