@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_progress test_suite loader_test
 
-.PHONY: all build program install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -20,6 +20,38 @@ build: deps
 program: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench
+
+# For an NVIDIA GPU: nvcc and a PyTorch with CUDA, that of python3 or of TORCH_ROOT (its folder with include/ and lib/). Needs no root:
+# header-only dependencies come from the system or from staged/ (make dist).
+TORCH_ROOT ?= $(shell python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
+GPU_BUILD ?= build/gpu
+GPU_TESTS ?= OFF
+STAGED = $(wildcard staged/include)
+gpu-program:
+	@test -n "$(TORCH_ROOT)" || { echo "[make gpu] no PyTorch: python3 imports no torch; pip install torch, or TORCH_ROOT=<folder with include/ and lib/>" >&2; exit 2; }
+	@test -e "$(TORCH_ROOT)/lib/libtorch_cuda.so" || { echo "[make gpu] $(TORCH_ROOT) has no CUDA (lib/libtorch_cuda.so); install a PyTorch with CUDA, or name one by TORCH_ROOT=" >&2; exit 2; }
+	@PATH="$$PATH:$${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc > /dev/null || { echo "[make gpu] no nvcc on the PATH, in CUDA_HOME or in /usr/local/cuda; install the CUDA toolkit" >&2; exit 2; }
+	@cmake -S . -B $(GPU_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_CUDA=ON -DSELECTIVBENCH_TESTS=$(GPU_TESTS) \
+	  -DSELECTIVBENCH_TORCH_ROOT="$(TORCH_ROOT)" $(if $(STAGED),-DSELECTIVBENCH_HEADERS=$(abspath $(STAGED))) $(CMAKE_FLAGS)
+	@ninja -C $(GPU_BUILD) -j $(JOBS) selectivbench
+
+gpu: gpu-program
+	$(GPU_BUILD)/selectivbench doctor
+	$(GPU_BUILD)/selectivbench verify tests/golden/layers --device cuda --precision fp32
+	$(GPU_BUILD)/selectivbench bench gpu --width 256 --time 400
+
+# What a change of kernels, models or training can break on a GPU; minutes.
+gpu-check:
+	@$(MAKE) gpu-program GPU_TESTS=ON
+	BUILD=$(GPU_BUILD) TORCH_ROOT="$(TORCH_ROOT)" JOBS=$(JOBS) scripts/gpu-check build test
+	for precision in fp64 fp32 tf32 bf16; do \
+	  $(GPU_BUILD)/selectivbench verify tests/golden/layers --device cuda --precision $$precision || exit 1; done
+	tests/scripts/gpu.sh $(GPU_BUILD)/selectivbench
+
+# Sources with the header-only dependencies: builds on any Linux with g++, CMake, Ninja and a PyTorch, without root.
+dist: deps
+	@scripts/stage-headers > /dev/null
+	@scripts/dist
 
 # The program, its configs and docs, the library and its headers under $(PREFIX), compiled for this machine; DESTDIR is respected.
 install: program

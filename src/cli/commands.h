@@ -10,10 +10,12 @@ void add_show(Program& program);
 void add_ceiling(Program& program);
 void add_bench_data(Program& program);
 
+void add_bench_gpu(Program& program);
 void add_bench_kernels(Program& program);
 void add_bench_train(Program& program);
 void add_check(Program& program);
 void add_config(Program& program);
+void add_doctor(Program& program);
 void add_eval(Program& program);
 void add_models(Program& program);
 void add_suite(Program& program);

@@ -5,6 +5,7 @@
 namespace sb::cli {
 
 void add_torch_commands(Program& program) {
+  add_doctor(program);
   add_models(program);
   add_verify(program);
   add_config(program);
@@ -14,6 +15,7 @@ void add_torch_commands(Program& program) {
   add_table(program, defaults_of(model_rules()));
   add_check(program);
   add_bench_kernels(program);
+  add_bench_gpu(program);
   add_bench_train(program);
 }
 

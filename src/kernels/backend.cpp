@@ -1,5 +1,7 @@
 #include "kernels/backend.h"
 
+#include <ATen/Context.h>
+
 #include <atomic>
 
 namespace sb::kernels {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr int kByTensor = -1;
 std::atomic<int> forced{kByTensor};
+std::atomic<bool> tf32{false};
 
 }  // namespace
 
@@ -20,6 +23,15 @@ Backend backend_of(const at::Tensor& x) {
 UseBackend::UseBackend(Backend backend) : before_(forced.exchange(static_cast<int>(backend))) {}
 UseBackend::~UseBackend() {
   forced.store(before_);
+}
+
+void allow_tf32(bool on) {
+  tf32 = on;
+  at::globalContext().setAllowTF32CuBLAS(on);
+  at::globalContext().setAllowTF32CuDNN(on);
+}
+bool tf32_is_allowed() {
+  return tf32.load(std::memory_order_relaxed);
 }
 
 bool aten_is_forced() {

@@ -12,6 +12,14 @@ enum class Backend {
 };
 Backend backend_of(const at::Tensor& x);
 
+// Whether this build has CUDA kernels; without them ATen's operations run on such a device.
+bool cuda_kernels_are_built();
+
+// On a GPU, whether products of float32 matrices and the recurrences in float32 may round operands to TF32: one switch
+// for ours and for the library's. Off at first. Not for use while other threads compute.
+void allow_tf32(bool on);
+bool tf32_is_allowed();
+
 // While one of these lives, every operation runs the given back end, whatever its tensors: truth in tests, aten as the
 // yardstick of benchmarks. Not for use while other threads compute.
 class UseBackend {

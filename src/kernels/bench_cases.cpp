@@ -189,7 +189,7 @@ BenchCase loss_case() {
   const auto with = [](auto f) {
     return [f](const Inputs& x) {
       const Tensor target = at::remainder(at::arange(x[0].size(0), at::kLong) * 7919, kClasses);
-      return f(x[0], x[1], x[2], target, Tensor());
+      return f(x[0], x[1], x[2], target, Tensor(), Tensor());
     };
   };
   return {"decoder_cross_entropy",

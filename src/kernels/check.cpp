@@ -29,9 +29,12 @@ void check_shape(const char* where, const char* name, const at::Tensor& t, std::
   }
 }
 
-void check_alike(const char* where, const at::Tensor& t, std::initializer_list<at::Tensor> others) {
+void check_alike(const char* where, const at::Tensor& t, std::initializer_list<at::Tensor> others, bool float32_too) {
+  const bool half = t.scalar_type() == at::kBFloat16 || t.scalar_type() == at::kHalf;
   for (const at::Tensor& other : others) {
-    if (other.defined() && (other.scalar_type() != t.scalar_type() || other.device() != t.device())) {
+    if (!other.defined()) continue;
+    const bool wider = float32_too && half && other.scalar_type() == at::kFloat;
+    if ((other.scalar_type() != t.scalar_type() && !wider) || other.device() != t.device()) {
       throw bad_input(
           where, std::string("tensors of one type and device, expected ") + t.toString() + ", got " + other.toString());
     }

@@ -31,7 +31,8 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
     }
   }
   if (state.defined()) kernels::check_shape(where, "state", state, {B, H, K, v.size(3)});
-  kernels::check_alike(where, v, {q, k, g, state});
+  kernels::check_alike(where, v, {q, k});
+  kernels::check_alike(where, v, {g, state}, /*float32_too=*/true);
 }
 
 }  // namespace

@@ -96,7 +96,25 @@ Tensor softplus_bias(const Tensor& x, const Tensor& bias) {
   return kernels::run(op::SoftplusBias{}, {x, bias})[0];
 }
 Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
-  return softplus_bias(x, bias) * -A_log.exp();
+  for (const Tensor& w : {bias, A_log})
+    if (x.dim() == 0 || w.sizes() != at::IntArrayRef{x.size(-1)})
+      throw bad_input("softplus_decay", "bias and A_log, expected the last axis of " + c10::str(x.sizes()) + ", got " +
+                                            c10::str(w.sizes()));
+  return kernels::run(op::SoftplusDecay{}, {x, bias, A_log})[0];
+}
+Tensor scale_heads(const Tensor& x, const Tensor& w) {
+  if (x.dim() < 2 || w.sizes() != x.sizes().slice(0, x.dim() - 1))
+    throw bad_input("scale_heads", c10::str("w, expected all axes but the last of ", x.sizes(), ", got ", w.sizes()));
+  return kernels::run(op::ScaleHeads{}, {x, w})[0];
+}
+Tensor skip_then_gate_then_rms_norm(const Tensor& read, const Tensor& x, const Tensor& skip, const Tensor& gain,
+                                    const Tensor& gate, double eps) {
+  const char* here = "skip_then_gate_then_rms_norm";
+  if (x.dim() < 2 || read.sizes() != x.sizes())
+    throw bad_input(here, c10::str("read and x, expected [...,H,P] both, got ", read.sizes(), " and ", x.sizes()));
+  kernels::check_shape(here, "skip", skip, {x.size(-2)});
+  check_norm(here, x.flatten(-2), gain, gate);
+  return kernels::run(op::SkipNorm{eps}, {read, x, skip, gain, gate})[0];
 }
 Tensor log_sigmoid(const Tensor& x, double scale) {
   return kernels::run(op::LogSigmoid{scale}, {x})[0];
@@ -141,7 +159,7 @@ Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
 }
 
 Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor& bias, const Tensor& target,
-                             const Tensor& normaliser) {
+                             const Tensor& normaliser, const Tensor& copy) {
   const char* here = "decoder_cross_entropy";
   if (h.dim() != 2 || weight.dim() != 2 || h.size(1) != weight.size(1))
     throw bad_input(here, c10::str("h [rows,d] and weight [C,d], got ", h.sizes(), " and ", weight.sizes()));
@@ -149,18 +167,12 @@ Tensor decoder_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor
     throw bad_input(here, c10::str("bias, expected [", weight.size(0), "], got ", bias.sizes()));
   if (target.sizes() != at::IntArrayRef{h.size(0)} || target.scalar_type() != at::kLong)
     throw bad_input(here, c10::str("target, expected int64 [", h.size(0), "], got ", target.sizes()));
+  if (copy.defined()) kernels::check_shape(here, "copy", copy, {weight.size(0), weight.size(1)});
   if (normaliser.defined() && normaliser.numel() != 1)
     throw bad_input(here, c10::str("normaliser, expected one element, got ", normaliser.sizes()));
-  // Elsewhere a look at the targets would wait for the device.
-  if (target.device().is_cpu()) {
-    const int64_t most = target.numel() == 0 ? -1 : target.max().item<int64_t>();
-    if (most < 0) throw bad_input(here, "target, expected at least one row that is not padding, got none");
-    if (most >= weight.size(0))
-      throw bad_input(here, c10::str("target, expected < ", weight.size(0), " classes, got ", most));
-  }
   const Tensor divisor = (normaliser.defined() ? normaliser.detach().reshape({1}) : target.ge(0).sum().reshape({1}))
                              .to(h.device(), at::kDouble);
-  return kernels::run(op::DecoderCrossEntropy{}, {h, weight, bias, target, divisor})[0];
+  return kernels::run(op::DecoderCrossEntropy{}, {h, weight, bias, target, divisor, copy})[0];
 }
 
 }  // namespace sb

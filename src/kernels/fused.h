@@ -32,6 +32,12 @@ at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 at::Tensor softplus_bias(const at::Tensor& x, const at::Tensor& bias);
 // -e^{A_log} softplus(x + bias): the log-decay of Mamba2 and the gated delta family; A_log, bias over the last axis.
 at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
+// w x, a number a head: x [...,H,P], w [...,H]; the result has x's type. The values that Mamba2 writes.
+at::Tensor scale_heads(const at::Tensor& x, const at::Tensor& w);
+// rms_norm((read + skip x) * silu(gate)) over all heads: Mamba2's read-out. read, x [...,H,P], skip [H] a factor a
+// head, gain [H P], gate and result [...,H P].
+at::Tensor skip_then_gate_then_rms_norm(const at::Tensor& read, const at::Tensor& x, const at::Tensor& skip,
+                                        const at::Tensor& gain, const at::Tensor& gate, double eps);
 // scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
 
@@ -59,8 +65,10 @@ at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0)
 // Decoder and loss in one: logits = h W^T + b are formed in row blocks and dropped.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64, rows with target < 0 are padding.
 // Returns the sum of cross-entropies over real rows divided by `normaliser` (one element, on the device of h;
-// undefined: their number). On the CPU targets out of range and targets that are all padding are refused.
+// undefined: their number). On the CPU targets out of range and targets that are all padding are refused. `copy` as
+// project's (matmul.h).
 at::Tensor decoder_cross_entropy(const at::Tensor& h, const at::Tensor& weight, const at::Tensor& bias,
-                                 const at::Tensor& target, const at::Tensor& normaliser = {});
+                                 const at::Tensor& target, const at::Tensor& normaliser = {},
+                                 const at::Tensor& copy = {});
 
 }  // namespace sb

@@ -26,7 +26,8 @@ void check_delta(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   kernels::check_shape(where, "beta", beta, {B, T, n, H});
   if (g.defined()) kernels::check_shape(where, "g", g, {B, T, H});
   if (state.defined()) kernels::check_shape(where, "state", state, {B, H, K, v.size(4)});
-  kernels::check_alike(where, v, {q, k, beta, g, state});
+  kernels::check_alike(where, v, {q, k});
+  kernels::check_alike(where, v, {beta, g, state}, /*float32_too=*/true);
 }
 
 }  // namespace

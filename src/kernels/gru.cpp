@@ -15,7 +15,7 @@ at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_
   kernels::check_shape(where, "weight_hh", weight_hh, {3 * d, d});
   kernels::check_shape(where, "bias_hh", bias_hh, {3 * d});
   kernels::check_shape(where, "first", first, {batch, d});
-  kernels::check_alike(where, input_gates, {weight_hh, bias_hh, first});
+  kernels::check_alike(where, input_gates, {weight_hh, bias_hh, first}, /*float32_too=*/true);
   return kernels::run(op::Gru{a_min}, {input_gates, weight_hh, bias_hh, first})[0];
 }
 

@@ -5,10 +5,11 @@
 
 namespace sb {
 
-at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& copy) {
   kernels::check_shape("project", "weight", weight, {-1, x.size(-1)});
   if (bias.defined()) kernels::check_shape("project", "bias", bias, {weight.size(0)});
-  return kernels::run(op::Project{}, {x, weight, bias})[0];
+  if (copy.defined()) kernels::check_shape("project", "copy", copy, {weight.size(0), weight.size(1)});
+  return kernels::run(op::Project{}, {x, weight, bias, copy})[0];
 }
 
 at::Tensor batched_product(const at::Tensor& a, const at::Tensor& b) {

@@ -5,8 +5,11 @@
 
 namespace sb {
 
-// x W^T + b over the last axis; bias may be undefined.
-at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
+// x W^T + b over the last axis; bias may be undefined. `copy`: the weight's values in bfloat16, without a gradient;
+// given on a GPU, products run in bfloat16 with float32 sums, the result is bfloat16 and the weight's gradient stays
+// float32.
+at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {},
+                   const at::Tensor& copy = {});
 // a [n,M,K] b [n,K,N] -> [n,M,N]
 at::Tensor batched_product(const at::Tensor& a, const at::Tensor& b);
 

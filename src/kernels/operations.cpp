@@ -2,38 +2,42 @@
 
 namespace sb::kernels {
 
-// One row an operation: truth, aten, cpu, cuda. {} where there is none: then aten's runs.
-#define SB_OPERATION(Op, ...)                            \
-  template <>                                            \
-  const Operation<op::Op>& row_of<op::Op>() {            \
-    static constexpr Operation<op::Op> row{__VA_ARGS__}; \
-    return row;                                          \
+// One row an operation: truth, aten, cpu; the build says what there is for CUDA. {} where there is none: then aten's
+// runs.
+#define SB_OPERATION(Op, ...)                                                \
+  template <>                                                                \
+  const Operation<op::Op>& row_of<op::Op>() {                                \
+    static const Operation<op::Op> row{__VA_ARGS__, cuda::kernel<op::Op>()}; \
+    return row;                                                              \
   }
 
 SB_OPERATION(SelectiveScan, {truth::selective_scan}, {aten::selective_scan, aten::selective_scan_back},
-             {cpu::selective_scan, cpu::selective_scan_back}, {})
+             {cpu::selective_scan, cpu::selective_scan_back})
 SB_OPERATION(DecayedAttention, {truth::decayed_attention}, {aten::decayed_attention},
-             {cpu::decayed_attention, cpu::decayed_attention_back}, {})
-SB_OPERATION(GatedDelta, {truth::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back}, {})
-SB_OPERATION(Gru, {truth::gru}, {aten::gru}, {cpu::gru, cpu::gru_back}, {})
+             {cpu::decayed_attention, cpu::decayed_attention_back})
+SB_OPERATION(GatedDelta, {truth::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
+SB_OPERATION(Gru, {truth::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
-             {cpu::decayed_attention_step, nullptr, cpu::takes_attention_step}, {})
-SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::takes_delta_step}, {})
-SB_OPERATION(Project, {}, {aten::project}, {cpu::project, cpu::project_back}, {})
-SB_OPERATION(BatchedProduct, {}, {aten::batched_product}, {cpu::batched_product, cpu::batched_product_back}, {})
-SB_OPERATION(Conv4, {}, {aten::conv4}, {cpu::conv4, cpu::conv4_back}, {})
-SB_OPERATION(RowNorm, {}, {aten::row_norm}, {cpu::row_norm, cpu::row_norm_back}, {})
-SB_OPERATION(GateSilu, {}, {aten::gate_silu}, {cpu::gate_silu, cpu::gate_silu_back}, {})
-SB_OPERATION(GateSwish, {}, {aten::gate_swish}, {cpu::gate_swish, cpu::gate_swish_back}, {})
-SB_OPERATION(SoftplusBias, {}, {aten::softplus_bias}, {cpu::softplus_bias, cpu::softplus_bias_back}, {})
-SB_OPERATION(LogSigmoid, {}, {aten::log_sigmoid}, {cpu::log_sigmoid, cpu::log_sigmoid_back}, {})
+             {cpu::decayed_attention_step, nullptr, cpu::takes_attention_step})
+SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::takes_delta_step})
+SB_OPERATION(Project, {}, {aten::project}, {cpu::project, cpu::project_back})
+SB_OPERATION(BatchedProduct, {}, {aten::batched_product}, {cpu::batched_product, cpu::batched_product_back})
+SB_OPERATION(Conv4, {}, {aten::conv4}, {cpu::conv4, cpu::conv4_back})
+SB_OPERATION(RowNorm, {}, {aten::row_norm}, {cpu::row_norm, cpu::row_norm_back})
+SB_OPERATION(GateSilu, {}, {aten::gate_silu}, {cpu::gate_silu, cpu::gate_silu_back})
+SB_OPERATION(GateSwish, {}, {aten::gate_swish}, {cpu::gate_swish, cpu::gate_swish_back})
+SB_OPERATION(SoftplusBias, {}, {aten::softplus_bias}, {cpu::softplus_bias, cpu::softplus_bias_back})
+SB_OPERATION(SoftplusDecay, {}, {aten::softplus_decay}, {})
+SB_OPERATION(ScaleHeads, {}, {aten::scale_heads}, {})
+SB_OPERATION(SkipNorm, {}, {aten::skip_norm}, {})
+SB_OPERATION(LogSigmoid, {}, {aten::log_sigmoid}, {cpu::log_sigmoid, cpu::log_sigmoid_back})
 SB_OPERATION(ResidualLayerNorm, {}, {aten::residual_layer_norm},
-             {cpu::residual_layer_norm, cpu::residual_layer_norm_back}, {})
-SB_OPERATION(Dropout, {}, {aten::dropout}, {cpu::dropout, cpu::dropout_back}, {})
-SB_OPERATION(CausalAttention, {}, {aten::causal_attention}, {cpu::causal_attention, cpu::causal_attention_back}, {})
-SB_OPERATION(Rope, {}, {aten::rope}, {cpu::rope, cpu::rope_back}, {})
+             {cpu::residual_layer_norm, cpu::residual_layer_norm_back})
+SB_OPERATION(Dropout, {}, {aten::dropout}, {cpu::dropout, cpu::dropout_back})
+SB_OPERATION(CausalAttention, {}, {aten::causal_attention}, {cpu::causal_attention, cpu::causal_attention_back})
+SB_OPERATION(Rope, {}, {aten::rope}, {cpu::rope, cpu::rope_back})
 SB_OPERATION(DecoderCrossEntropy, {}, {aten::decoder_cross_entropy},
-             {cpu::decoder_cross_entropy, cpu::decoder_cross_entropy_back}, {})
+             {cpu::decoder_cross_entropy, cpu::decoder_cross_entropy_back})
 #undef SB_OPERATION
 
 }  // namespace sb::kernels

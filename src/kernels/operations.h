@@ -32,7 +32,7 @@ struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
 };
 
 // Products (matmul.h)
-struct Project {};         // x, weight, bias? -> y
+struct Project {};         // x, weight, bias?, copy? -> y
 struct BatchedProduct {};  // a, b -> a b
 
 // Work over rows and elements (fused.h)
@@ -44,10 +44,15 @@ struct RowNorm {  // x, gain?, gate? -> y
   NormGate gate;
   double eps;
 };
-struct GateSilu {};      // y, z -> y silu(z)
-struct GateSwish {};     // ab, beta -> a sigma(beta a) b
-struct SoftplusBias {};  // x, bias -> softplus(x + bias)
-struct LogSigmoid {      // x -> scale log sigma(x)
+struct GateSilu {};       // y, z -> y silu(z)
+struct GateSwish {};      // ab, beta -> a sigma(beta a) b
+struct SoftplusBias {};   // x, bias -> softplus(x + bias)
+struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)
+struct ScaleHeads {};     // x, w -> w x
+struct SkipNorm {         // read, x, skip, gain, gate -> rms norm of (read + skip x) silu(gate)
+  double eps;
+};
+struct LogSigmoid {  // x -> scale log sigma(x)
   double scale;
 };
 struct ResidualLayerNorm {  // z, residual, gain, bias -> y
@@ -67,7 +72,7 @@ struct Rope {  // x -> y
   int sense;
   int64_t offset;
 };
-struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser -> loss
+struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser, copy? -> loss
 
 }  // namespace op
 
@@ -96,6 +101,9 @@ Forward<op::RowNorm> row_norm;
 Forward<op::GateSilu> gate_silu;
 Forward<op::GateSwish> gate_swish;
 Forward<op::SoftplusBias> softplus_bias;
+Forward<op::SoftplusDecay> softplus_decay;
+Forward<op::ScaleHeads> scale_heads;
+Forward<op::SkipNorm> skip_norm;
 Forward<op::LogSigmoid> log_sigmoid;
 Forward<op::ResidualLayerNorm> residual_layer_norm;
 Forward<op::Dropout> dropout;
@@ -146,5 +154,11 @@ Backward<op::Rope> rope_back;
 Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
 Backward<op::DecoderCrossEntropy> decoder_cross_entropy_back;
 }  // namespace cpu
+
+namespace cuda {
+// What this build has for a CUDA device: cuda/bind/table.cpp, or cuda/absent.cpp.
+template <class Op>
+kernels::Kernel<Op> kernel();
+}  // namespace cuda
 
 }  // namespace sb

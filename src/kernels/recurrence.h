@@ -1,7 +1,9 @@
 // The recurrences that carry the zoo. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
 // differentiable in all tensor arguments (initial state included) and returns the final state, so that a sequence can
 // be cut anywhere. Each has a plain loop (truth/), a chunk-parallel form in ATen operations for any device (aten/) and
-// kernels (cpu/, cuda/); which one runs, the tensor decides (backend.h).
+// kernels (cpu/, cuda/); which one runs, the tensor decides (backend.h). Beside operands in half precision everything
+// that is kept or exponentiated (states, log-decays, steps, strengths, parameters) may be float32, and states come back
+// so.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -23,7 +23,8 @@ OutAndState selective_scan(const at::Tensor& x, const at::Tensor& delta, const a
   kernels::check_shape(where, "skip", skip, {d});
   if (state.defined()) kernels::check_shape(where, "state", state, {b, d, n});
   if (write.defined()) kernels::check_shape(where, "write", write, {b, t, d});
-  kernels::check_alike(where, x, {delta, A_log, B, C, skip, state, write});
+  kernels::check_alike(where, x, {B, C});
+  kernels::check_alike(where, x, {delta, A_log, skip, state, write}, /*float32_too=*/true);
   if (!(a_min >= 0 && a_min < 1))
     throw bad_input(where, "a_min, expected 0 <= a_min < 1, got " + std::to_string(a_min));
   const auto out = kernels::run(op::SelectiveScan{a_min}, {x, delta, A_log, B, C, skip, state, write});

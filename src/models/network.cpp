@@ -20,7 +20,7 @@ int64_t NetworkState::elements() const {
   return sum;
 }
 
-Network::Network(const ModelConfig& config, at::ScalarType type, at::Device device) : config_(config) {
+Network::Network(const ModelConfig& config, at::ScalarType type, at::Device device, bool mixed) : config_(config) {
   check_network(config);
   Declared declared = declare(config);
   parameters_ = std::move(declared.parameters);
@@ -36,7 +36,7 @@ Network::Network(const ModelConfig& config, at::ScalarType type, at::Device devi
     mlps_.push_back({parameters_.find(mlp + "linear1.weight"), parameters_.find(mlp + "linear1.bias"),
                      parameters_.find(mlp + "linear2.weight"), parameters_.find(mlp + "linear2.bias")});
   }
-  parameters_.allocate(type, device);
+  parameters_.allocate(type, device, mixed);
   one_ = at::ones({1}, parameters_.flat().options());
 }
 
@@ -53,9 +53,8 @@ at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) 
   auto z = mixers_[l]->forward(h, context);
   if (context.state) context.state->position += h.size(1);
   if (const Mlp& mlp = mlps_[l]; mlp.up) {
-    const auto hidden = gate_swish(project(h + z, mlp.up->value, mlp.up_bias->value), one_);
-    z = z + dropout(project(hidden, mlp.down->value, mlp.down_bias->value), config_.dropout,
-                    context.dropout.at(LayerDropout::mlp));
+    const auto hidden = gate_swish(project(h + z, mlp.up, mlp.up_bias), one_);
+    z = z + dropout(project(hidden, mlp.down, mlp.down_bias), config_.dropout, context.dropout.at(LayerDropout::mlp));
   }
   return residual_layer_norm(z, h, norms_[l].first->value, norms_[l].second->value, config_.dropout,
                              context.dropout.at(LayerDropout::residual));
@@ -66,7 +65,7 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
     throw bad_input("network", fmt::format("expected frames [B,T,{}] with T >= 1, got [{}]", config_.inputs,
                                            fmt::join(x.sizes().vec(), ",")));
   if (pass.state) pass.state->layers.resize(static_cast<size_t>(config_.layers));
-  auto h = project(x, encoder_->value, encoder_bias_->value);
+  auto h = project(x, encoder_, encoder_bias_);
   if (pass.observe) (*pass.observe)(-1, "encoder", h);
   for (int64_t l = 0; l < config_.layers; ++l) {
     h = block(l, h, pass);
@@ -75,8 +74,12 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
   return h;
 }
 
+at::Tensor Network::decode(const at::Tensor& hidden) const {
+  return project(hidden, decoder_, decoder_bias_);
+}
+
 at::Tensor Network::logits(const at::Tensor& x, const Pass& pass) const {
-  auto out = project(hidden(x, pass), decoder_->value, decoder_bias_->value);
+  auto out = decode(hidden(x, pass));
   if (pass.observe) (*pass.observe)(-1, "logits", out);
   return out;
 }
@@ -85,7 +88,7 @@ at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pa
                          const at::Tensor& normaliser) const {
   const auto h = hidden(x, pass);
   return decoder_cross_entropy(h.reshape({-1, h.size(2)}), decoder_->value, decoder_bias_->value, target.reshape({-1}),
-                               normaliser);
+                               normaliser, decoder_->copy);
 }
 
 at::Tensor Network::step(const at::Tensor& x, NetworkState& state) const {
@@ -113,6 +116,7 @@ void Network::load(const Safetensors& file, const std::string& prefix) {
     const at::Tensor value = parameter.value;
     value.detach().copy_(to_tensor(stored, at::kDouble));
   }
+  parameters_.refresh_copy();
 }
 
 }  // namespace sb

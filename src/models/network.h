@@ -36,7 +36,9 @@ struct Pass {
 class Network {
  public:
   // Parameters are zero until initialise() or load().
-  explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU);
+  // `mixed`: activations and products with weights in bfloat16, parameters and sums in `type`.
+  explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU,
+                   bool mixed = false);
 
   const ModelConfig& config() const { return config_; }
   ParameterList& parameters() { return parameters_; }
@@ -47,6 +49,7 @@ class Network {
   // x [B,T,inputs]
   at::Tensor hidden(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,d]
   at::Tensor logits(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,outputs]
+  at::Tensor decode(const at::Tensor& hidden) const;                    // [B,T,d] -> [B,T,outputs]
   // Sum of cross-entropies over frames with target >= 0 (target [B,T]), divided by `normaliser` (one element;
   // undefined: their number); logits are never held.
   at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},

@@ -4,6 +4,24 @@
 
 namespace sb {
 
+at::Tensor project(const at::Tensor& x, Param weight, Param bias) {
+  // A convolution of one frame is a product.
+  const auto matrix = [](const at::Tensor& w) { return w.defined() && w.dim() > 2 ? w.flatten(1) : w; };
+  return project(x, matrix(weight->value), bias ? bias->value : at::Tensor(), matrix(weight->copy));
+}
+
+at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias) {
+  return project(x, weight.value(), bias.empty() ? at::Tensor() : bias.value(), weight.copy());
+}
+
+at::ScalarType wide_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf ? at::kFloat : x.scalar_type();
+}
+
+at::Tensor wide(const at::Tensor& x) {
+  return x.to(wide_type(x));
+}
+
 std::vector<at::Tensor> split_last(const at::Tensor& x, std::vector<int64_t> widths) {
   return x.split_with_sizes(widths, -1);
 }

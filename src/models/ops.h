@@ -11,6 +11,14 @@
 
 namespace sb {
 
+// x W^T + b with a parameter's value, or its copy in bfloat16 where the network has one; the bias may be null or empty.
+at::Tensor project(const at::Tensor& x, Param weight, Param bias = nullptr);
+at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias = {});
+
+// x in float where it is in a half precision: gates, decays and states keep their digits.
+at::Tensor wide(const at::Tensor& x);
+at::ScalarType wide_type(const at::Tensor& x);
+
 // Consecutive slices of the last axis. One backward pass joins their gradients.
 std::vector<at::Tensor> split_last(const at::Tensor& x, std::vector<int64_t> widths);
 // [B,T,n c] -> [B,T,n,c], no copy

@@ -56,9 +56,18 @@ at::Tensor Joined::value() const {
   return side_by_side(values) ? JoinFunction::apply(at::TensorList(values)) : at::cat(values);
 }
 
+at::Tensor Joined::copy() const {
+  const at::Tensor& first = parts_[0]->copy;
+  if (parts_.size() == 1 || !first.defined()) return first;
+  auto shape = first.sizes().vec();
+  shape[0] = 0;
+  for (const Param part : parts_) shape[0] += part->copy.size(0);
+  return at::empty({0}, first.options()).set_(first.storage(), first.storage_offset(), shape);
+}
+
 Param ParameterList::add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses,
                          const LearningGroup& group) {
-  parameters_.push_back({prefix_ + name, std::move(shape), init, uses, group, -1, {}});
+  parameters_.push_back({prefix_ + name, std::move(shape), init, uses, group, -1, {}, {}});
   return &parameters_.back();
 }
 
@@ -93,17 +102,17 @@ int64_t ParameterList::count() const {
   return sum;
 }
 
-void ParameterList::allocate(at::ScalarType type, at::Device device) {
-  const auto options = at::TensorOptions().dtype(type).device(device);
-  flat_ = at::zeros({count()}, options);
-  flat_grad_ = at::zeros({count()}, options);
+void ParameterList::allocate(at::ScalarType type, at::Device device, bool with_copy) {
+  const int64_t grain = device.is_cpu() ? 1 : 8;
   int64_t next = 0;
+  const auto begin = [&] { next = (next + grain - 1) / grain * grain; };
   const auto place = [&](Parameter& parameter) {
     if (parameter.offset >= 0) return;
     parameter.offset = next;
     next += parameter.count();
   };
   for (auto& parameter : parameters_) {
+    begin();
     for (const auto& join : joins_)
       if (join[0] == &parameter)
         for (const Param part : join) place(const_cast<Parameter&>(*part));
@@ -112,7 +121,13 @@ void ParameterList::allocate(at::ScalarType type, at::Device device) {
     };
     if (std::none_of(joins_.begin(), joins_.end(), joined_later)) place(parameter);
   }
+  begin();
+  const auto options = at::TensorOptions().dtype(type).device(device);
+  flat_ = at::zeros({next}, options);
+  flat_grad_ = at::zeros({next}, options);
+  if (with_copy) flat_copy_ = at::zeros({next}, options.dtype(at::kBFloat16));
   for (auto& parameter : parameters_) {
+    if (with_copy) parameter.copy = flat_copy_.narrow(0, parameter.offset, parameter.count()).view(parameter.shape);
     parameter.value = flat_.narrow(0, parameter.offset, parameter.count()).view(parameter.shape).detach();
     parameter.value.set_requires_grad(true);
     parameter.value.mutable_grad() = flat_grad_.narrow(0, parameter.offset, parameter.count()).view(parameter.shape);
@@ -120,7 +135,7 @@ void ParameterList::allocate(at::ScalarType type, at::Device device) {
 }
 
 void ParameterList::initialise(uint64_t seed) {
-  const auto values = at::empty({count()}, at::kDouble);
+  const auto values = at::zeros({flat_.numel()}, at::kDouble);
   for (const auto& parameter : parameters_) {
     const int64_t last_axis = parameter.shape.empty() ? 1 : parameter.shape.back();
     double* out = values.data_ptr<double>() + parameter.offset;
@@ -129,6 +144,11 @@ void ParameterList::initialise(uint64_t seed) {
     });
   }
   flat_.copy_(values);
+  refresh_copy();
+}
+
+void ParameterList::refresh_copy() {
+  if (flat_copy_.defined()) flat_copy_.copy_(flat_);
 }
 
 }  // namespace sb

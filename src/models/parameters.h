@@ -26,6 +26,7 @@ struct Parameter {
   LearningGroup group;
   int64_t offset = -1;  // first element in the flat buffers
   at::Tensor value;     // leaf; its gradient is a view into the flat gradient
+  at::Tensor copy;      // the value in bfloat16, for matrix products; undefined: there is none
 
   int64_t count() const;
 };
@@ -38,6 +39,7 @@ class Joined {
   Joined() = default;
   explicit Joined(std::vector<Param> parts) : parts_(std::move(parts)) {}
   at::Tensor value() const;
+  at::Tensor copy() const;  // as Parameter::copy
   bool empty() const { return parts_.empty(); }
 
  private:
@@ -64,17 +66,20 @@ class ParameterList {
   Param find(std::string_view name) const;  // null where absent
   int64_t count() const;
 
-  // After the last declaration.
-  void allocate(at::ScalarType type, at::Device device);
+  // After the last declaration. On a GPU parameters begin at multiples of 16 bytes of the copy, with zeros between
+  // them; `with_copy`: products there take weights in bfloat16.
+  void allocate(at::ScalarType type, at::Device device, bool with_copy = false);
   void initialise(uint64_t seed);
-  at::Tensor flat() const { return flat_; }            // [count]
-  at::Tensor flat_grad() const { return flat_grad_; }  // [count], where backward() adds
+  void refresh_copy();                                 // after values were changed by anybody but Adam
+  at::Tensor flat() const { return flat_; }            // [count], or more with what lies between
+  at::Tensor flat_grad() const { return flat_grad_; }  // as flat(), where backward() adds
+  at::Tensor flat_copy() const { return flat_copy_; }  // as flat(), in bfloat16; undefined without
 
  private:
   std::string prefix_;
   std::deque<Parameter> parameters_;       // addresses are handed out
   std::vector<std::vector<Param>> joins_;  // each laid out side by side
-  at::Tensor flat_, flat_grad_;
+  at::Tensor flat_, flat_grad_, flat_copy_;
 };
 
 }  // namespace sb

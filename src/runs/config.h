@@ -12,8 +12,8 @@
 
 namespace sb {
 
-enum class Precision { fp64, fp32, tf32, amp, bf16 };
-enum class DeviceKind { cpu, cuda };
+enum class Precision { fp64, fp32, tf32, amp };
+enum class DeviceKind { cpu, cuda, automatic };  // automatic: until the config is resolved
 
 // An automaton's file, read once: what is digested, what is copied into the run's folder and what is trained on are the
 // same bytes.
@@ -56,7 +56,7 @@ struct TrainSection {
   uint64_t seed = 1;        // initialisation and dropout
   uint64_t order_seed = 0;  // order of the training samples; 0: by index
   Precision precision = Precision::fp32;
-  DeviceKind device = DeviceKind::cpu;
+  DeviceKind device = DeviceKind::automatic;
 };
 
 struct EvalSection {

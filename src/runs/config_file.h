@@ -37,6 +37,7 @@ struct ModelRules {
   std::vector<std::function<void(const RunConfig&)>> checks;
   std::function<void(const RunConfig&)> each_switch;  // the same, of every switch by itself; nothing for no model
   std::function<void(const RunConfig&)> samples;      // the same, asked where all else is right: that there are samples
+  std::function<bool()> has_gpu;                      // what `train.device = "auto"` means here; unset: the CPU
   // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
   // Keys that the model does not read, as "section.key": quirks of other models. Unset: none.

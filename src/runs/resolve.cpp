@@ -210,6 +210,10 @@ class Resolver {
       c.train.warmup = c.train.updates * 476 / 3125;
       derived("train.warmup", "476/3125 of train.updates");
     }
+    if (c.train.device == DeviceKind::automatic) {
+      c.train.device = rules_.has_gpu && rules_.has_gpu() ? DeviceKind::cuda : DeviceKind::cpu;
+      derived("train.device", "what this machine has");
+    }
     if (!given("train.precision") && c.train.device == DeviceKind::cuda) {
       c.train.precision = Precision::amp;
       derived("train.precision", "train.device");

@@ -225,11 +225,12 @@ void add_train(std::vector<ConfigKey>& all) {
   all.push_back(whole(
       s, "order_seed", 0, long_most, "seed of the order of the training samples; 0: by index, as published",
       [](RunConfig & c) -> auto& { return c.train.order_seed; }));
-  all.push_back(choice<5>(
+  all.push_back(choice<4>(
       s, "precision", "arithmetic; unset: fp32 on the CPU, amp on a GPU",
       [](RunConfig & c) -> auto& { return c.train.precision; }));
-  all.push_back(choice<2>(
-      s, "device", "where it computes", [](RunConfig & c) -> auto& { return c.train.device; }));
+  all.push_back(choice<3>(
+      s, "device", "where it computes; auto: on a GPU where this build and machine have one",
+      [](RunConfig & c) -> auto& { return c.train.device; }));
 }
 
 void add_eval(std::vector<ConfigKey>& all) {
@@ -446,12 +447,13 @@ std::string json_text(const ConfigValue& value) {
 }
 
 const char* to_string(Precision precision) {
-  static constexpr const char* names[] = {"fp64", "fp32", "tf32", "amp", "bf16"};
+  static constexpr const char* names[] = {"fp64", "fp32", "tf32", "amp"};
   return names[static_cast<size_t>(precision)];
 }
 
 const char* to_string(DeviceKind device) {
-  return device == DeviceKind::cpu ? "cpu" : "cuda";
+  static constexpr const char* names[] = {"cpu", "cuda", "auto"};
+  return names[static_cast<size_t>(device)];
 }
 
 }  // namespace sb

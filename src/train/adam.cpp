@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/util/BFloat16.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/adam_update.h"
+#include "kernels/backend.h"
 
 namespace sb {
 namespace {
@@ -118,10 +121,63 @@ Adam::Adam(at::Tensor parameters, std::vector<ParameterGroup> groups, const Adam
     covered += group.length;
   }
   if (covered != parameters_.numel()) throw bad_input("train.adam", "parameter groups do not cover the buffer");
+  if (parameters_.is_cuda() && parameters_.scalar_type() == at::kFloat && kernels::cuda_kernels_are_built()) {
+    std::vector<kernels::AdamStretch> stretches;
+    for (const auto& group : groups_) stretches.push_back({group.offset, group.length, group.max_lr, group.decay});
+    stretches_ = kernels::adam_stretches(stretches, parameters_.device());
+    clip_ = at::full({1}, config_.clip, parameters_.options().dtype(at::kDouble));
+  }
+}
+
+at::Tensor Adam::update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+  const at::NoGradGuard no_grad;
+  if (stretches_.defined()) return update_by_kernel(gradients, lr, loss);
+  at::Tensor report =
+      parameters_.device().is_cpu() ? update_here(gradients, lr, loss) : update_anywhere(gradients, lr, loss);
+  if (copy_.defined()) copy_.copy_(parameters_);
+  return report;
+}
+
+at::Tensor Adam::update_by_kernel(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+  kernels::FlatAdam adam;
+  adam.parameters = parameters_, adam.first_moment = m_, adam.second_moment = v_, adam.copy = copy_;
+  adam.stretches = stretches_, adam.lr = lr, adam.clip = clip_, adam.updates = count_, adam.sound = sound_;
+  adam.beta1 = config_.beta1, adam.beta2 = config_.beta2, adam.eps = config_.eps;
+  adam.weight_decay = config_.weight_decay, adam.bf16_state = config_.bf16_state;
+  return kernels::adam_update(adam, gradients, loss);
+}
+
+// In ATen operations, for any device; the formulas of update_range and update_range_bf16.
+at::Tensor Adam::update_anywhere(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+  const at::ScalarType type = parameters_.scalar_type();
+  const auto round = [&](const at::Tensor& x) { return config_.bf16_state ? x.to(at::kBFloat16).to(type) : x; };
+  const at::Tensor norm = at::linalg_vector_norm(gradients, 2, c10::nullopt, false, at::kDouble).reshape({1});
+  sound_.mul_(at::isfinite(norm).logical_and(at::isfinite(loss)));
+  count_.add_(sound_);
+  const at::Tensor made = sound_.ne(0), t = count_.to(at::kDouble);
+  const at::Tensor scale =
+      (config_.clip > 0 ? ((norm + 1e-6).reciprocal() * config_.clip).clamp_max(1) : at::ones_like(norm)).to(type);
+  const at::Tensor first = 1 - at::pow(config_.beta1, t), second = (1 - at::pow(config_.beta2, t)).sqrt();
+  for (const auto& group : groups_) {
+    const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, group.offset, group.length); };
+    at::Tensor p = part(parameters_), m = part(m_), v = part(v_);
+    const at::Tensor rate = group.max_lr > 0 ? lr.clamp_max(group.max_lr) : lr;
+    const at::Tensor step = (rate / first).to(type), root = second.reciprocal().to(type);
+    const at::Tensor grad = round(round(part(gradients)) * scale);
+    const at::Tensor m1 = round(m + (grad - m) * (1 - config_.beta1));
+    const at::Tensor v1 = round(round(v * config_.beta2) + grad * grad * (1 - config_.beta2));
+    const at::Tensor below = round(round(round(v1.sqrt()) * root) + config_.eps);
+    const bool decays = group.decay && config_.weight_decay > 0;
+    const at::Tensor kept = round(decays ? p * (1 - rate * config_.weight_decay).to(type) : p);
+    p.copy_(at::where(made, round(kept - step * m1 / below), p));
+    m.copy_(at::where(made, m1, m));
+    v.copy_(at::where(made, v1, v));
+  }
+  return at::cat({norm, sound_.to(at::kDouble)});
 }
 
 // The CPU's part: these are its own values.
-at::Tensor Adam::update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
+at::Tensor Adam::update_here(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
   at::Tensor report = at::empty({2}, at::kDouble);
   const double norm = flat_norm(gradients);
   int64_t& sound = *sound_.data_ptr<int64_t>();

@@ -34,17 +34,24 @@ class Adam {
   // made. Where loss or norm is not finite, nothing is changed by this call or any later one: what was wrong can still
   // be looked for when the host learns of it.
   at::Tensor update(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
+  // A copy of the parameters in bfloat16, laid out as they are, to be written by every update.
+  void also_write(at::Tensor copy) { copy_ = std::move(copy); }
 
   const at::Tensor& first_moment() const { return m_; }
   const at::Tensor& second_moment() const { return v_; }
   void restore(const at::Tensor& first, const at::Tensor& second, int64_t updates);
 
  private:
-  at::Tensor parameters_, m_, v_;
+  at::Tensor update_by_kernel(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
+  at::Tensor update_here(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
+  at::Tensor update_anywhere(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss);
+
+  at::Tensor parameters_, m_, v_, copy_;
   at::Tensor count_;  // [1] int64: updates made
   at::Tensor sound_;  // [1] int64: 0 once something was not finite
   std::vector<ParameterGroup> groups_;
   AdamConfig config_;
+  at::Tensor stretches_, clip_;  // of a CUDA kernel, where one runs
 };
 
 // L2 norm of a flat tensor of the CPU: block sums in double, added in order, so that threads do not change it.

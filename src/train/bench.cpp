@@ -27,6 +27,7 @@ RunConfig config_of(const TrainBenchRequest& request, const std::string& model, 
   config.model.layers = request.layers;
   config.train.batch = request.batch;
   config.train.warmup = 1;
+  config.train.device = DeviceKind::cpu;
   return config;
 }
 

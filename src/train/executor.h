@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "train/loader.h"
@@ -20,13 +21,15 @@ struct StepFigures {
 // What came of one update, where the parameters live.
 class StepHandle {
  public:
-  // figures [3] float64: loss, norm of the gradients, 1 where the update was made
-  StepHandle(at::Tensor figures, double lr) : figures_(std::move(figures)), lr_(lr) {}
+  // figures [3] float64: loss, norm of the gradients, 1 where the update was made; there once `wait` has returned
+  StepHandle(at::Tensor figures, double lr, std::function<void()> wait = {})
+      : figures_(std::move(figures)), lr_(lr), wait_(std::move(wait)) {}
   StepFigures read() const;  // waits for the update
 
  private:
   at::Tensor figures_;
   double lr_;
+  std::function<void()> wait_;
 };
 
 class Executor {

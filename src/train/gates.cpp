@@ -61,7 +61,7 @@ struct Record {
 // Values [B, to - from, …] of frames [from, to): every entry of a frame counts.
 void take_frames(const Batch& batch, int from, int to, const at::Tensor& values, const Scale& scale, Record& record) {
   const int64_t frames = to - from;
-  const at::Tensor flat = values.to(at::kDouble).reshape({batch.batch, frames, -1}).contiguous();
+  const at::Tensor flat = values.to(at::kCPU, at::kDouble).reshape({batch.batch, frames, -1}).contiguous();
   const int64_t each = flat.size(2);
   const double* p = flat.data_ptr<double>();
   record.channel_sum.resize(static_cast<size_t>(each));
@@ -81,7 +81,7 @@ void take_frames(const Batch& batch, int from, int to, const at::Tensor& values,
 
 // Decays that do not depend on data count once.
 void take_fixed(const at::Tensor& values, Record& record) {
-  const at::Tensor flat = values.to(at::kDouble).reshape({-1}).contiguous();
+  const at::Tensor flat = values.to(at::kCPU, at::kDouble).reshape({-1}).contiguous();
   record.channel_sum.assign(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
   record.frames = 1;
 }
@@ -141,7 +141,7 @@ GateReport record_gates(const Network& network, const RunData& data, const TaskC
       Pass pass;
       pass.gates = &recorder;
       pass.state = from == 0 && to == batch.frames ? nullptr : &state;
-      network.hidden(dense_frames(batch, from, to, request.type), pass);
+      network.hidden(dense_frames(batch, from, to, request.type).to(network.parameters().flat().device()), pass);
     }
   }
   GateReport report;

@@ -14,10 +14,14 @@ namespace {
 constexpr size_t kAhead = 3;
 constexpr int64_t kRowGrain = 1 << 15;  // dense values a thread makes at a time
 
+at::TensorOptions options(at::ScalarType type, bool pinned) {
+  return at::TensorOptions().dtype(type).pinned_memory(pinned);
+}
+
 }  // namespace
 
-at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type) {
-  at::Tensor out = at::empty({batch.batch, to - from, batch.channels}, at::kFloat);
+at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned) {
+  at::Tensor out = at::empty({batch.batch, to - from, batch.channels}, options(at::kFloat, pinned));
   float* rows = out.data_ptr<float>();
   const int64_t row = int64_t{to - from} * batch.channels;
   at::parallel_for(0, batch.batch, std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, row)),
@@ -29,15 +33,29 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
   return out.to(type);
 }
 
-TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type) {
-  at::Tensor input = dense_frames(frames, 0, frames.frames, type);
-  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, at::kLong);
+TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu) {
+  at::Tensor input, symbol;
+  if (for_gpu) {
+    symbol = at::empty({frames.batch, frames.frames}, options(at::kShort, true));
+    std::copy(frames.symbol.begin(), frames.symbol.end(), symbol.data_ptr<int16_t>());
+  } else {
+    input = dense_frames(frames, 0, frames.frames, type);
+  }
+  at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, options(at::kLong, for_gpu));
   int64_t* wanted = target.data_ptr<int64_t>();
   task.targets(frames, wanted);
+  // Nobody looks at the targets again: where they go, reading one would wait for all the work before it.
   const auto real = std::count_if(wanted, wanted + target.numel(), [](int64_t t) { return t >= 0; });
-  at::Tensor samples = at::empty({frames.batch}, at::kLong);
+  const int64_t answers = task.shape().answers, most = *std::max_element(wanted, wanted + target.numel());
+  if (real == 0) throw check_failed("loader", "targets, expected a frame that asks for something, got none");
+  if (most >= answers) {
+    throw check_failed("loader",
+                       "targets, expected less than " + std::to_string(answers) + ", got " + std::to_string(most));
+  }
+  at::Tensor samples = at::empty({frames.batch}, options(at::kLong, for_gpu));
   std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
-  return {std::move(frames), std::move(input), std::move(target), std::move(samples), real};
+  const NoiseOfFrames noise{frames.channels, frames.noise, frames.seed, frames.split};
+  return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real};
 }
 
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update) {

@@ -17,9 +17,19 @@
 
 namespace sb {
 
+// How dense frames are made of symbols (tasks/batch.h).
+struct NoiseOfFrames {
+  int64_t channels = 0;
+  double size = 0;
+  uint64_t seed = 0;
+  Split split = Split::train;
+};
+
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;         // [batch, frames, channels], one-hot plus noise
+  at::Tensor input;         // [batch, frames, channels], one-hot plus noise; on the way to a GPU undefined,
+  at::Tensor symbol;        // [batch, frames] int16 instead, and
+  NoiseOfFrames noise;      // what is made of them there
   at::Tensor target;        // [batch * frames] int64: what the frame asks for, -1 where it asks for nothing
   at::Tensor samples;       // [batch] int64: index of each row's sample
   int64_t real_frames = 0;  // with a target: counted here, so that nobody has to ask a device
@@ -27,8 +37,10 @@ struct TensorBatch {
 
 // Frames [from, to), [batch, to - from, channels]. `type` is float or double; noise is drawn in float either way, so
 // that both see the same data.
-at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type);
-TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type);
+at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned = false);
+// Throws check_failed where a target is no answer of the task, or no frame has one. `for_gpu`: symbols instead of dense
+// frames, all in memory from which a GPU copies while others work.
+TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
 
 // Indices of the samples of an update.
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update);

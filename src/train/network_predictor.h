@@ -14,9 +14,13 @@ class NetworkPredictor final : public Predictor {
   void predict(const Batch& batch, int from, int to, float* probabilities) override;
 
  private:
+  void predict_there(const Batch& batch, int from, int to, float* probabilities);
+
   const Network& network_;
   const GateRecorder* gates_;
   NetworkState state_;
+  at::Tensor hidden_;  // on a GPU: of frames hidden_from_ on, some of them still to be asked for
+  int hidden_from_ = 0;
 };
 
 }  // namespace sb

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "kernels/dropout_stream.h"
 #include "models/declare.h"
+#include "train/gpu.h"
 #include "train/trainer.h"
 
 namespace sb {
@@ -90,6 +91,7 @@ ModelRules model_rules() {
   rules.checks = {check_model};
   rules.network = network_keys;
   rules.unread = unread_keys;
+  rules.has_gpu = has_gpu;
   return rules;
 }
 

@@ -10,6 +10,7 @@
 #include "runs/measure.h"
 #include "runs/schema.h"
 #include "train/gates.h"
+#include "train/gpu.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
 #include "train/rules.h"
@@ -210,7 +211,8 @@ class Run {
       loader_ = std::make_unique<Loader>(data_.maker, Split::train, config_.train.batch, begun(), config_.train.updates,
                                          order_);
     }
-    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train));
+    const bool for_gpu = !trainer_.device().is_cpu();
+    const TensorBatch batch = to_tensors(loader_->next(), *data_.maker, storage_type(config_.train), for_gpu);
     int64_t frames = 0;
     for (int b = 0; b < batch.frames.batch; ++b) frames += batch.frames.real_frames(b);
     under_way_.push_back({executor_.step(batch, begun()), frames});
@@ -289,7 +291,8 @@ class Run {
     out.model = config_.model.name;
     out.task = config_.task.task.number;
     out.objective = to_string(config_.task.task.objective);
-    out.precision = to_string(config_.train.precision);
+    const bool whole_bf16 = config_.train.precision == Precision::amp && keeps_bf16(config_);
+    out.precision = whole_bf16 ? "bf16" : to_string(config_.train.precision);  // what ran
     out.device = to_string(config_.train.device);
     out.config = config_map(resolved_.canonical);
     out.label = config_.run.label;
@@ -333,6 +336,7 @@ class Run {
   Provenance made() const {
     const Spent all = spent();
     Provenance out = provenance();
+    if (!trainer_.device().is_cpu()) out.device = gpu_facts().name;
     out.train_seconds = all.train_seconds;
     out.total_seconds = all.total_seconds;
     if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;
@@ -443,7 +447,7 @@ PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began
     : config((check_dropout(resolved.values), resolved)),
       data(make_data(config.values)),
       trainer(config.values, data),
-      executor(std::make_unique<CpuExecutor>(trainer)),
+      executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)),
       seconds(seconds_since(began)) {}
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {

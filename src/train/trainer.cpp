@@ -2,20 +2,19 @@
 
 #include <ATen/ATen.h>
 #include <c10/util/BFloat16.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/frame_rows.h"
 #include "models/registry.h"
+#include "train/gpu.h"
 #include "train/schedule.h"
 
 namespace sb {
 namespace {
-
-bool keeps_bf16(const RunConfig& config) {
-  return config.quirks.delta_bf16 && find_model(config.model.name).traits.published_in_bf16;
-}
 
 // Parameters that learn alike and lie side by side are one group.
 std::vector<ParameterGroup> groups_of(const Network& network) {
@@ -29,18 +28,17 @@ std::vector<ParameterGroup> groups_of(const Network& network) {
     if (groups.empty() || last != p->group) groups.push_back({p->offset, 0, p->group.max_lr, p->group.decay});
     groups.back().length = p->offset + p->count() - groups.back().offset;
   }
+  // What lies between parameters stays 0 under any rule.
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const int64_t end = i + 1 < groups.size() ? groups[i + 1].offset : network.parameters().flat().numel();
+    groups[i].length = end - groups[i].offset;
+  }
   return groups;
 }
 
 AdamConfig adam_config(const RunConfig& config) {
   const TrainSection& t = config.train;
   return {t.beta1, t.beta2, t.eps, t.weight_decay, keeps_bf16(config), t.clip};
-}
-
-NamedBytes named(const std::string& name, const Parameter& p, const at::Tensor& flat) {
-  const bool wide = flat.scalar_type() == at::kDouble;
-  const char* data = static_cast<const char*>(flat.data_ptr());
-  return {name, wide ? "F64" : "F32", p.shape, data + p.offset * flat.element_size()};
 }
 
 const char* const kFirst = "adam.first.";
@@ -56,18 +54,22 @@ void copy_into(at::Tensor flat, const Parameter& p, const StoredTensor& stored) 
 
 }  // namespace
 
+bool keeps_bf16(const RunConfig& config) {
+  return config.quirks.delta_bf16 && find_model(config.model.name).traits.published_in_bf16;
+}
+
 at::ScalarType storage_type(const TrainSection& train) {
-  if (train.device != DeviceKind::cpu) {
-    throw bad_input("train.device", "expected cpu, got cuda: this build trains on the CPU only");
+  if (train.device == DeviceKind::cuda && !has_gpu()) {
+    throw bad_input("train.device", "expected cpu, got cuda: " + gpu_facts().missing);
   }
-  switch (train.precision) {
-    case Precision::fp64:
-      return at::kDouble;
-    case Precision::fp32:
-      return at::kFloat;
-    default:
-      throw bad_input("train.precision", "expected fp32 or fp64 on the CPU, got a GPU precision");
-  }
+  return train.precision == Precision::fp64 ? at::kDouble : at::kFloat;
+}
+
+at::Device device_of(const TrainSection& train) {
+  const bool gpu = train.device == DeviceKind::cuda || (train.device == DeviceKind::automatic && has_gpu());
+  if (!gpu) return at::kCPU;
+  prepare_gpu(train.precision == Precision::tf32);
+  return {at::kCUDA, 0};
 }
 
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs) {
@@ -83,9 +85,10 @@ ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
   return network_config(config, task.channels, task.answers);
 }
 
-Trainer::Trainer(const RunConfig& config, const RunData& data)
+Trainer::Trainer(const RunConfig& config, const TaskShape& task)
     : config_(config),
-      network_(network_config(config, data.maker->shape()), storage_type(config.train)),
+      network_(network_config(config, task), storage_type(config.train), device_of(config.train),
+               config.train.precision == Precision::amp),
       adam_((network_.initialise(config.train.seed), network_.parameters().flat()), groups_of(network_),
             adam_config(config)) {
   const at::TensorOptions where = at::TensorOptions().device(network_.parameters().flat().device());
@@ -95,7 +98,9 @@ Trainer::Trainer(const RunConfig& config, const RunData& data)
   if (keeps_bf16(config_)) {
     at::Tensor flat = network_.parameters().flat();
     flat.copy_(flat.to(at::kBFloat16));
+    network_.parameters().refresh_copy();
   }
+  adam_.also_write(network_.parameters().flat_copy());
 }
 
 bool Trainer::dropout_acts(int64_t update) const {
@@ -107,30 +112,47 @@ double Trainer::learning_rate_of(int64_t update) const {
   return learning_rate({t.lr, t.warmup, t.updates, config_.quirks.first_lr_zero}, update);
 }
 
-void Trainer::prepare(const TensorBatch& batch, int64_t update) {
+void Trainer::prepare(int64_t real_frames, int64_t update) {
   number_.fill_(update);
-  frames_.fill_(batch.real_frames);
+  frames_.fill_(real_frames);
   lr_.fill_(learning_rate_of(update));
+}
+
+// A recorded step has fixed shapes: where samples differ in length, few shapes are worth some padding.
+int64_t Trainer::frame_grain() const {
+  const GapConfig& gap = config_.task.task.train;
+  const bool fixed = gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
+  return fixed ? 1 : 64;
+}
+
+// Made where they are used: what travels to a GPU are symbols.
+at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
+  const bool mixed = network_.parameters().flat_copy().defined();
+  const NoiseOfFrames& n = batch.noise;
+  const kernels::FrameNoise noise{static_cast<float>(n.size), n.seed, static_cast<uint32_t>(n.split), batch.samples};
+  const at::Tensor dense = kernels::frame_rows(batch.symbol, n.channels, mixed ? at::kBFloat16 : at::kFloat, noise);
+  return mixed ? dense : dense.to(network_.parameters().flat().scalar_type());
 }
 
 // Of all micro-batches together, into the flat buffer; returns the loss, [1] float64. Each micro-batch adds the sum
 // over its real frames divided by those of the whole update, so `accumulate` changes memory and rounding alone: unequal
 // micro-batches weigh as many frames as they have, and dropout masks follow the samples.
-at::Tensor Trainer::gradients(const TensorBatch& batch, int64_t update) {
-  const int64_t rows = batch.input.size(0), frames = batch.input.size(1), micros = config_.train.accumulate;
-  const int64_t each = rows / micros;
+at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
+  const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
+  const int64_t rows = input.size(0), frames = input.size(1);
+  const int64_t micros = micro_batches > 0 ? micro_batches : config_.train.accumulate, each = rows / micros;
   const bool summed = config_.quirks.sum_accumulated && micros > 1;  // each by its own frames
   const at::Tensor target = batch.target.view({rows, frames});
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
   at::Tensor sum = at::zeros_like(lr_);
-  for (int64_t m = 0; m < micros; ++m) {
+  for (int64_t m = 0; m < (most > 0 ? std::min(most, micros) : micros); ++m) {
     Pass pass;
-    pass.training = dropout_acts(update);
+    pass.training = dropout;
     pass.seed = config_.train.seed;
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, m * each, each);
-    const at::Tensor loss = network_.loss(batch.input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
+    const at::Tensor loss = network_.loss(input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
                                           summed ? at::Tensor() : frames_);
     sum.add_(loss.detach());
     loss.backward();
@@ -141,13 +163,17 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, int64_t update) {
 }
 
 StepHandle Trainer::step(const TensorBatch& batch, int64_t update) {
-  prepare(batch, update);
-  const at::Tensor loss = gradients(batch, update);
-  return StepHandle(at::cat({loss, adam_.update(network_.parameters().flat_grad(), lr_, loss)}),
-                    learning_rate_of(update));
+  prepare(batch.real_frames, update);
+  return StepHandle(operations(batch, dropout_acts(update)), learning_rate_of(update));
+}
+
+at::Tensor Trainer::operations(const TensorBatch& batch, bool dropout) {
+  const at::Tensor loss = gradients(batch, dropout);
+  return at::cat({loss, adam_.update(network_.parameters().flat_grad(), lr_, loss)});
 }
 
 StepFigures StepHandle::read() const {
+  if (wait_) wait_();
   const at::Tensor here = figures_.to(at::kCPU);
   const double* values = here.data_ptr<double>();
   return {values[0], values[1], lr_, values[2] != 0};
@@ -157,18 +183,26 @@ StepHandle CpuExecutor::step(const TensorBatch& batch, int64_t update) {
   return trainer_.step(batch, update);
 }
 
-std::vector<NamedBytes> Trainer::weights() const {
+std::vector<NamedBytes> Trainer::named(const std::string& prefix, size_t which, const at::Tensor& flat) const {
+  at::Tensor here = flat;
+  if (!flat.device().is_cpu()) here = mirrors_[which] = flat.to(at::kCPU);
+  const char* data = static_cast<const char*>(here.data_ptr());
   std::vector<NamedBytes> out;
-  for (const Parameter& p : network_.parameters().all()) out.push_back(named(p.name, p, network_.parameters().flat()));
+  for (const Parameter& p : network_.parameters().all()) {
+    out.push_back({prefix + p.name, here.scalar_type() == at::kDouble ? "F64" : "F32", p.shape,
+                   data + p.offset * here.element_size()});
+  }
   return out;
+}
+
+std::vector<NamedBytes> Trainer::weights() const {
+  return named("", 0, network_.parameters().flat());
 }
 
 std::vector<NamedBytes> Trainer::state() const {
   std::vector<NamedBytes> out = weights();
-  for (const Parameter& p : network_.parameters().all()) out.push_back(named(kFirst + p.name, p, adam_.first_moment()));
-  for (const Parameter& p : network_.parameters().all()) {
-    out.push_back(named(kSecond + p.name, p, adam_.second_moment()));
-  }
+  for (auto& moment : named(kFirst, 1, adam_.first_moment())) out.push_back(std::move(moment));
+  for (auto& moment : named(kSecond, 2, adam_.second_moment())) out.push_back(std::move(moment));
   return out;
 }
 
@@ -180,6 +214,7 @@ void Trainer::restore(const Safetensors& file) {
     copy_into(first, p, file.at(kFirst + p.name));
     copy_into(second, p, file.at(kSecond + p.name));
   }
+  network_.parameters().refresh_copy();
   adam_.restore(first, second, std::stoll(file.metadata().at("adam_updates")));
 }
 
@@ -197,10 +232,10 @@ Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& sa
   pass.training = kind == Forward::update && dropout_acts(update);
   pass.seed = config_.train.seed;
   pass.update = number_;
-  pass.samples = samples;
+  pass.samples = samples.to(device());
   pass.observe = &observe;
   const at::NoGradGuard no_grad;
-  network_.logits(input, pass);
+  network_.logits(input.to(device()), pass);
   return out;
 }
 
@@ -209,8 +244,12 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
   if (!out.tensor.empty()) return out;
   // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
   // Later updates may have overwritten the gradients.
-  prepare(batch, update);
-  gradients(batch, update);
+  prepare(batch.real_frames, update);
+  TensorBatch here;
+  here.input = batch.input.to(device());
+  here.target = batch.target.to(device());
+  here.samples = batch.samples.to(device());
+  gradients(here, dropout_acts(update));
   const at::Tensor gradient = network_.parameters().flat_grad();
   for (const Parameter& p : network_.parameters().all()) {
     if (!at::isfinite(gradient.narrow(0, p.offset, p.count())).all().item<bool>()) out.tensor = "gradient of " + p.name;

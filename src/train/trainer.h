@@ -1,5 +1,6 @@
 // One run from its config to its result, interruptible at any instant.
 #pragma once
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -35,7 +36,11 @@ struct TrainHooks {
 // The model of a run, with the sizes its task asks for.
 ModelConfig network_config(const RunConfig& config, const TaskShape& task);
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs);
-at::ScalarType storage_type(const TrainSection& train);  // throws where this build cannot run the precision or device
+at::ScalarType storage_type(const TrainSection& train);  // throws where there is no such device
+// Weights, gradients and moments are kept in bfloat16: the quirk, on a model that has it.
+bool keeps_bf16(const RunConfig& config);
+// Where a run computes; "auto" is what the machine has. The first call for a GPU makes it ready.
+at::Device device_of(const TrainSection& train);
 
 // Where a value that is not a number was first seen.
 struct Divergence {
@@ -47,12 +52,25 @@ struct Divergence {
 // The network, its optimiser and the operations of an update; an Executor puts them in order.
 class Trainer {
  public:
-  Trainer(const RunConfig& config, const RunData& data);
+  Trainer(const RunConfig& config, const RunData& data) : Trainer(config, data.maker->shape()) {}
+  Trainer(const RunConfig& config, const TaskShape& task);
 
   // Forward, backward, clip, Adam; `update` counts from 0. What depends on the update is written to tensors first, what
   // comes of it stays in tensors: no value is read on the host. Parameters are left alone where something is not finite
   // (Adam::update).
   StepHandle step(const TensorBatch& batch, int64_t update);
+
+  // The parts of a step, for those that record it. What is read from the host, before the operations:
+  void prepare(int64_t real_frames, int64_t update);
+  // All operations of an update on a batch that lies on device(); figures [3] as in StepHandle.
+  at::Tensor operations(const TensorBatch& batch, bool dropout);
+  // The first part of these, for the first `most` of `micro_batches` (0: as configured, all); the loss, [1].
+  at::Tensor gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches = 0, int64_t most = 0);
+  bool dropout_acts(int64_t update) const;
+  double learning_rate_of(int64_t update) const;
+  int64_t micro_batches() const { return config_.train.accumulate; }
+  int64_t frame_grain() const;  // batches of a recorded step are padded to multiples of so many frames
+  at::Device device() const { return number_.device(); }
   // What is not finite in this update, made once more with the parameters as they are.
   Divergence locate(const TensorBatch& batch, int64_t update);
   // In a forward pass alone, that of an update or, without dropout, of an evaluation; no name where all is finite.
@@ -63,23 +81,23 @@ class Trainer {
   const Network& network() const { return network_; }
   Adam& adam() { return adam_; }
 
+  // Point into the parameters, or into copies in the host's memory that last until the next call.
   std::vector<NamedBytes> weights() const;
   std::vector<NamedBytes> state() const;  // weights and both moments
   void restore(const Safetensors& file);
 
  private:
-  bool dropout_acts(int64_t update) const;
-  double learning_rate_of(int64_t update) const;
-  void prepare(const TensorBatch& batch, int64_t update);
-  at::Tensor gradients(const TensorBatch& batch, int64_t update);
+  at::Tensor frames_of(const TensorBatch& batch) const;
+  std::vector<NamedBytes> named(const std::string& prefix, size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
   Network network_;
   Adam adam_;
   // [1] each, where the parameters live: a recorded step finds the values of its update here.
-  at::Tensor number_;  // int64: the update
-  at::Tensor frames_;  // int64: those of the update that have a target
-  at::Tensor lr_;      // float64
+  at::Tensor number_;                          // int64: the update
+  at::Tensor frames_;                          // int64: those of the update that have a target
+  at::Tensor lr_;                              // float64
+  mutable std::array<at::Tensor, 3> mirrors_;  // weights and moments on the host, where they live elsewhere
 };
 
 // Everything a run needs, built and checked before its folder exists: throws bad_input where the config cannot run.

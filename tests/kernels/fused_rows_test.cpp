@@ -83,6 +83,21 @@ TEST_F(FusedRows, GatesEqualTheirFormulas) {
   }
 }
 
+TEST_F(FusedRows, ScaledHeadsAndReadOutEqualTheirFormulas) {
+  const Tensor x = noise({2, 9, 3, 16}, 1), read = noise({2, 9, 3, 16}, 2), gate = noise({2, 9, 48}, 3);
+  expect_fused(
+      "scale_heads", [](const Tensors& in) { return scale_heads(in[0], in[1]); },
+      [](const Tensors& in) { return in[0] * in[1].unsqueeze(-1); }, {x, noise({2, 9, 3}, 4)});
+  expect_fused(
+      "read-out",
+      [](const Tensors& in) { return skip_then_gate_then_rms_norm(in[0], in[1], in[2], in[3], in[4], 1e-5); },
+      [](const Tensors& in) {
+        const Tensor u = (in[0] + in[2].unsqueeze(-1) * in[1]).flatten(2) * at::silu(in[4]);
+        return in[3] * u / (u.square().mean(-1, true) + 1e-5).sqrt();
+      },
+      {read, x, noise({3}, 5), noise({48}, 6), gate}, 5e-6);
+}
+
 TEST_F(FusedRows, ExtremeGatesAreFiniteAndSaturate) {
   const Tensor z = at::tensor({-1e30F, -1e4F, -90.F, -20.F, 0.F, 20.F, 90.F, 1e4F, 1e30F}), one = at::ones({9});
   EXPECT_LE(relative_error(gate_silu(one, z), at::silu(z.to(at::kDouble))), 1e-6);

@@ -22,8 +22,8 @@ class LeakyIntegrator final : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const auto a = at::sigmoid(sharpness_ * project(x, gate_->value, gate_bias_->value));
-    const auto v = (1 - a) * project(x, value_->value);
+    const auto a = at::sigmoid(sharpness_ * project(x, gate_, gate_bias_));
+    const auto v = (1 - a) * project(x, value_);
     context.record("decay", a);
     auto s = context.carried("state");
     if (!s.defined()) s = at::zeros({x.size(0), width_}, x.options());

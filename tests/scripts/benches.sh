@@ -28,4 +28,19 @@ for key in tokens_per_second share_of_gemm plain_ratio data_share peak_bytes_twi
 expect "$work/train.txt" transformer
 # Speed counts only where the numbers agree.
 awk -F: '/loss_difference/ && $2 + 0 > 1e-5 { exit 1 }' "$work/train.json" || { echo "FAILED: losses differ"; exit 1; }
+
+# What this build and machine have; where they have no GPU, one line and exit code 2.
+"$program" doctor --json "$work/doctor.json" > "$work/doctor.txt"
+for key in '"libtorch"' '"threads"' '"gpu"' '"missing"'; do expect "$work/doctor.json" "$key"; done
+expect "$work/doctor.txt" "precisions"
+if grep -q '"gpu": null' "$work/doctor.json"; then
+  for command in "bench gpu" "train $(dirname "$0")/small.toml --set train.device=cuda --out $work/none"; do
+    status=0
+    # shellcheck disable=SC2086
+    "$program" $command > "$work/wrong.txt" 2>&1 || status=$?
+    [[ $status -eq 2 && $(wc -l < "$work/wrong.txt") -eq 1 ]] || { echo "FAILED: expected one line and exit code 2"; cat "$work/wrong.txt"; exit 1; }
+    expect "$work/wrong.txt" "expected cpu, got cuda"
+  done
+  [[ ! -e $work/none ]] || { echo "FAILED: a run that cannot start left a folder"; exit 1; }
+fi
 echo "benchmarks run"

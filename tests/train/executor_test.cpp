@@ -46,14 +46,12 @@ class HostReads {
   at::CallbackHandle handle_;
 };
 
-// Of the loss, forward and backward: it looks at its targets on the CPU, whether there is an output for each.
-std::vector<std::string> reads_of_loss(const Network& network, const TensorBatch& batch) {
-  const HostReads reads;
-  network.loss(batch.input, batch.target.view({batch.input.size(0), batch.input.size(1)})).backward();
-  return HostReads::seen();
-}
-
-TEST(Step, ReadsNoValueOnTheHostBeyondTheCheckOfTheTargets) {
+TEST(Step, ReadsNoValueOnTheHost) {
+  {
+    const HostReads reads;
+    at::ones({1}).item<float>();
+    ASSERT_FALSE(HostReads::seen().empty());  // else reads are not seen at all
+  }
   for (const auto& model : test::paper_models()) {
     for (const int accumulate : {1, 2}) {
       const ResolvedConfig config = small_config(
@@ -61,13 +59,9 @@ TEST(Step, ReadsNoValueOnTheHostBeyondTheCheckOfTheTargets) {
       const RunData data = make_data(config.values);
       Trainer trainer(config.values, data);
       const TensorBatch batch = batch_of(data, 0);
-      std::vector<std::string> expected;
-      for (int m = 0; m < accumulate; ++m)
-        for (const auto& name : reads_of_loss(trainer.network(), batch)) expected.push_back(name);
-      ASSERT_FALSE(expected.empty());  // else reads are not seen at all
       const HostReads reads;
       const StepHandle handle = trainer.step(batch, 0);
-      EXPECT_EQ(HostReads::seen(), expected) << model;
+      EXPECT_EQ(HostReads::seen(), std::vector<std::string>()) << model;
       EXPECT_GT(handle.read().loss, 0);
     }
   }

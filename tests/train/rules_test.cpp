@@ -16,6 +16,7 @@
 #include "small_run.h"
 #include "tasks/ceiling.h"
 #include "tasks/evaluate.h"
+#include "train/gpu.h"
 
 namespace sb {
 namespace {
@@ -226,12 +227,28 @@ TEST(Rules, SayEveryWrongSwitch) {
 }
 
 TEST(Rules, ADeviceThisBuildHasNotIsRefusedForRunsAndShownOtherwise) {
+  if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   const std::string text = "[train]\ndevice = 'cuda'\n";
   EXPECT_EQ(fault(text), "");
   EXPECT_EQ(fault(text, run_rules()),
-            "[train.device] expected cpu, got cuda: this build trains on the CPU only, run.toml:2:10");
-  EXPECT_EQ(fault("[train]\nprecision = 'bf16'\n", run_rules()),
-            "[train.precision] expected fp32 or fp64 on the CPU, got a GPU precision, run.toml:2:13");
+            "[train.device] expected cpu, got cuda: " + gpu_facts().missing + ", run.toml:2:10");
+  EXPECT_EQ(fault("[train]\nprecision = 'tf32'\n", run_rules()),
+            "[train.precision] tf32 needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
+  EXPECT_NE(fault("[train]\nprecision = 'bf16'\n", run_rules()), "") << "kept in bfloat16: quirks.delta_bf16";
+}
+
+TEST(Rules, TheDeviceIsResolvedBeforeTheRunIdIsMade) {
+  ModelRules with = model_rules(), without = model_rules();
+  with.has_gpu = [] { return true; };
+  without.has_gpu = [] { return false; };
+  for (const char* text : {"", "[train]\ndevice = 'auto'\n"}) {
+    EXPECT_EQ(resolved(text, without).run_id, resolved("[train]\ndevice = 'cpu'\n").run_id);
+    EXPECT_EQ(resolved(text, without).values.train.precision, Precision::fp32);
+    EXPECT_EQ(resolved(text, with).run_id, resolved("[train]\ndevice = 'cuda'\n").run_id);
+    EXPECT_EQ(resolved(text, with).values.train.precision, Precision::amp);
+    EXPECT_EQ(resolved(text, with).canonical.find("auto"), std::string::npos);
+    EXPECT_EQ(resolved(text, with).origins.at("train.device").text(), "derived from what this machine has");
+  }
 }
 
 TEST(Rules, AGrammarWithoutSamplesIsRefusedBeforeAnyRun) {
@@ -241,6 +258,7 @@ TEST(Rules, AGrammarWithoutSamplesIsRefusedBeforeAnyRun) {
 }
 
 TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
+  if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   try {
     parse_suite(
         "[grid]\nmodel.name = ['gla', 'retnet', 'gru']\nmodel.width = [16, 34, 36]\n[train]\ndevice = 'cuda'\n"
@@ -249,11 +267,12 @@ TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "[train.device] expected cpu, got cuda: this build trains on the CPU only, suite.toml:5:10 (9 of 9 "
-                 "runs)\n"
-                 "[model.heads] width 34 is not divisible by 4 heads, suite.toml:3:20 (2 of 9 runs)\n"
-                 "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
-                 "(1 of 9 runs)");
+                 ("[train.device] expected cpu, got cuda: " + gpu_facts().missing +
+                  ", suite.toml:5:10 (9 of 9 runs)\n"
+                  "[model.heads] width 34 is not divisible by 4 heads, suite.toml:3:20 (2 of 9 runs)\n"
+                  "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
+                  "(1 of 9 runs)")
+                     .c_str());
   }
 }
 

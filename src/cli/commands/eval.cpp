@@ -20,6 +20,7 @@
 #include "runs/open_run.h"
 #include "runs/run_check.h"
 #include "train/gates.h"
+#include "train/gpu.h"
 #include "train/network_predictor.h"
 #include "train/provenance.h"
 #include "train/trainer.h"
@@ -86,6 +87,15 @@ void check_tensors(const Safetensors& file, const ParameterList& parameters) {
                                         std::to_string(lines.size()) + " do not fit, " + printable(file.name(), 400));
 }
 
+// A run of a GPU can be tested on a machine without: in fp32.
+TrainSection as_here(TrainSection train) {
+  if (train.device == DeviceKind::cuda && !has_gpu()) {
+    train.device = DeviceKind::cpu;
+    if (train.precision != Precision::fp64) train.precision = Precision::fp32;
+  }
+  return train;
+}
+
 class Evaluator {
  public:
   Evaluator(const Options& options, const OpenRun& run)
@@ -93,8 +103,10 @@ class Evaluator {
         run_(run),
         config_(run.config.values),
         data_(make_data(config_)),
-        type_(storage_type(config_.train)),
-        network_(network_config(config_, data_.maker->shape()), type_),
+        train_(as_here(config_.train)),
+        type_(storage_type(train_)),
+        network_(network_config(config_, data_.maker->shape()), type_, device_of(train_),
+                 train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
     // What the run's own result calls the test set.
     if (split_ == Split::test) split_ = data_.test;
@@ -234,6 +246,7 @@ class Evaluator {
   const OpenRun& run_;
   const RunConfig& config_;
   RunData data_;
+  TrainSection train_;  // where and how the network is computed here
   at::ScalarType type_;
   Network network_;
   Split split_;

@@ -75,9 +75,9 @@ kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels
     entering.push_back(S);
     S = (total.defined() ? total.select(2, c) * S : S) + added.select(2, c);
   }
-  if (entering.empty()) return {at::zeros_like(v_in), S.to(v_in.scalar_type())};
+  if (entering.empty()) return {at::zeros_like(v_in), S};
   const Tensor out = at::matmul(P, v) + at::matmul(reads, at::stack(entering, 2));
-  return {join_time(out, T, v_in.scalar_type()), S.to(v_in.scalar_type())};
+  return {join_time(out, T, v_in.scalar_type()), S};
 }
 
 }  // namespace sb::aten

@@ -47,9 +47,9 @@ kernels::Tensors gated_delta(const op::GatedDelta& op, const kernels::Tensors& i
     S = (total.defined() ? total.select(2, c) * S : S) +
         at::matmul(keys_write.select(2, c).transpose(-1, -2), corrected.back());
   }
-  if (entering.empty()) return {at::zeros({q.size(0), 0, H, v.size(4)}, v_in.options()), S.to(v_in.scalar_type())};
+  if (entering.empty()) return {at::zeros({q.size(0), 0, H, v.size(4)}, v_in.options()), S};
   const Tensor out = at::matmul(reads, at::stack(entering, 2)) + at::matmul(P, at::stack(corrected, 2));
-  return {join_time(out, T, v_in.scalar_type()), S.to(v_in.scalar_type())};
+  return {join_time(out, T, v_in.scalar_type()), S};
 }
 
 }  // namespace sb::aten

@@ -11,13 +11,26 @@ Tensors gate_silu(const op::GateSilu&, const Tensors& in, Tensors*) {
 }
 Tensors gate_swish(const op::GateSwish&, const Tensors& in, Tensors*) {
   const auto half = in[0].chunk(2, -1);
-  return {half[0] * at::sigmoid(in[1] * half[0]) * half[1]};
+  return {(half[0] * at::sigmoid(in[1] * half[0]) * half[1]).to(in[0].scalar_type())};
 }
 Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
   return {at::softplus(in[0] + in[1])};
 }
+// Of the public functions, whose kernels the device may have.
+Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
+  return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
+}
+Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors*) {
+  return {(in[0] * in[1].unsqueeze(-1)).to(in[0].scalar_type())};
+}
+Tensors skip_norm(const op::SkipNorm& op, const Tensors& in, Tensors*) {
+  const at::Tensor y = (in[0] + in[2].unsqueeze(-1) * in[1]).to(in[1].scalar_type());
+  return {gate_then_rms_norm(y.flatten(-2), in[3], in[4], op.eps)};
+}
 Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors*) {
-  return {at::log_sigmoid(in[0]) * op.scale};
+  // On a GPU log-decays are float32, as its kernels make them.
+  const at::Tensor x = in[0].is_cuda() && in[0].scalar_type() == at::kBFloat16 ? in[0].to(at::kFloat) : in[0];
+  return {at::log_sigmoid(x) * op.scale};
 }
 
 }  // namespace sb::aten

@@ -24,9 +24,11 @@ at::Tensor scaled(const op::RowNorm& op, const at::Tensor& x, const at::Tensor& 
 
 // x, gain?, gate?
 kernels::Tensors row_norm(const op::RowNorm& op, const kernels::Tensors& in, kernels::Tensors*) {
-  if (op.gate == NormGate::before) return {scaled(op, in[0] * at::silu(in[2]), in[1])};
-  const at::Tensor y = scaled(op, in[0], in[1]);
-  return {op.gate == NormGate::after ? y * at::silu(in[2]) : y};
+  // Half precision with a gain in float: computed in float.
+  const auto type = in[1].defined() ? at::result_type(in[0], in[1]) : in[0].scalar_type();
+  const at::Tensor x = in[0].to(type), gate = in[2].defined() ? at::silu(in[2].to(type)) : in[2];
+  const at::Tensor y = scaled(op, op.gate == NormGate::before ? x * gate : x, in[1]);
+  return {(op.gate == NormGate::after ? y * gate : y).to(in[0].scalar_type())};
 }
 
 }  // namespace sb::aten

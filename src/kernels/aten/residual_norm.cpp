@@ -66,7 +66,9 @@ Tensors dropout(const op::Dropout& op, const Tensors& in, Tensors*) {
 // z, residual, gain, bias
 Tensors residual_layer_norm(const op::ResidualLayerNorm& op, const Tensors& in, Tensors*) {
   const Tensor z = op.p == 0 ? in[0] : dropout({op.p, *op.key, false}, {in[0]}, nullptr)[0];
-  return {at::layer_norm(z + in[1], {z.size(-1)}, in[2], in[3], 1e-5)};
+  const auto type = at::result_type(z, in[2]);
+  return {at::layer_norm(z.to(type) + in[1].to(type), {z.size(-1)}, in[2].to(type), in[3].to(type), 1e-5)
+              .to(in[1].scalar_type())};
 }
 
 }  // namespace sb::aten

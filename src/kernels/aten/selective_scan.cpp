@@ -49,9 +49,20 @@ Tensors slice(Tensors in, int64_t from, int64_t time, const Tensor& state) {
   return in;
 }
 
+// Where steps or states are float and the rest is not, all is float.
+Tensors of_one_type(Tensors in) {
+  auto type = in[kX].scalar_type();
+  for (const Tensor& x : in)
+    if (x.defined()) type = c10::promoteTypes(type, x.scalar_type());
+  for (Tensor& x : in)
+    if (x.defined()) x = x.to(type);
+  return in;
+}
+
 }  // namespace
 
-Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* saved) {
+Tensors selective_scan(const op::SelectiveScan& op, const Tensors& given, Tensors* saved) {
+  const Tensors in = of_one_type(given);
   const Tensor& x = in[kX];
   Tensor h = in[kState].defined() ? in[kState] : at::zeros({x.size(0), x.size(2), in[kALog].size(1)}, x.options());
   if (saved) *saved = in;  // then the state before every chunk
@@ -63,14 +74,14 @@ Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* 
     out.push_back(part[0]);
     h = part[1].contiguous();
   }
-  return {at::cat(out, 1), h};
+  return {at::cat(out, 1).to(given[kX].scalar_type()), h};
 }
 
 Tensors selective_scan_back(const op::SelectiveScan& op, const kernels::Back& back) {
   const Tensors in(back.saved.begin(), back.saved.begin() + kInputs);
   std::vector<Tensors> parts(kInputs);
   const int64_t time = in[kX].size(1), most = steps_of(in);
-  const Tensor d_out = back.d_out[0].defined() ? back.d_out[0] : at::zeros_like(in[kX]);
+  const Tensor d_out = back.d_out[0].defined() ? back.d_out[0].to(in[kX].scalar_type()) : at::zeros_like(in[kX]);
   Tensor d_state = back.d_out[1].defined() ? back.d_out[1] : at::zeros_like(back.saved[kInputs]);
   {
     const at::AutoGradMode with_gradients(true);

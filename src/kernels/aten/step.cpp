@@ -13,12 +13,12 @@ using kernels::Tensors;
 template <class Step, class Whole>
 Tensors step(const Step& whole_op, const Tensors& in, Whole* whole) {
   Tensors frames = in;
-  for (size_t i = 0; i + 1 < in.size(); ++i)
-    if (in[i].defined()) frames[i] = in[i].unsqueeze(1);
-  const Tensors result = whole(whole_op, frames, nullptr);
   Tensor state = in.back();
+  for (size_t i = 0; i + 1 < in.size(); ++i)
+    if (in[i].defined()) frames[i] = in[i].to(state.scalar_type()).unsqueeze(1);
+  const Tensors result = whole(whole_op, frames, nullptr);
   state.copy_(result[1]);
-  return {result[0].select(1, 0)};
+  return {result[0].select(1, 0).to(in[0].scalar_type())};
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   sum = 0;
   for (int i = threadIdx.x; i < kNormBlocks; i += kThreads) sum += __ldcg(work.sums + i);
   const double norm = sqrt(block_sum(sum));
-  const bool finite = isfinite(norm) && (!p.loss || isfinite(*p.loss));
+  const bool made = isfinite(norm) && (!p.loss || isfinite(*p.loss)) && (!p.sound || *p.sound);
   const double t = static_cast<double>(*p.updates + 1), lr = *p.lr, clip = p.clip ? *p.clip : 0;
   const double to_first = 1 - pow(p.beta1, t), to_second = 1 - pow(p.beta2, t);
   for (int i = threadIdx.x; i < p.group_count; i += kThreads) {
@@ -75,12 +75,13 @@ __global__ void __launch_bounds__(kThreads)
     work.of_group[i] = {static_cast<float>(rate / to_first),
                         static_cast<float>(group.decay ? 1 - rate * p.weight_decay : 1)};
   }
-  __syncthreads();  // everyone has read the count
+  __syncthreads();  // everyone has read the count and `sound`
   if (threadIdx.x != 0) return;
   *work.common = {static_cast<float>(clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1.0),
-                  static_cast<float>(1 / sqrt(to_second)), finite};
-  if (finite) *p.updates += 1;
-  if (report) *report = {norm, finite};
+                  static_cast<float>(1 / sqrt(to_second)), made};
+  if (made) *p.updates += 1;
+  if (p.sound) *p.sound = made;
+  if (report) *report = {norm, made ? 1.0 : 0.0};
 }
 
 // A thread's place in a list of stretches that cover the buffer; places only grow.

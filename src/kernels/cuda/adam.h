@@ -3,7 +3,7 @@
 //   scale = min(1, clip / (norm + 1e-6)), or 1 where clip = 0;  t = count of updates, this one included
 //   m += (g scale - m)(1 - beta1);  v = beta2 v + (1 - beta2) (g scale)^2
 //   p = p (1 - rate decay) - rate / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-// A norm that is not finite leaves everything as it was.
+// A norm or loss that is not finite leaves everything as it was, in this call and, by `sound`, in all later ones.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -41,11 +41,12 @@ struct FlatAdam {
   const double* clip = nullptr;
   const double* loss = nullptr;  // or null; counts as the norm does where it is not finite
   int64_t* updates = nullptr;    // done before; one more after an update that was made
+  int64_t* sound = nullptr;      // or null; 0 once something was not finite, and then nothing is done any more
 };
 
 struct AdamReport {
   double norm;  // of the gradients as they came
-  int64_t finite;
+  double made;  // 1 where the update was made, else 0
 };
 
 size_t adam_workspace_bytes(const FlatAdam& p);

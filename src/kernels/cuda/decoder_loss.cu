@@ -185,7 +185,10 @@ cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGr
   void* const gradients = memory + plan.gradients;
   float *const losses = reinterpret_cast<float*>(memory + plan.losses), *const parts = reinterpret_cast<float*>(
                                                                             memory + plan.parts);
-  cudaError_t status = status_of(cublasSetStream(handle, stream));
+  // Setting a stream takes the handle's workspace away, which its owner may have chosen.
+  cudaStream_t now = nullptr;
+  cudaError_t status = status_of(cublasGetStream(handle, &now));
+  if (status == cudaSuccess && now != stream) status = status_of(cublasSetStream(handle, stream));
   int parts_done = 0;
   for (int64_t first = 0; first < p.rows && status == cudaSuccess; first += plan.group) {
     const int rows = static_cast<int>(std::min(plan.group, p.rows - first));

@@ -4,6 +4,7 @@
 //   out = o_proj(RMS(o) * silu(g_proj(x)))
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -42,14 +43,23 @@ class DeltaRule : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const int64_t batch = x.size(0), time = x.size(1), h = o_.heads(), n = o_[householder_factors], K = o_.key_width();
-    const auto parts = split_last(project(x, in_.value()), widths_);
-    const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
-    const auto qk_v = split_last(mixed, {(n + 1) * keys_, n * values_});
+    const int64_t batch = x.size(0), time = x.size(1), h = o_.heads(), n = o_[householder_factors];
+    const auto copy = in_.copy();
+    const int64_t K = computed_width(o_.key_width(), copy), V = computed_width(o_.value_width(), copy);
+    const PaddedRows value_heads{h, o_.value_width(), V};
+    const std::vector<PaddedRows> qkv{{(n + 1) * h, o_.key_width(), K}, {n * h, o_.value_width(), V}};
+    auto rows = qkv;
+    rows.insert(rows.end(), {{widths_[1] / o_.value_width(), o_.value_width(), V}, {widths_[2] + widths_[3], 1, 1}});
+    const auto parts =
+        split_last(project(x, with_padded_rows(in_.value(), rows), {}, with_padded_rows(copy, rows)),
+                   {(n + 1) * h * K + n * h * V, widths_[1] / o_.value_width() * V, widths_[2], widths_[3]});
+    const auto conv = conv_.empty() ? at::Tensor() : with_padded_rows(conv_.value(), qkv);
+    const auto mixed = short_conv(parts[0], conv, {}, context);
+    const auto qk_v = split_last(mixed, {(n + 1) * h * K, n * h * V});
     const auto qk = l2_normalise(heads_of(qk_v[0], (n + 1) * h)).split_with_sizes({h, n * h}, 2);
     const auto k = qk[1].view({batch, time, n, h, K});
-    const auto v = qk_v[1].view({batch, time, n, h, o_.value_width()});
-    auto beta = at::sigmoid(parts[2].view({batch, time, n, h}));
+    const auto v = qk_v[1].view({batch, time, n, h, V});
+    auto beta = at::sigmoid(wide(parts[2]).view({batch, time, n, h}));
     if (o_[negative_eigenvalues]) beta = beta * 2;
     context.record("write", beta);
     at::Tensor g;
@@ -57,10 +67,13 @@ class DeltaRule : public Mixer {
       g = bounded_below(softplus_decay(parts[3], dt_bias_->value, A_log_->value), o_[switches::a_min]);
       context.record("decay", g.exp());
     }
-    const auto o = carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(K)));
-    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
-                                                  : rms_norm(o, norm_->value, 1e-5);
-    return project(flat_heads(normed), out_->value);
+    const auto o =
+        carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(o_.key_width())));
+    const PaddedNorm norm(norm_->value, {1, o_.value_width(), V}, 1e-5);
+    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm.gain, heads_of(parts[1], h), norm.eps)
+                                                  : rms_norm(o, norm.gain, norm.eps);
+    return project(flat_heads(normed), with_padded_columns(out_->value, value_heads), {},
+                   with_padded_columns(out_->copy, value_heads));
   }
 
   Taxonomy taxonomy() const override {

@@ -19,18 +19,18 @@ class Gru final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     auto first = context.carried("state");
-    if (!first.defined()) first = at::zeros({x.size(0), width_}, x.options());
-    const auto gates = project(x, weight_ih_->value, bias_ih_->value);
+    const auto gates = project(x, weight_ih_, bias_ih_);
+    if (!first.defined()) first = at::zeros({x.size(0), width_}, gates.options());
     const auto h = gru_sequence(gates, weight_hh_->value, bias_hh_->value, first, a_min_);
     if (context.gates) {
       const auto before = at::cat({first.unsqueeze(1), h.narrow(1, 0, x.size(1) - 1)}, 1);
-      const auto hidden = project(before, weight_hh_->value, bias_hh_->value);
-      const auto z = at::sigmoid((gates + hidden).narrow(2, width_, width_)).clamp_min(a_min_);
+      const auto hidden = project(before, weight_hh_, bias_hh_);
+      const auto z = at::sigmoid(wide(gates + hidden).narrow(2, width_, width_)).clamp_min(a_min_);
       context.record("decay", z);
       context.record("write", 1 - z);
     }
     if (context.state) context.carry("state", h.select(1, x.size(1) - 1).contiguous());
-    return h;
+    return h.to(x.scalar_type());
   }
 
   Taxonomy taxonomy() const override {

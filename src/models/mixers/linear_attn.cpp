@@ -20,7 +20,7 @@ struct ProductMap {
     bias = p.join({first.second, second.second});
   }
   at::Tensor operator()(const at::Tensor& x) const {
-    const auto both = project(x, weight.value(), bias.value()).chunk(2, -1);
+    const auto both = project(x, weight, bias).chunk(2, -1);
     return both[0] * both[1];
   }
   Joined weight, bias;
@@ -43,7 +43,7 @@ class LinearAttention : public Mixer {
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads(), V = o_.value_width();
     const double scale = 1 / std::sqrt(static_cast<double>(o_.key_width()));
-    const auto projected = project(x, in_.value());
+    const auto projected = project(x, in_);
     at::Tensor o;
     if (phi_q_) {
       const auto qkv = split_last(projected, {keys_, keys_, values_});
@@ -56,9 +56,10 @@ class LinearAttention : public Mixer {
       // A column of ones beside the values sums the keys.
       const auto one = at::ones({v.size(0), v.size(1), h, 1}, v.options());
       const auto summed = carried_attention(context, phi[0], phi[1], at::cat({v, one}, -1), {}, scale);
-      o = summed.narrow(-1, 0, V) / (summed.narrow(-1, V, 1) + 1e-10);
+      const auto wide_sum = wide(summed);
+      o = (wide_sum.narrow(-1, 0, V) / (wide_sum.narrow(-1, V, 1) + 1e-10)).to(summed.scalar_type());
     }
-    return project(flat_heads(rms_norm(o, norm_->value, 1e-5)), out_->value);
+    return project(flat_heads(rms_norm(o, norm_->value, 1e-5)), out_);
   }
 
   Taxonomy taxonomy() const override {

@@ -5,6 +5,7 @@
 // Without complementary gating softplus(dt_bias) writes, whatever Delta is.
 #include "base/torch_pch.h"
 #include "models/ops.h"
+#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -30,11 +31,15 @@ class Mamba2 final : public Mixer {
   }
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
-    const int64_t N = o_[switches::d_state];
-    const auto parts = split_last(project(u, in_->value), widths_);
+    const int64_t N = o_[switches::d_state], P = computed_width(head_, in_->copy), D = heads_ * P;
+    const PaddedRows heads{heads_, head_, P}, states{2 * N, 1, 1};
+    const std::vector<PaddedRows> rows{{widths_[0] / head_, head_, P}, heads, states, {heads_, 1, 1}};
+    const auto parts = split_last(project(u, with_padded_rows(in_->value, rows), {}, with_padded_rows(in_->copy, rows)),
+                                  {widths_[0] / head_ * P, D + 2 * N, heads_});
+    const auto conv = [&](Param p) { return with_padded_rows(p->value, {heads, states}); };
     const auto mixed =
-        conv_ ? short_conv(parts[1], conv_->value, conv_bias_->value, context) : short_conv(parts[1], {}, {}, context);
-    const auto xBC = split_last(mixed, {channels_, N, N});
+        conv_ ? short_conv(parts[1], conv(conv_), conv(conv_bias_), context) : short_conv(parts[1], {}, {}, context);
+    const auto xBC = split_last(mixed, {D, N, N});
     const auto x = heads_of(xBC[0], heads_);
     const auto delta = softplus_bias(parts[2], dt_bias_->value);
     const auto g = bounded_below(softplus_decay(parts[2], dt_bias_->value, A_log_->value), o_[switches::a_min]);
@@ -42,12 +47,14 @@ class Mamba2 final : public Mixer {
     context.record("step", delta);
     context.record("write", write);
     context.record("decay", g.exp());
-    const auto read =
-        carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), x * write.unsqueeze(-1), g, 1);
-    const auto y = flat_heads(read + skip_->value.unsqueeze(-1) * x);
-    return project(o_[switches::output_gate] ? gate_then_rms_norm(y, norm_->value, parts[0], 1e-5)
-                                             : rms_norm(y, norm_->value, 1e-5),
-                   out_->value);
+    const auto read = carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), scale_heads(x, write), g, 1);
+    const PaddedNorm norm(norm_->value, heads, 1e-5);
+    at::Tensor normed;
+    if (o_[switches::output_gate])
+      normed = skip_then_gate_then_rms_norm(read, x, skip_->value, norm.gain, parts[0], norm.eps);
+    else
+      normed = rms_norm(flat_heads((read + skip_->value.unsqueeze(-1) * x).to(x.scalar_type())), norm.gain, norm.eps);
+    return project(normed, with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
   }
 
   Taxonomy taxonomy() const override {

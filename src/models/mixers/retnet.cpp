@@ -38,7 +38,7 @@ class RetNet final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
-    const auto parts = split_last(project(x, in_.value()), widths_);
+    const auto parts = split_last(project(x, in_), widths_);
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
     const auto qk_v = split_last(mixed, {2 * keys_, values_});
     const auto qk =
@@ -49,7 +49,7 @@ class RetNet final : public Mixer {
                                      1 / std::sqrt(static_cast<double>(o_.key_width())));
     const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)
                                                   : rms_norm(o, norm_->value, 1e-5);
-    return project(flat_heads(normed), out_->value);
+    return project(flat_heads(normed), out_);
   }
 
   Taxonomy taxonomy() const override {
@@ -63,10 +63,12 @@ class RetNet final : public Mixer {
 
  private:
   at::Tensor log_decays(const at::Tensor& like) const {
-    auto g = at::empty({o_.heads()}, at::kDouble);
+    // Numbers that travel with the calls: a copy from the host could not be part of a recorded step.
+    std::vector<at::Tensor> g;
     for (int64_t j = 0; j < o_.heads(); ++j)
-      g.data_ptr<double>()[j] = std::log1p(-std::exp2(static_cast<double>(-5 - j)));
-    return g.to(like.options());
+      g.push_back(
+          at::full({1}, std::log1p(-std::exp2(static_cast<double>(-5 - j))), like.options().dtype(at::kDouble)));
+    return at::cat(g).to(wide_type(like));
   }
 
   MixerOptions o_;

@@ -56,10 +56,11 @@ class S4d final : public Mixer {
     out_bias_ = p.bias("output_linear.0.bias", 2 * d, d);
   }
 
-  at::Tensor forward(const at::Tensor& x, const Context& context) const override {
-    const auto y = convolve(x, context) + skip_->value * x;
+  at::Tensor forward(const at::Tensor& frames, const Context& context) const override {
+    const auto x = wide(frames);
+    const auto y = (convolve(x, context) + skip_->value * x).to(frames.scalar_type());
     const auto mixed = dropout(at::gelu(y), o_.dropout, context.dropout.at(LayerDropout::own), true);
-    return at::glu(project(mixed, out_->value.squeeze(-1), out_bias_->value), -1);
+    return at::glu(project(mixed, out_, out_bias_), -1);
   }
 
   Taxonomy taxonomy() const override {

@@ -52,7 +52,7 @@ class Transformer final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads(), past = context.position();
-    const auto qkv = split_last(project(x, in_.value(), in_bias_.value()), {o_.width, o_.width, o_.width});
+    const auto qkv = split_last(project(x, in_, in_bias_), {o_.width, o_.width, o_.width});
     const auto q = rope(rms_norm_outer_eps(heads_of(qkv[0], h), q_norm_->value), o_[switches::rope_base], 1, past);
     auto k = rope(rms_norm_outer_eps(heads_of(qkv[1], h), k_norm_->value), o_[switches::rope_base], 1, past);
     auto v = heads_of(qkv[2], h);
@@ -62,14 +62,13 @@ class Transformer final : public Mixer {
     }
     context.carry("cache.k", k);
     context.carry("cache.v", v);
-    const auto attended = project(flat_heads(causal_attention(q, k, v, past)), out_->value, out_bias_->value);
+    const auto attended = project(flat_heads(causal_attention(q, k, v, past)), out_, out_bias_);
     const auto z = rms_norm_outer_eps(attended, out_norm_->value);
     const auto& kept = o_[double_residual] ? x + z : z;
     if (o_[switches::mlp] == 0) return kept;
     const auto x1 = o_[double_residual] ? kept : x + z;
-    const auto hidden = gate_swish(project(x1, up_->value, up_bias_->value), beta_->value);
-    return kept +
-           dropout(project(hidden, down_->value, down_bias_->value), o_.dropout, context.dropout.at(LayerDropout::own));
+    const auto hidden = gate_swish(project(x1, up_, up_bias_), beta_->value);
+    return kept + dropout(project(hidden, down_, down_bias_), o_.dropout, context.dropout.at(LayerDropout::own));
   }
 
   Taxonomy taxonomy() const override { return {Taxonomy::Action::cache, true, false, false, false, 0}; }

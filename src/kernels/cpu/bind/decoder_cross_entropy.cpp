@@ -1,5 +1,6 @@
 // Rows go in groups of kGroup, and only a group's logits exist at a time. Gradients are made in the forward pass; the
 // backward pass scales them.
+#include "base/error.h"
 #include "kernels/cpu/bind/tensors.h"
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/operations.h"
@@ -12,6 +13,16 @@ using kernels::Tensors;
 namespace {
 
 constexpr int64_t kGroup = 1024;
+
+// The loops write where a target points to.
+void check_targets(const Tensor& target, int64_t classes) {
+  const char* here = "decoder_cross_entropy";
+  const int64_t* values = target.data_ptr<int64_t>();
+  int64_t most = -1;
+  for (int64_t i = 0; i < target.numel(); ++i) most = std::max(most, values[i]);
+  if (most < 0) throw bad_input(here, "target, expected at least one row that is not padding, got none");
+  if (most >= classes) throw bad_input(here, c10::str("target, expected < ", classes, " classes, got ", most));
+}
 
 struct DecoderGradients {
   Tensor h, weight, bias;
@@ -42,10 +53,11 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
 
 }  // namespace
 
-// h, weight, bias, target, normaliser
+// h, weight, bias, target, normaliser, copy? (not read)
 Tensors decoder_cross_entropy(const op::DecoderCrossEntropy&, const Tensors& in, Tensors* saved) {
   const Tensor h = in[0].contiguous(), weight = in[1].contiguous(), bias = in[2].contiguous();
   const Tensor target = in[3].contiguous();
+  check_targets(target, weight.size(0));
   const double normaliser = *in[4].data_ptr<double>();
   DecoderGradients gradients;
   if (saved) gradients = {fresh_like(h), fresh_like(weight), at::zeros(bias.sizes(), h.options())};
@@ -62,7 +74,7 @@ Tensors decoder_cross_entropy_back(const op::DecoderCrossEntropy&, const kernels
   const bool scales = with_type_of(grad, [&](auto type) { return *grad.data_ptr<decltype(type)>() != 1; });
   if (scales)
     for (Tensor& x : out) x = x * grad;
-  out.resize(5);
+  out.resize(6);
   return out;
 }
 

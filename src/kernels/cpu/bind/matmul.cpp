@@ -20,7 +20,7 @@ Tensor each_product(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-// x [...,d], weight [n,d], bias? [n]
+// x [...,d], weight [n,d], bias? [n], copy? (not read)
 Tensors project(const op::Project&, const Tensors& in, Tensors* saved) {
   const Tensor &x = in[0], &weight = in[1];
   auto shape = x.sizes().vec();
@@ -31,7 +31,7 @@ Tensors project(const op::Project&, const Tensors& in, Tensors* saved) {
 
 Tensors project_back(const op::Project&, const kernels::Back& back) {
   const Tensor &x = back.saved[0], &weight = back.saved[1], grad = as_matrix(back.d_out[0]);
-  Tensors out(3);
+  Tensors out(4);
   if (back.wanted[0]) out[0] = multiplied(grad, weight).view(x.sizes());
   out[1] = multiplied(grad.t(), as_matrix(x));
   if (back.wanted[2]) out[2] = sum_in_order(grad);

@@ -1,0 +1,101 @@
+# CUDA kernels: SELECTIVBENCH_CUDA = AUTO (with nvcc and a PyTorch that has CUDA), ON or OFF. nvcc is asked for objects file by file, so
+# that no language has to be enabled where there is none. Sets SB_CUDA; with an nvcc, the target and test cuda_kernels compile all
+# kernels and say what each of them takes, whatever libtorch there is.
+set(SELECTIVBENCH_CUDA AUTO CACHE STRING "CUDA kernels: AUTO, ON or OFF")
+set(SELECTIVBENCH_CUDA_ARCHITECTURE 90a CACHE STRING "Compute capability the CUDA kernels are compiled for")
+find_package(CUDAToolkit QUIET)
+
+set(SB_CUDA OFF)
+if(NOT SELECTIVBENCH_CUDA STREQUAL "OFF")
+  if(CUDAToolkit_NVCC_EXECUTABLE AND SB_TORCH_CUDA_LIBS)
+    set(SB_CUDA ON)
+  elseif(NOT SELECTIVBENCH_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "SELECTIVBENCH_CUDA=${SELECTIVBENCH_CUDA}: expected nvcc and a PyTorch with CUDA, got "
+                        "nvcc '${CUDAToolkit_NVCC_EXECUTABLE}', libraries '${SB_TORCH_CUDA_LIBS}'")
+  endif()
+endif()
+
+# Those that take longest first.
+set(SB_CUDA_KERNELS
+    gated_delta_forward gated_delta_backward decayed_attention_vector_backward norms decayed_attention_scalar_backward
+    decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
+    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
+    head_scale residual_norm rope rows selective_scan selective_scan_forward)
+# Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
+set(SB_CUDA_BIND
+    cuda/bind/adam.cpp
+    cuda/bind/conv4.cpp
+    cuda/bind/decayed_attention.cpp
+    cuda/bind/decoder_cross_entropy.cpp
+    cuda/bind/frame_rows.cpp
+    cuda/bind/gated_delta.cpp
+    cuda/bind/gates.cpp
+    cuda/bind/matmul.cpp
+    cuda/bind/norm.cpp
+    cuda/bind/residual_norm.cpp
+    cuda/bind/rope.cpp
+    cuda/bind/selective_scan.cpp
+    cuda/bind/skip_norm.cpp
+    cuda/bind/tensors.cpp)
+
+if(NOT CUDAToolkit_NVCC_EXECUTABLE)
+  if(SELECTIVBENCH_TESTS)
+    add_test(NAME cuda_kernels COMMAND ${CMAKE_COMMAND} -E echo "skipped: no nvcc found, CUDA kernels are not compiled")
+    set_tests_properties(cuda_kernels PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+  endif()
+  return()
+endif()
+
+set(SB_CUDA_FOLDER ${PROJECT_BINARY_DIR}/cuda)
+file(MAKE_DIRECTORY ${SB_CUDA_FOLDER})
+foreach(name ${SB_CUDA_KERNELS})
+  set(source ${PROJECT_SOURCE_DIR}/src/kernels/cuda/${name}.cu)
+  set(object ${SB_CUDA_FOLDER}/${name}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} "-DNVCC=${SB_CCACHE};${CUDAToolkit_NVCC_EXECUTABLE}" -DHOST=${CMAKE_CXX_COMPILER}
+            -DARCHITECTURE=${SELECTIVBENCH_CUDA_ARCHITECTURE} -DINCLUDE=${PROJECT_SOURCE_DIR}/src -DSOURCE=${source}
+            -DOBJECT=${object} -P ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
+    DEPFILE ${object}.d
+    COMMENT "CUDA ${name}.cu"
+    VERBATIM)
+  list(APPEND SB_CUDA_OBJECTS ${object})
+endforeach()
+
+if(NOT SB_CUDA)  # else they are compiled anyway
+  add_library(sb_cuda_bind OBJECT EXCLUDE_FROM_ALL ${SB_CUDA_BIND})
+  target_link_libraries(sb_cuda_bind PUBLIC sb_torch_flags)
+  target_precompile_headers(sb_cuda_bind REUSE_FROM sb_torch_pch)
+  target_include_directories(sb_cuda_bind SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_options(sb_cuda_bind PRIVATE ${SB_LITTLE_OPTIMISATION})
+  set_target_properties(sb_cuda_bind PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+endif()
+
+add_custom_target(cuda_kernels
+  COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-report ${SB_CUDA_FOLDER}
+  DEPENDS ${SB_CUDA_OBJECTS}
+  VERBATIM)
+if(TARGET sb_cuda_bind)
+  add_dependencies(cuda_kernels sb_cuda_bind)
+endif()
+if(SELECTIVBENCH_TESTS)
+  add_test(NAME cuda_kernels COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target cuda_kernels)
+  set_tests_properties(cuda_kernels PROPERTIES TIMEOUT 900)
+endif()
+
+# sb_link_cuda(TARGET): kernels, the runtime and cuBLAS that PyTorch itself loads, and their headers
+function(sb_link_cuda target)
+  set_source_files_properties(${SB_CUDA_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  target_sources(${target} PRIVATE ${SB_CUDA_OBJECTS})
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  # A PyTorch from PyPI brings the libraries it was built with; they are found before the toolkit's, which may be older.
+  get_filename_component(folder ${SB_LIB_torch_cuda} DIRECTORY)
+  file(GLOB brought ${folder}/../../nvidia/*/lib/libcublas.so.* ${folder}/../../nvidia/*/lib/libcudart.so.*)
+  foreach(library ${brought})
+    get_filename_component(folder ${library} DIRECTORY)
+    get_filename_component(folder ${folder} REALPATH)
+    target_link_options(${target} PUBLIC LINKER:-rpath,${folder})
+  endforeach()
+  target_link_libraries(${target} PUBLIC CUDA::cublas CUDA::cudart)
+endfunction()

@@ -1,0 +1,111 @@
+#include "train/bench_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+#include "cli/stop.h"
+#include "models/registry.h"
+#include "report/paper.h"
+#include "runs/schema.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> models;
+  int width = 0, time = 0;
+  GpuBenchRequest request;
+  std::string precision = "amp", json;
+};
+
+std::string as_text(const GpuBench& bench) {
+  TextTable table({"model", "width", "T", "precision", "params", "ms", "tokens/s", "MFU", "peak", "peer ms", "faster"});
+  std::string failures;
+  for (const auto& r : bench.rows) {
+    const std::string name = fmt::format("{} {}, T = {}", r.model, r.width, r.time);
+    if (!r.failure.empty()) failures += name + ": " + r.failure + "\n";
+    const bool made = r.failure.empty();
+    table.row({r.model, std::to_string(r.width), std::to_string(r.time), to_string(r.precision),
+               grouped(static_cast<uint64_t>(r.params)), made ? fixed(r.ms, 2) : "-",
+               made ? grouped(static_cast<uint64_t>(r.tokens_per_second)) : "-",
+               made ? fixed(100 * r.mfu, 1) + " %" : "-", made ? bytes_text(static_cast<double>(r.peak_bytes)) : "-",
+               r.peer ? fixed(r.peer->ms, 1) : "", r.peer && made ? fixed(r.peer->ms / r.ms, 2) + " x" : ""});
+  }
+  return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
+         fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +
+         "peer: the models' published layers in PyTorch on an H200, amp, one CUDA graph a step, batch 64\n" + failures;
+}
+
+std::string as_json(const GpuBench& bench) {
+  Json out = {{"product_flops", bench.product_flops}, {"copy_bytes", bench.copy_bytes}, {"rows", Json::array()}};
+  for (const auto& r : bench.rows) {
+    Json row = {{"model", r.model}, {"width", r.width}, {"time", r.time}, {"precision", to_string(r.precision)}};
+    if (!r.failure.empty()) {
+      row["failure"] = r.failure;
+    } else {
+      row["params"] = r.params;
+      row["tokens_per_second"] = r.tokens_per_second;
+      row["ms"] = r.ms;
+      row["mfu"] = r.mfu;
+      row["peak_bytes"] = r.peak_bytes;
+      row["loss"] = r.loss;
+    }
+    if (r.peer) {
+      row["peer"] = {{"tokens_per_second", r.peer->tokens_per_second},
+                     {"ms", r.peer->ms},
+                     {"peak_bytes", r.peer->gibibytes * 1024 * 1024 * 1024}};
+      if (r.failure.empty()) row["ratio"] = r.peer->ms / r.ms;
+    }
+    out["rows"].push_back(std::move(row));
+  }
+  return out.dump(2) + "\n";
+}
+
+Exit run(const Options& options) {
+  GpuBenchRequest request = options.request;
+  request.models = options.models;
+  if (request.models.empty()) request.models = paper_models();
+  for (const auto& name : request.models) find_model(name);
+  if (options.width > 0) request.widths = {options.width};
+  if (options.time > 0) request.times = {options.time};
+  for (const Precision each : {Precision::fp64, Precision::fp32, Precision::tf32, Precision::amp})
+    if (options.precision == to_string(each)) request.precision = each;
+  request.progress = [](const std::string& line) {
+    end_if_stopped("bench gpu");
+    complain("measuring " + line);
+  };
+  const GpuBench bench = bench_gpu(request);
+  if (!options.json.empty()) deliver(options.json, as_json(bench));
+  if (options.json != "-") print(as_text(bench));
+  const bool failed =
+      std::any_of(bench.rows.begin(), bench.rows.end(), [](const auto& r) { return !r.failure.empty(); });
+  return failed ? Exit::check_failed : Exit::done;
+}
+
+}  // namespace
+
+void add_bench_gpu(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "bench gpu", "A whole train step of each model on a GPU, beside the models' published code",
+      {"selectivbench bench gpu", "selectivbench bench gpu --model mamba2 --width 256 --time 400 --json -"},
+      [options] { return run(*options); });
+  arguments.texts("--model", options->models, "NAME",
+                  "A model to measure, may be given many times; none: the paper's seven");
+  arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the paper's of each model");
+  arguments.integer("--time", options->time, 0, 100000, "Frames a sequence; 0: 400 and 1300");
+  arguments.choice("--precision", options->precision, {"amp", "tf32", "fp32", "fp64"}, "Arithmetic");
+  arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
+  arguments.integer("--batch", options->request.batch, 1, 4096, "Sequences a step");
+  arguments.integer("--repeats", options->request.repeats, 1, 100000, "Steps timed together");
+  arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,76 @@
+#include <ATen/Parallel.h>
+
+#include <memory>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "train/gpu.h"
+#include "train/provenance.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::string json;
+};
+
+std::string as_text(const Provenance& made, const GpuFacts& gpu) {
+  std::string out;
+  const auto line = [&](const std::string& name, const std::string& value) {
+    out += name + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') + value + "\n";
+  };
+  line("version", made.version + ", commit " + made.commit);
+  line("compiler", made.compiler);
+  line("libtorch", made.libtorch);
+  line("BLAS", made.blas);
+  line("processor", made.instructions);
+  line("threads", std::to_string(made.threads));
+  if (gpu.missing.empty()) {
+    line("GPU", gpu.name + ", " + bytes_text(static_cast<double>(gpu.bytes)) + ", compute capability " + gpu.compute);
+    line("driver", "serves CUDA " + gpu.driver + "; this build runs with " + gpu.runtime);
+    line("precisions", "cpu: fp32, fp64; cuda: amp, tf32, fp32, fp64");
+  } else {
+    line("GPU", "none to use: " + gpu.missing);
+    line("precisions", "cpu: fp32, fp64");
+  }
+  line("device", std::string("auto is ") + (gpu.missing.empty() ? "cuda" : "cpu"));
+  return out;
+}
+
+std::string as_json(const Provenance& made, const GpuFacts& gpu) {
+  Json out = {{"version", made.version},   {"commit", made.commit},      {"compiler", made.compiler},
+              {"libtorch", made.libtorch}, {"blas", made.blas},          {"instructions", made.instructions},
+              {"threads", made.threads},   {"built_for_gpu", gpu.built}, {"gpu", nullptr},
+              {"missing", nullptr}};
+  if (gpu.missing.empty())
+    out["gpu"] = {{"name", gpu.name},
+                  {"bytes", gpu.bytes},
+                  {"compute", gpu.compute},
+                  {"driver", gpu.driver},
+                  {"runtime", gpu.runtime}};
+  else
+    out["missing"] = gpu.missing;
+  return out.dump(2) + "\n";
+}
+
+Exit run(const Options& options) {
+  const Provenance made = provenance();
+  const GpuFacts& gpu = gpu_facts();
+  if (!options.json.empty()) deliver(options.json, as_json(made, gpu));
+  if (options.json != "-") print(as_text(made, gpu));
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_doctor(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments =
+      program.command("doctor", "What this build and this machine have, and what would bring the rest",
+                      {"selectivbench doctor"}, [options] { return run(*options); });
+  arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,105 @@
+#include "kernels/cuda/decayed_attention.h"
+
+#include "kernels/cuda/bind/operations.h"
+#include "kernels/cuda/bind/tensors.h"
+
+namespace sb::cuda::bind {
+namespace {
+
+template <class Void>
+RowsOf<Void> head_rows(const Tensor& x) {
+  return {data(x), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+struct Strides {
+  int64_t batch = 0, time = 0, head = 0;
+  explicit Strides(const Tensor& g) {
+    if (!g.defined()) return;
+    if (g.dim() == 1)
+      head = g.stride(0);
+    else
+      batch = g.stride(0), time = g.stride(1), head = g.stride(2);
+  }
+};
+
+DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
+  const Tensor &q = c[0], &v = c[2], &g = c[3];
+  const Strides strides(g);
+  return {v.size(0),
+          v.size(1),
+          v.size(2),
+          q.size(2),
+          q.size(3),
+          v.size(3),
+          is_low(v)                    ? Precision::bf16
+          : kernels::tf32_is_allowed() ? Precision::tf32
+                                       : Precision::fp32,
+          !g.defined()   ? Decay::unit
+          : g.dim() == 1 ? Decay::fixed
+          : g.dim() == 3 ? Decay::scalar
+                         : Decay::vector,
+          static_cast<float>(op.scale),
+          head_rows<const void>(q),
+          head_rows<const void>(c[1]),
+          head_rows<const void>(v),
+          float_data(g),
+          strides.batch,
+          strides.time,
+          strides.head,
+          float_data(c[4])};
+}
+
+}  // namespace
+
+bool takes_decayed_attention(const op::DecayedAttention&, const Tensors& in) {
+  for (const Tensor& x : in)
+    if (!readable_or_absent(x)) return false;
+  return same_type(in[0], in[2]) && same_type(in[1], in[2]) && in[0].size(3) <= 256 && in[2].size(3) <= 256;
+}
+
+// q, k, v, g?, state? -> out, state (float32)
+Tensors decayed_attention(const op::DecayedAttention& op, const Tensors& in, Tensors* saved) {
+  Tensor g = in[3].defined() ? in[3].to(at::kFloat) : in[3];
+  if (g.defined() && g.dim() == 4) g = packed_last(g);
+  const Tensors c{packed_last(in[0]), packed_last(in[1]), packed_last(in[2]), g, floats(in[4])};
+  const DecayedAttention p = problem(op, c);
+  const Tensor out = fresh(c[2].sizes(), c[2]);
+  const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
+  const Tensor kept = saved || p.decay == Decay::vector ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
+  const OnDevice on(out);
+  on.check("decayed_attention",
+           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
+  if (saved) {
+    *saved = c;
+    saved->push_back(kept);
+  }
+  return {out, last};
+}
+
+Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back) {
+  const Tensors& c = back.saved;
+  const Tensor &q = c[0], &v = c[2], &g = c[3], &state = c[4], &kept = c[5];
+  const DecayedAttention p = problem(op, c);
+  const Tensor d_out = back.d_out[0].defined() ? packed_last(back.d_out[0]) : at::zeros(v.sizes(), v.options());
+  const Tensor d_last = floats(back.d_out[1]);
+  const Tensor dq = fresh(q.sizes(), q), dk = fresh(q.sizes(), q), dv = fresh(v.sizes(), v);
+  const Tensor dg = g.defined() ? fresh(g.sizes(), g) : Tensor();
+  const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
+  const Strides strides(dg);
+  const DecayedAttentionGradients d{head_rows<const void>(d_out),
+                                    float_data(d_last),
+                                    head_rows<void>(dq),
+                                    head_rows<void>(dk),
+                                    head_rows<void>(dv),
+                                    float_data(dg),
+                                    strides.batch,
+                                    strides.time,
+                                    strides.head,
+                                    float_data(d_state)};
+  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), v);
+  const OnDevice on(v);
+  on.check("decayed_attention", decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
+  return {dq, dk, dv, dg, d_state};
+}
+
+}  // namespace sb::cuda::bind

@@ -1,0 +1,60 @@
+#include "kernels/cuda/bind/operations.h"
+#include "kernels/cuda/bind/tensors.h"
+#include "kernels/cuda/norms.h"
+
+namespace sb::cuda::bind {
+namespace {
+
+// A norm's rows and the tensors that hold them
+struct NormInput {
+  Held x, gate;
+  RowNorm p;
+  NormInput(const op::RowNorm& op, const Tensor& x_in, const Tensor& gain, const Tensor& gate_in) : x(by_heads(x_in)) {
+    p.tokens = x.tokens, p.heads = x.heads, p.width = x.width;
+    p.element = element_of(x_in);
+    p.kind = op.norm == Norm::rms ? NormKind::rms : op.norm == Norm::outer_eps ? NormKind::outer_eps : NormKind::l2;
+    p.gate = op.gate == sb::NormGate::none    ? NormGate::none
+             : op.gate == sb::NormGate::after ? NormGate::after
+                                              : NormGate::before;
+    p.eps = static_cast<float>(op.eps);
+    p.gain = float_data(gain);
+    p.x = x.in();
+    if (op.gate != sb::NormGate::none) {
+      gate = by_heads(gate_in);
+      p.z = gate.in();
+    }
+  }
+};
+
+}  // namespace
+
+bool takes_row_norm(const op::RowNorm&, const Tensors& in) {
+  return readable(in[0]) && in[0].size(-1) <= kMostNormWidth && readable_or_absent(in[1]) &&
+         (!in[2].defined() || (readable(in[2]) && same_type(in[2], in[0])));
+}
+
+// x, gain?, gate?
+Tensors row_norm(const op::RowNorm& op, const Tensors& in, Tensors* saved) {
+  const Tensor &x = in[0], gain = floats(in[1]), y = fresh_like(x);
+  const NormInput rows(op, x, gain, in[2]);
+  const OnDevice on(x);
+  on.check("row_norm", row_norm_forward(rows.p, by_heads(y).out(), on.stream()));
+  if (saved) *saved = {rows.x.x, gain, rows.gate.x};
+  return {y};
+}
+
+Tensors row_norm_back(const op::RowNorm& op, const Back& back) {
+  const Tensor &x = back.saved[0], &gain = back.saved[1], &gate = back.saved[2];
+  const NormInput rows(op, x, gain, gate);
+  const Held gy = by_heads(back.d_out[0]);
+  const Tensor dx = fresh_like(x), dz = gate.defined() ? fresh_like(x) : Tensor();
+  const Tensor d_gain = gain.defined() ? fresh_like(gain) : Tensor();
+  const Tensor memory = scratch(row_norm_scratch_bytes(rows.p), x);
+  const OnDevice on(x);
+  on.check("row_norm",
+           row_norm_backward(rows.p, gy.in(), by_heads(dx).out(), dz.defined() ? by_heads(dz).out() : RowsOut{},
+                             float_data(d_gain), data(memory), on.stream()));
+  return {dx, d_gain, dz};
+}
+
+}  // namespace sb::cuda::bind

@@ -1,0 +1,79 @@
+#include "kernels/cuda/bind/tensors.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "kernels/poison.h"
+
+namespace sb::cuda::bind {
+namespace {
+
+// The one stride of axes 0 .. count - 1, where they have one.
+std::optional<int64_t> one_stride(const Tensor& x, int64_t count) {
+  int64_t stride = 0, reach = 0;
+  for (int64_t d = count - 1; d >= 0; --d) {
+    if (x.size(d) == 1) continue;
+    if (reach == 0) {
+      stride = x.stride(d);
+    } else if (x.stride(d) != reach) {
+      return std::nullopt;
+    }
+    reach = x.stride(d) * x.size(d);
+  }
+  return reach == 0 ? x.numel() : stride;
+}
+
+Held held(const Tensor& x, bool heads) {
+  const int64_t axes = x.dim();
+  heads = heads && axes >= 4;
+  Held h;
+  h.x = packed_last(x);
+  const int64_t leading = axes - (heads ? 2 : 1);
+  std::optional<int64_t> stride = one_stride(h.x, leading);
+  if (!stride) {
+    h.x = x.contiguous();
+    stride = one_stride(h.x, leading);
+  }
+  h.width = static_cast<int>(x.size(-1));
+  if (heads) {
+    h.heads = static_cast<int>(x.size(-2));
+    h.head = h.x.stride(-2);
+  }
+  h.tokens = x.numel() / (static_cast<int64_t>(h.width) * h.heads);
+  h.token = *stride;
+  return h;
+}
+
+}  // namespace
+
+void OnDevice::check(const char* where, cudaError_t status) const {
+  if (status != cudaSuccess) throw check_failed(where, std::string("CUDA: ") + cudaGetErrorString(status));
+}
+
+Tensor fresh(at::IntArrayRef sizes, const Tensor& like, at::ScalarType type) {
+  Tensor x = at::empty(sizes, like.options().dtype(type));
+  if (kernels::buffers_are_poisoned() && x.is_floating_point()) x.fill_(std::numeric_limits<double>::quiet_NaN());
+  return x;
+}
+
+Tensor scratch(size_t bytes, const Tensor& like) {
+  Tensor x = at::empty({std::max<int64_t>(256, static_cast<int64_t>(bytes))}, like.options().dtype(at::kByte));
+  if (kernels::buffers_are_poisoned()) x.fill_(255);  // NaN in every type
+  return x;
+}
+
+bool readable(const Tensor& x) {
+  return x.defined() && x.is_cuda() && x.numel() > 0 &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+Held by_heads(const Tensor& x) {
+  return held(x, true);
+}
+Held by_rows(const Tensor& x) {
+  return held(x, false);
+}
+
+}  // namespace sb::cuda::bind

@@ -1,0 +1,249 @@
+#include "train/gpu.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "kernels/backend.h"
+#include "train/trainer.h"
+
+namespace sb {
+namespace {
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+GpuFacts look() {
+  GpuFacts out;
+  out.built = true;
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  out.runtime = version_text(runtime);
+  if (driver > 0) out.driver = version_text(driver);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // leaves none behind
+  if (driver == 0) {
+    out.missing = "this machine has no CUDA driver; install NVIDIA's, or set train.device=cpu";
+  } else if (status == cudaErrorInsufficientDriver) {
+    out.missing = "the driver is too old: it serves CUDA " + out.driver + ", this build runs with " + out.runtime +
+                  "; install a newer driver, or set train.device=cpu";
+  } else if (status != cudaSuccess || count == 0) {
+    out.missing = "this machine shows no GPU" +
+                  (status == cudaErrorNoDevice || status == cudaSuccess
+                       ? std::string()
+                       : " (" + printable(cudaGetErrorString(status), 200) + ")") +
+                  "; `nvidia-smi` lists those the driver sees";
+  }
+  if (!out.missing.empty()) return out;
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) {
+    out.name = printable(properties.name, 200);
+    out.compute = std::to_string(properties.major) + "." + std::to_string(properties.minor);
+    out.bytes = static_cast<int64_t>(properties.totalGlobalMem);
+    if (properties.major < 9) {
+      out.missing = "the GPU is a " + out.name + " of compute capability " + out.compute +
+                    ", expected 9.0 or newer; set train.device=cpu";
+    }
+  }
+  return out;
+}
+
+// ATen warns of operations whose order of sums it cannot fix; those used here are checked by comparing bytes.
+struct Silent final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+std::string gibibytes(double bytes) {
+  return fixed(bytes / (1024.0 * 1024 * 1024), 1) + " GiB";
+}
+
+// Batches of one length, and whether dropout acts: what makes two graphs differ.
+struct Shape {
+  int64_t rows = 0, frames = 0;
+  bool dropout = false;
+  auto operator<=>(const Shape&) const = default;
+};
+
+// A batch on its way: copied to the device while the update before it runs.
+struct Arrival {
+  at::Tensor symbol, target, samples;
+  at::cuda::CUDAEvent copied, taken;
+};
+
+struct Recorded {
+  TensorBatch batch;   // at fixed addresses
+  at::Tensor figures;  // [3]
+  std::array<Arrival, 2> arrivals;
+  size_t next = 0;
+  at::cuda::CUDAGraph graph;
+};
+
+class GraphExecutor final : public Executor {
+ public:
+  explicit GraphExecutor(Trainer& trainer)
+      : trainer_(trainer), copies_(c10::cuda::getStreamFromPool(false, 0)), pool_(at::cuda::graph_pool_handle()) {}
+
+  ~GraphExecutor() override { cudaDeviceSynchronize(); }
+
+  StepHandle step(const TensorBatch& batch, int64_t update) override {
+    const int64_t grain = trainer_.frame_grain();
+    const Shape shape{batch.symbol.size(0), (batch.symbol.size(1) + grain - 1) / grain * grain,
+                      trainer_.dropout_acts(update)};
+    std::unique_ptr<Recorded>& recorded = recorded_[shape];
+    if (!recorded) recorded = record(shape, batch, update);
+    feed(*recorded, batch);
+    trainer_.prepare(batch.real_frames, update);
+    recorded->graph.replay();
+    const at::Tensor figures = at::empty({3}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    figures.copy_(recorded->figures, true);
+    auto done = std::make_shared<at::cuda::CUDAEvent>();
+    done->record();
+    return StepHandle(figures, trainer_.learning_rate_of(update), [done] { done->synchronize(); });
+  }
+
+  size_t ahead() const override { return 3; }
+
+ private:
+  void feed(Recorded& recorded, const TensorBatch& batch) {
+    Arrival& arrival = recorded.arrivals[recorded.next++ % recorded.arrivals.size()];
+    const int64_t rows = batch.symbol.size(0), frames = batch.symbol.size(1);
+    const auto first = [&](const at::Tensor& x) { return x.view({rows, -1}).narrow(1, 0, frames); };
+    {
+      const c10::cuda::CUDAStreamGuard on_copies(copies_);
+      arrival.taken.block(copies_);
+      first(arrival.symbol).copy_(batch.symbol, true);
+      first(arrival.target).copy_(first(batch.target), true);
+      arrival.samples.copy_(batch.samples, true);
+      arrival.copied.record(copies_);
+    }
+    arrival.copied.block(c10::cuda::getCurrentCUDAStream());
+    if (frames < recorded.batch.symbol.size(1)) {
+      recorded.batch.symbol.fill_(kPaddingFrame);
+      recorded.batch.target.fill_(-1);
+    }
+    first(recorded.batch.symbol).copy_(first(arrival.symbol));
+    first(recorded.batch.target).copy_(first(arrival.target));
+    recorded.batch.samples.copy_(arrival.samples);
+    arrival.taken.record();
+  }
+
+  std::unique_ptr<Recorded> record(const Shape& shape, const TensorBatch& batch, int64_t update) {
+    try {
+      auto out = std::make_unique<Recorded>();
+      const auto on = [&](at::ScalarType type) { return at::TensorOptions().dtype(type).device(trainer_.device()); };
+      const auto symbols = [&] { return at::full({shape.rows, shape.frames}, kPaddingFrame, on(at::kShort)); };
+      out->batch.symbol = symbols();
+      out->batch.noise = batch.noise;
+      out->batch.target = at::full({shape.rows * shape.frames}, -1, on(at::kLong));
+      out->batch.samples = at::zeros({shape.rows}, on(at::kLong));
+      out->batch.real_frames = batch.real_frames;
+      for (Arrival& arrival : out->arrivals) {
+        arrival.symbol = symbols();
+        arrival.target = at::zeros_like(out->batch.target);
+        arrival.samples = at::zeros_like(out->batch.samples);
+        arrival.taken.record();
+      }
+      feed(*out, batch);
+      trainer_.prepare(batch.real_frames, update);
+      // What is set up at its first use is set up here, where nothing is recorded; the gradients are not used.
+      if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) throw full(out->batch, shape.dropout);
+      c10::cuda::CUDACachingAllocator::emptyCache();
+      out->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+      out->figures = trainer_.operations(out->batch, shape.dropout);
+      out->graph.capture_end();
+      return out;
+    } catch (const c10::OutOfMemoryError&) {
+      throw bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected a larger number, got " +
+                                              std::to_string(trainer_.micro_batches()));
+    }
+  }
+
+  // Whether gradients of a batch cut so often can be had.
+  bool fits(const TensorBatch& batch, bool dropout, int64_t micro_batches) {
+    try {
+      trainer_.gradients(batch, dropout, micro_batches, 1);
+      wait_for_gpu();
+      return true;
+    } catch (const c10::OutOfMemoryError&) {
+      c10::cuda::CUDACachingAllocator::emptyCache();
+      return false;
+    }
+  }
+
+  Error full(const TensorBatch& batch, bool dropout) {
+    const int64_t now = trainer_.micro_batches(), rows = batch.symbol.size(0);
+    const std::string got = ", got " + std::to_string(now);
+    for (int64_t more = now + 1; more <= rows; ++more) {
+      if (rows % more != 0 || !fits(batch, dropout, more)) continue;
+      return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected " + std::to_string(more) +
+                                               " or more micro-batches" + got);
+    }
+    return bad_input("model.width", "the GPU's " + memory() +
+                                        " are full with one sample at a time, expected a smaller "
+                                        "network or shorter samples");
+  }
+
+  static std::string memory() { return gibibytes(static_cast<double>(gpu_facts().bytes)); }
+
+  Trainer& trainer_;
+  c10::cuda::CUDAStream copies_;
+  at::cuda::MempoolId_t pool_;
+  std::map<Shape, std::unique_ptr<Recorded>> recorded_;
+};
+
+}  // namespace
+
+const GpuFacts& gpu_facts() {
+  static const GpuFacts facts = look();
+  return facts;
+}
+
+void prepare_gpu(bool tf32) {
+  if (!has_gpu()) throw bad_input("train.device", "expected cpu, got cuda: " + gpu_facts().missing);
+  static const bool once = [] {
+    ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+    static Silent silent;
+    c10::WarningUtils::set_warning_handler(&silent);
+    at::globalContext().setDeterministicAlgorithms(true, true);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+    c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, 0));
+    return true;
+  }();
+  static_cast<void>(once);
+  kernels::allow_tf32(tf32);
+}
+
+void wait_for_gpu() {
+  cudaDeviceSynchronize();
+}
+
+void reset_gpu_peak() {
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+}
+
+int64_t gpu_peak_bytes() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  return stats.allocated_bytes[0].peak;
+}
+
+std::unique_ptr<Executor> gpu_executor(Trainer& trainer) {
+  return std::make_unique<GraphExecutor>(trainer);
+}
+
+}  // namespace sb

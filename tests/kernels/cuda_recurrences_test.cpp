@@ -1,0 +1,248 @@
+// The recurrences on a CUDA device against the loop in double.
+#include "cuda_claims.h"
+
+namespace sb::test {
+namespace {
+
+constexpr int64_t kLengths[] = {1, 2, 3, 63, 64, 65, 127, 200, 513, 2200};
+// Keys and values of a head: those of the models' widths, and the edges.
+constexpr int64_t kHeads[][2] = {{64, 128},  {72, 144},  {81, 162},  {96, 192},
+                                 {120, 240}, {128, 256}, {256, 256}, {81, 81}};
+const std::vector<Mode> kModes = {Mode::fp32, Mode::tf32, Mode::bf16};
+
+// All of them `level` (<= 0), around -0.1 (1), or a mixture of all (2)
+Tensor log_decays(at::IntArrayRef sizes, double level, uint64_t seed) {
+  if (level <= 0) return at::full(sizes, level, at::kDouble);
+  const Tensor mild = -0.1 * noise(sizes, seed).abs();
+  if (level == 1) return mild;
+  const Tensor choice = noise(sizes, seed + 1);
+  return at::where(
+      choice > 1.6, at::full_like(mild, -1e4),
+      at::where(choice > 1.0, at::full_like(mild, -30.0), at::where(choice < -1, at::zeros_like(mild), mild)));
+}
+constexpr double kLevels[] = {1, 0, -30, -1e4, 2};
+
+Tensor unit_rows(const Tensor& x) {
+  return x / x.norm(2, {-1}, true);
+}
+
+struct DeltaCase {
+  int64_t B, T, n, H, K, V;
+  double level;  // 3: no decay
+};
+std::string text(const DeltaCase& c) {
+  return c10::str("B ", c.B, " T ", c.T, " n ", c.n, " H ", c.H, " K ", c.K, " V ", c.V, " level ", c.level);
+}
+Givens given(const DeltaCase& c) {
+  const auto seed = static_cast<uint64_t>(c.T * 1000 + c.K * 10 + c.V + c.n);
+  return {{"q", noise({c.B, c.T, c.H, c.K}, seed + 1)},
+          {"k", unit_rows(noise({c.B, c.T, c.n, c.H, c.K}, seed + 2))},
+          {"v", noise({c.B, c.T, c.n, c.H, c.V}, seed + 3)},
+          {"beta", at::sigmoid(noise({c.B, c.T, c.n, c.H}, seed + 7)), Kind::wide, "v"},
+          {"g", c.level == 3 ? Tensor() : log_decays({c.B, c.T, c.H}, c.level, seed + 4), Kind::wide, "q"},
+          {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6), Kind::wide}};
+}
+Tensors delta(const Tensors& x) {
+  const OutAndState r =
+      gated_delta_rule(x[0], x[1], x[2], x[3], x[4], 1 / std::sqrt(static_cast<double>(x[0].size(3))), x[5]);
+  return {r.out, r.state};
+}
+
+struct AttentionCase {
+  int decay;  // axes of g: 0 (none), 1, 3 or 4
+  int64_t B, T, H, G, K, V;
+  double level;
+};
+std::string text(const AttentionCase& c) {
+  return c10::str("axes of g ", c.decay, " B ", c.B, " T ", c.T, " H ", c.H, " G ", c.G, " K ", c.K, " V ", c.V,
+                  " level ", c.level);
+}
+Givens given(const AttentionCase& c) {
+  const auto seed = static_cast<uint64_t>(c.T * 1000 + c.K * 10 + c.V + c.decay);
+  Tensor g;
+  if (c.decay == 1) g = log_decays({c.H}, c.level, seed + 4);
+  if (c.decay == 3) g = log_decays({c.B, c.T, c.H}, c.level, seed + 4);
+  if (c.decay == 4) g = log_decays({c.B, c.T, c.H, c.K}, c.level, seed + 4);
+  return {{"q", noise({c.B, c.T, c.G, c.K}, seed + 1)},
+          {"k", noise({c.B, c.T, c.G, c.K}, seed + 2)},
+          {"v", noise({c.B, c.T, c.H, c.V}, seed + 3)},
+          {"g", g, Kind::wide, "q"},
+          {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6), Kind::wide}};
+}
+Tensors attention(const Tensors& x) {
+  const OutAndState r =
+      decayed_attention(x[0], x[1], x[2], x[3], 1 / std::sqrt(static_cast<double>(x[0].size(3))), x[4]);
+  return {r.out, r.state};
+}
+
+struct ScanCase {
+  int64_t B, T, D, N;
+  bool decoupled;
+  double a_min;
+};
+std::string text(const ScanCase& c) {
+  return c10::str("B ", c.B, " T ", c.T, " D ", c.D, " N ", c.N, c.decoupled ? " decoupled" : "", " a_min ", c.a_min);
+}
+Givens given(const ScanCase& c) {
+  const auto rows = [&](int64_t width, uint64_t seed) { return noise({c.B, c.T, width}, seed); };
+  return {{"x", rows(c.D, 1)},
+          {"delta", at::softplus(rows(c.D, 2) - 1), Kind::wide},
+          {"A_log", at::arange(1, c.N + 1, at::kDouble).log().expand({c.D, c.N}) * 0.7 + 0.1 * noise({c.D, c.N}, 3),
+           Kind::wide},
+          {"B", rows(c.N, 4)},
+          {"C", rows(c.N, 5)},
+          {"skip", noise({c.D}, 6), Kind::wide},
+          {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.D, c.N}, 7), Kind::wide},
+          {"write", c.decoupled ? rows(c.D, 8) : Tensor(), Kind::wide}};
+}
+Operation scan(double a_min) {
+  return [a_min](const Tensors& x) -> Tensors {
+    const OutAndState r = selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], a_min);
+    return {r.out, r.state};
+  };
+}
+
+class CudaRecurrences : public CudaTest {};
+
+TEST_F(CudaRecurrences, GatedDeltaEqualsTheLoop) {
+  size_t head = 0, level = 0;
+  const double levels[] = {1, 0, -30, -1e4, 2, 3};
+  for (const int64_t T : kLengths) {
+    for (const int64_t n : {1, 1, 4}) {
+      const auto& [K, V] = kHeads[head++ % 8];
+      const DeltaCase c{T > 1000 ? 1 : 2, T, n, 2, K, V, levels[level++ % 6]};
+      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::truth, delta), given(c), kModes);
+    }
+  }
+  for (const double each : levels) {
+    for (const int64_t n : {1, 2, 3}) {
+      const DeltaCase c{2, 130, n, 2, 72, 144, each};
+      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::truth, delta), given(c), kModes);
+    }
+  }
+}
+
+TEST_F(CudaRecurrences, DecayedAttentionEqualsTheLoop) {
+  size_t head = 0, level = 0;
+  for (const int64_t T : kLengths) {
+    for (const int axes : {0, 1, 3, 4}) {
+      const auto& [K, V] = kHeads[head++ % 8];
+      const AttentionCase c{axes, T > 1000 ? 1 : 2, T, 4, axes == 4 || T % 2 ? 4 : 1, K, V, kLevels[level++ % 5]};
+      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::truth, attention), given(c),
+                       kModes);
+    }
+  }
+  for (const double each : kLevels) {
+    for (const int axes : {1, 3, 4}) {
+      const AttentionCase c{axes, 2, 130, 4, 2, 64, 96, each};
+      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::truth, attention), given(c),
+                       kModes);
+    }
+  }
+}
+
+TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
+  const int64_t channels[] = {64, 72, 81, 96, 120, 128, 256}, states[] = {16, 64, 13, 128, 1, 256};
+  size_t i = 0;
+  for (const int64_t T : kLengths) {
+    for (const bool decoupled : {false, true}) {
+      const ScanCase c{T > 1000 ? 1 : 3, T, channels[i % 7], states[i % 6], decoupled, i % 3 == 0 ? 0.3 : 0.0};
+      ++i;
+      const Operation f = scan(c.a_min);
+      expect_on_device("selective_scan", text(c), f, with(kernels::Backend::truth, f), given(c),
+                       {Mode::fp32, Mode::bf16});
+    }
+  }
+}
+
+// x[i] for i in `timed` are cut along time; the last of them is the state.
+Operation in_two(const Operation& f, int64_t cut, std::vector<size_t> timed, size_t state) {
+  return [=](const Tensors& x) -> Tensors {
+    Tensors first = x, second = x;
+    for (const size_t i : timed) {
+      if (!x[i].defined()) continue;
+      first[i] = x[i].slice(1, 0, cut);
+      second[i] = x[i].slice(1, cut);
+    }
+    const Tensors one = f(first);
+    second[state] = one[1];
+    const Tensors two = f(second);
+    return {at::cat({one[0], two[0]}, 1), two[1]};
+  };
+}
+
+TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {
+  for (const int64_t cut : {1, 16, 63, 64, 77, 149}) {
+    const std::string where = c10::str("cut at ", cut);
+    const DeltaCase d{2, 150, 1, 2, 72, 144, 1};
+    expect_on_device("gated_delta_rule", where, in_two(delta, cut, {0, 1, 2, 3, 4}, 5),
+                     with(kernels::Backend::truth, delta), given(d), kModes);
+    for (const int axes : {3, 4}) {
+      const AttentionCase a{axes, 2, 150, 2, 2, 81, 162, 1};
+      expect_on_device("decayed_attention", where, in_two(attention, cut, {0, 1, 2, 3}, 4),
+                       with(kernels::Backend::truth, attention), given(a), kModes);
+    }
+    const ScanCase s{2, 150, 96, 64, true, 0};
+    expect_on_device("selective_scan", where, in_two(scan(0), cut, {0, 1, 3, 4, 7}, 6),
+                     with(kernels::Backend::truth, scan(0)), given(s), {Mode::fp32, Mode::bf16});
+  }
+}
+
+// q, k and v as slices of one tensor, as projections give them
+TEST_F(CudaRecurrences, SlicesOfWiderTensorsGiveTheSameBytes) {
+  const auto sliced = [](const Tensors& x) -> Tensors {
+    const Tensor wide = at::cat({x[0].flatten(2), x[1].flatten(2), x[2].flatten(2)}, 2);
+    const int64_t q = x[0][0][0].numel(), k = x[1][0][0].numel(), v = x[2][0][0].numel();
+    return delta({wide.narrow(2, 0, q).view(x[0].sizes()), wide.narrow(2, q, k).view(x[1].sizes()),
+                  wide.narrow(2, q + k, v).view(x[2].sizes()), x[3], x[4], x[5]});
+  };
+  for (const Mode mode : {Mode::fp32, Mode::bf16}) {
+    const Givens x = given(DeltaCase{2, 100, 2, 3, 81, 162, 1});
+    const Results plain = run_on_device(delta, x, mode), slices = run_on_device(sliced, x, mode);
+    for (size_t i = 0; i < plain.size(); ++i)
+      EXPECT_TRUE(at::equal(plain[i].value, slices[i].value)) << test::text(mode) << " " << plain[i].name;
+  }
+}
+
+TEST_F(CudaRecurrences, TheSameBytesOnEveryRun) {
+  for (const Mode mode : kModes) {
+    expect_same_on_device("gated_delta_rule", delta, given(DeltaCase{4, 300, 2, 4, 72, 144, 1}), mode);
+    for (const int axes : {0, 1, 3, 4})
+      expect_same_on_device("decayed_attention", attention, given(AttentionCase{axes, 4, 300, 4, 2, 72, 144, 1}), mode);
+    if (mode != Mode::tf32)
+      expect_same_on_device("selective_scan", scan(0), given(ScanCase{4, 300, 200, 64, false, 0}), mode);
+  }
+}
+
+// Without gradients nothing is kept: another path through the same kernels.
+TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
+  const auto expect = [](const char* what, const Operation& f, const Givens& x) {
+    for (const Mode mode : {Mode::fp32, Mode::bf16}) {
+      const Results with_gradients = run_on_device(f, x, mode);
+      Tensors inputs;
+      for (const Given& each : x)
+        inputs.push_back(each.value.defined() ? each.value.to(each.kind == Kind::operand ? at::kBFloat16 : at::kFloat)
+                                                    .to(kDevice)
+                                                    .to(type_of(mode, each.kind))
+                                              : Tensor());
+      const Tensors alone = f(inputs);
+      for (size_t i = 0; i < alone.size(); ++i)
+        EXPECT_TRUE(at::equal(alone[i], with_gradients[i].value)) << what << " " << test::text(mode) << " " << i;
+    }
+  };
+  expect("gated_delta_rule", delta, given(DeltaCase{2, 130, 1, 2, 72, 144, 1}));
+  for (const int axes : {0, 1, 3, 4})
+    expect("decayed_attention", attention, given(AttentionCase{axes, 2, 130, 2, 2, 72, 144, 1}));
+  expect("selective_scan", scan(0), given(ScanCase{2, 130, 96, 64, false, 0}));
+}
+
+// What the kernels are not made for runs in ATen's operations.
+TEST_F(CudaRecurrences, DoubleAndManyFactorsRunElsewhere) {
+  const Givens x = given(DeltaCase{1, 20, 6, 2, 16, 24, 1});
+  expect_on_device("gated_delta_rule, 6 factors", "", delta, with(kernels::Backend::truth, delta), x, {Mode::fp32});
+  const Results whole = run_on_device(delta, x, Mode::truth);
+  EXPECT_EQ(whole[0].value.scalar_type(), at::kDouble);
+}
+
+}  // namespace
+}  // namespace sb::test
