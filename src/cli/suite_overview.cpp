@@ -15,6 +15,7 @@
 #include "runs/checkpoint.h"
 #include "runs/result.h"
 #include "runs/run_store.h"
+#include "train/trainer.h"
 
 namespace sb::cli {
 namespace {

@@ -23,7 +23,6 @@
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
-#include "train/trainer.h"
 
 namespace sb::cli {
 namespace {
