@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -70,20 +69,16 @@ double copy_rate() {
   return 2.0 * static_cast<double>(a.nbytes()) * times / seconds;
 }
 
-GpuBenchRow measure(const GpuBenchRequest& request, const std::string& model, int width, int time, double rate) {
+GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, double rate) {
   GpuBenchRow row;
-  row.model = model;
-  row.width = width;
-  row.time = time;
+  row.of = asked;
   row.precision = request.precision;
-  for (const PeerStep& peer : peer_steps())
-    if (peer.model == model && peer.width == width && peer.time == time) row.peer = peer;
   try {
     reset_gpu_peak();
-    Trainer trainer(config_of(request, model, width), TaskShape{kChannels, kClasses, 0});
+    Trainer trainer(config_of(request, asked.model, asked.width), TaskShape{kChannels, kClasses, 0});
     row.params = trainer.network().parameters().count();
     const auto executor = gpu_executor(trainer);
-    const TensorBatch batch = random_batch(request.batch, time);
+    const TensorBatch batch = random_batch(request.batch, asked.time);
     const int64_t past_warmup = 500;  // of 3,125: the learning rate moves the parameters
     for (int i = 0; i < 3; ++i) executor->step(batch, past_warmup).read();
     std::vector<StepHandle> handles;
@@ -92,13 +87,13 @@ GpuBenchRow measure(const GpuBenchRequest& request, const std::string& model, in
       for (int i = 0; i < request.repeats; ++i) handles.push_back(executor->step(batch, past_warmup + i));
       wait_for_gpu();
     });
-    const double frames = static_cast<double>(request.batch) * time * request.repeats;
+    const double frames = static_cast<double>(request.batch) * asked.time * request.repeats;
     row.loss = handles.back().read().loss;
     if (!handles.back().read().finite || !std::isfinite(row.loss))
       throw check_failed("bench gpu", "the loss is not finite");
     row.ms = seconds / request.repeats * 1e3;
     row.tokens_per_second = frames / seconds;
-    row.mfu = cost(trainer.network().config(), time).training_flops() * row.tokens_per_second / rate;
+    row.mfu = cost(trainer.network().config(), asked.time).training_flops() * row.tokens_per_second / rate;
     row.peak_bytes = gpu_peak_bytes();
   } catch (const std::exception& error) {
     const std::string line = error.what();
@@ -109,34 +104,6 @@ GpuBenchRow measure(const GpuBenchRequest& request, const std::string& model, in
 
 }  // namespace
 
-const std::vector<PeerStep>& peer_steps() {
-  static const std::vector<PeerStep> steps = {
-      {"gated_delta_net", 256, 400, 16.6, 1.54e6, 3.0},
-      {"gated_delta_net", 256, 1300, 43.8, 1.90e6, 10.2},
-      {"gated_delta_net", 1152, 400, 89.7, 285e3, 12.3},
-      {"mamba2", 256, 400, 16.3, 1.57e6, 2.6},
-      {"mamba2", 256, 1300, 43.8, 1.90e6, 8.7},
-      {"mamba2", 1296, 400, 82.1, 312e3, 10.2},
-      {"transformer", 256, 400, 35.8, 716e3, 5.5},
-      {"transformer", 256, 1300, 106.6, 780e3, 18.0},
-      {"transformer", 768, 400, 102.6, 250e3, 16.4},
-      {"gla", 256, 400, 18.2, 1.41e6, 3.2},
-      {"gla", 256, 1300, 48.9, 1.70e6, 10.8},
-      {"gla", 1152, 400, 96.8, 264e3, 13.5},
-      {"delta_net", 256, 400, 14.0, 1.83e6, 2.6},
-      {"delta_net", 1296, 400, 122.8, 208e3, 11.9},
-  };
-  return steps;
-}
-
-int paper_width(const std::string& model) {
-  static const std::map<std::string, int> widths = {
-      {"delta_net", 1296},          {"gla", 1152},       {"mamba", 1296}, {"mamba2", 1296}, {"gated_delta_net", 1152},
-      {"gated_delta_product", 768}, {"transformer", 768}};
-  const auto found = widths.find(model);
-  return found == widths.end() ? 1024 : found->second;
-}
-
 GpuBench bench_gpu(const GpuBenchRequest& request) {
   prepare_gpu(false);
   GpuBench out;
@@ -145,14 +112,9 @@ GpuBench bench_gpu(const GpuBenchRequest& request) {
     out.product_flops = product_rate();
     out.copy_bytes = copy_rate();
   }
-  for (const auto& model : request.models) {
-    std::vector<int> widths = request.widths;
-    if (widths.empty()) widths = {256, 1024, paper_width(model)};
-    for (const int width : widths)
-      for (const int time : request.times.empty() ? std::vector<int>{400, 1300} : request.times) {
-        if (request.progress) request.progress(fmt::format("{} {}, T = {}", model, width, time));
-        out.rows.push_back(measure(request, model, width, time, out.product_flops));
-      }
+  for (const GpuBenchCase& each : request.cases) {
+    if (request.progress) request.progress(fmt::format("{} {}, T = {}", each.model, each.width, each.time));
+    out.rows.push_back(measure(request, each, out.product_flops));
   }
   return out;
 }

@@ -1,7 +1,6 @@
-// Whole train steps on a GPU, on random data, beside what others' code was measured to take.
+// Whole train steps on a GPU, on random data.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,20 +8,13 @@
 
 namespace sb {
 
-// A step of the models' published layers in PyTorch: bfloat16 autocast, fused Adam, the whole step in one CUDA graph.
-// Measured on one H200 with PyTorch 2.11, Triton 3.6, fla and mamba_ssm; batch 64, 8 layers, 1,601 classes.
-struct PeerStep {
+struct GpuBenchCase {
   std::string model;
-  int width = 0, time = 0;
-  double ms = 0, tokens_per_second = 0;
-  double gibibytes = 0;  // most memory at a time
+  int width = 0, time = 0;  // frames
 };
-const std::vector<PeerStep>& peer_steps();
 
 struct GpuBenchRequest {
-  std::vector<std::string> models;
-  std::vector<int> widths;  // none: 256, 1024 and the paper's of each model
-  std::vector<int> times;   // frames; none: 400 and 1300
+  std::vector<GpuBenchCase> cases;
   Precision precision = Precision::amp;
   int batch = 64, layers = 8;
   int repeats = 20;
@@ -30,8 +22,7 @@ struct GpuBenchRequest {
 };
 
 struct GpuBenchRow {
-  std::string model;
-  int width = 0, time = 0;
+  GpuBenchCase of;
   Precision precision = Precision::amp;
   int64_t params = 0;
   double tokens_per_second = 0, ms = 0;
@@ -39,7 +30,6 @@ struct GpuBenchRow {
   int64_t peak_bytes = 0;
   double loss = 0;      // of the last step: finite, or nothing was measured
   std::string failure;  // why there is no figure
-  std::optional<PeerStep> peer;
 };
 
 struct GpuBench {
@@ -50,8 +40,5 @@ struct GpuBench {
 
 // Throws bad_input where there is no GPU to use.
 GpuBench bench_gpu(const GpuBenchRequest& request);
-
-// The width of the paper's largest network of this model.
-int paper_width(const std::string& model);
 
 }  // namespace sb

@@ -53,9 +53,13 @@ GpuFacts look() {
     out.name = printable(properties.name, 200);
     out.compute = std::to_string(properties.major) + "." + std::to_string(properties.minor);
     out.bytes = static_cast<int64_t>(properties.totalGlobalMem);
-    if (properties.major < 9) {
-      out.missing = "the GPU is a " + out.name + " of compute capability " + out.compute +
-                    ", expected 9.0 or newer; set train.device=cpu";
+    // Code for 90a runs on 9.0 alone.
+    const std::string built_for = SB_CUDA_ARCHITECTURE, digits = out.compute.substr(0, out.compute.find('.')) +
+                                                                 out.compute.substr(out.compute.find('.') + 1);
+    if (built_for.substr(0, built_for.find_first_not_of("0123456789")) != digits) {
+      out.missing = "the kernels are built for compute capability " + built_for + ", got " + out.name + " of " +
+                    out.compute + "; build with -DSELECTIVBENCH_CUDA_ARCHITECTURE=" + digits +
+                    ", or set train.device=cpu";
     }
   }
   return out;

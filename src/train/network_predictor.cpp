@@ -16,7 +16,7 @@ constexpr int kStretch = 1024;  // frames that keep a GPU busy
 
 void NetworkPredictor::begin(const Batch&) {
   state_ = NetworkState();
-  hidden_ = {};
+  hidden_ = at::Tensor();
 }
 
 void NetworkPredictor::predict(const Batch& batch, int from, int to, float* probabilities) {

@@ -112,7 +112,7 @@ TEST_F(CudaFused, ScaledHeadsAndReadOut) {
     };
     const Givens all{read,
                      x,
-                     {"skip", noise({heads}, 4), Kind::wide},
+                     {"skip", noise({heads}, 4), Kind::wide, "x"},
                      {"gain", noise({heads * width}, 5), Kind::wide},
                      {"gate", noise({2, 37, heads * width}, 6)}};
     expect("skip_then_gate_then_rms_norm", where, read_out, all);

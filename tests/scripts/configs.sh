@@ -54,7 +54,6 @@ train.accumulate=3
 train.updates=0
 train.precision=fp16
 train.device=tpu
-train.device=cuda
 task.number=9
 task.length=0
 task.gap_law=sometimes

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu.sh PROGRAM [MODEL…]: what training on a GPU must keep. For every model: the losses of a small run in fp32 are the CPU's to 1e-4,
-# tf32 and amp stay near them, the same run twice has the same bytes; for a few, so has a run that was killed. Exit code 1 otherwise.
+# tf32 and amp stay near them, in fp64 to 1e-9, the same run twice has the same bytes; for a few, so has a run that was killed. Exit code 1 otherwise.
 set -uo pipefail
 program=$1
 shift
@@ -48,6 +48,11 @@ one() {
     [[ $precision == amp ]] && bound=3e-2
     compare "$model, $precision" "$work/$model-cpu" "$work/$model-$precision" $bound || failed=1
   done
+  train "$model" "$work/$model-cpu64" cpu fp64 > "$work/$model-cpu64.log" 2>&1
+  train "$model" "$work/$model-fp64" cuda fp64 > "$work/$model-fp64.log" 2>&1
+  compare "$model, fp64" "$work/$model-cpu64" "$work/$model-fp64" 1e-9 || failed=1
+  "$program" eval "$work/$model-amp"/* --gates --threads 1 > "$work/$model-eval.log" 2>&1 ||
+    { failed=1 && echo "$model, eval: FAILED: $(tail -1 "$work/$model-eval.log")"; }
   train "$model" "$work/$model-again" cuda amp > "$work/$model-again.log" 2>&1
   [[ $(digest "$work/$model-amp") == "$(digest "$work/$model-again")" ]] || { failed=1 && echo "$model: the same run twice, DIFFERENT bytes"; }
   return $failed

@@ -13,6 +13,7 @@
 #include "cli/stop.h"
 #include "models/registry.h"
 #include "report/paper.h"
+#include "report/peers.h"
 #include "runs/schema.h"
 
 namespace sb::cli {
@@ -25,28 +26,37 @@ struct Options {
   std::string precision = "amp", json;
 };
 
-std::string as_text(const GpuBench& bench) {
+// The peers' steps are of batch 64, 8 layers and amp.
+std::optional<PeerStep> peer_of(const GpuBenchRow& row, const GpuBenchRequest& request) {
+  if (request.batch != 64 || request.layers != 8 || request.precision != Precision::amp) return std::nullopt;
+  return peer_step(row.of.model, row.of.width, row.of.time);
+}
+
+std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
   TextTable table({"model", "width", "T", "precision", "params", "ms", "tokens/s", "MFU", "peak", "peer ms", "faster"});
   std::string failures;
   for (const auto& r : bench.rows) {
-    const std::string name = fmt::format("{} {}, T = {}", r.model, r.width, r.time);
+    const auto& [model, width, time] = r.of;
+    const auto peer = peer_of(r, request);
+    const std::string name = fmt::format("{} {}, T = {}", model, width, time);
     if (!r.failure.empty()) failures += name + ": " + r.failure + "\n";
     const bool made = r.failure.empty();
-    table.row({r.model, std::to_string(r.width), std::to_string(r.time), to_string(r.precision),
+    table.row({model, std::to_string(width), std::to_string(time), to_string(r.precision),
                grouped(static_cast<uint64_t>(r.params)), made ? fixed(r.ms, 2) : "-",
                made ? grouped(static_cast<uint64_t>(r.tokens_per_second)) : "-",
                made ? fixed(100 * r.mfu, 1) + " %" : "-", made ? bytes_text(static_cast<double>(r.peak_bytes)) : "-",
-               r.peer ? fixed(r.peer->ms, 1) : "", r.peer && made ? fixed(r.peer->ms / r.ms, 2) + " x" : ""});
+               peer ? fixed(peer->ms, 1) : "", peer && made ? fixed(peer->ms / r.ms, 2) + " x" : ""});
   }
   return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
          fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +
          "peer: the models' published layers in PyTorch on an H200, amp, one CUDA graph a step, batch 64\n" + failures;
 }
 
-std::string as_json(const GpuBench& bench) {
+std::string as_json(const GpuBench& bench, const GpuBenchRequest& request) {
   Json out = {{"product_flops", bench.product_flops}, {"copy_bytes", bench.copy_bytes}, {"rows", Json::array()}};
   for (const auto& r : bench.rows) {
-    Json row = {{"model", r.model}, {"width", r.width}, {"time", r.time}, {"precision", to_string(r.precision)}};
+    Json row = {
+        {"model", r.of.model}, {"width", r.of.width}, {"time", r.of.time}, {"precision", to_string(r.precision)}};
     if (!r.failure.empty()) {
       row["failure"] = r.failure;
     } else {
@@ -57,11 +67,11 @@ std::string as_json(const GpuBench& bench) {
       row["peak_bytes"] = r.peak_bytes;
       row["loss"] = r.loss;
     }
-    if (r.peer) {
-      row["peer"] = {{"tokens_per_second", r.peer->tokens_per_second},
-                     {"ms", r.peer->ms},
-                     {"peak_bytes", r.peer->gibibytes * 1024 * 1024 * 1024}};
-      if (r.failure.empty()) row["ratio"] = r.peer->ms / r.ms;
+    if (const auto peer = peer_of(r, request)) {
+      row["peer"] = {{"tokens_per_second", peer->tokens_per_second},
+                     {"ms", peer->ms},
+                     {"peak_bytes", peer->gibibytes * 1024 * 1024 * 1024}};
+      if (r.failure.empty()) row["ratio"] = peer->ms / r.ms;
     }
     out["rows"].push_back(std::move(row));
   }
@@ -70,11 +80,15 @@ std::string as_json(const GpuBench& bench) {
 
 Exit run(const Options& options) {
   GpuBenchRequest request = options.request;
-  request.models = options.models;
-  if (request.models.empty()) request.models = paper_models();
-  for (const auto& name : request.models) find_model(name);
-  if (options.width > 0) request.widths = {options.width};
-  if (options.time > 0) request.times = {options.time};
+  for (const auto& model : options.models.empty() ? paper_models() : options.models) {
+    find_model(model);
+    std::vector<int> widths = {256, 1024, paper_width(model)}, times = {400, 1300};
+    if (widths[1] == widths[2]) widths.pop_back();
+    if (options.width > 0) widths = {options.width};
+    if (options.time > 0) times = {options.time};
+    for (const int width : widths)
+      for (const int time : times) request.cases.push_back({model, width, time});
+  }
   for (const Precision each : {Precision::fp64, Precision::fp32, Precision::tf32, Precision::amp})
     if (options.precision == to_string(each)) request.precision = each;
   request.progress = [](const std::string& line) {
@@ -82,8 +96,8 @@ Exit run(const Options& options) {
     complain("measuring " + line);
   };
   const GpuBench bench = bench_gpu(request);
-  if (!options.json.empty()) deliver(options.json, as_json(bench));
-  if (options.json != "-") print(as_text(bench));
+  if (!options.json.empty()) deliver(options.json, as_json(bench, request));
+  if (options.json != "-") print(as_text(bench, request));
   const bool failed =
       std::any_of(bench.rows.begin(), bench.rows.end(), [](const auto& r) { return !r.failure.empty(); });
   return failed ? Exit::check_failed : Exit::done;
