@@ -404,7 +404,8 @@ bool silenced(const RunConfig& values, const ConfigKey& p) {
 std::set<std::string> idle_keys(const RunConfig& values) {
   const TrainSection& t = values.train;
   const EvalSection& e = values.eval;
-  std::set<std::string> out;
+  std::set<std::string> out = {
+      "quirks.padding_correct"};  // every sample has task.length elements, none of padding alone
   if (e.gaps.empty()) out.insert("eval.grid_samples");
   if (t.accumulate == 1) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");

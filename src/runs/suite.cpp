@@ -191,7 +191,22 @@ class Expansion {
     }
   }
 
+  // Of two axes that set a key only one could act.
+  void check_axes() {
+    std::map<std::string, std::pair<size_t, Place>> owner;
+    for (size_t axis = 0; axis < file_.axes.size(); ++axis)
+      for (const auto& choice : file_.axes[axis])
+        for (const auto& [name, setting] : choice) {
+          const auto& [first, place] = owner.try_emplace(name, axis, setting.key).first->second;
+          const std::string line = fmt::format("[grid] {}, expected on one axis, got it on another at {}, {}", name,
+                                               place.text(), setting.key.text());
+          if (first != axis && std::find(file_.faults.begin(), file_.faults.end(), line) == file_.faults.end())
+            file_.faults.push_back(line);
+        }
+  }
+
   void expand() {
+    check_axes();
     size_t count = 1;
     for (const auto& axis : file_.axes) {
       count *= axis.size();

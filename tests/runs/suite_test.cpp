@@ -40,6 +40,15 @@ TEST(Suite, AnAxisMaySetSeveralKeysAtOnce) {
   EXPECT_EQ(suite.runs[2].values.grammar.build.vocab, 21);
 }
 
+// The later one had no effect.
+TEST(Suite, TwoAxesThatSetOneKeyAreRefused) {
+  const std::string line = suite_fault(
+      "[grid]\ntrain.lr = [0.01, 0.003]\npreset = [{model.name = 'gla', train.lr = 0.0005}, {model.name = "
+      "'mamba2'}]\n");
+  EXPECT_EQ(line, "[grid] train.lr, expected on one axis, got it on another at suite.toml:2:7, suite.toml:3:33");
+  EXPECT_EQ(suite_of("[grid]\npreset = [{train.lr = 0.1}, {train.lr = 0.2}]\n").runs.size(), 2U);
+}
+
 TEST(Suite, OverridesApplyInOrderWhereTheirConditionsHold) {
   const auto suite = suite_of(R"(
 [grid]
