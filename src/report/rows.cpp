@@ -25,13 +25,6 @@ std::string entry(const ConfigMap& config, const std::string& key) {
   return it == config.end() ? std::string() : it->second;
 }
 
-std::set<std::string> every_quirk() {
-  std::set<std::string> out;
-  for (const auto& p : config_keys())
-    if (p.section == "quirks") out.insert(p.key);
-  return out;
-}
-
 // The whole config of a run in the form of Group::config.
 ConfigMap settings_of(const Result& result) {
   ConfigMap out;
@@ -44,9 +37,7 @@ ConfigMap settings_of(const Result& result) {
       out[key.find('.') == std::string::npos || key == "run.label" ? "config." + key : key] = value;
     }
   }
-  if (!quirks.empty())
-    out["quirks"] = json_quoted(quirks == every_quirk() ? fmt::format("all {}", quirks.size())
-                                                        : fmt::format("{}", fmt::join(quirks, " ")));
+  if (!quirks.empty()) out["quirks"] = json_quoted(fmt::format("{}", fmt::join(quirks, " ")));
   if (!result.label.empty()) out["run.label"] = json_quoted(result.label);
   out["model.name"] = json_quoted(result.model);
   out["task.number"] = std::to_string(result.task);
