@@ -15,7 +15,6 @@
 #include "report/cells.h"
 #include "report/labels.h"
 #include "report/select.h"
-#include "runs/schema.h"
 
 namespace sb {
 namespace {
