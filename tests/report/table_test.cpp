@@ -73,8 +73,8 @@ TEST(ShippedTables, TheQuickTableHasARowAModelAndAColumnATaskAndGap) {
   EXPECT_TRUE(lines[9].starts_with("transformer"));
   EXPECT_TRUE(lines[11].starts_with("ceiling"));
   const std::string all = cell_table(rows_of(shipped("quick.toml")), TableFormat::text);
-  EXPECT_TRUE(has(all, "updates 700 (task 1), 350 (task 2), 1000 (task 3)"));
-  EXPECT_TRUE(has(all, "lr 0.004, warmup 50"));
+  EXPECT_TRUE(has(all, "updates 380 (task 1), 200 (task 2), 540 (task 3)"));
+  EXPECT_TRUE(has(all, "lr 0.01, warmup 40"));
   EXPECT_FALSE(has(all, "±"));
   EXPECT_FALSE(has(all, "paper"));
 }
