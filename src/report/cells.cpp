@@ -30,6 +30,14 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   return out;
 }
 
+bool shows_saved(const TableRun& run) {
+  const auto points = points_of(run);
+  return std::any_of(points.begin(), points.end(), [&](const auto& point) {
+    return std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                       [&](const Measurement& saved) { return &saved == point.second; });
+  });
+}
+
 namespace {
 
 template <class Value>

@@ -115,6 +115,7 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
 // Measurements of a run by what they measure; those of the result win over ones saved later.
 std::map<Point, const Measurement*> points_of(const TableRun& run);
 std::set<Point> further_points(const Rows& rows);  // of any run, besides its own test
+bool shows_saved(const TableRun& run);             // whether one of them was saved afterwards
 // Averaged axes beyond the seeds that differ within some cell.
 std::vector<std::string> averaged_further(const Rows& rows);
 

@@ -75,20 +75,28 @@ class RunSheet {
           [this, i](size_t run) { return shown_value(rows_.settings[run][i]); });
   }
 
-  // ", 200 samples" where the point does not say so itself and all runs have as many.
-  std::string samples_of(const Point& point) const {
-    std::set<int64_t> seen;
+  // ", test, 200 samples": what the point does not say itself.
+  std::string measured_text(const Point& point) const {
+    std::set<std::string> splits;
+    std::set<int64_t> samples;
     for (const auto& run : rows_.runs) {
       const auto points = points_of(run);
-      if (const auto it = points.find(point); it != points.end()) seen.insert(it->second->samples);
+      const auto it = points.find(point);
+      if (it == points.end()) continue;
+      splits.insert(it->second->split);
+      samples.insert(it->second->samples);
     }
-    return point.split.empty() && seen.size() == 1 ? fmt::format(", {} samples", *seen.begin()) : "";
+    if (!point.split.empty() || splits.empty()) return "";
+    std::string out;
+    if (splits.size() == 1 && (point != Point{} || *splits.begin() != "test")) out = ", " + printable(*splits.begin());
+    return out + fmt::format(", {} samples", fmt::join(samples, " or "));
   }
 
   void what_it_found() {
     const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
     add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
-    add("test", [=, this](size_t run) { return accuracy(result(run).test); });
+    const bool saved = std::any_of(rows_.runs.begin(), rows_.runs.end(), shows_saved);
+    add("test" + (saved ? measured_text({}) : ""), [=, this](size_t run) { return accuracy(result(run).test); });
     const auto any = [this](const auto& has) {
       return std::any_of(rows_.runs.begin(), rows_.runs.end(),
                          [&](const TableRun& run) { return run.result.test && has(*run.result.test); });
@@ -104,9 +112,8 @@ class RunSheet {
       });
     }
     const auto further = further_points(rows_);
-    const bool counted = std::any_of(further.begin(), further.end(), [](const Point& p) { return !p.split.empty(); });
     for (const Point& point : further)
-      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), counted ? samples_of(point) : ""),
+      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), saved ? measured_text(point) : ""),
           [=, this](size_t run) {
             const auto points = points_of(rows_.runs[run]);
             const auto it = points.find(point);
