@@ -178,6 +178,33 @@ TEST(Rows, TheSpreadSaysWhatItIsOver) {
             "grammar.density");
 }
 
+TEST(Rows, SeedsBesideAnAutomatonAreNotGrammars) {
+  const auto rows = [](const std::string& grid, const std::function<std::string(const Result&)>& file) {
+    return rows_of(suite_of(grid), [&](Result& r) { r.config["grammar.automaton"] = "\"" + file(r) + "\""; });
+  };
+  const auto one = [](const Result&) { return std::string("5a"); };
+  const Rows both = rows("[grid]\nrun.seed = [1, 2]\n", one);
+  ASSERT_EQ(both.cells.size(), 1U);
+  EXPECT_EQ(both.cells[0].runs.size(), 2U);
+  EXPECT_EQ(both.cells[0].grammars, 1);
+  EXPECT_EQ(both.cells[0].sd_over, "grammar.seed and train.seed");
+  const std::string text = cell_table(both, TableFormat::text);
+  EXPECT_NE(text.find("mean of 2 runs ± standard deviation over grammar.seed and train.seed"), std::string::npos)
+      << text;
+  EXPECT_EQ(rows("[grid]\ngrammar.seed = [1, 2]\n", one).cells.at(0).sd_over, "grammar.seed");
+  EXPECT_EQ(rows("[grid]\ntrain.seed = [1, 2]\n", one).cells.at(0).sd_over, "train seeds");
+
+  // Two automata, two seeds each: the spread is over the automata's means.
+  const Rows two = rows(
+      "[suite]\naverage = [\"grammar.automaton\", \"task.noise\"]\n[grid]\nrun.seed = [1, 2]\n"
+      "task.noise = [0.0, 0.1]\n",
+      [](const Result& r) { return std::string(r.config.at("task.noise") == "0.1" ? "5a" : "5b"); });
+  ASSERT_EQ(two.cells.size(), 1U);
+  EXPECT_EQ(two.cells[0].runs.size(), 4U);
+  EXPECT_EQ(two.cells[0].grammars, 2);
+  EXPECT_EQ(two.cells[0].sd_over, "grammar.automaton");
+}
+
 TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {
   const std::string grid = "[grid]\ntrain.lr = [1e-3, 2e-3]\ntrain.order_seed = [0, 1, 2]\n";
   const Rows rows = rows_of(suite_of(grid));
