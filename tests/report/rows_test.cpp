@@ -141,6 +141,27 @@ TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
   EXPECT_TRUE(noted(rows, "diverged at seed 2"));
 }
 
+TEST(Rows, ASeedOnWhichOnlyOthersDivergedIsNamedAsMissing) {
+  const auto diverged_above = [](Result& r) {
+    if (r.lr > 1.5e-3) diverge(r);
+  };
+  const Rows rows = rows_without(
+      two_rates, [](const Result& r) { return r.lr < 1.5e-3 ? r.run_seed != 1 : r.run_seed == 3; }, diverged_above);
+  ASSERT_EQ(rows.runs.size(), 3U);
+  EXPECT_EQ(rate_of(rows), 1e-3);
+  EXPECT_EQ(rows.groups[0].candidates[0].missing, std::vector<std::string>{"seed 2"});
+  EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
+  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: lacks seed 2, at which all that ran diverged"));
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: diverged at seed 1, seed 2"));
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(json.at("cells").at(0).at("settings").at(0).at("missing"), nlohmann::json({"seed 2"}));
+
+  const Rows none = rows_without(
+      two_rates, [](const Result& r) { return r.lr < 1.5e-3 && r.run_seed > 1; }, diverge);
+  EXPECT_EQ(none.groups[0].candidates[0].missing, (std::vector<std::string>{"seed 2", "seed 3"}));
+  EXPECT_TRUE(noted(none, "all 4 runs diverged"));
+}
+
 TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
   const Rows rows = rows_of(suite_of(two_rates), diverge);
   ASSERT_EQ(rows.cells.size(), 1U);
