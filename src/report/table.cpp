@@ -211,8 +211,7 @@ std::string table_json(const Rows& rows, const Labels& labels, const char* name,
   for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
   out["everywhere"] = Json::object();
   for (const auto& [key, value] : labels.common)
-    if (std::find(labels.varying.begin(), labels.varying.end(), key) == labels.varying.end())
-      out["everywhere"][axis_name(key)] = config_value(value);
+    if (labels.everywhere(key)) out["everywhere"][axis_name(key)] = config_value(value);
   out["finished"] = rows.runs.size();
   out["missing"] = rows.missing;
   out["damaged"] = rows.damaged;

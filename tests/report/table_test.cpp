@@ -419,6 +419,29 @@ TEST(Table, WhatIsNotTheDefaultComesFirstAndDefaultsAreNotTold) {
   EXPECT_EQ(json.at("varying"), nlohmann::json({"model.name", "model.d_state"})) << "one list or the other";
 }
 
+TEST(Table, ASwitchThatOnlySomeModelsHaveIsNotSaidOfAll) {
+  const Rows rows =
+      rows_of(suite_of("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
+                       "set = {model.d_state = 8}\n[task]\nnoise = 0.25\n"));
+  for (const auto& table : {cell_table, run_table}) {
+    const auto lines = lines_of(table(rows, TableFormat::text));
+    const auto with = [&](const std::string& start) {
+      const auto it =
+          std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.starts_with(start); });
+      return it == lines.end() ? std::string() : *it;
+    };
+    EXPECT_TRUE(has(with("Everywhere: "), "noise 0.25")) << table(rows, TableFormat::text);
+    EXPECT_FALSE(has(with("Everywhere: "), "d_state")) << with("Everywhere: ");
+    EXPECT_TRUE(has(with("By model: "), "d_state 8 (mamba2)")) << table(rows, TableFormat::text);
+    const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
+    EXPECT_FALSE(json.at("everywhere").contains("model.d_state"));
+    EXPECT_TRUE(has(json.at("legend").dump(), "d_state 8 (mamba2)")) << json.at("legend");
+  }
+  const std::string alone = cell_table(
+      rows_of(suite_of("[model]\nname = 'mamba2'\nd_state = 8\n[grid]\nrun.seed = [1, 2]\n")), TableFormat::text);
+  EXPECT_TRUE(has(alone, "Everywhere: ") && has(alone, "d_state 8") && !has(alone, "By model")) << alone;
+}
+
 TEST(Table, JsonIsAsciiAndARecordIsALine) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs[0].result.label = "caf\xc3\xa9 \xc2\x9b \xf0\x9f\x90\x9d \x7f";
