@@ -293,15 +293,13 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
   const auto open = open_settings(rows);
   std::vector<std::string> names, same;
   for (size_t i = 0; i < rows.axes.select.size(); ++i) {
-    std::set<std::string> all, chosen;
-    for (const auto& group : rows.groups) {
+    std::set<std::string> all;
+    for (const auto& group : rows.groups)
       for (const auto& candidate : group.candidates) all.insert(candidate.settings[i]);
-      if (group.chosen) chosen.insert(group.candidates[*group.chosen].settings[i]);
-    }
-    const std::string name = short_name(config_key(rows.axes.select[i]));
-    if (all.size() > 1) names.push_back(name);
-    if (chosen.size() == 1 && !chosen.begin()->empty()) same.push_back(name + " " + shown_value(*chosen.begin()));
+    if (all.size() > 1) names.push_back(short_name(config_key(rows.axes.select[i])));
   }
+  for (const auto& [axis, value] : shared_settings(rows))
+    same.push_back(short_name(config_key(axis)) + " " + shown_value(value));
   if (most > 1) {
     const auto [on_test, all] = chosen_from_by_test(rows);
     out.push_back(fmt::format("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
@@ -312,6 +310,17 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
                                                : "valid accuracy, or on the test set where select_on_test is on,"));
   }
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i) {
+    std::set<std::string> chosen;
+    for (const auto& group : rows.groups)
+      if (group.chosen) chosen.insert(group.candidates[*group.chosen].settings[i]);
+    if (chosen.size() == 1 && !chosen.begin()->empty()) out.emplace_back(rows.axes.select[i], *chosen.begin());
+  }
   return out;
 }
 

@@ -35,6 +35,7 @@ class RunSheet {
       sheet.rows.push_back(std::move(line));
     }
     sheet.head = head_of(rows_);
+    if (const std::string line = valid_line(); !line.empty()) sheet.caption.push_back(line);
     if (const std::string line = everywhere_line(labels_); !line.empty()) sheet.caption.push_back(line);
     for (const auto& line : labels_.legend) sheet.caption.push_back(line);
     add_notes(sheet, rows_);
@@ -90,6 +91,18 @@ class RunSheet {
     std::string out;
     if (splits.size() == 1 && (point != Point{} || *splits.begin() != "test")) out = ", " + printable(*splits.begin());
     return out + fmt::format(", {} samples", fmt::join(samples, " or "));
+  }
+
+  // Where the accuracies under "valid" are not all of that split; else empty.
+  std::string valid_line() const {
+    size_t on_test = 0, all = 0;
+    for (const auto& run : rows_.runs) {
+      on_test += valid_is_test(run.result);
+      all += run.result.valid.has_value();
+    }
+    if (on_test == 0) return "";
+    return fmt::format("Under valid: {}accuracy on the test set (select_on_test).",
+                       on_test == all ? "" : fmt::format("in {} of {} runs ", on_test, all));
   }
 
   void what_it_found() {

@@ -185,6 +185,11 @@ void note_split_of_selection(Rows& rows) {
 
 }  // namespace
 
+bool valid_is_test(const Result& r) {
+  return r.valid &&
+         (r.valid->split == "test" || r.valid->split == "reference" || (r.test && r.valid->split == r.test->split));
+}
+
 std::pair<size_t, size_t> chosen_from_by_test(const Rows& rows) {
   size_t runs = 0, all = 0;
   for (const auto& group : rows.groups) {
@@ -193,8 +198,7 @@ std::pair<size_t, size_t> chosen_from_by_test(const Rows& rows) {
       for (const size_t run : candidate.runs) {
         const auto& r = rows.runs[run].result;
         all += r.valid.has_value();
-        runs += r.valid && (r.valid->split == "test" || r.valid->split == "reference" ||
-                            (r.test && r.valid->split == r.test->split));
+        runs += valid_is_test(r);
       }
   }
   return {runs, all};

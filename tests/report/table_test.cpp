@@ -442,6 +442,37 @@ TEST(Table, ASwitchThatOnlySomeModelsHaveIsNotSaidOfAll) {
   EXPECT_TRUE(has(alone, "Everywhere: ") && has(alone, "d_state 8") && !has(alone, "By model")) << alone;
 }
 
+TEST(Table, PerRunSaysWhereValidIsTheTestSet) {
+  const auto text = [](const std::string& suite) { return run_table(rows_of(suite_of(suite)), TableFormat::text); };
+  const std::string one = "[grid]\nrun.seed = [1, 2]\n";
+  const std::string faulty = text("[quirks]\nselect_on_test = true\n" + one);
+  EXPECT_TRUE(has(faulty, "Under valid: accuracy on the test set (select_on_test).")) << faulty;
+  const std::string some = text(one + "quirks.select_on_test = [false, true]\n");
+  EXPECT_TRUE(has(some, "Under valid: in 2 of 4 runs accuracy on the test set (select_on_test).")) << some;
+  EXPECT_FALSE(has(text(one), "Under valid")) << text(one);
+}
+
+TEST(Table, JsonNamesEveryAveragedSeedAndTheSettingAllCellsHave) {
+  const std::string grid = "[grid]\nmodel.name = ['gla', 'mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n";
+  const Rows rows =
+      rows_of(suite_of(grid), [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 || r.model == "gla" ? .9 : .1; });
+  const nlohmann::json average = {"grammar.seed", "train.seed", "train.order_seed"};
+  const auto cells = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(cells.at("average"), average);
+  EXPECT_FALSE(cells.at("everywhere").contains("train.lr")) << "0.001 for gla, 0.002 for mamba2";
+  EXPECT_EQ(cells.at("everywhere").at("train.warmup"), 476);
+  const auto runs = nlohmann::json::parse(run_table(rows, TableFormat::json));
+  EXPECT_EQ(runs.at("average"), average);
+  EXPECT_FALSE(runs.at("everywhere").contains("train.lr"));
+  for (const auto& run : runs.at("runs"))
+    for (const auto& axis : average) EXPECT_TRUE(run.contains(axis.get<std::string>())) << axis;
+  const Rows same = rows_of(suite_of(grid), [](Result& r) { r.valid->accuracy = r.lr; });
+  EXPECT_TRUE(has(cell_table(same, TableFormat::text), "Everywhere: lr 0.002, warmup 476"));
+  const auto chosen = nlohmann::json::parse(cell_table(same, TableFormat::json)).at("everywhere");
+  EXPECT_EQ(chosen.at("train.lr"), .002);
+  EXPECT_EQ(chosen.at("train.warmup"), 476);
+}
+
 TEST(Table, JsonIsAsciiAndARecordIsALine) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs[0].result.label = "caf\xc3\xa9 \xc2\x9b \xf0\x9f\x90\x9d \x7f";
