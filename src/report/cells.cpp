@@ -30,6 +30,14 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   return out;
 }
 
+bool shows_saved(const TableRun& run) {
+  const auto points = points_of(run);
+  return std::any_of(points.begin(), points.end(), [&](const auto& point) {
+    return std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                       [&](const Measurement& saved) { return &saved == point.second; });
+  });
+}
+
 namespace {
 
 template <class Value>
@@ -62,10 +70,31 @@ std::vector<std::string> differing(const Rows& rows, const std::vector<size_t>& 
   return out;
 }
 
+// Without one, the seed decides the grammar; with one, its samples alone.
+bool has_automaton(const Rows& rows, size_t run) {
+  return rows.runs[run].result.config.contains("grammar.automaton");
+}
+
+// What decides the grammar of a run among the averaged axes.
+std::vector<std::string> grammar_of(const Rows& rows, size_t run) {
+  std::vector<std::string> out;
+  for (size_t axis = 0; axis < rows.axes.average.size(); ++axis) {
+    const std::string& name = rows.axes.average[axis];
+    if (!name.starts_with("grammar.")) continue;
+    out.push_back(name == "grammar.seed" && has_automaton(rows, run) ? "" : rows.seeds[run][axis]);
+  }
+  return out;
+}
+
 std::string spread_over(const Rows& rows, const Cell& cell) {
   std::vector<std::string> axes = differing(rows, cell.runs);
-  if (cell.grammars > 1) std::erase_if(axes, [](const std::string& axis) { return !axis.starts_with("grammar."); });
-  if (axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
+  const bool given =
+      std::all_of(cell.runs.begin(), cell.runs.end(), [&](size_t run) { return has_automaton(rows, run); });
+  if (cell.grammars > 1)
+    std::erase_if(axes, [&](const std::string& axis) {
+      return !axis.starts_with("grammar.") || (given && axis == "grammar.seed");
+    });
+  if (!given && axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
   if (axes == std::vector<std::string>{"train.seed"}) return "train seeds";
   if (axes == std::vector<std::string>{"train.order_seed"}) return "order seeds";
   return fmt::format("{}", fmt::join(axes, " and "));
@@ -88,10 +117,7 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
   for (size_t i = 0; i < found.size(); ++i) {
     const Result& r = rows.runs[cell.runs[i]].result;
     accuracies.push_back(found[i]->accuracy);
-    std::vector<std::string> grammar = rows.seeds[cell.runs[i]];
-    for (size_t axis = grammar.size(); axis-- > 0;)
-      if (!rows.axes.average[axis].starts_with("grammar.")) grammar.erase(grammar.begin() + static_cast<long>(axis));
-    grammars[grammar].push_back(found[i]->accuracy);
+    grammars[grammar_of(rows, cell.runs[i])].push_back(found[i]->accuracy);
     if (found[i]->samples != cell.samples) cell.samples = 0;
     if (found[i]->ceiling) cell.ceiling_exact &= found[i]->ceiling->exact;
     chance += r.chance;

@@ -245,14 +245,17 @@ class Labeller {
     }
   }
 
-  // Values that column or model decide, in the order of these. A model without a switch does not differ in it, and the
-  // gap lengths tested are columns themselves.
+  // Values that column or model decide, in the order of these. A model without a switch does not differ in it, but what
+  // is not the default is told of those that have it; the gap lengths tested are columns themselves.
   template <class Naming>
   void legend(const std::string& title, const Keys& keys, const Naming& naming) {
     std::vector<std::string> lines;
     for (const auto& key : keys) {
       const bool one_switch = key.starts_with("model.switch ");
-      if (key == "eval.gaps" || (one_switch && values_.at(key).size() - values_.at(key).count("") < 2)) continue;
+      const bool told =
+          std::any_of(out_.common.begin(), out_.common.end(), [&](const auto& e) { return e.first == key; });
+      if (key == "eval.gaps" || (one_switch && !told && values_.at(key).size() - values_.at(key).count("") < 2))
+        continue;
       const auto texts = texts_of(key);
       const auto name_of = naming(key);
       std::map<std::string, std::set<std::string>> where;
@@ -332,13 +335,18 @@ std::string Labels::name(const Group& group) const {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+bool Labels::everywhere(const std::string& key) const {
+  return std::find(varying.begin(), varying.end(), key) == varying.end();
+}
+
 Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults) {
   return Labeller(groups, defaults).run();
 }
 
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first) {
   constexpr size_t most = 16;
-  for (const auto& [key, value] : labels.common) first.push_back(short_name(key) + " " + shown_value(value));
+  for (const auto& [key, value] : labels.common)
+    if (labels.everywhere(key)) first.push_back(short_name(key) + " " + shown_value(value));
   if (first.empty()) return "";
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);

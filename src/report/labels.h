@@ -26,13 +26,15 @@ struct Labels {
   std::vector<std::string> varying;  // every key that differs
   std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
   // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
-  // first, then switches, then as documented. A switch that only some models have is shared by those.
+  // first, then switches, then as documented. A switch that only some models have is shared by those,
+  // and told in the legend.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // which row
   std::vector<std::string> column_values(const Group& group) const;  // which column
   std::vector<std::string> column_lines(const Group& group) const;   // "task 1", "vocab 21"
   std::string name(const Group& group) const;                        // in one line, for notes
+  bool everywhere(const std::string& key) const;                     // whether all groups have it alike
 };
 
 Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults = {});

@@ -36,9 +36,17 @@ bool counts_differ(const Rows& rows) {
   return counts.size() > 1;
 }
 
-// Whether columns must say which split they measure.
+// Whether a saved evaluation has a column of its own.
 bool several_splits(const Rows& rows) {
   return std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return !cell.point.split.empty(); });
+}
+
+// Whether columns must say what they measure.
+bool saved_among(const Rows& rows) {
+  return std::any_of(rows.groups.begin(), rows.groups.end(), [&](const Group& group) {
+    return std::any_of(group.averaged.begin(), group.averaged.end(),
+                       [&](size_t run) { return shows_saved(rows.runs[run]); });
+  });
 }
 
 // The selected axes whose chosen value is not the same everywhere.
@@ -69,7 +77,11 @@ std::string cell_text(const Rows& rows, const Cell& cell, bool count) {
 class CellSheet {
  public:
   CellSheet(const Rows& rows, const Labels& labels)
-      : rows_(rows), labels_(labels), open_(open_settings(rows)), count_(counts_differ(rows)) {
+      : rows_(rows),
+        labels_(labels),
+        open_(open_settings(rows)),
+        count_(counts_differ(rows)),
+        saved_(saved_among(rows)) {
     for (size_t i = 0; i < rows.cells.size(); ++i) {
       const Cell& cell = rows.cells[i];
       const Group& group = rows.groups[cell.group];
@@ -107,7 +119,7 @@ class CellSheet {
     return std::any_of(cells.begin(), cells.end(), [&](size_t i) { return has(rows_.cells[i]); });
   }
 
-  // "test, 1000 samples"; without the samples where they differ.
+  // "test, 1000 samples" or "test, 40 or 1000 samples"; without the samples where they differ within a cell.
   std::string measured_line(const std::vector<size_t>& cells) const {
     std::set<std::string> splits;
     std::set<int64_t> samples;
@@ -116,16 +128,16 @@ class CellSheet {
       splits.insert(rows_.cells[i].split);
       samples.insert(rows_.cells[i].samples);
     }
-    if (splits.size() != 1 || splits.begin()->empty()) return "";
-    const std::string split = printable(*splits.begin());
-    return samples.size() == 1 && *samples.begin() > 0 ? fmt::format("{}, {} samples", split, *samples.begin()) : split;
+    if (splits.empty()) return "";
+    const std::string split = printable(fmt::format("{}", fmt::join(splits, " or ")));
+    return samples.contains(0) ? split : fmt::format("{}, {} samples", split, fmt::join(samples, " or "));
   }
 
   // Of one column: the mean, the settings where they differ and the paper's figure.
   void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
     std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
     for (const auto& line : point_lines(key.point)) header.push_back(line);
-    if (several_splits(rows_) && key.point.split.empty()) {
+    if (saved_ && key.point.split.empty()) {
       const std::string line = measured_line(cells);
       if (!line.empty()) header.push_back(line);
     }
@@ -197,7 +209,7 @@ class CellSheet {
   const Rows& rows_;
   const Labels& labels_;
   std::vector<size_t> open_;
-  bool count_;
+  bool count_, saved_;
   std::map<std::vector<std::string>, Line, RowOrder> cells_;
   std::map<ColumnKey, std::vector<size_t>, ColumnOrder> columns_;
   std::vector<Part> parts_;
@@ -281,15 +293,13 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
   const auto open = open_settings(rows);
   std::vector<std::string> names, same;
   for (size_t i = 0; i < rows.axes.select.size(); ++i) {
-    std::set<std::string> all, chosen;
-    for (const auto& group : rows.groups) {
+    std::set<std::string> all;
+    for (const auto& group : rows.groups)
       for (const auto& candidate : group.candidates) all.insert(candidate.settings[i]);
-      if (group.chosen) chosen.insert(group.candidates[*group.chosen].settings[i]);
-    }
-    const std::string name = short_name(config_key(rows.axes.select[i]));
-    if (all.size() > 1) names.push_back(name);
-    if (chosen.size() == 1 && !chosen.begin()->empty()) same.push_back(name + " " + shown_value(*chosen.begin()));
+    if (all.size() > 1) names.push_back(short_name(config_key(rows.axes.select[i])));
   }
+  for (const auto& [axis, value] : shared_settings(rows))
+    same.push_back(short_name(config_key(axis)) + " " + shown_value(value));
   if (most > 1) {
     const auto [on_test, all] = chosen_from_by_test(rows);
     out.push_back(fmt::format("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
@@ -300,6 +310,17 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
                                                : "valid accuracy, or on the test set where select_on_test is on,"));
   }
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i) {
+    std::set<std::string> chosen;
+    for (const auto& group : rows.groups)
+      if (group.chosen) chosen.insert(group.candidates[*group.chosen].settings[i]);
+    if (chosen.size() == 1 && !chosen.begin()->empty()) out.emplace_back(rows.axes.select[i], *chosen.begin());
+  }
   return out;
 }
 

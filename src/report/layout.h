@@ -13,6 +13,9 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels);
 std::vector<std::string> head_of(const Rows& rows);
 void add_notes(Sheet& sheet, const Rows& rows);
 
+// Selected axes and their value, where the chosen one is the same in all groups.
+std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows);
+
 std::string amount(double value);  // 159.1 k
 bool left_aligned(const LabelAxis& axis);
 

@@ -2,8 +2,8 @@
 //
 // A group is the runs whose resolved config (and label) is the same but for the averaged axes (seeds) and the selected
 // ones (learning rate, warm-up). A candidate is one setting of the selected axes. One candidate a group is chosen:
-// - Seeds on which every candidate diverged, or that none has finished, are left aside. Candidates that have all the
-//   others are eligible; the best mean valid accuracy over those seeds wins, and of equals the first.
+// - Seeds that no candidate has finished are left aside; one that has not run them is named. Candidates that have all
+//   the others are eligible; the best mean valid accuracy over those seeds wins, and of equals the first.
 // - Where no candidate has them all, those with any compete over the seeds that all of them have, the cell averages
 //   these seeds alone, and a note says so. Without such a seed none is chosen, and the cell holds no figure.
 // - A lone candidate needs no valid accuracy.
@@ -36,7 +36,7 @@ struct Candidate {
   std::vector<std::string> settings;  // of Axes::select, in order
   std::vector<size_t> runs;           // done, in order of seeds
   std::vector<size_t> diverged;
-  std::vector<std::string> missing;  // seeds that others have finished and it has not run, in words
+  std::vector<std::string> missing;  // seeds of others, finished or diverged, that it has not run, in words
   bool eligible = false;
   std::optional<double> valid;  // mean accuracy over the seeds selection looked at
 };
@@ -115,6 +115,7 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
 // Measurements of a run by what they measure; those of the result win over ones saved later.
 std::map<Point, const Measurement*> points_of(const TableRun& run);
 std::set<Point> further_points(const Rows& rows);  // of any run, besides its own test
+bool shows_saved(const TableRun& run);             // whether one of them was saved afterwards
 // Averaged axes beyond the seeds that differ within some cell.
 std::vector<std::string> averaged_further(const Rows& rows);
 

@@ -35,6 +35,7 @@ class RunSheet {
       sheet.rows.push_back(std::move(line));
     }
     sheet.head = head_of(rows_);
+    if (const std::string line = valid_line(); !line.empty()) sheet.caption.push_back(line);
     if (const std::string line = everywhere_line(labels_); !line.empty()) sheet.caption.push_back(line);
     for (const auto& line : labels_.legend) sheet.caption.push_back(line);
     add_notes(sheet, rows_);
@@ -75,20 +76,40 @@ class RunSheet {
           [this, i](size_t run) { return shown_value(rows_.settings[run][i]); });
   }
 
-  // ", 200 samples" where the point does not say so itself and all runs have as many.
-  std::string samples_of(const Point& point) const {
-    std::set<int64_t> seen;
+  // ", test, 200 samples": what the point does not say itself.
+  std::string measured_text(const Point& point) const {
+    std::set<std::string> splits;
+    std::set<int64_t> samples;
     for (const auto& run : rows_.runs) {
       const auto points = points_of(run);
-      if (const auto it = points.find(point); it != points.end()) seen.insert(it->second->samples);
+      const auto it = points.find(point);
+      if (it == points.end()) continue;
+      splits.insert(it->second->split);
+      samples.insert(it->second->samples);
     }
-    return point.split.empty() && seen.size() == 1 ? fmt::format(", {} samples", *seen.begin()) : "";
+    if (!point.split.empty() || splits.empty()) return "";
+    std::string out;
+    if (splits.size() == 1 && (point != Point{} || *splits.begin() != "test")) out = ", " + printable(*splits.begin());
+    return out + fmt::format(", {} samples", fmt::join(samples, " or "));
+  }
+
+  // Where the accuracies under "valid" are not all of that split; else empty.
+  std::string valid_line() const {
+    size_t on_test = 0, all = 0;
+    for (const auto& run : rows_.runs) {
+      on_test += valid_is_test(run.result);
+      all += run.result.valid.has_value();
+    }
+    if (on_test == 0) return "";
+    return fmt::format("Under valid: {}accuracy on the test set (select_on_test).",
+                       on_test == all ? "" : fmt::format("in {} of {} runs ", on_test, all));
   }
 
   void what_it_found() {
     const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
     add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
-    add("test", [=, this](size_t run) { return accuracy(result(run).test); });
+    const bool saved = std::any_of(rows_.runs.begin(), rows_.runs.end(), shows_saved);
+    add("test" + (saved ? measured_text({}) : ""), [=, this](size_t run) { return accuracy(result(run).test); });
     const auto any = [this](const auto& has) {
       return std::any_of(rows_.runs.begin(), rows_.runs.end(),
                          [&](const TableRun& run) { return run.result.test && has(*run.result.test); });
@@ -104,9 +125,8 @@ class RunSheet {
       });
     }
     const auto further = further_points(rows_);
-    const bool counted = std::any_of(further.begin(), further.end(), [](const Point& p) { return !p.split.empty(); });
     for (const Point& point : further)
-      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), counted ? samples_of(point) : ""),
+      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), saved ? measured_text(point) : ""),
           [=, this](size_t run) {
             const auto points = points_of(rows_.runs[run]);
             const auto it = points.find(point);

@@ -36,20 +36,28 @@ class Choice {
 
  private:
   void decide() {
-    for (const auto& candidate : group_.candidates)
+    for (const auto& candidate : group_.candidates) {
       for (const size_t run : candidate.runs) known_.emplace(rows_.seeds[run], run);
-    if (known_.empty()) return;  // all diverged
-    if (group_.candidates.size() == 1) {
+      for (const auto* runs : {&candidate.runs, &candidate.diverged})
+        for (const size_t run : *runs) tried_.emplace(rows_.seeds[run], run);
+    }
+    if (group_.candidates.size() == 1 && !known_.empty()) {
       group_.candidates[0].eligible = true;
       group_.candidates[0].valid = mean_valid(group_.candidates[0], all_seeds());
       group_.chosen = 0;
       return;
     }
     for (auto& candidate : group_.candidates) judge(candidate);
-    if (pick(all_seeds())) {
-      for (const auto& candidate : group_.candidates)
-        if (!candidate.eligible)
+    if (known_.empty()) {  // all diverged
+      for (const auto& candidate : group_.candidates) say_untried(candidate);
+    } else if (pick(all_seeds())) {
+      for (const auto& candidate : group_.candidates) {
+        if (candidate.eligible) {
+          say_untried(candidate);
+        } else {
           say(settings_text(candidate) + " not eligible: " + lacks(candidate) + own_mean(candidate));
+        }
+      }
     } else {
       choose_over_common();
     }
@@ -80,9 +88,9 @@ class Choice {
     for (const size_t run : candidate.runs) own.insert(rows_.seeds[run]);
     for (const size_t run : candidate.diverged) diverged.insert(rows_.seeds[run]);
     bool whole = true;
-    for (const auto& [seeds, run] : known_) {
+    for (const auto& [seeds, run] : tried_) {
       if (own.contains(seeds)) continue;
-      whole = false;
+      whole &= !known_.contains(seeds);
       if (!diverged.contains(seeds)) candidate.missing.push_back(seeds_text(rows_, run));
     }
     if (whole) candidate.valid = mean_valid(candidate, own);
@@ -138,6 +146,13 @@ class Choice {
     return out.empty() ? "a run has no valid accuracy" : out;
   }
 
+  // Of a candidate that has every seed that any has finished.
+  void say_untried(const Candidate& candidate) {
+    if (!candidate.missing.empty())
+      say(fmt::format("{}: lacks {}, at which all that ran diverged", settings_text(candidate),
+                      fmt::join(candidate.missing, ", ")));
+  }
+
   std::string own_mean(const Candidate& candidate) const {
     const auto mean = mean_valid(candidate, all_seeds());
     if (!mean) return "";
@@ -158,6 +173,7 @@ class Choice {
   Group& group_;
   std::string name_;
   std::map<Seeds, size_t> known_;  // every seed that some candidate has finished, with one run of it
+  std::map<Seeds, size_t> tried_;  // these, and those on which some candidate diverged
 };
 
 void note_split_of_selection(Rows& rows) {
@@ -169,6 +185,11 @@ void note_split_of_selection(Rows& rows) {
 
 }  // namespace
 
+bool valid_is_test(const Result& r) {
+  return r.valid &&
+         (r.valid->split == "test" || r.valid->split == "reference" || (r.test && r.valid->split == r.test->split));
+}
+
 std::pair<size_t, size_t> chosen_from_by_test(const Rows& rows) {
   size_t runs = 0, all = 0;
   for (const auto& group : rows.groups) {
@@ -177,8 +198,7 @@ std::pair<size_t, size_t> chosen_from_by_test(const Rows& rows) {
       for (const size_t run : candidate.runs) {
         const auto& r = rows.runs[run].result;
         all += r.valid.has_value();
-        runs += r.valid && (r.valid->split == "test" || r.valid->split == "reference" ||
-                            (r.test && r.valid->split == r.test->split));
+        runs += valid_is_test(r);
       }
   }
   return {runs, all};

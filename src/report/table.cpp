@@ -119,12 +119,20 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   return out;
 }
 
-Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::set<Point>& further) {
+// Rows leave out the order of the samples where no run has one of its own.
+std::vector<std::string> averaged_axes(const Rows& rows) {
+  Axes axes = rows.axes;
+  axes.add_average("train.order_seed");
+  return axes.average;
+}
+
+Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::set<Point>& further, bool whole) {
   const Result& r = rows.runs[run].result;
   const Group& group = rows.groups[rows.group_of[run]];
   Json out = {{"run", r.run_id}, {"label", r.label}};
   add_axes(out, group, labels);
   for (size_t i = 0; i < rows.axes.average.size(); ++i) out[rows.axes.average[i]] = config_value(rows.seeds[run][i]);
+  if (whole && !out.contains("train.order_seed")) out["train.order_seed"] = 0;
   add_setting(out, rows, rows.settings[run], true);
   out["valid"] = r.valid ? six(r.valid->accuracy) : Json(nullptr);
   out["valid_split"] = r.valid ? Json(r.valid->split) : Json(nullptr);
@@ -206,13 +214,16 @@ std::string ascii(const std::string& json) {
   return out;
 }
 
-std::string table_json(const Rows& rows, const Labels& labels, const char* name, std::vector<Json> records) {
-  Json out = {{"select", rows.axes.select}, {"average", rows.axes.average}, {"varying", Json::array()}};
+// `settings`: of the selected axes, that hold for all records.
+std::string table_json(const Rows& rows, const Labels& labels,
+                       const std::vector<std::pair<std::string, std::string>>& settings, const char* name,
+                       std::vector<Json> records) {
+  Json out = {{"select", rows.axes.select}, {"average", averaged_axes(rows)}, {"varying", Json::array()}};
   for (const auto& key : labels.varying) out["varying"].push_back(axis_name(key));
   out["everywhere"] = Json::object();
+  for (const auto& [axis, value] : settings) out["everywhere"][axis] = config_value(value);
   for (const auto& [key, value] : labels.common)
-    if (std::find(labels.varying.begin(), labels.varying.end(), key) == labels.varying.end())
-      out["everywhere"][axis_name(key)] = config_value(value);
+    if (labels.everywhere(key)) out["everywhere"][axis_name(key)] = config_value(value);
   out["finished"] = rows.runs.size();
   out["missing"] = rows.missing;
   out["damaged"] = rows.damaged;
@@ -256,7 +267,8 @@ std::string cell_table(const Rows& rows, TableFormat format) {
   std::vector<Json> records;
   for (const size_t i : ordered_cells(rows, labels))
     records.push_back(cell_record(rows, labels, rows.cells[i], paper, format == TableFormat::json));
-  return format == TableFormat::csv ? csv_text(records) : table_json(rows, labels, "cells", std::move(records));
+  return format == TableFormat::csv ? csv_text(records)
+                                    : table_json(rows, labels, shared_settings(rows), "cells", std::move(records));
 }
 
 std::string run_table(const Rows& rows, TableFormat format) {
@@ -264,8 +276,9 @@ std::string run_table(const Rows& rows, TableFormat format) {
   if (for_people(format)) return sheet_text(run_sheet(rows, labels), format);
   const std::set<Point> further = further_points(rows);
   std::vector<Json> records;
-  for (const size_t run : ordered_runs(rows, labels)) records.push_back(run_record(rows, labels, run, further));
-  return format == TableFormat::csv ? csv_text(records) : table_json(rows, labels, "runs", std::move(records));
+  for (const size_t run : ordered_runs(rows, labels))
+    records.push_back(run_record(rows, labels, run, further, format == TableFormat::json));
+  return format == TableFormat::csv ? csv_text(records) : table_json(rows, labels, {}, "runs", std::move(records));
 }
 
 }  // namespace sb

@@ -141,6 +141,27 @@ TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
   EXPECT_TRUE(noted(rows, "diverged at seed 2"));
 }
 
+TEST(Rows, ASeedOnWhichOnlyOthersDivergedIsNamedAsMissing) {
+  const auto diverged_above = [](Result& r) {
+    if (r.lr > 1.5e-3) diverge(r);
+  };
+  const Rows rows = rows_without(
+      two_rates, [](const Result& r) { return r.lr < 1.5e-3 ? r.run_seed != 1 : r.run_seed == 3; }, diverged_above);
+  ASSERT_EQ(rows.runs.size(), 3U);
+  EXPECT_EQ(rate_of(rows), 1e-3);
+  EXPECT_EQ(rows.groups[0].candidates[0].missing, std::vector<std::string>{"seed 2"});
+  EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
+  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: lacks seed 2, at which all that ran diverged"));
+  EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: diverged at seed 1, seed 2"));
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(json.at("cells").at(0).at("settings").at(0).at("missing"), nlohmann::json({"seed 2"}));
+
+  const Rows none = rows_without(
+      two_rates, [](const Result& r) { return r.lr < 1.5e-3 && r.run_seed > 1; }, diverge);
+  EXPECT_EQ(none.groups[0].candidates[0].missing, (std::vector<std::string>{"seed 2", "seed 3"}));
+  EXPECT_TRUE(noted(none, "all 4 runs diverged"));
+}
+
 TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
   const Rows rows = rows_of(suite_of(two_rates), diverge);
   ASSERT_EQ(rows.cells.size(), 1U);
@@ -176,6 +197,33 @@ TEST(Rows, TheSpreadSaysWhatItIsOver) {
   EXPECT_EQ(over(noise + "grammar.seed = [1, 2]\n"), "grammars");
   EXPECT_EQ(over("[suite]\naverage = [\"grammar.density\"]\n[grid]\ngrammar.density = [0.1, 0.2]\n"),
             "grammar.density");
+}
+
+TEST(Rows, SeedsBesideAnAutomatonAreNotGrammars) {
+  const auto rows = [](const std::string& grid, const std::function<std::string(const Result&)>& file) {
+    return rows_of(suite_of(grid), [&](Result& r) { r.config["grammar.automaton"] = "\"" + file(r) + "\""; });
+  };
+  const auto one = [](const Result&) { return std::string("5a"); };
+  const Rows both = rows("[grid]\nrun.seed = [1, 2]\n", one);
+  ASSERT_EQ(both.cells.size(), 1U);
+  EXPECT_EQ(both.cells[0].runs.size(), 2U);
+  EXPECT_EQ(both.cells[0].grammars, 1);
+  EXPECT_EQ(both.cells[0].sd_over, "grammar.seed and train.seed");
+  const std::string text = cell_table(both, TableFormat::text);
+  EXPECT_NE(text.find("mean of 2 runs ± standard deviation over grammar.seed and train.seed"), std::string::npos)
+      << text;
+  EXPECT_EQ(rows("[grid]\ngrammar.seed = [1, 2]\n", one).cells.at(0).sd_over, "grammar.seed");
+  EXPECT_EQ(rows("[grid]\ntrain.seed = [1, 2]\n", one).cells.at(0).sd_over, "train seeds");
+
+  // Two automata, two seeds each: the spread is over the automata's means.
+  const Rows two = rows(
+      "[suite]\naverage = [\"grammar.automaton\", \"task.noise\"]\n[grid]\nrun.seed = [1, 2]\n"
+      "task.noise = [0.0, 0.1]\n",
+      [](const Result& r) { return std::string(r.config.at("task.noise") == "0.1" ? "5a" : "5b"); });
+  ASSERT_EQ(two.cells.size(), 1U);
+  EXPECT_EQ(two.cells[0].runs.size(), 4U);
+  EXPECT_EQ(two.cells[0].grammars, 2);
+  EXPECT_EQ(two.cells[0].sd_over, "grammar.automaton");
 }
 
 TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {

@@ -331,9 +331,37 @@ TEST(Table, GapColumnsTellTheirSamplesWhereOthersDo) {
   EXPECT_TRUE(has(text, "test, 1000 samples")) << text;
   EXPECT_TRUE(has(text, "test, 100 samples")) << text;
   const auto run = nlohmann::json::parse(run_table(rows, TableFormat::json)).at("runs").at(0);
-  EXPECT_TRUE(has(run_table(rows, TableFormat::text), "gap 20, 100 samples")) << run_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(run_table(rows, TableFormat::text), "gap 20, test, 100 samples"))
+      << run_table(rows, TableFormat::text);
   EXPECT_EQ(run.at("gap 20, samples"), 100);
   EXPECT_EQ(run.at("test_samples"), 1000);
+}
+
+TEST(Table, ASavedEvaluationOfTheUsualSizeTellsItsSplitAndSamples) {
+  auto runs = runs_of(suite_of("[task]\nnumber = 1\n[eval]\ntest_samples = 40\n[grid]\nrun.seed = [1, 2]\n"));
+  const Rows before = make_rows(runs, Axes{});
+  EXPECT_FALSE(has(cell_table(before, TableFormat::text), " samples")) << cell_table(before, TableFormat::text);
+  EXPECT_FALSE(has(run_table(before, TableFormat::text), " samples")) << run_table(before, TableFormat::text);
+  for (auto& run : runs) {
+    run.evaluations.push_back(measured("test", .25, .9, 1000));
+    run.evaluations.back().gap = 5;
+  }
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {
+    const std::string text = cell_table(rows, format);
+    EXPECT_TRUE(has(text, "test, 1000 samples")) << text;
+    EXPECT_TRUE(has(text, "test, 40 samples")) << text;
+    EXPECT_TRUE(has(run_table(rows, format), "gap 5, test, 1000 samples")) << run_table(rows, format);
+    EXPECT_TRUE(has(run_table(rows, format), "test, 40 samples")) << run_table(rows, format);
+  }
+}
+
+TEST(Table, AColumnOfUnlikeCountsTellsThemAll) {
+  auto runs =
+      runs_of(suite_of("[grid]\nwhich = [{model.name = 'gla', eval.test_samples = 40}, {model.name = 'mamba2'}]\n"));
+  for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
+  const std::string text = cell_table(make_rows(std::move(runs), Axes{}), TableFormat::text);
+  EXPECT_TRUE(has(text, "test, 40 or 1000 samples")) << text;
 }
 
 TEST(Table, DamagedRunsAreInTheFirstLine) {
@@ -386,8 +414,63 @@ TEST(Table, WhatIsNotTheDefaultComesFirstAndDefaultsAreNotTold) {
       cell_table(rows("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
                       "set = {model.d_state = 16}\n[model]\na_min = 0.5\n"),
                  TableFormat::json));
-  EXPECT_EQ(json.at("everywhere"), nlohmann::json({{"model.a_min", "0.5"}}));
+  EXPECT_EQ(json.at("everywhere").at("model.a_min"), "0.5");
+  EXPECT_FALSE(json.at("everywhere").contains("model.d_state"));
   EXPECT_EQ(json.at("varying"), nlohmann::json({"model.name", "model.d_state"})) << "one list or the other";
+}
+
+TEST(Table, ASwitchThatOnlySomeModelsHaveIsNotSaidOfAll) {
+  const Rows rows =
+      rows_of(suite_of("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
+                       "set = {model.d_state = 8}\n[task]\nnoise = 0.25\n"));
+  for (const auto& table : {cell_table, run_table}) {
+    const auto lines = lines_of(table(rows, TableFormat::text));
+    const auto with = [&](const std::string& start) {
+      const auto it =
+          std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.starts_with(start); });
+      return it == lines.end() ? std::string() : *it;
+    };
+    EXPECT_TRUE(has(with("Everywhere: "), "noise 0.25")) << table(rows, TableFormat::text);
+    EXPECT_FALSE(has(with("Everywhere: "), "d_state")) << with("Everywhere: ");
+    EXPECT_TRUE(has(with("By model: "), "d_state 8 (mamba2)")) << table(rows, TableFormat::text);
+    const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
+    EXPECT_FALSE(json.at("everywhere").contains("model.d_state"));
+    EXPECT_TRUE(has(json.at("legend").dump(), "d_state 8 (mamba2)")) << json.at("legend");
+  }
+  const std::string alone = cell_table(
+      rows_of(suite_of("[model]\nname = 'mamba2'\nd_state = 8\n[grid]\nrun.seed = [1, 2]\n")), TableFormat::text);
+  EXPECT_TRUE(has(alone, "Everywhere: ") && has(alone, "d_state 8") && !has(alone, "By model")) << alone;
+}
+
+TEST(Table, PerRunSaysWhereValidIsTheTestSet) {
+  const auto text = [](const std::string& suite) { return run_table(rows_of(suite_of(suite)), TableFormat::text); };
+  const std::string one = "[grid]\nrun.seed = [1, 2]\n";
+  const std::string faulty = text("[quirks]\nselect_on_test = true\n" + one);
+  EXPECT_TRUE(has(faulty, "Under valid: accuracy on the test set (select_on_test).")) << faulty;
+  const std::string some = text(one + "quirks.select_on_test = [false, true]\n");
+  EXPECT_TRUE(has(some, "Under valid: in 2 of 4 runs accuracy on the test set (select_on_test).")) << some;
+  EXPECT_FALSE(has(text(one), "Under valid")) << text(one);
+}
+
+TEST(Table, JsonNamesEveryAveragedSeedAndTheSettingAllCellsHave) {
+  const std::string grid = "[grid]\nmodel.name = ['gla', 'mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n";
+  const Rows rows =
+      rows_of(suite_of(grid), [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 || r.model == "gla" ? .9 : .1; });
+  const nlohmann::json average = {"grammar.seed", "train.seed", "train.order_seed"};
+  const auto cells = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(cells.at("average"), average);
+  EXPECT_FALSE(cells.at("everywhere").contains("train.lr")) << "0.001 for gla, 0.002 for mamba2";
+  EXPECT_EQ(cells.at("everywhere").at("train.warmup"), 476);
+  const auto runs = nlohmann::json::parse(run_table(rows, TableFormat::json));
+  EXPECT_EQ(runs.at("average"), average);
+  EXPECT_FALSE(runs.at("everywhere").contains("train.lr"));
+  for (const auto& run : runs.at("runs"))
+    for (const auto& axis : average) EXPECT_TRUE(run.contains(axis.get<std::string>())) << axis;
+  const Rows same = rows_of(suite_of(grid), [](Result& r) { r.valid->accuracy = r.lr; });
+  EXPECT_TRUE(has(cell_table(same, TableFormat::text), "Everywhere: lr 0.002, warmup 476"));
+  const auto chosen = nlohmann::json::parse(cell_table(same, TableFormat::json)).at("everywhere");
+  EXPECT_EQ(chosen.at("train.lr"), .002);
+  EXPECT_EQ(chosen.at("train.warmup"), 476);
 }
 
 TEST(Table, JsonIsAsciiAndARecordIsALine) {
