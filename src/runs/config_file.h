@@ -98,8 +98,9 @@ ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const 
                        AutomatonFiles* files = nullptr);
 // The task alone, for commands whose options are its keys; the same defaults, rules and checks.
 TaskSection resolve_task(const Settings& settings, const std::string& name);
-// Values with every default that follows from others, unchecked; what cannot be read keeps its default.
-RunConfig tentative_values(const Settings& settings);
+// Values with every default that follows from others, unchecked; what cannot be read keeps its default. The device is
+// what `rules.has_gpu` says.
+RunConfig tentative_values(const Settings& settings, const ModelRules& rules = {});
 // A switch's value, spelled one way: 2, 2.0 and "2" are the same.
 std::string switch_text(const std::string& key, const TomlValue& value);
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,

@@ -451,8 +451,8 @@ TaskSection resolve_task(const Settings& settings, const std::string& name) {
   return Resolver(settings, {}, name).run_task();
 }
 
-RunConfig tentative_values(const Settings& settings) {
-  return Resolver(settings, {}, "").run_values();
+RunConfig tentative_values(const Settings& settings, const ModelRules& rules) {
+  return Resolver(settings, rules, "").run_values();
 }
 
 }  // namespace sb
