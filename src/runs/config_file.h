@@ -115,6 +115,8 @@ bool silenced(const RunConfig& values, const ConfigKey& parameter);
 // Keys that have nothing to act on: the samples of a grid without gaps, quirks of what the run does not do. In the run
 // id each stands with its default.
 std::set<std::string> idle_keys(const RunConfig& values);
+// ResolvedConfig::canonical of values whose `idle` is known.
+std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules);
 
 // The resolved config as a TOML file that resolves to itself; with `origins`, each line says where its value came from.
 // `automaton` replaces the path of the automaton where one is used.
