@@ -206,6 +206,18 @@ TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
 }
 
 // By updates alone, a run of 2 was estimated at a hundredth of one of 200, whatever start and evaluation take.
+TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
+  const Suite suite = parse_suite(
+      "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "
+      "'fp32'}, {train.device = 'cpu', train.precision = 'fp32'}]\nmodel.width = [64, 128]\n",
+      "suite.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 6U);
+  RunCosts costs;
+  costs.learn(suite.runs[0], 1e6, {10, 10});
+  EXPECT_TRUE(costs.seconds(suite.runs[1], 4e6));
+  for (const size_t other : {2U, 3U, 4U, 5U}) EXPECT_FALSE(costs.seconds(suite.runs[other], 4e6)) << other;
+}
+
 TEST(RunCosts, WhatARunTakesBesidesItsUpdatesIsThereHoweverFewTheyAre) {
   const Suite suite = parse_suite(
       "[train]\nbatch = 10\n[eval]\nevery = 0\nvalid_samples = 30\ntest_samples = 60\ngaps = []\n"
