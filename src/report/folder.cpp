@@ -119,7 +119,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
       out.runs.push_back(std::move(run));
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
-      leave_out(folder, Why::older);
+      leave_out(folder, Why::other_schema);
     } catch (const Error& error) {
       leave_out(folder, Why::damaged);
       out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));

@@ -94,14 +94,15 @@ struct Rows {
   std::vector<Cell> cells;         // by group
   std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
   size_t choice_notes = 0;         // the first of the notes: how settings were chosen
-  // Runs that are not finished, damaged, or of another result schema, by what tells them apart; safe to print.
-  std::vector<std::string> missing, damaged, older;
+  // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
+  // schema, by what tells them apart; safe to print.
+  std::vector<std::string> missing, damaged, untested, other_schema;
   SwitchDefaults defaults;
 };
 
 // A run that is in no cell, and its config where that is known.
 struct MissingRun {
-  enum class Why { unfinished, damaged, older };
+  enum class Why { unfinished, damaged, untested, other_schema };
   std::string name;  // of its folder
   ConfigMap config;
   Why why = Why::unfinished;

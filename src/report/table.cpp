@@ -216,7 +216,8 @@ std::string table_json(const Rows& rows, const Labels& labels, const char* name,
   out["finished"] = rows.runs.size();
   out["missing"] = rows.missing;
   out["damaged"] = rows.damaged;
-  out["other_schema"] = rows.older;
+  out["untested"] = rows.untested;
+  out["other_schema"] = rows.other_schema;
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;

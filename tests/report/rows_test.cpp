@@ -253,7 +253,9 @@ TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
   runs[2].result.test->accuracy = std::nan("");
   const Rows rows = make_rows(std::move(runs), Axes{});
   EXPECT_EQ(rows.runs.size(), 1U);
-  EXPECT_TRUE(noted(rows, "without a test"));
+  EXPECT_TRUE(noted(rows, "without a test accuracy: not finite"));
+  EXPECT_EQ(rows.untested.size(), 1U);
+  EXPECT_EQ(rows.damaged.size(), 2U);
   EXPECT_TRUE(noted(rows, "contradicts its own config"));
   EXPECT_TRUE(noted(rows, "not a number"));
 }
