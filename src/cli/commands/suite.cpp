@@ -248,8 +248,10 @@ Exit run(const Options& options) {
   ModelRules rules = look ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   const Suite suite = read_suite(options.file, options.overrides, rules);
-  if (options.only.empty())
+  if (options.only.empty()) {
     for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
+    tell_unusable_gpu(suite.runs);
+  }
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
