@@ -52,7 +52,10 @@ void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& oth
                       printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400));
       continue;
     }
-    for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
+    const std::string how = saved.device || saved.precision
+                                ? saved.device.value_or("?") + ", " + saved.precision.value_or("?")
+                                : std::string();
+    for (auto& point : saved.points) run.evaluations.emplace_back(std::move(point), how);
   }
   run.damaged += problems.size();
   for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
