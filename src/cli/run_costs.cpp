@@ -31,7 +31,8 @@ std::string likeness(const ResolvedConfig& run) {
 }
 
 std::string kind(const ResolvedConfig& run) {
-  std::string out = run.values.model.name + "\n";
+  const TrainSection& train = run.values.train;
+  std::string out = run.values.model.name + "\n" + to_string(train.device) + "\n" + to_string(train.precision) + "\n";
   for (const auto& parameter : config_keys())
     if (parameter.section == "task") out += toml_text(parameter.get(run.values)) + "\n";
   return out;

@@ -18,7 +18,8 @@ struct TimeTaken {
 
 // A run is like another of the same model, task, grammar, batch and evaluation, whatever its seeds and learning rate.
 // Updates take time by their number, evaluations by their samples, and the rest of a run takes what it took. Where
-// there is none like it, one of the same model and task at other sizes, updates and evaluations by their FLOPs.
+// there is none like it, one of the same model, task, device and precision at other sizes, updates and evaluations by
+// their FLOPs.
 class RunCosts {
  public:
   // `flops`: of training, a token. Runs that diverged, or without a positive time, teach nothing.

@@ -16,11 +16,13 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/blas.h"
+#include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
 #include "runs/run_store.h"
+#include "train/gpu.h"
 #include "train/trainer.h"
 
 namespace sb::cli {
@@ -109,6 +111,11 @@ void warn_about_slow_blas() {
   complain(
       "warning: the linear algebra behind libtorch is the slow reference one. Our models do not use it, but mixers of "
       "your own and the comparisons of bench do: install libopenblas0-openmp.");
+}
+
+void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {
+  const GpuFacts& gpu = gpu_facts();
+  if (const std::string line = cpu_note(runs, gpu.built, gpu.missing); !line.empty()) complain(line);
 }
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides) {

@@ -14,6 +14,9 @@ void use_threads(int threads);  // 0: all cores; large tensors keep their memory
 // Warns on standard error where the linear algebra behind torch is the slow reference one.
 void warn_about_slow_blas();
 
+// Says on standard error where runs are of the CPU only since the GPU that this build is for cannot be used.
+void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
+
 void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
 

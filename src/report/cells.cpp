@@ -22,6 +22,10 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   const auto usual = asked == r.config.end() ? std::nullopt : parse_integer(asked->second);
   for (const auto& m : run.evaluations) {
     if (!std::isfinite(m.accuracy)) continue;
+    if (!m.computed.empty()) {  // other numbers, whatever they are of
+      out.emplace(Point{m.gap, m.split, m.samples, m.computed}, &m);
+      continue;
+    }
     const bool own_split = m.split == r.test->split;
     if (own_split && !m.gap && m.samples == r.test->samples) continue;
     const bool own = own_split && m.gap && usual == m.samples;

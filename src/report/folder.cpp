@@ -52,7 +52,10 @@ void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& oth
                       printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400));
       continue;
     }
-    for (auto& point : saved.points) run.evaluations.push_back(std::move(point));
+    const std::string how = saved.device || saved.precision
+                                ? saved.device.value_or("?") + ", " + saved.precision.value_or("?")
+                                : std::string();
+    for (auto& point : saved.points) run.evaluations.emplace_back(std::move(point), how);
   }
   run.damaged += problems.size();
   for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
@@ -119,7 +122,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
       out.runs.push_back(std::move(run));
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
-      leave_out(folder, Why::older);
+      leave_out(folder, Why::other_schema);
     } catch (const Error& error) {
       leave_out(folder, Why::damaged);
       out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));

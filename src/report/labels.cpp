@@ -380,6 +380,7 @@ std::vector<std::string> point_lines(const Point& point) {
   Keys out;
   if (point.gap) out.push_back(fmt::format("gap {}", *point.gap));
   if (!point.split.empty()) out.push_back(fmt::format("{}, {} samples", printable(point.split), point.samples));
+  if (!point.computed.empty()) out.push_back(fmt::format("computed on {}", printable(point.computed)));
   return out;
 }
 

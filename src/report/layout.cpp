@@ -255,7 +255,8 @@ std::vector<std::string> head_of(const Rows& rows) {
   };
   const Kind kinds[] = {{rows.missing, "not finished", "Not finished"},
                         {rows.damaged, "damaged", "Damaged"},
-                        {rows.older, "of another result schema", "Of another result schema"}};
+                        {rows.untested, "without a test accuracy", "Without a test accuracy (not finite)"},
+                        {rows.other_schema, "of another result schema", "Of another result schema"}};
   size_t all = rows.runs.size();
   std::vector<std::string> counts, lines;
   for (const auto& [names, what, title] : kinds) {

@@ -45,7 +45,7 @@ ConfigMap settings_of(const Result& result) {
   return out;
 }
 
-// What makes a run unusable; empty: nothing.
+// What a reader of result.json would not let pass; empty: nothing.
 std::string fault_of(const Result& r) {
   const auto says = [&](const char* key, const std::string& value) {
     const auto it = r.config.find(key);
@@ -56,13 +56,17 @@ std::string fault_of(const Result& r) {
     return "contradicts its own config";
   if (r.status != "done" && r.status != "diverged") return "status " + printable(r.status);
   if (r.status == "diverged") return "";
-  if (!r.test) return "done, but without a test";
   const auto sound = [](const Measurement& m) {
     return std::isfinite(m.accuracy) && (!m.ceiling || std::isfinite(m.ceiling->accuracy));
   };
-  if (!sound(*r.test) || (r.valid && !sound(*r.valid)) || !std::all_of(r.grid.begin(), r.grid.end(), sound))
+  if ((r.test && !sound(*r.test)) || (r.valid && !sound(*r.valid)) || !std::all_of(r.grid.begin(), r.grid.end(), sound))
     return "an accuracy is not a number";
   return "";
+}
+
+// Done, and an output was not finite on the test set: whole, and without a figure.
+bool untested(const Result& r) {
+  return r.status == "done" && !r.test;
 }
 
 std::string name_of(const TableRun& run) {
@@ -73,7 +77,7 @@ std::string name_of(const TableRun& run) {
 std::map<std::string, size_t> best_copies(const std::vector<TableRun>& runs) {
   std::map<std::string, size_t> best;
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (!fault_of(runs[i].result).empty()) continue;
+    if (!fault_of(runs[i].result).empty() || untested(runs[i].result)) continue;
     const auto [at, fresh] = best.emplace(runs[i].result.run_id, i);
     if (!fresh && runs[i].damaged < runs[at->second].damaged) at->second = i;
   }
@@ -90,6 +94,9 @@ void leave_out(std::vector<TableRun>& runs, std::vector<std::string>& notes, std
     if (!fault.empty()) {
       notes.push_back("left out: " + name_of(run) + ": " + fault);
       missing.push_back({printable(run.result.run_id, 64), run.result.config, MissingRun::Why::damaged});
+    } else if (untested(run.result)) {
+      notes.push_back("left out: " + name_of(run) + ": without a test accuracy: not finite");
+      missing.push_back({printable(run.result.run_id, 64), run.result.config, MissingRun::Why::untested});
     } else if (const TableRun& taken = runs[best.at(run.result.run_id)]; &taken != &run) {
       notes.push_back("left out: " + name_of(run) + ": a second copy of the run in " + printable(taken.folder, 400) +
                       (taken.damaged < run.damaged ? ", taken since here a saved evaluation is damaged" : ""));
@@ -202,7 +209,8 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     add("train.seed", one_seed ? "seed " : "train.seed ");
     auto& names = run.why == MissingRun::Why::unfinished ? rows.missing
                   : run.why == MissingRun::Why::damaged  ? rows.damaged
-                                                         : rows.older;
+                  : run.why == MissingRun::Why::untested ? rows.untested
+                                                         : rows.other_schema;
     names.push_back(parts.empty() ? run.name : fmt::format("{}", fmt::join(parts, ", ")));
   }
 }

@@ -22,11 +22,19 @@
 
 namespace sb {
 
+// One of `eval --save`.
+struct SavedMeasurement : Measurement {
+  std::string computed;  // "cpu, fp32" where device or precision were not the run's own
+
+  SavedMeasurement(Measurement measured, std::string how = {})
+      : Measurement(std::move(measured)), computed(std::move(how)) {}
+};
+
 struct TableRun {
   std::string folder;
   Result result;
-  std::vector<Measurement> evaluations;  // saved beside the result afterwards
-  size_t damaged = 0;                    // evaluations beside it that cannot be used
+  std::vector<SavedMeasurement> evaluations;  // saved beside the result afterwards
+  size_t damaged = 0;                         // evaluations beside it that cannot be used
 };
 
 // Values are JSON text as in Result::config; an absent key is "".
@@ -54,8 +62,9 @@ struct Group {
 // What was measured: the run's own test where all is empty.
 struct Point {
   std::optional<int> gap;
-  std::string split;    // of evaluations saved afterwards, where it is not the split of the run's test
-  int64_t samples = 0;  // of such evaluations
+  std::string split;          // of evaluations saved afterwards, where it is not the split of the run's test
+  int64_t samples = 0;        // of such evaluations
+  std::string computed = {};  // of evaluations on another device or in another precision than the run's
   auto operator<=>(const Point&) const = default;
 };
 
@@ -94,14 +103,15 @@ struct Rows {
   std::vector<Cell> cells;         // by group
   std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
   size_t choice_notes = 0;         // the first of the notes: how settings were chosen
-  // Runs that are not finished, damaged, or of another result schema, by what tells them apart; safe to print.
-  std::vector<std::string> missing, damaged, older;
+  // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
+  // schema, by what tells them apart; safe to print.
+  std::vector<std::string> missing, damaged, untested, other_schema;
   SwitchDefaults defaults;
 };
 
 // A run that is in no cell, and its config where that is known.
 struct MissingRun {
-  enum class Why { unfinished, damaged, older };
+  enum class Why { unfinished, damaged, untested, other_schema };
   std::string name;  // of its folder
   ConfigMap config;
   Why why = Why::unfinished;

@@ -69,7 +69,12 @@ Json candidates_json(const Rows& rows, const Group& group) {
   return out;
 }
 
-Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool paper, bool whole) {
+struct CellFields {
+  bool paper, computed;  // some cell has such a figure, or is so computed
+  bool whole;            // json
+};
+
+Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const CellFields& fields) {
   const Group& group = rows.groups[cell.group];
   const Candidate* chosen = group.chosen ? &group.candidates[*group.chosen] : nullptr;
   Json out = Json::object();
@@ -77,6 +82,7 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   out["gap"] = cell.point.gap ? Json(*cell.point.gap) : Json(nullptr);
   out["split"] = cell.split.empty() ? Json(nullptr) : Json(cell.split);
   out["samples"] = cell.samples == 0 ? Json(nullptr) : Json(cell.samples);
+  if (fields.computed) out["computed"] = cell.point.computed.empty() ? Json(nullptr) : Json(cell.point.computed);
   add_setting(out, rows, chosen ? chosen->settings : std::vector<std::string>(), chosen != nullptr);
   const bool any = !cell.runs.empty();
   out["mean"] = any ? six(cell.mean) : Json(nullptr);
@@ -107,11 +113,11 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, bool 
   out["eligible"] = eligible;
   out["diverged"] = cell.diverged;
   out["status"] = status_of(rows, cell);
-  if (paper) {
+  if (fields.paper) {
     out["paper"] = cell.paper ? six(cell.paper->accuracy) : Json(nullptr);
     out["paper_sd"] = cell.paper ? six(cell.paper->spread) : Json(nullptr);
   }
-  if (whole) {
+  if (fields.whole) {
     out["run_ids"] = Json::array();
     for (const size_t run : cell.runs) out["run_ids"].push_back(rows.runs[run].result.run_id);
     out["settings"] = candidates_json(rows, group);
@@ -227,7 +233,8 @@ std::string table_json(const Rows& rows, const Labels& labels,
   out["finished"] = rows.runs.size();
   out["missing"] = rows.missing;
   out["damaged"] = rows.damaged;
-  out["other_schema"] = rows.older;
+  out["untested"] = rows.untested;
+  out["other_schema"] = rows.other_schema;
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;
@@ -262,11 +269,12 @@ TableFormat parse_table_format(const std::string& name) {
 std::string cell_table(const Rows& rows, TableFormat format) {
   const Labels labels = make_labels(rows.groups, rows.defaults);
   if (for_people(format)) return sheet_text(cell_sheet(rows, labels), format);
-  const bool paper =
-      std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& c) { return c.paper.has_value(); });
+  const auto any = [&](bool (*has)(const Cell&)) { return std::any_of(rows.cells.begin(), rows.cells.end(), has); };
+  const CellFields fields{any([](const Cell& c) { return c.paper.has_value(); }),
+                          any([](const Cell& c) { return !c.point.computed.empty(); }), format == TableFormat::json};
   std::vector<Json> records;
   for (const size_t i : ordered_cells(rows, labels))
-    records.push_back(cell_record(rows, labels, rows.cells[i], paper, format == TableFormat::json));
+    records.push_back(cell_record(rows, labels, rows.cells[i], fields));
   return format == TableFormat::csv ? csv_text(records)
                                     : table_json(rows, labels, shared_settings(rows), "cells", std::move(records));
 }

@@ -98,8 +98,9 @@ ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const 
                        AutomatonFiles* files = nullptr);
 // The task alone, for commands whose options are its keys; the same defaults, rules and checks.
 TaskSection resolve_task(const Settings& settings, const std::string& name);
-// Values with every default that follows from others, unchecked; what cannot be read keeps its default.
-RunConfig tentative_values(const Settings& settings);
+// Values with every default that follows from others, unchecked; what cannot be read keeps its default. The device is
+// what `rules.has_gpu` says.
+RunConfig tentative_values(const Settings& settings, const ModelRules& rules = {});
 // A switch's value, spelled one way: 2, 2.0 and "2" are the same.
 std::string switch_text(const std::string& key, const TomlValue& value);
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
@@ -114,6 +115,8 @@ bool silenced(const RunConfig& values, const ConfigKey& parameter);
 // Keys that have nothing to act on: the samples of a grid without gaps, quirks of what the run does not do. In the run
 // id each stands with its default.
 std::set<std::string> idle_keys(const RunConfig& values);
+// ResolvedConfig::canonical of values whose `idle` is known.
+std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules);
 
 // The resolved config as a TOML file that resolves to itself; with `origins`, each line says where its value came from.
 // `automaton` replaces the path of the automaton where one is used.

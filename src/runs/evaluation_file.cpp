@@ -36,6 +36,8 @@ void describe_request(Fields& f, T& v) {
   f.text("weights", v.weights, 16);
   f.text("weights_sha256", v.weights_sha256, 64);
   f.whole("update", v.update, 0, most_count);
+  f.text("device", v.device, 16);
+  f.text("precision", v.precision, 16);
 }
 
 template <class Fields, class T>

@@ -27,9 +27,10 @@ struct SavedEvaluation {
   std::optional<int64_t> samples;  // absent: as the config says
   std::vector<int> gaps;           // empty: the task's own law
   bool with_gates = false;
-  std::string weights;            // final, checkpoint, or file: trained elsewhere
-  std::string weights_sha256;     // of the file
-  std::optional<int64_t> update;  // checkpoint: after how many updates
+  std::string weights;                           // final, checkpoint, or file: trained elsewhere
+  std::string weights_sha256;                    // of the file
+  std::optional<int64_t> update;                 // checkpoint: after how many updates
+  std::optional<std::string> device, precision;  // as computed, both or none; absent: as the run itself
   // What was found.
   std::vector<Measurement> points;  // one a gap, or one
   std::vector<GatePoint> gates;

@@ -43,6 +43,9 @@ class FieldWriter {
   void seed(const char* key, const uint64_t& value) { out[key] = value; }
   void truth(const char* key, const bool& value) { out[key] = value; }
   void text(const char* key, const std::string& value, size_t = most_text) { out[key] = value; }
+  void text(const char* key, const std::optional<std::string>& value, size_t = most_text) {
+    if (value) out[key] = *value;
+  }
   template <class T>
   void numbers(const char* key, const std::vector<T>& values, double, double, size_t) {
     if (values.empty()) return;
@@ -106,6 +109,9 @@ class FieldReader {
   void seed(const char* key, uint64_t& value);
   void truth(const char* key, bool& value);
   void text(const char* key, std::string& value, size_t most = most_text) { value = as_text(required(key), key, most); }
+  void text(const char* key, std::optional<std::string>& value, size_t most = most_text) {
+    if (const Json* found = find(key)) value = as_text(*found, key, most);
+  }
   template <class T>
   void numbers(const char* key, std::vector<T>& values, double low, double high, size_t most) {
     const Json* list = find_list(key, most);

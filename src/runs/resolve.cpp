@@ -1,11 +1,10 @@
-// Settings to values: defaults that depend on other values, checks across parameters, the canonical form.
+// Settings to values: defaults that depend on other values, checks across parameters.
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/suggest.h"
@@ -355,63 +354,7 @@ class Resolver {
   std::set<std::string> bad_;  // keys whose values were refused; they keep their defaults
 };
 
-// A parameter that the values of others silence has no part in the id.
-bool acts(const ResolvedConfig& config, const ConfigKey& p) {
-  const bool unused = (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
-                      (p.name() == "train.order_seed" && config.values.train.order_seed == 0);
-  return p.identifies && !unused && !silenced(config.values, p);
-}
-
-std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
-  std::map<std::string, std::map<std::string, std::string>> sections;
-  const RunConfig defaults;
-  for (const auto& p : config_keys()) {
-    if (!acts(config, p)) continue;
-    // Acts through the network alone, which stands below in full.
-    if (rules.network && p.name() == "quirks.double_residual") continue;
-    const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] = automaton
-                                     ? json_quoted(config.values.grammar.file->sha256)
-                                     : json_text(p.get(config.idle.contains(p.name()) ? defaults : config.values));
-  }
-  const NetworkKeys network = rules.network ? rules.network(config.values)
-                                            : NetworkKeys{config.values.model.width, config.values.model.switches};
-  sections["model"]["width"] = std::to_string(network.width);
-  for (const auto& [key, text] : network.switches) sections["model"]["switch " + key] = json_quoted(text);
-  std::string out = fmt::format("{{\"format\":{}", config_format);
-  for (const auto& [section, keys] : sections) {
-    std::vector<std::string> members;
-    for (const auto& [key, text] : keys) members.push_back(fmt::format("{}:{}", json_quoted(key), text));
-    out += fmt::format(",{}:{{{}}}", json_quoted(section), fmt::join(members, ","));
-  }
-  return out + "}";
-}
-
 }  // namespace
-
-bool silenced(const RunConfig& values, const ConfigKey& p) {
-  if (p.section == "grammar" && p.key != "seed" && p.key != "automaton") return !values.grammar.automaton.empty();
-  const bool test = p.key.starts_with("test_gap_");
-  if (p.section != "task" || !(test || p.key.starts_with("gap_"))) return false;
-  const GapConfig& gap = test ? values.task.task.test : values.task.task.train;
-  const std::string part = p.key.substr(test ? 9 : 4);
-  if (part == "law") return false;
-  if (gap.law == GapLaw::none) return true;
-  if (part == "max") return gap.law == GapLaw::constant;
-  return (part == "mu" || part == "sigma") && gap.law != GapLaw::lognormal;
-}
-
-std::set<std::string> idle_keys(const RunConfig& values) {
-  const TrainSection& t = values.train;
-  const EvalSection& e = values.eval;
-  std::set<std::string> out = {
-      "quirks.padding_correct"};  // every sample has task.length elements, none of padding alone
-  if (e.gaps.empty()) out.insert("eval.grid_samples");
-  if (t.accumulate == 1) out.insert("quirks.sum_accumulated");
-  if (t.warmup == 0) out.insert("quirks.first_lr_zero");
-  if (values.model.dropout == 0 || e.every == 0 || e.every >= t.updates) out.insert("quirks.dropout_stops");
-  return out;
-}
 
 std::string switch_text(const std::string& key, const TomlValue& value) {
   if (const auto* truth = std::get_if<bool>(&value.content)) return *truth ? "true" : "false";
@@ -452,8 +395,8 @@ TaskSection resolve_task(const Settings& settings, const std::string& name) {
   return Resolver(settings, {}, name).run_task();
 }
 
-RunConfig tentative_values(const Settings& settings) {
-  return Resolver(settings, {}, "").run_values();
+RunConfig tentative_values(const Settings& settings, const ModelRules& rules) {
+  return Resolver(settings, rules, "").run_values();
 }
 
 }  // namespace sb

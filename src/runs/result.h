@@ -112,6 +112,7 @@ struct DivergenceFigure {
 // What made the result. None of it is compared between runs.
 struct Provenance {
   std::string version, commit, compiler, libtorch, blas, instructions, device, host;
+  std::optional<std::string> precision;  // of an evaluation; a run's own stands in its result
   int threads = 0;
   // Of all processes that worked on the run; absent where nothing was trained.
   std::optional<double> train_seconds, total_seconds;

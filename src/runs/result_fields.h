@@ -102,6 +102,7 @@ void describe(Fields& f, T& v) {
   f.text("blas", v.blas);
   f.text("instructions", v.instructions);
   f.text("device", v.device);
+  f.text("precision", v.precision, 16);
   f.text("host", v.host);
   f.whole("threads", v.threads, 0, 1'000'000);
   f.real("train_seconds", v.train_seconds, 0, 1e12);

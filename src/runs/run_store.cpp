@@ -101,9 +101,11 @@ void RunStore::write_config(const ResolvedConfig& config) {
   stored.toml = config_toml(config, false, copy);
   stored.canonical = config.canonical;
   stored.updates = config.values.train.updates;
-  const auto mend = [&](const std::string& name, const std::string& content, const std::string& source) {
+  const auto mend = [&](const std::string& name, const std::string& content, const std::string& source,
+                        bool whole = false) {
     const Was was = write_if_changed(path(name), content, files_);
-    if (was == Was::changed) restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
+    if (was == Was::changed && !whole)
+      restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
     if (was == Was::missing && worked_on)
       restored_.push_back("[run] " + path(name) + ": was missing; restored from " + source);
   };
@@ -121,8 +123,22 @@ void RunStore::write_config(const ResolvedConfig& config) {
     }
   };
   const bool json = holds("config.json", sealed), toml = holds("config.toml", stored.toml);
-  mend("config.toml", stored.toml, json ? "config.json" : asked);
-  mend("config.json", sealed, toml ? "config.toml" : asked);
+  // The same run may have been asked for with another label, or other values of keys that change no number: files that
+  // bear each other out were not changed.
+  const auto before = stored_before();
+  const bool whole = before && holds("config.toml", before->toml);
+  mend("config.toml", stored.toml, json ? "config.json" : asked, whole);
+  mend("config.json", sealed, toml ? "config.toml" : asked, before.has_value());
+}
+
+// config.json as it is, where it is whole and of this run.
+std::optional<StoredConfig> RunStore::stored_before() const {
+  try {
+    StoredConfig found = read_stored_config(folder_);
+    if (found.run_id == run_id_) return found;
+  } catch (const Error&) {
+  }
+  return std::nullopt;
 }
 
 // A result that does not stand, e.g. one whose weights were changed: the run is not over.

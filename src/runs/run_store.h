@@ -26,8 +26,8 @@ namespace sb {
 
 class RunStore {
  public:
-  // Makes the folder, takes the lock, and writes the config where it is missing or changed. Throws Error(stopped) if
-  // another process has the run.
+  // Makes the folder, takes the lock, and writes the config where it is missing, changed or of other words. Throws
+  // Error(stopped) if another process has the run.
   RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files = real_file_system());
 
   const std::string& folder() const { return folder_; }
@@ -53,6 +53,7 @@ class RunStore {
 
  private:
   void write_config(const ResolvedConfig& config);
+  std::optional<StoredConfig> stored_before() const;
   void write_rows();
   void drop_result(std::vector<std::string>& warnings);
 

@@ -51,27 +51,43 @@ class Expansion {
     return bad_input(where, what + ", " + Place{path_, 1, 1}.text());
   }
 
-  // What the settings so far give `name`: a value nobody set is its default, or follows from others; nothing for a
-  // switch that is not set.
-  static std::optional<std::string> value_now(const std::string& name, const Settings& settings) {
+  // What the settings so far give `name`: a value nobody set is its default, or follows from others, as does the device
+  // where it is "auto"; nothing for a switch that is not set.
+  static std::optional<std::string> value_now(const std::string& name, const Settings& settings,
+                                              const ModelRules& rules) {
+    static const std::string open = toml_text(std::string(to_string(DeviceKind::automatic)));
     const auto found = settings.find(name);
-    if (found != settings.end()) return condition_text(name, found->second.value);
+    if (found != settings.end()) {
+      const std::string text = condition_text(name, found->second.value);
+      if (name != "train.device" || text != open) return text;
+    }
     const ConfigKey* parameter = find_config_key(name);
     if (!parameter) return std::nullopt;
-    return toml_text(parameter->get(tentative_values(settings)));
+    return toml_text(parameter->get(tentative_values(settings, rules)));
+  }
+
+  // What a machine that has a GPU where this one has none, or none where it has one, would give; nothing for keys that
+  // do not depend on it.
+  std::optional<std::string> value_elsewhere(const std::string& name, const Settings& settings) const {
+    if (name != "train.device" && name != "train.precision") return std::nullopt;
+    ModelRules other;
+    other.has_gpu = [here = rules_.has_gpu && rules_.has_gpu()] { return !here; };
+    return value_now(name, settings, other);
   }
 
   // `mark`: remember what was met and seen.
-  static bool holds(SuiteCondition& condition, const Settings& settings, bool mark) {
-    std::optional<std::string> now;
+  bool holds(SuiteCondition& condition, const Settings& settings, bool mark) {
+    std::optional<std::string> now, elsewhere;
     try {
-      now = value_now(condition.name, settings);
+      now = value_now(condition.name, settings, rules_);
+      if (mark) elsewhere = value_elsewhere(condition.name, settings);
     } catch (const Error&) {
       condition.unclear = true;  // the run itself says what is wrong with it
     }
     if (!now) return false;
     bool met = false;
     for (auto& wanted : condition.any_of) {
+      if (wanted.text == elsewhere) wanted.met |= mark;
       if (wanted.text != *now) continue;
       met = true;
       wanted.met |= mark;

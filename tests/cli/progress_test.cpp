@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/board.h"
+#include "cli/devices.h"
 #include "cli/run_costs.h"
 #include "cli/run_names.h"
 #include "runs/suite.h"
@@ -205,6 +206,18 @@ TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
   EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
 }
 
+TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
+  const Suite suite = parse_suite(
+      "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "
+      "'fp32'}, {train.device = 'cpu', train.precision = 'fp32'}]\nmodel.width = [64, 128]\n",
+      "suite.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 6U);
+  RunCosts costs;
+  costs.learn(suite.runs[0], 1e6, {10, 10});
+  EXPECT_TRUE(costs.seconds(suite.runs[1], 4e6));
+  for (const size_t other : {2U, 3U, 4U, 5U}) EXPECT_FALSE(costs.seconds(suite.runs[other], 4e6)) << other;
+}
+
 // By updates alone, a run of 2 was estimated at a hundredth of one of 200, whatever start and evaluation take.
 TEST(RunCosts, WhatARunTakesBesidesItsUpdatesIsThereHoweverFewTheyAre) {
   const Suite suite = parse_suite(
@@ -226,6 +239,29 @@ TEST(RunCosts, JobsHaveTurns) {
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 1), 12);
   EXPECT_DOUBLE_EQ(seconds_in_parallel({5, 1, 1, 1}, 2), 5);
   EXPECT_DOUBLE_EQ(seconds_in_parallel({5, 1}, 8), 5);
+}
+
+TEST(Devices, RunsOfTheGpuHaveItOneAfterAnother) {
+  const Suite suite = parse_suite("[grid]\ntrain.device = ['cpu', 'cuda']\n", "suite.toml", {}, {});
+  const ResolvedConfig &cpu = suite.runs.at(0), &gpu = suite.runs.at(1);
+  EXPECT_EQ(usual_jobs({&cpu, &cpu}, 16), 16);
+  EXPECT_EQ(usual_jobs({&cpu, &gpu}, 16), 1);
+  EXPECT_EQ(usual_jobs({}, 16), 16);
+}
+
+TEST(Devices, AGpuThatCannotBeUsedIsSaidWhereTheMachineDecides) {
+  const auto runs = [](const std::string& device, bool gpu) {
+    ModelRules rules;
+    rules.has_gpu = [gpu] { return gpu; };
+    return std::vector{resolve_config_text(device, "run.toml", {}, rules)};
+  };
+  const std::string given = "[train]\ndevice = 'cpu'\n", open = "[train]\ndevice = 'auto'\n";
+  for (const std::string& text : {std::string(), open}) {
+    EXPECT_NE(cpu_note(runs(text, false), true, "no driver").find(": no driver"), std::string::npos);
+    EXPECT_EQ(cpu_note(runs(text, false), false, "no CUDA in this build"), "");
+    EXPECT_EQ(cpu_note(runs(text, true), true, ""), "");
+  }
+  EXPECT_EQ(cpu_note(runs(given, false), true, "no driver"), "") << "as asked for";
 }
 
 TEST(RunCosts, AProcessKnowsWhenItWasStarted) {

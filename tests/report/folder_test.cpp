@@ -110,6 +110,12 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   saved.points = {measured("test", .25, .9)};
   saved.points[0].gap = 30;
   save_evaluation(folder, saved);
+  saved.device = "cpu";
+  saved.precision = "fp32";
+  saved.points[0].accuracy = .5;
+  save_evaluation(folder, saved);
+  saved.device.reset();
+  saved.precision.reset();
   saved.weights = "file";
   saved.weights_sha256 = sha256_hex("other weights");
   saved.points[0].accuracy = .75;
@@ -118,9 +124,13 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   save_evaluation(folder, saved);
   write_file_atomically(folder + "/eval-0123456789abcdef.json", "{}");
   const Rows rows = read_rows(root.file(""));
-  ASSERT_EQ(rows.cells.size(), 2U);
+  ASSERT_EQ(rows.cells.size(), 3U);
   EXPECT_EQ(rows.cells[1].point.gap, 30);
   EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
+  EXPECT_EQ(rows.cells[2].point.computed, "cpu, fp32");
+  EXPECT_DOUBLE_EQ(rows.cells[2].mean, .5);
+  EXPECT_NE(cell_table(rows, TableFormat::csv).find("\"cpu, fp32\""), std::string::npos);
+  EXPECT_NE(cell_table(rows, TableFormat::text).find("computed on cpu, fp32"), std::string::npos);
   EXPECT_TRUE(noted(rows.notes, "1 saved evaluations of a checkpoint or of weights trained elsewhere"));
   EXPECT_TRUE(
       noted(rows.notes, "measured on other final weights than the run's: " + folder + "/" + evaluation_name(saved)));

@@ -285,6 +285,30 @@ TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
   EXPECT_EQ(rows.cells[2].point, (Point{30, "test", 200}));
 }
 
+TEST(Rows, WhatWasComputedOtherwiseThanTheRunIsACellOfItsOwn) {
+  auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1, 2]\n"));
+  for (auto& run : runs) {
+    const int64_t own = run.result.test->samples;
+    run.evaluations.emplace_back(measured("test", .25, .9, own), "cpu, fp32");
+    Measurement gap = measured("test", .75, .9, 1000);
+    gap.gap = 30;
+    if (&run == &runs[0])
+      run.evaluations.emplace_back(gap);
+    else
+      run.evaluations.emplace_back(gap, "cpu, fp32");
+  }
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  ASSERT_EQ(rows.cells.size(), 4U);
+  EXPECT_EQ(rows.cells[0].point, Point{});
+  EXPECT_EQ(rows.cells[1].point, (Point{std::nullopt, "test", 1000, "cpu, fp32"}));
+  EXPECT_EQ(rows.cells[1].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
+  EXPECT_EQ(rows.cells[2].point, (Point{30, "", 0}));
+  EXPECT_EQ(rows.cells[2].runs.size(), 1U);
+  EXPECT_EQ(rows.cells[3].point, (Point{30, "test", 1000, "cpu, fp32"}));
+  EXPECT_TRUE(noted(rows, "gap 30, test, 1000 samples, computed on cpu, fp32: measured in 1 of 2 runs"));
+}
+
 TEST(Rows, ASecondCopyOfARunIsLeftOutAndNamed) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs.push_back(runs[0]);
@@ -301,7 +325,9 @@ TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
   runs[2].result.test->accuracy = std::nan("");
   const Rows rows = make_rows(std::move(runs), Axes{});
   EXPECT_EQ(rows.runs.size(), 1U);
-  EXPECT_TRUE(noted(rows, "without a test"));
+  EXPECT_TRUE(noted(rows, "without a test accuracy: not finite"));
+  EXPECT_EQ(rows.untested.size(), 1U);
+  EXPECT_EQ(rows.damaged.size(), 2U);
   EXPECT_TRUE(noted(rows, "contradicts its own config"));
   EXPECT_TRUE(noted(rows, "not a number"));
 }

@@ -364,7 +364,7 @@ TEST(Table, AColumnOfUnlikeCountsTellsThemAll) {
   EXPECT_TRUE(has(text, "test, 40 or 1000 samples")) << text;
 }
 
-TEST(Table, DamagedRunsAreInTheFirstLine) {
+TEST(Table, RunsThatAreInNoCellAreInTheFirstLine) {
   const Suite suite = suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [1e-3, 2e-3]\n");
   auto runs = runs_of(suite);
   runs[1].result.test.reset();
@@ -375,16 +375,20 @@ TEST(Table, DamagedRunsAreInTheFirstLine) {
   const Rows rows = make_rows(std::move(runs), Axes{}, {},
                               {gone(2, MissingRun::Why::damaged),
                                gone(3, MissingRun::Why::unfinished),
-                               {"elsewhere", {}, MissingRun::Why::older}});
+                               {"elsewhere", {}, MissingRun::Why::other_schema}});
   for (const auto& table : {cell_table, run_table}) {
     const auto lines = lines_of(table(rows, TableFormat::text));
-    EXPECT_EQ(lines[0], "1 of 5 runs: 1 is not finished, 2 are damaged, 1 is of another result schema.");
+    EXPECT_EQ(
+        lines[0],
+        "1 of 5 runs: 1 is not finished, 1 is damaged, 1 is without a test accuracy, 1 is of another result schema.");
     EXPECT_EQ(lines[1], "Not finished: mamba2, task 0, lr 0.002, seed 1.");
-    EXPECT_EQ(lines[2], "Damaged: mamba2, task 0, lr 0.001, seed 1; gla, task 0, lr 0.002, seed 1.");
-    EXPECT_EQ(lines[3], "Of another result schema: elsewhere.");
+    EXPECT_EQ(lines[2], "Damaged: mamba2, task 0, lr 0.001, seed 1.");
+    EXPECT_EQ(lines[3], "Without a test accuracy (not finite): gla, task 0, lr 0.002, seed 1.");
+    EXPECT_EQ(lines[4], "Of another result schema: elsewhere.");
     const auto json = nlohmann::json::parse(table(rows, TableFormat::json));
     EXPECT_EQ(json.at("finished"), 1);
-    EXPECT_EQ(json.at("damaged").size(), 2U);
+    EXPECT_EQ(json.at("damaged").size(), 1U);
+    EXPECT_EQ(json.at("untested"), nlohmann::json({"gla, task 0, lr 0.002, seed 1"}));
     EXPECT_EQ(json.at("other_schema"), nlohmann::json({"elsewhere"}));
   }
 }

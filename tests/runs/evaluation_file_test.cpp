@@ -30,6 +30,10 @@ SavedEvaluation evaluation(uint64_t seed, const std::string& run_id = "012345678
   e.points = {random.measurement(), random.measurement()};
   e.gates = {{3, random.gates(), {{0, {0.5}}}}, {std::nullopt, random.gates(), {}}};
   e.made = random.made();
+  if (seed % 3 == 0) {
+    e.device = "cpu";
+    e.precision = "fp32";
+  }
   return e;
 }
 
@@ -47,7 +51,8 @@ TEST(EvaluationFile, IsNamedByTheRequestAlone) {
   for (const auto& change : std::vector<void (*)(SavedEvaluation&)>{
            [](SavedEvaluation& e) { e.split = "valid"; }, [](SavedEvaluation& e) { e.samples = 7; },
            [](SavedEvaluation& e) { e.gaps.push_back(9); }, [](SavedEvaluation& e) { e.with_gates = false; },
-           [](SavedEvaluation& e) { e.weights = "file"; }, [](SavedEvaluation& e) { e.weights_sha256 = "b"; }}) {
+           [](SavedEvaluation& e) { e.weights = "file"; }, [](SavedEvaluation& e) { e.weights_sha256 = "b"; },
+           [](SavedEvaluation& e) { e.device = "cpu"; }, [](SavedEvaluation& e) { e.precision = "fp32"; }}) {
     SavedEvaluation other = a;
     change(other);
     EXPECT_NE(evaluation_name(other), evaluation_name(a));

@@ -97,6 +97,7 @@ class RandomResult {
     for (auto* text : {&p.version, &p.commit, &p.compiler, &p.libtorch, &p.blas, &p.instructions, &p.device, &p.host}) {
       *text = word();
     }
+    if (coin()) p.precision = "amp";
     p.threads = static_cast<int>(whole(64));
     if (coin()) p.train_seconds = 1e4 * share();
     if (coin()) p.total_seconds = 1e4 * share();

@@ -302,6 +302,25 @@ TEST(RunStore, AnEditedConfigIsRestoredAndNamed) {
   EXPECT_FALSE(restore_config(root.file("config.toml"))) << "no run folder";
 }
 
+TEST(RunStore, TheSameRunInOtherWordsIsNoDamage) {
+  const auto relabelled = resolve_text("[train]\nupdates = 8\n[eval]\ngrid_samples = 7\n[run]\nlabel = 'b'\n");
+  ASSERT_EQ(relabelled.run_id, config().run_id);
+  TemporaryFolder root;
+  EXPECT_TRUE(RunStore(root.path(), config()).restored().empty());
+  const std::string toml = folder_of(root) + "/config.toml";
+  const std::string before = read_file(toml, 1 << 20);
+  EXPECT_EQ(RunStore(root.path(), relabelled).restored(), std::vector<std::string>{});
+  EXPECT_NE(read_file(toml, 1 << 20), before);
+  EXPECT_TRUE(verify_run(folder_of(root)).empty());
+  write_file_atomically(toml, "[train]\nupdates = 1\n");
+  EXPECT_EQ(RunStore(root.path(), config()).restored(),
+            std::vector<std::string>{"[run] " + toml + ": its bytes were changed; written anew"});
+  EXPECT_EQ(read_file(toml, 1 << 20), before);
+  const std::string json = folder_of(root) + "/config.json";
+  write_file_atomically(json, read_file(json, 1 << 20) + " ");
+  EXPECT_EQ(RunStore(root.path(), relabelled).restored().size(), 2U) << "neither bears the other out";
+}
+
 TEST(RunStore, TheResultOfAnotherRunIsNotThisOnes) {
   TemporaryFolder root;
   ToyRun().run(root.path());

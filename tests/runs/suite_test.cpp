@@ -293,6 +293,28 @@ TEST(Suite, ConditionsSeeWhatFollowsFromOtherValues) {
   EXPECT_EQ(suite.runs[0].values.train.batch, 8);
 }
 
+TEST(Suite, ConditionsSeeTheDeviceThatTheRunWillHave) {
+  for (const bool gpu : {false, true})
+    for (const char* given : {"", "[train]\ndevice = 'auto'\n"}) {
+      ModelRules with = rules();
+      with.has_gpu = [gpu] { return gpu; };
+      const auto lr_when = [&](const std::string& condition) {
+        const std::string text = given + ("[[override]]\nwhen = {" + condition + "}\nset = {train.lr = 0.002}\n");
+        return parse_suite(text, "suite.toml", {}, with).runs.at(0).values.train.lr;
+      };
+      EXPECT_EQ(lr_when("train.device = 'cuda'"), gpu ? 0.002 : 0.001);
+      EXPECT_EQ(lr_when("train.device = 'cpu'"), gpu ? 0.001 : 0.002);
+      EXPECT_EQ(lr_when("train.precision = 'amp'"), gpu ? 0.002 : 0.001);
+      EXPECT_EQ(lr_when("train.precision = 'fp32'"), gpu ? 0.001 : 0.002);
+      for (const char* never : {"train.device = 'auto'", "train.precision = 'tf32'"})
+        EXPECT_NE(error_line([&] { lr_when(never); }).find("[override] no run has " + std::string(never, 12)),
+                  std::string::npos)
+            << "on no machine: " << never;
+    }
+  EXPECT_NE(suite_fault("[[override]]\nwhen = {train.device = 'cuda'}\nskip = true\n[train]\ndevice = 'cpu'\n"), "")
+      << "the file says where";
+}
+
 TEST(Suite, TellsWhatVaries) {
   const auto suite = suite_of(
       "[grid]\nmodel.name = ['mamba', 'gla']\nrun.seed = [1, 2]\n[train]\nlr = 0.002\n"

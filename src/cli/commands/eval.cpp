@@ -87,7 +87,7 @@ void check_tensors(const Safetensors& file, const ParameterList& parameters) {
                                         std::to_string(lines.size()) + " do not fit, " + printable(file.name(), 400));
 }
 
-// A run of a GPU can be tested on a machine without: in fp32.
+// A run of a GPU can be tested on a machine without: in fp32, as `eval` says.
 TrainSection as_here(TrainSection train) {
   if (train.device == DeviceKind::cuda && !has_gpu()) {
     train.device = DeviceKind::cpu;
@@ -119,6 +119,18 @@ class Evaluator {
     if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
     out_.gaps = gap_lengths(options.gaps);
     out_.with_gates = options.gates;
+    if (train_.device != config_.train.device || train_.precision != config_.train.precision) {
+      out_.device = to_string(train_.device);
+      out_.precision = to_string(train_.precision);
+    }
+  }
+
+  // One line where the network is not computed as in the run; empty: it is.
+  std::string computed_note() const {
+    if (!out_.device) return "";
+    return "note: the run was made with device " + std::string(to_string(config_.train.device)) + " in " +
+           to_string(config_.train.precision) + ", this is computed with device " + *out_.device + " in " +
+           *out_.precision + " and rounds otherwise: " + gpu_facts().missing;
   }
 
   void load_weights() {
@@ -158,6 +170,8 @@ class Evaluator {
       }
     }
     out_.made = provenance();
+    if (train_.device == DeviceKind::cuda) out_.made->device = gpu_facts().name;
+    out_.made->precision = to_string(train_.precision);
     out_.made->finished = utc_now();
     return out_;
   }
@@ -322,6 +336,7 @@ Exit run(const Options& options) {
   use_threads(options.threads);
   Evaluator evaluator(options, opened);
   evaluator.load_weights();
+  if (const std::string line = evaluator.computed_note(); !line.empty()) complain(line);
   if (options.save) {
     const std::string fault = evaluation_fault(options.folder, evaluator.request());
     if (!fault.empty()) complain("warning: " + fault + "; replaced by what is measured now");

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/board.h"
 #include "cli/commands.h"
+#include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/shipped.h"
@@ -56,7 +57,10 @@ class Session {
         board_(suite.runs.size(), overview_.done(), standard_error()) {
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    jobs_ = options.jobs > 0 ? options.jobs : cores;
+    std::vector<const ResolvedConfig*> missing;
+    for (size_t i = 0; i < suite.runs.size(); ++i)
+      if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
+    jobs_ = options.jobs > 0 ? options.jobs : usual_jobs(missing, cores);
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
     for (size_t i = 0; i < suite.runs.size(); ++i) {
       const ResolvedConfig& run = suite.runs[i];
@@ -244,8 +248,10 @@ Exit run(const Options& options) {
   ModelRules rules = look ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   const Suite suite = read_suite(options.file, options.overrides, rules);
-  if (options.only.empty())
+  if (options.only.empty()) {
     for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
+    tell_unusable_gpu(suite.runs);
+  }
   if (options.list) return list_runs(options, suite);
   if (!options.only.empty()) {
     const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
@@ -277,7 +283,8 @@ void add_suite(Program& program) {
   arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
-  arguments.integer("--jobs", options->jobs, 0, 1024, "Runs at a time, each in its own process; 0: one a core");
+  arguments.integer("--jobs", options->jobs, 0, 1024,
+                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU");
   arguments.flag("--list", options->list, "Only list the runs and which of them are done");
   arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
   add_threads(arguments, options->threads);

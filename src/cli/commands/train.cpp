@@ -46,6 +46,7 @@ Exit run(const Options& options) {
   ModelRules rules = run_rules();
   rules.shipped = shipped_folder();
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
+  tell_unusable_gpu({config});
   use_threads(options.threads);
   const Exit code = work_on(config, options.root, false);
   const std::string folder = options.root + "/" + config.run_id;

@@ -1,0 +1,18 @@
+// What the device of runs means for those who start them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runs/config_file.h"
+
+namespace sb::cli {
+
+// Processes at a time where nobody said how many: one a core, and one alone where a run is of the GPU, which more would
+// share.
+int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
+
+// One line where a run is of the CPU only since the GPU that this build is for (`built`) cannot be used, `missing` says
+// why; empty: there is nothing to say.
+std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
+
+}  // namespace sb::cli
