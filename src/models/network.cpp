@@ -75,7 +75,10 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
 }
 
 at::Tensor Network::decode(const at::Tensor& hidden) const {
-  return project(hidden, decoder_, decoder_bias_);
+  const at::Tensor &weight = decoder_->value, &bias = decoder_bias_->value;
+  if (hidden.scalar_type() == weight.scalar_type()) return project(hidden, decoder_, decoder_bias_);
+  // Half precision beside float: the operands are rounded, the logits are not, as in loss().
+  return project(hidden.to(weight.scalar_type()), weight.to(hidden.scalar_type()).to(weight.scalar_type()), bias);
 }
 
 at::Tensor Network::logits(const at::Tensor& x, const Pass& pass) const {

@@ -49,7 +49,8 @@ class Network {
   // x [B,T,inputs]
   at::Tensor hidden(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,d]
   at::Tensor logits(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,outputs]
-  at::Tensor decode(const at::Tensor& hidden) const;                    // [B,T,d] -> [B,T,outputs]
+  // [B,T,d] -> [B,T,outputs], in the parameters' type
+  at::Tensor decode(const at::Tensor& hidden) const;
   // Sum of cross-entropies over frames with target >= 0 (target [B,T]), divided by `normaliser` (one element;
   // undefined: their number); logits are never held.
   at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},

@@ -59,9 +59,12 @@ at::Tensor Joined::value() const {
 at::Tensor Joined::copy() const {
   const at::Tensor& first = parts_[0]->copy;
   if (parts_.size() == 1 || !first.defined()) return first;
+  std::vector<at::Tensor> copies;
+  for (const Param part : parts_) copies.push_back(part->copy);
+  if (!side_by_side(copies)) return at::cat(copies);
   auto shape = first.sizes().vec();
   shape[0] = 0;
-  for (const Param part : parts_) shape[0] += part->copy.size(0);
+  for (const at::Tensor& copy : copies) shape[0] += copy.size(0);
   return at::empty({0}, first.options()).set_(first.storage(), first.storage_offset(), shape);
 }
 

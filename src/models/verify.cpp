@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
+#include "kernels/backend.h"
 
 namespace sb {
 namespace {
@@ -93,7 +94,7 @@ std::vector<VerifyRow> verify_directory(const std::string& directory, const Veri
   if (options.device.is_cuda() && !at::hasCUDA()) throw bad_input("verify.device", "this build has no CUDA device");
   if (options.precision == VerifyPrecision::tf32) {
     if (!options.device.is_cuda()) throw bad_input("verify.precision", "tf32 needs --device cuda");
-    at::globalContext().setAllowTF32CuBLAS(true);
+    kernels::allow_tf32(true);
   }
   // oneDNN refuses bfloat16 on processors without it; the plain loops do not.
   if (options.precision == VerifyPrecision::bf16 && options.device.is_cpu())

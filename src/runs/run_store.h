@@ -45,6 +45,7 @@ class RunStore {
   void add(MetricRow row);         // kept in memory until save() or finish()
   void add_timing(MetricRow row);  // a value "wall" (seconds since 1970) dates the row of its update and phase
   const std::vector<MetricRow>& metrics() const { return rows_; }
+  void write_rows();  // for those who watch; resuming goes by the checkpoint
 
   // Metrics first, then the checkpoint that carries them: whichever instant the process dies, both are whole.
   void save(int64_t update, const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata = {});
@@ -54,7 +55,6 @@ class RunStore {
  private:
   void write_config(const ResolvedConfig& config);
   std::optional<StoredConfig> stored_before() const;
-  void write_rows();
   void drop_result(std::vector<std::string>& warnings);
 
   std::string run_id_;

@@ -49,7 +49,11 @@ GpuFacts look() {
   }
   if (!out.missing.empty()) return out;
   cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) {
+  if (const cudaError_t failure = cudaGetDeviceProperties(&properties, 0); failure != cudaSuccess) {
+    cudaGetLastError();
+    out.missing = "the GPU does not tell what it is (" + printable(cudaGetErrorString(failure), 200) +
+                  "); see `nvidia-smi`, or set train.device=cpu";
+  } else {
     out.name = printable(properties.name, 200);
     out.compute = std::to_string(properties.major) + "." + std::to_string(properties.minor);
     out.bytes = static_cast<int64_t>(properties.totalGlobalMem);
@@ -103,16 +107,17 @@ class GraphExecutor final : public Executor {
   ~GraphExecutor() override { cudaDeviceSynchronize(); }
 
   StepHandle step(const TensorBatch& batch, int64_t update) override {
-    const int64_t grain = trainer_.frame_grain();
-    const Shape shape{batch.symbol.size(0), (batch.symbol.size(1) + grain - 1) / grain * grain,
-                      trainer_.dropout_acts(update)};
-    std::unique_ptr<Recorded>& recorded = recorded_[shape];
-    if (!recorded) recorded = record(shape, batch, update);
-    feed(*recorded, batch);
+    const Shape shape{batch.symbol.size(0), padded(batch.symbol.size(1)), trainer_.dropout_acts(update)};
+    if (!recorded_.contains(shape)) {
+      auto made = record(shape, batch, update);  // others may go for it
+      recorded_[shape] = std::move(made);
+    }
+    Recorded& recorded = *recorded_[shape];
+    feed(recorded, batch);
     trainer_.prepare(batch.real_frames, update);
-    recorded->graph.replay();
+    recorded.graph.replay();
     const at::Tensor figures = at::empty({3}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
-    figures.copy_(recorded->figures, true);
+    figures.copy_(recorded.figures, true);
     auto done = std::make_shared<at::cuda::CUDAEvent>();
     done->record();
     return StepHandle(figures, trainer_.learning_rate_of(update), [done] { done->synchronize(); });
@@ -120,7 +125,36 @@ class GraphExecutor final : public Executor {
 
   size_t ahead() const override { return 3; }
 
+  void expect(int64_t rows, int64_t frames, int64_t channels) override {
+    try {
+      const at::TensorOptions here = at::TensorOptions().device(trainer_.device());
+      TensorBatch longest;
+      longest.symbol = at::zeros({rows, padded(frames)}, here.dtype(at::kShort));
+      longest.noise.channels = channels;
+      longest.target = at::zeros({rows * padded(frames)}, here.dtype(at::kLong));
+      longest.samples = at::zeros({rows}, here.dtype(at::kLong));
+      trainer_.prepare(rows * padded(frames), 0);
+      const bool dropout = trainer_.dropout_acts(0);
+      if (!fits(longest, dropout, trainer_.micro_batches())) throw full(longest, dropout);
+    } catch (const c10::OutOfMemoryError&) {
+      throw no_room();
+    }
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
+  void release() override {
+    wait_for_gpu();
+    recorded_.clear();
+    pool_ = at::cuda::graph_pool_handle();  // the old one ends with its graphs
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
  private:
+  int64_t padded(int64_t frames) const {
+    const int64_t grain = trainer_.frame_grain();
+    return (frames + grain - 1) / grain * grain;
+  }
+
   void feed(Recorded& recorded, const TensorBatch& batch) {
     Arrival& arrival = recorded.arrivals[recorded.next++ % recorded.arrivals.size()];
     const int64_t rows = batch.symbol.size(0), frames = batch.symbol.size(1);
@@ -163,15 +197,17 @@ class GraphExecutor final : public Executor {
       feed(*out, batch);
       trainer_.prepare(batch.real_frames, update);
       // What is set up at its first use is set up here, where nothing is recorded; the gradients are not used.
-      if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) throw full(out->batch, shape.dropout);
+      if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) {
+        release();
+        if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) throw full(out->batch, shape.dropout);
+      }
       c10::cuda::CUDACachingAllocator::emptyCache();
       out->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       out->figures = trainer_.operations(out->batch, shape.dropout);
       out->graph.capture_end();
       return out;
     } catch (const c10::OutOfMemoryError&) {
-      throw bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected a larger number, got " +
-                                              std::to_string(trainer_.micro_batches()));
+      throw no_room();
     }
   }
 
@@ -200,6 +236,11 @@ class GraphExecutor final : public Executor {
                                         "network or shorter samples");
   }
 
+  Error no_room() const {
+    return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected a larger number, got " +
+                                             std::to_string(trainer_.micro_batches()));
+  }
+
   static std::string memory() { return gibibytes(static_cast<double>(gpu_facts().bytes)); }
 
   Trainer& trainer_;
@@ -225,6 +266,7 @@ void prepare_gpu(bool tf32) {
     at::globalContext().setDeterministicFillUninitializedMemory(false);
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
+    at::globalContext().setAllowBF16ReductionCuBLAS(false);  // sums of bf16 products stay in fp32
     c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, 0));
     return true;
   }();
@@ -233,7 +275,8 @@ void prepare_gpu(bool tf32) {
 }
 
 void wait_for_gpu() {
-  cudaDeviceSynchronize();
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess) throw check_failed("gpu", std::string("CUDA: ") + cudaGetErrorString(status));
 }
 
 void reset_gpu_peak() {

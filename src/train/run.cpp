@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include <chrono>
 #include <cmath>
@@ -88,8 +89,10 @@ class Run {
     while (true) {
       if (!evaluated_ && evaluation_due()) {
         if (!settle()) return diverged();
+        // Before, not after: whatever an evaluation ends in, the updates stand. Resuming evaluates again.
+        if (saved_ != done_) save();
         if (!evaluate_periodically()) return stop();
-        save();
+        store_.write_rows();
       }
       if (begun() == config_.train.updates) break;
       if (asked_to_stop()) return settle() ? stop() : diverged();
@@ -117,6 +120,7 @@ class Run {
     measured->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
     const TensorBatch batch = to_tensors(std::move(frames), *measured, storage_type(config_.train));
     const at::Tensor input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
+    executor_.release();
     Divergence found = trainer_.locate_forward(input, batch.samples, done_, Trainer::Forward::evaluation);
     return found.tensor.empty() ? std::nullopt : std::optional(std::move(found));
   }
@@ -165,7 +169,7 @@ class Run {
     }
     if (!checkpoint) return;
     trainer_.restore(checkpoint->file);
-    done_ = checkpoint->update;
+    done_ = saved_ = checkpoint->update;
     evaluated_ = checkpoint->file.metadata().at("evaluated") == "1";
     spent_ = Spent::from(checkpoint->file.metadata());
     for (const MetricRow& row : store_.metrics()) {
@@ -196,6 +200,7 @@ class Run {
       throw;
     }
     tell(false);
+    saved_ = done_;
   }
 
   RunStatus stop() {
@@ -230,7 +235,10 @@ class Run {
         under_way_.clear();
         Batch frames;
         data_.maker->fill(Split::train, samples_of_update(order_, config_.train.batch, done_), frames);
-        divergence_ = trainer_.locate(to_tensors(std::move(frames), *data_.maker, storage_type(config_.train)), done_);
+        executor_.release();
+        const bool for_gpu = !trainer_.device().is_cpu();
+        divergence_ =
+            trainer_.locate(to_tensors(std::move(frames), *data_.maker, storage_type(config_.train), for_gpu), done_);
         return false;
       }
       loss_ = step.loss;
@@ -257,9 +265,29 @@ class Run {
     return out;
   }
 
+  // What `call` measures, with all of a GPU's memory where it does not do with what training leaves.
+  template <class Call>
+  auto with_memory(const Call& call) {
+    try {
+      return call();
+    } catch (const c10::OutOfMemoryError&) {
+      executor_.release();
+    }
+    try {
+      return call();
+    } catch (const c10::OutOfMemoryError&) {
+      throw bad_input("eval.batch", "the GPU's memory does not hold an evaluation, expected more of it free (the run " +
+                                        ("goes on after update " + std::to_string(done_)) +
+                                        ") or a smaller number (which is another run), got " +
+                                        std::to_string(config_.eval.batch));
+    }
+  }
+
   Evaluation run_evaluation(const TaskConfig& task, const EvaluationRequest& request) {
-    NetworkPredictor predictor(trainer_.network());
-    return evaluate(predictor, *make_task(data_, task), request);
+    return with_memory([&] {
+      NetworkPredictor predictor(trainer_.network());
+      return evaluate(predictor, *make_task(data_, task), request);
+    });
   }
 
   bool evaluate_periodically() {
@@ -403,10 +431,11 @@ class Run {
     ask.chunk = config_.eval.chunk;
     ask.type = storage_type(config_.train);
     ask.stop = hooks_.stop;
-    GateReport gates = record_gates(network, data_, data_.task, ask);
+    GateReport gates = with_memory([&] { return record_gates(network, data_, data_.task, ask); });
     if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
     out.decays = std::move(gates.decays);
-    out.samples = record_samples(network, data_, data_.test, config_.eval.chunk, hooks_.stop);
+    out.samples =
+        with_memory([&] { return record_samples(network, data_, data_.test, config_.eval.chunk, hooks_.stop); });
     out.baselines = measured_baselines(data_, out.samples_seen, config_.eval.test_samples, at::get_num_threads(),
                                        hooks_.stop, hooks_.warning);
   }
@@ -432,6 +461,7 @@ class Run {
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
   int64_t done_ = 0;        // updates made and read
+  int64_t saved_ = -1;      // those of the last checkpoint
   bool evaluated_ = false;  // after the last one begun
   double loss_ = 0, valid_ = -1;
   Spent spent_;            // total_seconds: of the processes before this one
@@ -447,8 +477,10 @@ PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began
     : config((check_dropout(resolved.values), resolved)),
       data(make_data(config.values)),
       trainer(config.values, data),
-      executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)),
-      seconds(seconds_since(began)) {}
+      executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)) {
+  executor->expect(config.values.train.batch, data.maker->longest(Split::train), data.maker->shape().channels);
+  seconds = seconds_since(began);
+}
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
   return Run(run, store, hooks).work();

@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "kernels/frame_rows.h"
@@ -218,44 +220,76 @@ void Trainer::restore(const Safetensors& file) {
   adam_.restore(first, second, std::stoll(file.metadata().at("adam_updates")));
 }
 
-Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind) {
+// By micro-batches, and logits by stretches: it takes no more memory than the update did.
+Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind,
+                             int64_t micros) {
+  constexpr int64_t stretch = 256;  // frames
   Divergence out;
   out.update = update;
+  int64_t place = 0, first = std::numeric_limits<int64_t>::max();  // in the order of the network
   const LayerObserver observe = [&](int64_t layer, std::string_view what, const at::Tensor& values) {
-    if (out.tensor.empty() && !at::isfinite(values).all().item<bool>()) {
+    if (place < first && !at::isfinite(values).all().item<bool>()) {
+      first = place;
       out.layer = layer;
       out.tensor = what;
     }
+    ++place;
   };
   number_.fill_(update);
   Pass pass;
   pass.training = kind == Forward::update && dropout_acts(update);
   pass.seed = config_.train.seed;
   pass.update = number_;
-  pass.samples = samples.to(device());
   pass.observe = &observe;
   const at::NoGradGuard no_grad;
-  network_.logits(input.to(device()), pass);
+  const int64_t each = input.size(0) / micros;
+  for (int64_t m = 0; m < micros; ++m) {
+    place = 0;
+    pass.samples = samples.narrow(0, m * each, each).to(device());
+    const at::Tensor hidden = network_.hidden(input.narrow(0, m * each, each).to(device()), pass);
+    for (int64_t from = 0; from < hidden.size(1); from += stretch) {
+      observe(-1, "logits", network_.decode(hidden.narrow(1, from, std::min(stretch, hidden.size(1) - from))));
+    }
+  }
   return out;
 }
 
-Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
-  Divergence out = locate_forward(batch.input, batch.samples, update, Forward::update);
-  if (!out.tensor.empty()) return out;
-  // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
-  // Later updates may have overwritten the gradients.
-  prepare(batch.real_frames, update);
-  TensorBatch here;
-  here.input = batch.input.to(device());
-  here.target = batch.target.to(device());
-  here.samples = batch.samples.to(device());
-  gradients(here, dropout_acts(update));
-  const at::Tensor gradient = network_.parameters().flat_grad();
-  for (const Parameter& p : network_.parameters().all()) {
-    if (!at::isfinite(gradient.narrow(0, p.offset, p.count())).all().item<bool>()) out.tensor = "gradient of " + p.name;
+Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind) {
+  try {
+    return first_in(input, samples, update, kind, 1);
+  } catch (const c10::OutOfMemoryError&) {
+    return {update, -1, ""};
   }
-  if (out.tensor.empty()) out.tensor = "loss";
-  return out;
+}
+
+Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
+  try {
+    TensorBatch here;
+    if (batch.input.defined()) {
+      here.input = batch.input.to(device());
+    } else {
+      here.symbol = batch.symbol.to(device());
+      here.noise = batch.noise;
+    }
+    here.target = batch.target.to(device());
+    here.samples = batch.samples.to(device());
+    Divergence out = first_in(here.input.defined() ? here.input : frames_of(here), here.samples, update,
+                              Forward::update, config_.train.accumulate);
+    if (!out.tensor.empty()) return out;
+    // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
+    // Later updates may have overwritten the gradients.
+    prepare(batch.real_frames, update);
+    gradients(here, dropout_acts(update));
+    const at::Tensor gradient = network_.parameters().flat_grad();
+    for (const Parameter& p : network_.parameters().all()) {
+      if (!at::isfinite(gradient.narrow(0, p.offset, p.count())).all().item<bool>())
+        out.tensor = "gradient of " + p.name;
+    }
+    if (out.tensor.empty()) out.tensor = "loss";
+    return out;
+  } catch (const c10::OutOfMemoryError&) {  // that it diverged is known, and stands
+    return {update, -1, "loss"};
+  }
 }
 
 }  // namespace sb

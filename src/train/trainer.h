@@ -73,7 +73,8 @@ class Trainer {
   at::Device device() const { return number_.device(); }
   // What is not finite in this update, made once more with the parameters as they are.
   Divergence locate(const TensorBatch& batch, int64_t update);
-  // In a forward pass alone, that of an update or, without dropout, of an evaluation; no name where all is finite.
+  // In a forward pass alone, that of an update or, without dropout, of an evaluation; no name where all is finite, or
+  // where the memory of the device does not tell.
   enum class Forward { update, evaluation };
   Divergence locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind);
 
@@ -88,6 +89,7 @@ class Trainer {
 
  private:
   at::Tensor frames_of(const TensorBatch& batch) const;
+  Divergence first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind, int64_t micros);
   std::vector<NamedBytes> named(const std::string& prefix, size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;

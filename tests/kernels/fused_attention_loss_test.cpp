@@ -40,6 +40,29 @@ TEST_F(FusedBlocks, StepsWithACacheEqualTheWholeAttention) {
   }
 }
 
+TEST_F(FusedBlocks, AttentionInHalfPrecisionRoundsItsOutputAlone) {
+  const auto low = [](int64_t time, uint64_t seed) { return noise({2, time, 2, 16}, seed).to(at::kBFloat16); };
+  const int64_t offset = 200;
+  const Tensor q = (4 * low(40, 1)).to(at::kBFloat16), k = low(40 + offset, 2), v = low(40 + offset, 3);
+  const Tensor exact = causal_attention(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble), offset);
+  const Tensor found = causal_attention(q, k, v, offset);
+  EXPECT_EQ(found.scalar_type(), at::kBFloat16);
+  EXPECT_LE(relative_error(found.to(at::kDouble), exact.to(at::kBFloat16).to(at::kDouble)), 5e-4);
+}
+
+TEST_F(FusedBlocks, AttentionByBlocksOfQueriesEqualsTheWhole) {
+  const int64_t keys = 1 << 16, queries = 20;  // more scores than are made at a time
+  const Tensor q = noise({16, queries, 1, 2}, 1).to(at::kFloat), k = noise({16, keys, 1, 2}, 2).to(at::kFloat),
+               v = noise({16, keys, 1, 2}, 3).to(at::kFloat);
+  const kernels::UseBackend aten(kernels::Backend::aten);
+  const Tensor whole = causal_attention(q, k, v, keys - queries);
+  for (const int64_t t : {0, 15, 16, 19}) {
+    const int64_t seen = keys - queries + t + 1;
+    const Tensor one = causal_attention(q.narrow(1, t, 1), k.narrow(1, 0, seen), v.narrow(1, 0, seen), seen - 1);
+    EXPECT_LE(relative_error(one, whole.narrow(1, t, 1)), 1e-5) << t;
+  }
+}
+
 Tensor some_targets(int64_t rows, int64_t classes, bool with_padding) {
   const Tensor target = at::remainder(at::arange(rows, at::kLong) * 7919, classes);
   return with_padding

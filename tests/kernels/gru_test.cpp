@@ -48,6 +48,17 @@ TEST_F(Gru, BytesDoNotDependOnTheThreads) {
   at::set_num_threads(before);
 }
 
+TEST_F(Gru, StatesStayInFloatWhereGatesAreInHalfPrecision) {
+  Tensors x = inputs(2, 30, 9);
+  x[0] = x[0].to(at::kBFloat16);
+  for (size_t i = 1; i < x.size(); ++i) x[i] = x[i].to(at::kFloat);
+  const Tensor whole = gru_sequence(x[0], x[1], x[2], x[3]);
+  EXPECT_EQ(whole.scalar_type(), at::kFloat);
+  const Tensor first = gru_sequence(x[0].narrow(1, 0, 17), x[1], x[2], x[3]);
+  const Tensor second = gru_sequence(x[0].narrow(1, 17, 13), x[1], x[2], first.select(1, 16));
+  EXPECT_LE(relative_error(second, whole.narrow(1, 17, 13)), 1e-6);
+}
+
 TEST_F(Gru, WrongShapesAreNamedInOneLine) {
   const Tensors x = inputs(2, 3, 4);
   try {

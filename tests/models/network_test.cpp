@@ -27,6 +27,24 @@ TEST(Network, LossIsTheMeanCrossEntropyOfItsLogits) {
               expected * real.sum().item<double>() / 100, 1e-12);
 }
 
+// What a loss is made of is not rounded on the way to an evaluation either.
+TEST(Network, LogitsOfActivationsInHalfPrecisionAreFloats) {
+  const Network network = [] {
+    Network out(small("gated_delta_net"), at::kFloat, at::kCPU, /*mixed=*/true);
+    out.initialise(1);
+    return out;
+  }();
+  const at::NoGradGuard no_gradients;
+  const at::Tensor hidden = at::randn({2, 7, 32}).to(at::kBFloat16);
+  const auto value = [&](const char* name) { return network.parameters().find(name)->value; };
+  const at::Tensor expected =
+      at::linear(hidden.to(at::kDouble), value("decoder.weight").to(at::kBFloat16).to(at::kDouble),
+                 value("decoder.bias").to(at::kDouble));
+  const at::Tensor logits = network.decode(hidden);
+  EXPECT_EQ(logits.scalar_type(), at::kFloat);
+  EXPECT_LT((logits.to(at::kDouble) - expected).abs().max().item<double>(), 1e-5);
+}
+
 TEST(Network, DropoutIsAFunctionOfSeedAndPass) {
   Network network(small("transformer", 0.3));
   network.initialise(1);

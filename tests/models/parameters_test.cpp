@@ -40,6 +40,19 @@ TEST(Parameters, JoinedPartsLieSideBySideWhateverTheOrderOfDeclaration) {
   EXPECT_EQ(between->value.grad().abs().sum().item<double>(), 0);
 }
 
+TEST(Parameters, CopiesOfJoinedPartsAreTheirValuesWhereverTheyLie) {
+  ParameterList list;
+  const Param a = list.matrix("a", 2, 3);
+  list.ones("between", 5);
+  const Param b = list.matrix("b", 4, 3), c = list.matrix("c", 1, 3);
+  const Joined beside = list.join({b, c}), apart({a, b});
+  list.allocate(at::kFloat, at::kCPU, /*with_copy=*/true);
+  list.initialise(1);
+  EXPECT_TRUE(at::equal(beside.copy(), beside.value().to(at::kBFloat16)));
+  EXPECT_EQ(beside.copy().data_ptr(), b->copy.data_ptr());
+  EXPECT_TRUE(at::equal(apart.copy(), apart.value().to(at::kBFloat16)));
+}
+
 TEST(Parameters, AllNamesAreInOrderOfDeclaration) {
   ParameterList list;
   list.set_prefix("layers.0.");

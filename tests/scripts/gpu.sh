@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# gpu.sh PROGRAM [MODEL…]: what training on a GPU must keep. For every model: the losses of a small run in fp32 are the CPU's to 1e-4,
-# tf32 and amp stay near them, in fp64 to 1e-9, the same run twice has the same bytes; for a few, so has a run that was killed. Exit code 1 otherwise.
+# gpu.sh PROGRAM [MODEL…]: what a GPU must keep. For every model: the losses of a small run are the CPU's to 1e-4 in fp32 and to 1e-9
+# in fp64, and so is what it evaluates to (valid, test, gaps up to 2,500 frames: more than one stretch); tf32 and amp stay near; `eval` of
+# a run finds what its result says; the same run twice has the same bytes; for a few, so has a run that was killed. Exit code 1 otherwise.
 set -uo pipefail
 program=$1
 shift
@@ -10,29 +11,73 @@ models=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Gaps of 40 and 99 behind 25 elements make 1,025 and 2,500 frames.
+same=(--set train.updates=30 --set eval.every=15 --set task.length=25 --set 'eval.gaps=[4, 40, 99]' --threads 1)
 # train MODEL OUT DEVICE PRECISION
 train() (
   exec timeout --signal=KILL --foreground 120 "$program" train "$small" --set "model.name=$1" --set "train.device=$3" \
-    --set "train.precision=$4" --set train.updates=30 --set eval.every=15 --out "$2" --threads 1
+    --set "train.precision=$4" "${same[@]}" --out "$2"
 )
 digest() { (cd "$1"/* && sha256sum metrics.jsonl final.safetensors && grep numbers_sha256 result.json); }
 
-compare() { # NAME A B BOUND: largest relative difference of the losses
+compare() { # NAME A B BOUND [BOUND OF EVALUATIONS]: largest relative differences of the losses
   python3 - "$@" <<'PY'
 import glob, json, sys
 name, a, b, bound = sys.argv[1:5]
-def losses(root):
-    rows = [json.loads(line) for line in open(glob.glob(root + "/*/metrics.jsonl")[0])]
-    return [r["loss"] for r in rows if r["phase"] == "train"]
-try:
-    x, y = losses(a), losses(b)
-except IndexError:
-    print(f"{name}: FAILED, a run left no metrics")
-    sys.exit(1)
-worst = max(abs(p - q) / abs(p) for p, q in zip(x, y))
+def one(pattern):
+    found = glob.glob(pattern)
+    if not found:
+        print(f"{name}: FAILED, {pattern.split('/')[-1]} is missing")
+        sys.exit(1)
+    return open(found[0])
+def rows(root, phase):
+    return [r for r in map(json.loads, one(root + "/*/metrics.jsonl")) if r["phase"] == phase]
+def measured(root):  # name -> (loss, accuracy, elements)
+    result = json.load(one(root + "/*/result.json"))
+    out = {f"valid after {r['update']}": (r["loss"], r["accuracy"], result["valid"]["elements"]) for r in rows(root, "valid")}
+    for m in [result["test"]] + result["grid"]:
+        out[f"test, gap {m.get('gap')}"] = (m["loss"], m["accuracy"], m["elements"])
+    return out
+def apart(p, q):
+    return abs(p - q) / abs(p)
+x, y = ([r["loss"] for r in rows(root, "train")] for root in (a, b))
+worst = max(map(apart, x, y))
 good = len(x) == len(y) == 30 and worst <= float(bound)
 print(f"{name}: losses differ by {worst:.1e}, {len(y)} updates{'' if good else ', TOO MUCH'}")
+if len(sys.argv) > 5:
+    p, q = measured(a), measured(b)
+    if p.keys() != q.keys() or len(p) != 6:
+        print(f"{name}: evaluations, expected two of valid, a test and three gaps twice, got {sorted(p)} and {sorted(q)}")
+        sys.exit(1)
+    worst = max(apart(p[k][0], q[k][0]) for k in p)
+    # One element may tip over.
+    tipped = [k for k in p if abs(p[k][1] - q[k][1]) * p[k][2] > 1.5]
+    fine = worst <= float(sys.argv[5]) and not tipped
+    print(f"{name}: evaluations differ by {worst:.1e}{', accuracies of ' + ', '.join(tipped) if tipped else ''}{'' if fine else ', TOO MUCH'}")
+    good = good and fine
 sys.exit(0 if good else 1)
+PY
+}
+
+# NAME RUN [GAP…]: `eval` of a run against its own result, to the last digit
+evaluated() {
+  local name=$1 run=$2 options=() gap
+  shift 2
+  for gap in "$@"; do options+=(--gap "$gap"); done
+  if ! "$program" eval "$run"/* "${options[@]}" --json "$run.eval.json" --threads 1 > "$run.eval.log" 2>&1; then
+    echo "$name: FAILED: $(tail -1 "$run.eval.log")"
+    return 1
+  fi
+  python3 - "$name" "$run" "$@" <<'PY'
+import glob, json, sys
+name, run, gaps = sys.argv[1], sys.argv[2], [int(g) for g in sys.argv[3:]]
+result = json.load(open(glob.glob(run + "/*/result.json")[0]))
+found = json.load(open(run + ".eval.json"))
+expected = [m for m in result["grid"] if m["gap"] in gaps] if gaps else [result["test"]]
+figures = lambda all: [[m.get("gap"), m["samples"], m["frames"], m["accuracy"], m["loss"]] for m in all]
+if len(expected) != max(1, len(gaps)) or figures(found["points"]) != figures(expected):
+    print(f"{name}: DIFFERENT from the run's result: {figures(found['points'])}, expected {figures(expected)}")
+    sys.exit(1)
 PY
 }
 
@@ -44,37 +89,51 @@ one() {
       { failed=1 && echo "$model, $precision: FAILED: $(grep -v '^$' "$work/$model-$precision.log" | tail -1)"; }
     bound=1e-4
     [[ $model == linear_attn ]] && bound=2e-3 # products of products: fp64 and fp32 differ as much on the CPU
+    local evaluations=()
+    [[ $precision == fp32 ]] && evaluations=("${bound/e-/0e-}") # states of gaps never trained on
     [[ $precision == tf32 ]] && bound=1e-2
     [[ $precision == amp ]] && bound=3e-2
-    compare "$model, $precision" "$work/$model-cpu" "$work/$model-$precision" $bound || failed=1
+    compare "$model, $precision" "$work/$model-cpu" "$work/$model-$precision" "$bound" "${evaluations[@]}" || failed=1
   done
   train "$model" "$work/$model-cpu64" cpu fp64 > "$work/$model-cpu64.log" 2>&1
   train "$model" "$work/$model-fp64" cuda fp64 > "$work/$model-fp64.log" 2>&1
-  compare "$model, fp64" "$work/$model-cpu64" "$work/$model-fp64" 1e-9 || failed=1
+  # Probabilities are counted in float.
+  compare "$model, fp64" "$work/$model-cpu64" "$work/$model-fp64" 1e-9 1e-7 || failed=1
+  for precision in fp32 fp64 amp; do
+    evaluated "$model, $precision, eval" "$work/$model-$precision" || failed=1
+    evaluated "$model, $precision, eval of gaps" "$work/$model-$precision" 40 99 || failed=1
+  done
   "$program" eval "$work/$model-amp"/* --gates --threads 1 > "$work/$model-eval.log" 2>&1 ||
-    { failed=1 && echo "$model, eval: FAILED: $(tail -1 "$work/$model-eval.log")"; }
-  train "$model" "$work/$model-again" cuda amp > "$work/$model-again.log" 2>&1
-  [[ $(digest "$work/$model-amp") == "$(digest "$work/$model-again")" ]] || { failed=1 && echo "$model: the same run twice, DIFFERENT bytes"; }
+    { failed=1 && echo "$model, eval --gates: FAILED: $(tail -1 "$work/$model-eval.log")"; }
+  for precision in fp32 amp; do
+    train "$model" "$work/$model-$precision-again" cuda $precision > "$work/$model-again.log" 2>&1
+    [[ $(digest "$work/$model-$precision") == "$(digest "$work/$model-$precision-again")" ]] ||
+      { failed=1 && echo "$model, $precision: the same run twice, DIFFERENT bytes"; }
+  done
   return $failed
 }
 
 killed() {
-  local model=$1 out="$work/$1-killed" pid wait
+  local model=$1 out="$work/$1-killed" pid wait before unfinished=0
   for wait in 0 0.05 0.2; do
-    "$program" train "$small" --set "model.name=$model" --set train.device=cuda --set train.precision=amp --set train.updates=30 \
-      --set eval.every=15 --out "$out" --threads 1 > /dev/null 2>&1 &
+    "$program" train "$small" --set "model.name=$model" --set train.device=cuda --set train.precision=amp "${same[@]}" --out "$out" \
+      > /dev/null 2>&1 &
     pid=$!
     # Once there is something new to go on from.
-    local before
     before=$(ls "$out"/*/checkpoint-* 2> /dev/null)
     while kill -0 $pid 2> /dev/null && [[ $(ls "$out"/*/checkpoint-* 2> /dev/null) == "$before" ]]; do sleep 0.02; done
     sleep "$wait"
     kill -KILL $pid 2> /dev/null
     wait $pid 2> /dev/null
+    [[ -n $(ls "$out"/*/checkpoint-* 2> /dev/null) && -z $(ls "$out"/*/result.json 2> /dev/null) ]] && unfinished=$((unfinished + 1))
   done
   train "$model" "$out" cuda amp > /dev/null 2>&1
-  [[ $(digest "$out") == "$(digest "$work/$model-amp")" ]] && echo "$model: killed and resumed, same bytes" && return 0
-  echo "$model: killed and resumed, DIFFERENT bytes"
+  if [[ $unfinished -eq 0 ]]; then
+    echo "$model: every kill came after the end: NOTHING was resumed"
+    return 1
+  fi
+  [[ $(digest "$out") == "$(digest "$work/$model-amp")" ]] && echo "$model: killed $unfinished time(s) and resumed, same bytes" && return 0
+  echo "$model: killed $unfinished time(s) and resumed, DIFFERENT bytes"
   return 1
 }
 

@@ -99,6 +99,24 @@ TEST(Step, LeavesTheParametersAloneFromTheFirstThatIsNotFinite) {
   EXPECT_EQ(found.tensor, "encoder");
 }
 
+// The first rows break behind the encoder, the last ones in it: micro-batches come to what the whole batch shows.
+TEST(Step, TheFirstPlaceOfAllMicroBatchesIsNamed) {
+  for (const char* accumulate : {"train.accumulate=1", "train.accumulate=2", "train.accumulate=4"}) {
+    const ResolvedConfig config = small_config({accumulate, "model.dropout=0", "model.name=transformer"});
+    const RunData data = make_data(config.values);
+    Trainer trainer(config.values, data);
+    TensorBatch batch = batch_of(data, 0);
+    batch.input[0][3][0] = 1e38F;
+    Divergence found = trainer.locate(batch, 0);
+    EXPECT_EQ(found.layer, 0) << accumulate;
+    EXPECT_EQ(found.tensor, "layer output") << accumulate;
+    batch.input[3][3][0] = std::numeric_limits<float>::quiet_NaN();
+    found = trainer.locate(batch, 0);
+    EXPECT_EQ(found.layer, -1) << accumulate;
+    EXPECT_EQ(found.tensor, "encoder") << accumulate;
+  }
+}
+
 // A channel whose weights are 0 does not reach the network, but it reaches the gradient of these weights.
 TEST(Step, ABackwardPassThatBreaksIsNamedByItsParameter) {
   const ResolvedConfig config = small_config({"model.dropout=0"});

@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -253,6 +254,62 @@ TEST(Trainer, LooksForWhatIsNotFiniteInAnEvaluationWithoutDropout) {
   };
   EXPECT_EQ(found(Trainer::Forward::update).layer, 1);
   EXPECT_EQ(found(Trainer::Forward::evaluation).tensor, "");
+}
+
+// The memory is full `times` times from the n-th time on that an evaluation of this phase asks whether to stop.
+TrainHooks full_during(const std::string& phase, int n, int times = 1 << 20) {
+  auto acts = std::make_shared<bool>(false);
+  auto asked = std::make_shared<int>(0);
+  TrainHooks hooks;
+  hooks.progress = [acts, phase](const TrainProgress& p) { *acts = p.phase == phase; };
+  hooks.stop = [acts, asked, n, times] {
+    if (*acts && ++*asked >= n && *asked < n + times) {
+      throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "full");
+    }
+    return false;
+  };
+  return hooks;
+}
+
+TEST(Run, AnEvaluationThatDoesNotFitKeepsTheUpdatesBeforeIt) {
+  const ResolvedConfig config = small_config();  // an evaluation on valid asks four times
+  const TemporaryFolder clean, full, once;
+  work(config, clean.path());
+  struct Case {
+    const char* phase;
+    int n;
+    int64_t updates;
+  };
+  for (const Case& each : {Case{"valid", 1, 4}, {"valid", 6, 8}, {"valid", 3, 8}, {"test", 2, 12}}) {
+    try {
+      work(config, full.path(), full_during(each.phase, each.n));
+      FAIL() << "no memory, and done";
+    } catch (const Error& error) {
+      const std::string line = error.what();
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_EQ(line.find("[eval.batch] "), 0U) << line;
+      EXPECT_NE(line.find("after update " + std::to_string(each.updates) + ")"), std::string::npos) << line;
+    }
+    const auto stored = list_checkpoints(full.path() + "/" + config.run_id);
+    ASSERT_FALSE(stored.empty());
+    EXPECT_EQ(stored[0].update, each.updates);
+  }
+  EXPECT_EQ(work(config, full.path()), RunStatus::done);
+  EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(full.path(), config));
+  // Where giving back the steps' memory helps, nothing is told.
+  EXPECT_EQ(work(config, once.path(), full_during("valid", 2, 1)), RunStatus::done);
+  EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(once.path(), config));
+}
+
+TEST(Run, NoUpdateIsSavedTwice) {
+  for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=2"}) {
+    const TemporaryFolder root;
+    int saved = 0;
+    TrainHooks hooks;
+    hooks.saving = [&](bool begins) { saved += begins; };
+    ASSERT_EQ(work(small_config({every}), root.path(), hooks), RunStatus::done);
+    EXPECT_EQ(saved, std::string(every).back() == '0' ? 3 : 6) << every;
+  }
 }
 
 TEST(Run, QuirksThatHaveNothingToActOnChangeNothing) {

@@ -20,7 +20,7 @@ class Gru final : public Mixer {
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     auto first = context.carried("state");
     const auto gates = project(x, weight_ih_, bias_ih_);
-    if (!first.defined()) first = at::zeros({x.size(0), width_}, gates.options());
+    if (!first.defined()) first = at::zeros({x.size(0), width_}, gates.options().dtype(wide_type(gates)));
     const auto h = gru_sequence(gates, weight_hh_->value, bias_hh_->value, first, a_min_);
     if (context.gates) {
       const auto before = at::cat({first.unsqueeze(1), h.narrow(1, 0, x.size(1) - 1)}, 1);

@@ -10,19 +10,18 @@
 namespace sb::cuda::bind {
 namespace {
 
-// The one stride of axes 0 .. count - 1, where they have one.
+// The one stride of axes 0 .. count - 1, where they have one; none where an axis repeats its values.
 std::optional<int64_t> one_stride(const Tensor& x, int64_t count) {
   int64_t stride = 0, reach = 0;
+  bool any = false;
   for (int64_t d = count - 1; d >= 0; --d) {
     if (x.size(d) == 1) continue;
-    if (reach == 0) {
-      stride = x.stride(d);
-    } else if (x.stride(d) != reach) {
-      return std::nullopt;
-    }
+    if (x.stride(d) == 0 || (any && x.stride(d) != reach)) return std::nullopt;
+    if (!any) stride = x.stride(d);
+    any = true;
     reach = x.stride(d) * x.size(d);
   }
-  return reach == 0 ? x.numel() : stride;
+  return any ? stride : x.numel();
 }
 
 Held held(const Tensor& x, bool heads) {
