@@ -109,6 +109,14 @@ TEST_F(SuiteProcesses, InheritedSettingsOfSignalsChangeNothing) {
   EXPECT_EQ(saved(), 2U);
 }
 
+// Every run was begun and failed by itself.
+TEST_F(SuiteProcesses, AFileInPlaceOfTheFolderOfRunsIsRefusedAtOnce) {
+  const std::string file = write(suite_text("2"));
+  std::ofstream(root()) << "a file";
+  EXPECT_EQ(Started(command(file)).wait().code, 2);
+  EXPECT_TRUE(fs::is_regular_file(root()));
+}
+
 TEST_F(SuiteProcesses, RunsSaveWhereTheirSuiteWasKilled) {
   Started suite(command(write(suite_text("1000000"))));
   ASSERT_TRUE(begun(2));

@@ -45,7 +45,7 @@ TEST(Suite, TwoAxesThatSetOneKeyAreRefused) {
   const std::string line = suite_fault(
       "[grid]\ntrain.lr = [0.01, 0.003]\npreset = [{model.name = 'gla', train.lr = 0.0005}, {model.name = "
       "'mamba2'}]\n");
-  EXPECT_EQ(line, "[grid] train.lr, expected on one axis, got it on another at suite.toml:2:7, suite.toml:3:33");
+  EXPECT_EQ(line, "[grid] train.lr, expected on one axis, got it on another at suite.toml:2:7, suite.toml:3:38");
   EXPECT_EQ(suite_of("[grid]\npreset = [{train.lr = 0.1}, {train.lr = 0.2}]\n").runs.size(), 2U);
 }
 

@@ -86,7 +86,10 @@ grep -q "not the run's own" "$work/out" || fail "--weights is not named"
 grep -q '"weights": "file"' "$work/out.json" || fail "--weights is not marked"
 digest=$(sha256sum < "$two/final.safetensors" | cut -c1-64)
 grep -q "\"weights_sha256\": \"$digest\"" "$work/out.json" || fail "--weights: another digest than $digest"
-{ head -c -4096 "$two/final.safetensors" && printf '\377%.0s' {1..4096}; } > "$work/nan.safetensors"
+{ head -c -16 "$two/final.safetensors" && printf 'x%.0s' {1..16}; } > "$work/changed.safetensors"
+refused "own digest" "$one" --weights "$work/changed.safetensors"
+# Without a digest, as files of others are.
+{ head -c -4096 "$two/final.safetensors" && printf '\377%.0s' {1..4096}; } | LC_ALL=C sed 's/"sha256":/"digest":/' > "$work/nan.safetensors"
 refused "expected finite numbers" "$one" --weights "$work/nan.safetensors"
 wide=$(train --set task.number=2 --set model.width=32)
 refused "do not fit" "$one" --weights "$wide/final.safetensors"

@@ -19,6 +19,7 @@
 #include "runs/measure.h"
 #include "runs/open_run.h"
 #include "runs/run_check.h"
+#include "runs/seal.h"
 #include "train/gates.h"
 #include "train/gpu.h"
 #include "train/network_predictor.h"
@@ -137,6 +138,11 @@ class Evaluator {
     if (!options_.weights.empty()) {
       out_.weights = "file";
       std::string content = read_file(options_.weights, largest_weights);
+      // Files of others have no digest of their own.
+      if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
+        throw bad_input("eval --weights", "expected bytes that fit the file's own digest, got others, " +
+                                              printable(options_.weights, 400));
+      }
       out_.weights_sha256 = sha256_hex(content);
       const Safetensors file = Safetensors::parse(std::move(content), options_.weights);
       check_tensors(file, network_.parameters());

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -244,6 +245,9 @@ Exit list_runs(const Options& options, const Suite& suite) {
 }
 
 Exit run(const Options& options) {
+  std::error_code ignored;
+  if (std::filesystem::exists(options.root, ignored) && !std::filesystem::is_directory(options.root, ignored))
+    throw bad_input("suite --out", "expected a folder, got a file, " + printable(options.root, 400));
   const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
   ModelRules rules = look ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
