@@ -68,7 +68,7 @@ if(NOT SB_CUDA)  # else they are compiled anyway
   target_link_libraries(sb_cuda_bind PUBLIC sb_torch_flags)
   target_precompile_headers(sb_cuda_bind REUSE_FROM sb_torch_pch)
   target_include_directories(sb_cuda_bind SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-  target_compile_options(sb_cuda_bind PRIVATE ${SB_LITTLE_OPTIMISATION})
+  target_compile_options(sb_cuda_bind PRIVATE ${SB_LITTLE_OPTIMISATION_TORCH})
   set_target_properties(sb_cuda_bind PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 endif()
 

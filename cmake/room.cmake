@@ -1,39 +1,51 @@
-# Templates of these headers cost more than most files that use them: parsed once for the rooms without torch.
-add_library(sb_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
-target_link_libraries(sb_pch PUBLIC sb_flags)
 # The rooms without torch may end up in shared libraries of others. Nobody replaces their functions there: without this flag g++
 # inlines none that could be, which costs the streams 6 %.
 set(SB_POSITION_INDEPENDENT -fno-semantic-interposition)
-set_target_properties(sb_pch PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_compile_options(sb_pch PRIVATE ${SB_POSITION_INDEPENDENT})
-target_precompile_headers(sb_pch PRIVATE <fmt/format.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map>
-                                         <optional> <string> <vector>)
 
 # Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release without
 # sanitizers only: other builds say themselves how much they want, and a precompiled header must agree with its files.
 if(SELECTIVBENCH_SANITIZE)
   set(SB_LITTLE_OPTIMISATION)
   set(SB_FULL_OPTIMISATION)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+else()
   set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
   set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
-else()  # on x86 g++ 13 refuses to -O1 a precompiled header made with -O3: settings of the machine depend on the level there
-  set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O2>)
-  set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 endif()
+# With torch's precompiled header, which has -O3 for the few loops there: on x86 g++ 13 refuses to -O1 such a header, since settings
+# of the machine depend on the level there.
+set(SB_LITTLE_OPTIMISATION_TORCH ${SB_LITTLE_OPTIMISATION})
+if(SB_LITTLE_OPTIMISATION AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(SB_LITTLE_OPTIMISATION_TORCH $<$<CONFIG:Release>:-O2>)
+endif()
+
+# Templates of these headers cost more than most files that use them: parsed once for the rooms without torch that arrange, and once, at
+# their level of optimisation, for those with loops.
+function(sb_precompile name)
+  add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+  target_link_libraries(${name} PUBLIC sb_flags)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${name} PRIVATE ${SB_POSITION_INDEPENDENT})
+  target_precompile_headers(${name} PRIVATE ${ARGN} <algorithm> <filesystem> <fstream> <functional> <map> <optional> <string> <vector>)
+endfunction()
+sb_precompile(sb_pch <fmt/core.h> <nlohmann/json.hpp>)
+target_compile_options(sb_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
+sb_precompile(sb_loops_pch <fmt/core.h>)
 
 # sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
 function(sb_room name)
   cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;ROOMS" ${ARGN})
   add_library(sb_${name} STATIC ${ARG_SOURCES})
-  if(ARG_ARRANGES)
-    target_compile_options(sb_${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
-  endif()
   if(ARG_TORCH)
     target_link_libraries(sb_${name} PUBLIC sb_torch_flags)
     target_precompile_headers(sb_${name} REUSE_FROM sb_torch_pch)
+    target_compile_options(sb_${name} PRIVATE $<$<BOOL:${ARG_ARRANGES}>:${SB_LITTLE_OPTIMISATION_TORCH}>)
   else()
-    target_precompile_headers(sb_${name} REUSE_FROM sb_pch)
+    if(ARG_ARRANGES)
+      target_precompile_headers(sb_${name} REUSE_FROM sb_pch)
+      target_compile_options(sb_${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
+    else()
+      target_precompile_headers(sb_${name} REUSE_FROM sb_loops_pch)
+    endif()
     target_link_libraries(sb_${name} PRIVATE sb_coverage_flags)
     set_target_properties(sb_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_options(sb_${name} PRIVATE ${SB_POSITION_INDEPENDENT})
@@ -69,11 +81,12 @@ function(sb_test name)
   foreach(room ${ARG_ROOMS})
     target_link_libraries(${name} PRIVATE sb_${room})
   endforeach()
-  target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE sb_torch_flags)
+    target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION_TORCH})
     target_precompile_headers(${name} REUSE_FROM sb_torch_pch)
   else()
+    target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION})
     target_precompile_headers(${name} REUSE_FROM sb_test_pch)
   endif()
   target_compile_definitions(${name} PRIVATE SB_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/golden"

@@ -1,7 +1,5 @@
 #include "base/safetensors.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace sb {
 namespace {
@@ -55,15 +54,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return unexpected("null"); }
   bool boolean(bool) override { return unexpected("a boolean"); }
-  bool number_integer(number_integer_t value) override { return unexpected(fmt::format("{}", value)); }
+  bool number_integer(number_integer_t value) override { return unexpected(formatted("{}", value)); }
   bool number_float(number_float_t, const string_t& text) override { return unexpected(shown(text)); }
   bool binary(binary_t&) override { return unexpected("binary data"); }
   bool number_unsigned(number_unsigned_t value) override {
-    if (!in_array_) return unexpected(fmt::format("{}", value));
-    if (value > static_cast<uint64_t>(INT64_MAX)) refuse(fmt::format("{} of '{}' is too large", value, here()));
+    if (!in_array_) return unexpected(formatted("{}", value));
+    if (value > static_cast<uint64_t>(INT64_MAX)) refuse(formatted("{} of '{}' is too large", value, here()));
     numbers_.push_back(value);
     if (numbers_.size() > most_dimensions)
-      refuse(fmt::format("'{}' has more than {} entries in {}", here(), most_dimensions, field_));
+      refuse(formatted("'{}' has more than {} entries in {}", here(), most_dimensions, field_));
     return true;
   }
   bool string(string_t& value) override {
@@ -74,7 +73,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ != 2 || field_ != "dtype" || in_array_) return unexpected("'" + shown(value) + "'");
     for (const auto& row : dtypes)
       if (row.name == value) entries.back().dtype = row.dtype;
-    if (!entries.back().dtype) refuse(fmt::format("'{}' has unknown dtype '{}'", here(), shown(value)));
+    if (!entries.back().dtype) refuse(formatted("'{}' has unknown dtype '{}'", here(), shown(value)));
     return true;
   }
   bool start_object(std::size_t) override {
@@ -92,9 +91,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       expecting_object_ = true;
     } else {
       field_ = value;
-      if (!fields_.insert(value).second) refuse(fmt::format("duplicate key '{}' in '{}'", shown(value), here()));
+      if (!fields_.insert(value).second) refuse(formatted("duplicate key '{}' in '{}'", shown(value), here()));
       if (!in_metadata_ && value != "dtype" && value != "shape" && value != "data_offsets")
-        refuse(fmt::format("'{}' has unknown key '{}'", here(), shown(value)));
+        refuse(formatted("'{}' has unknown key '{}'", here(), shown(value)));
     }
     return true;
   }
@@ -102,7 +101,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 2 && !in_metadata_) {
       const Entry& entry = entries.back();
       if (!entry.dtype || !entry.shape || !entry.offsets)
-        refuse(fmt::format("'{}' lacks {}", here(), !entry.dtype ? "dtype" : !entry.shape ? "shape" : "data_offsets"));
+        refuse(formatted("'{}' lacks {}", here(), !entry.dtype ? "dtype" : !entry.shape ? "shape" : "data_offsets"));
     }
     --depth_;
     return true;
@@ -123,12 +122,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    refuse(fmt::format("header is not valid JSON at byte {}", position));
+    refuse(formatted("header is not valid JSON at byte {}", position));
   }
 
  private:
   bool unexpected(const std::string& what) const {
-    refuse(fmt::format("unexpected {} in the header, near '{}'", what, here()));
+    refuse(formatted("unexpected {} in the header, near '{}'", what, here()));
   }
   std::string here() const { return entries.empty() ? "the start" : shown(entries.back().name); }
 
@@ -220,12 +219,12 @@ Safetensors Safetensors::parse(std::string content, const std::string& name) {
   file.name_ = name;
   file.content_ = std::make_unique<const std::string>(std::move(content));
   HeaderReader header(name);
-  if (file.content_->size() < 8) header.refuse(fmt::format("expected at least 8 bytes, got {}", file.content_->size()));
+  if (file.content_->size() < 8) header.refuse(formatted("expected at least 8 bytes, got {}", file.content_->size()));
   uint64_t length;
   std::memcpy(&length, file.content_->data(), 8);
   const uint64_t rest = file.content_->size() - 8;
   if (length > longest_header || length > rest)
-    header.refuse(fmt::format("header length {} exceeds the {} bytes that follow it", length, rest));
+    header.refuse(formatted("header length {} exceeds the {} bytes that follow it", length, rest));
   const char* text = file.content_->data() + 8;
   if (length == 0 || *text != '{') header.refuse("header does not start with '{'");
   nlohmann::json::sax_parse(text, text + length, &header);
@@ -236,14 +235,14 @@ Safetensors Safetensors::parse(std::string content, const std::string& name) {
     Entry& entry = header.entries[i];
     const auto& offsets = *entry.offsets;
     const std::string who = "'" + shown(entry.name) + "'";
-    if (offsets.size() != 2) header.refuse(fmt::format("{} has {} data_offsets, expected 2", who, offsets.size()));
+    if (offsets.size() != 2) header.refuse(formatted("{} has {} data_offsets, expected 2", who, offsets.size()));
     if (offsets[0] > offsets[1] || offsets[1] > data.size())
-      header.refuse(fmt::format("{} lies at bytes {}..{} of {}", who, offsets[0], offsets[1], data.size()));
+      header.refuse(formatted("{} lies at bytes {}..{} of {}", who, offsets[0], offsets[1], data.size()));
     const auto size = size_of(*entry.shape, *entry.dtype);
     if (!size || *size != offsets[1] - offsets[0])
-      header.refuse(fmt::format("{} has {} bytes, expected {} for {} [{}]", who, offsets[1] - offsets[0],
-                                size ? std::to_string(*size) : "more than 2^64", dtype_name(*entry.dtype),
-                                fmt::join(*entry.shape, ",")));
+      header.refuse(formatted("{} has {} bytes, expected {} for {} [{}]", who, offsets[1] - offsets[0],
+                              size ? std::to_string(*size) : "more than 2^64", dtype_name(*entry.dtype),
+                              joined(*entry.shape, ",")));
     order.emplace_back(offsets[0], i);
     file.index_.emplace(entry.name, i);
     file.tensors_.push_back({std::move(entry.name), *entry.dtype, std::move(*entry.shape),
@@ -256,11 +255,11 @@ Safetensors Safetensors::parse(std::string content, const std::string& name) {
   uint64_t end = 0;
   for (const auto& [begin, i] : order) {
     if (begin != end)
-      header.refuse(fmt::format("'{}' {} at byte {}, expected {}", shown(file.tensors_[i].name),
-                                begin < end ? "overlaps another tensor" : "leaves a hole", begin, end));
+      header.refuse(formatted("'{}' {} at byte {}, expected {}", shown(file.tensors_[i].name),
+                              begin < end ? "overlaps another tensor" : "leaves a hole", begin, end));
     end += file.tensors_[i].bytes.size();
   }
-  if (end != data.size()) header.refuse(fmt::format("{} bytes after the last tensor", data.size() - end));
+  if (end != data.size()) header.refuse(formatted("{} bytes after the last tensor", data.size() - end));
   file.metadata_ = std::move(header.metadata);
   return file;
 }
@@ -272,7 +271,7 @@ const StoredTensor* Safetensors::find(std::string_view name) const {
 
 const StoredTensor& Safetensors::at(std::string_view name) const {
   const auto* tensor = find(name);
-  if (!tensor) throw bad_input("safetensors", fmt::format("{}: no tensor '{}'", name_, shown(name)));
+  if (!tensor) throw bad_input("safetensors", formatted("{}: no tensor '{}'", name_, shown(name)));
   return *tensor;
 }
 
@@ -288,8 +287,8 @@ std::string safetensors_header(const std::vector<StoredTensor>& tensors,
       throw bad_input("safetensors", "cannot write two tensors of the name '" + shown(tensor.name) + "'");
     if (!size || *size != tensor.bytes.size())
       throw bad_input("safetensors",
-                      fmt::format("'{}' has {} bytes, its shape [{}] needs {}", shown(tensor.name), tensor.bytes.size(),
-                                  fmt::join(tensor.shape, ","), size ? std::to_string(*size) : "more than 2^64"));
+                      formatted("'{}' has {} bytes, its shape [{}] needs {}", shown(tensor.name), tensor.bytes.size(),
+                                joined(tensor.shape, ","), size ? std::to_string(*size) : "more than 2^64"));
     header.push_back({tensor.name, nlohmann::ordered_json{{"dtype", dtype_name(tensor.dtype)},
                                                           {"shape", tensor.shape},
                                                           {"data_offsets", {end, end + *size}}}});

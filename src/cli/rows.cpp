@@ -1,5 +1,6 @@
 #include "cli/rows.h"
 
+#include "base/format.h"
 #include "base/number.h"
 
 namespace sb::cli {

@@ -1,12 +1,11 @@
 #include "grammar/build.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "grammar/check.h"
 
 namespace sb {
@@ -29,33 +28,32 @@ int64_t state_count(const GrammarConfig& c) {
 void check_ranges(const GrammarConfig& c) {
   if (c.vocab < 2) {
     throw bad_input("grammar.vocab",
-                    fmt::format("too few symbols, expected at least 2 ('#' and one letter), got {}", c.vocab));
+                    formatted("too few symbols, expected at least 2 ('#' and one letter), got {}", c.vocab));
   }
   if (c.ambiguities < 0 || c.ambiguities > c.vocab - 1) {
     throw bad_input("grammar.ambiguities",
-                    fmt::format("ambiguous letters, expected 0 to vocab - 1 ({}), got {}", c.vocab - 1, c.ambiguities));
+                    formatted("ambiguous letters, expected 0 to vocab - 1 ({}), got {}", c.vocab - 1, c.ambiguities));
   }
   if (c.depth < 1) {
-    throw bad_input("grammar.depth",
-                    fmt::format("states of an ambiguous letter, expected at least 1, got {}", c.depth));
+    throw bad_input("grammar.depth", formatted("states of an ambiguous letter, expected at least 1, got {}", c.depth));
   }
   if (const int64_t n = state_count(c); n > kMaxStates) {
     throw bad_input("grammar",
-                    fmt::format("vocab ({}), ambiguities ({}) and depth ({}) give too many states, expected at most "
-                                "{}, got {}",
-                                c.vocab, c.ambiguities, c.depth, kMaxStates, n));
+                    formatted("vocab ({}), ambiguities ({}) and depth ({}) give too many states, expected at most "
+                              "{}, got {}",
+                              c.vocab, c.ambiguities, c.depth, kMaxStates, n));
   }
   const int widest = c.ambiguities > 0 ? c.depth : 1;
   const double density = density_of(c);
   if (!std::isfinite(c.density) || density <= 0 || density * widest > 1.0 + 1e-12) {
     throw bad_input("grammar.density",
-                    fmt::format("probability of an edge between two states, expected above 0 and at most "
-                                "1/{} (a letter's {} states share it), got {}",
-                                widest, widest, c.density));
+                    formatted("probability of an edge between two states, expected above 0 and at most "
+                              "1/{} (a letter's {} states share it), got {}",
+                              widest, widest, c.density));
   }
   if (const auto n = state_count(c); c.start_states < 1 || c.start_states > n - 1) {
     throw bad_input("grammar.start_states",
-                    fmt::format("start states, expected 1 to {} (all states but '#'), got {}", n - 1, c.start_states));
+                    formatted("start states, expected 1 to {} (all states but '#'), got {}", n - 1, c.start_states));
   }
 }
 
@@ -89,23 +87,23 @@ void check_feasible(const GrammarConfig& c) {
   const auto n = static_cast<double>(state_count(c));
   const double expected = n * density_of(c) * n;
   if (expected > kMaxTransitions) {
-    throw bad_input("grammar.density", fmt::format("too many transitions, expected at most {:.0f}, got about {:.0f}",
-                                                   kMaxTransitions, expected));
+    throw bad_input("grammar.density", formatted("too many transitions, expected at most {:.0f}, got about {:.0f}",
+                                                 kMaxTransitions, expected));
   }
   const Chances chances = chances_of(c);
   const int allowed = attempts_allowed(c);
   if (chances.attempt() * allowed >= (allowed == kMaxAttempts ? kHopeless : kHopelessWhenLarge)) return;
   if (chances.all_exit <= chances.end_reached) {
-    throw bad_input(
-        "grammar", fmt::format("states without exit: each of {:.0f} states has none with probability {:.3g} at density "
-                               "{:.3g}, so that {} attempts give no grammar; expected a higher density, more letters "
-                               "or fewer states",
-                               n - 1, chances.no_exit, density_of(c), allowed));
+    throw bad_input("grammar",
+                    formatted("states without exit: each of {:.0f} states has none with probability {:.3g} at density "
+                              "{:.3g}, so that {} attempts give no grammar; expected a higher density, more letters "
+                              "or fewer states",
+                              n - 1, chances.no_exit, density_of(c), allowed));
   }
   throw bad_input("grammar",
-                  fmt::format("no way to '#': a state leads to it with probability {:.3g} (the density), so that {} "
-                              "attempts give no grammar; expected a higher density or more states",
-                              density_of(c), allowed));
+                  formatted("no way to '#': a state leads to it with probability {:.3g} (the density), so that {} "
+                            "attempts give no grammar; expected a higher density or more states",
+                            density_of(c), allowed));
 }
 
 // One attempt: which states stand for which letter, and at most one successor for each (state, letter).
@@ -266,10 +264,10 @@ GrammarDraw draw_grammar(const GrammarConfig& config) {
     if (auto automaton = attempt.automaton()) return {std::move(automaton), n, symbol_seed, edges, symbols};
   }
   throw bad_input("grammar",
-                  fmt::format("no grammar in {} attempts: a state had no path to '#' or '#' was a start state each "
-                              "time (an attempt passes with probability {:.3g} at most); expected a higher density, "
-                              "another seed or fewer states",
-                              allowed, chances_of(config).attempt()));
+                  formatted("no grammar in {} attempts: a state had no path to '#' or '#' was a start state each "
+                            "time (an attempt passes with probability {:.3g} at most); expected a higher density, "
+                            "another seed or fewer states",
+                            allowed, chances_of(config).attempt()));
 }
 
 std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config) {

@@ -1,13 +1,12 @@
 #include "grammar/draw.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <unordered_set>
 #include <vector>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "grammar/build.h"
 
@@ -48,9 +47,9 @@ std::string oklch(double lightness, double chroma, double hue) {
     const double v = std::clamp(linear, 0.0, 1.0);
     return static_cast<int>(std::lround(255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * std::pow(v, 1 / 2.4) - 0.055)));
   };
-  return fmt::format("#{:02x}{:02x}{:02x}", channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
-                     channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
-                     channel(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s));
+  return formatted("#{:02x}{:02x}{:02x}", channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+                   channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+                   channel(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s));
 }
 
 // Symbols in class order go once round the colour wheel; '#' is ink.
@@ -91,12 +90,12 @@ bool is_start(const Automaton& a, int s) {
 }
 
 std::string summary(const Automaton& a) {
-  return fmt::format("{} states · {} transitions · {} symbols · {} start states", grouped(a.names.size()),
-                     grouped(a.dst.size()), a.vocab, a.start.size());
+  return formatted("{} states · {} transitions · {} symbols · {} start states", grouped(a.names.size()),
+                   grouped(a.dst.size()), a.vocab, a.start.size());
 }
 
 std::string head(double width, double height, const Automaton& a) {
-  return fmt::format(
+  return formatted(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\">\n"
       "<title>Automaton: {2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fdfcfa\"/>\n",
@@ -105,7 +104,7 @@ std::string head(double width, double height, const Automaton& a) {
 
 std::string label(Point at, double size, const std::string& text, const std::string& fill,
                   const char* anchor = "middle", const char* weight = "normal") {
-  return fmt::format(
+  return formatted(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" {} font-size=\"{:.1f}\" font-weight=\"{}\" fill=\"{}\" "
       "text-anchor=\"{}\">{}</text>\n",
       at.x, at.y + 0.35 * size, kFont, size, weight, fill, anchor, escaped(text));
@@ -140,21 +139,20 @@ class CirclePicture {
   std::string arrow(Point tip, Point direction, double size, const std::string& fill, double opacity) const {
     const Point d = (1 / length(direction)) * direction, side = {-d.y, d.x};
     const Point back = tip - size * d, left = back + 0.45 * size * side, right = back - 0.45 * size * side;
-    return fmt::format(
-        "<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z\" fill=\"{}\" fill-opacity=\"{:.2f}\"/>\n", tip.x, tip.y,
-        left.x, left.y, right.x, right.y, fill, opacity);
+    return formatted("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z\" fill=\"{}\" fill-opacity=\"{:.2f}\"/>\n",
+                     tip.x, tip.y, left.x, left.y, right.x, right.y, fill, opacity);
   }
 
   std::string edge(int from, int to, double prob) const {
     const std::string paint = colour(a_, a_.symbol[from], 0.60);
     const double width = 1.0 + 1.6 * prob, opacity = 0.45 + 0.5 * prob, head_size = 7.5 + 2.5 * prob;
     const auto path = [&](const std::string& d) {
-      return fmt::format(
+      return formatted(
           "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.2f}\" stroke-opacity=\"{:.2f}\"/>\n", d, paint,
           width, opacity);
     };
     const std::string title =
-        fmt::format("<g><title>{} → {}: {}</title>\n", escaped(a_.names[from]), escaped(a_.names[to]), shortest(prob));
+        formatted("<g><title>{} → {}: {}</title>\n", escaped(a_.names[from]), escaped(a_.names[to]), shortest(prob));
     const Point p = place(from), q = place(to);
     if (from == to) {
       const Point out = along(angle_[from]), side = {-out.y, out.x};
@@ -163,8 +161,8 @@ class CirclePicture {
                   c2 = end + 1.6 * node_ * out + 0.9 * node_ * side;
       const Point stop = end + 0.6 * head_size * (1 / length(c2 - end)) * (c2 - end);
       return title +
-             path(fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", begin.x, begin.y, c1.x, c1.y,
-                              c2.x, c2.y, stop.x, stop.y)) +
+             path(formatted("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", begin.x, begin.y, c1.x, c1.y,
+                            c2.x, c2.y, stop.x, stop.y)) +
              arrow(end, end - c2, head_size, paint, opacity) + "</g>\n";
     }
     // The control point lies between the chord and the centre, shifted to one side so that s → t and t → s part.
@@ -174,8 +172,8 @@ class CirclePicture {
     const Point begin = p + (node_ / length(out)) * out, tip = q - ((node_ + 1.5) / length(into)) * into;
     const Point stop = tip - (0.8 * head_size / length(into)) * into;
     return title +
-           path(fmt::format("M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}", begin.x, begin.y, control.x, control.y,
-                            stop.x, stop.y)) +
+           path(formatted("M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}", begin.x, begin.y, control.x, control.y, stop.x,
+                          stop.y)) +
            arrow(tip, into, head_size, paint, opacity) + "</g>\n";
   }
 
@@ -187,7 +185,7 @@ class CirclePicture {
     const Point direction = loops ? Point{0.5 * out.x - 0.87 * out.y, 0.87 * out.x + 0.5 * out.y} : out;
     const Point tip = place(s) + (node_ + 4) * direction, tail = place(s) + (node_ + 26) * direction;
     const Point stop = tip + 7 * direction;
-    return fmt::format(
+    return formatted(
                "<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"{}\" stroke-width=\"2.2\" "
                "stroke-linecap=\"round\"/>\n",
                tail.x, tail.y, stop.x, stop.y, kInk) +
@@ -197,12 +195,12 @@ class CirclePicture {
   std::string state(int s) const {
     const Point at = place(s);
     const bool end = s == a_.end;
-    std::string out = fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", at.x,
-        at.y, node_, end ? kInk : colour(a_, a_.symbol[s], 0.92, 0.06), end ? kInk : colour(a_, a_.symbol[s], 0.55),
-        is_start(a_, s) ? 2.8 : 1.6);
+    std::string out =
+        formatted("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
+                  at.x, at.y, node_, end ? kInk : colour(a_, a_.symbol[s], 0.92, 0.06),
+                  end ? kInk : colour(a_, a_.symbol[s], 0.55), is_start(a_, s) ? 2.8 : 1.6);
     if (end) {
-      out += fmt::format(
+      out += formatted(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"none\" stroke=\"#fdfcfa\" stroke-width=\"1.4\"/>\n",
           at.x, at.y, node_ - 3.5);
     }
@@ -232,13 +230,13 @@ class AdjacencyPicture {
 
   std::string draw() const {
     std::string out = head(kStrip + kStripWidth + 40, kTop + kSide + 62, a_);
-    out += fmt::format("<path d=\"{}\" fill=\"#ffffff\"/>\n", frames());
+    out += formatted("<path d=\"{}\" fill=\"#ffffff\"/>\n", frames());
     out += grid() + dots() + start_marks();
-    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1\"/>\n", frames(), kInk);
+    out += formatted("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1\"/>\n", frames(), kInk);
     out += label({kLeft + kSide / 2, 18}, 13, "to state, ordered by symbol", kInk);
     out += label({kStrip + kStripWidth / 2, kTop - 15}, 10.5, "#", kInk, "middle", "bold");
-    out += fmt::format("<g transform=\"rotate(-90 16 {0:.1f})\">{1}</g>\n", kTop + kSide / 2,
-                       label({16, kTop + kSide / 2}, 13, "from state", kInk));
+    out += formatted("<g transform=\"rotate(-90 16 {0:.1f})\">{1}</g>\n", kTop + kSide / 2,
+                     label({16, kTop + kSide / 2}, 13, "from state", kInk));
     out += label({kStrip + kStripWidth + 26, kTop + kSide + 20}, 12, "◀ start state", kInk, "end");
     return out + label({kLeft, kTop + kSide + 20}, 12.5, summary(a_), "#6b6f7b", "start") + "</svg>\n";
   }
@@ -253,7 +251,7 @@ class AdjacencyPicture {
   double at(int row_number) const { return kSide * row_number / rows_; }
 
   static std::string frames() {
-    return fmt::format("M{0} {1}h{2}v{2}h-{2}zM{3} {1}h{4}v{2}h-{4}z", kLeft, kTop, kSide, kStrip, kStripWidth);
+    return formatted("M{0} {1}h{2}v{2}h-{2}zM{3} {1}h{4}v{2}h-{4}z", kLeft, kTop, kSide, kStrip, kStripWidth);
   }
 
   std::string grid() const {
@@ -262,7 +260,7 @@ class AdjacencyPicture {
     for (const Band& band : bands_) {
       const double from = at(band.first), to = at(band.last), middle = (from + to) / 2;
       const std::string paint = colour(a_, band.symbol, 0.70);
-      out += fmt::format(
+      out += formatted(
           "<rect x=\"{0:.2f}\" y=\"{1}\" width=\"{2:.2f}\" height=\"5\" fill=\"{3}\"/>\n"
           "<rect x=\"{4}\" y=\"{5:.2f}\" width=\"5\" height=\"{2:.2f}\" fill=\"{3}\"/>\n",
           kLeft + from, kTop - 7, to - from, paint, kLeft - 7, kTop + from);
@@ -272,10 +270,10 @@ class AdjacencyPicture {
         out += label({kLeft - 11, kTop + middle}, 10.5, symbol_name(band.symbol), kInk, "end");
       }
       if (band.first > 0 && bands_.size() <= 200) {
-        lines += fmt::format("M{0:.2f} {1}v{2}M{3} {4:.2f}h{2}", kLeft + from, kTop, kSide, kLeft, kTop + from);
+        lines += formatted("M{0:.2f} {1}v{2}M{3} {4:.2f}h{2}", kLeft + from, kTop, kSide, kLeft, kTop + from);
       }
     }
-    return fmt::format("<path d=\"{}\" stroke=\"#e4e1da\" stroke-width=\"0.6\" fill=\"none\"/>\n", lines) + out;
+    return formatted("<path d=\"{}\" stroke=\"#e4e1da\" stroke-width=\"0.6\" fill=\"none\"/>\n", lines) + out;
   }
 
   std::string dots() const {
@@ -287,14 +285,13 @@ class AdjacencyPicture {
         const bool ends = a_.dst[e] == a_.end;
         const int x = ends ? cells_ : cell(a_.dst[e]), y = cell(s);
         if (!drawn.insert(int64_t{y} * (cells_ + 1) + x).second) continue;
-        paths[a_.symbol[s]] +=
-            fmt::format("M{:.1f} {:.1f}h{:.2f}v{:.2f}h-{:.2f}z", ends ? kStrip : kLeft + x * cell_, kTop + y * cell_,
-                        ends ? kStripWidth : side, side, ends ? kStripWidth : side);
+        paths[a_.symbol[s]] += formatted("M{:.1f} {:.1f}h{:.2f}v{:.2f}h-{:.2f}z", ends ? kStrip : kLeft + x * cell_,
+                                         kTop + y * cell_, ends ? kStripWidth : side, side, ends ? kStripWidth : side);
       }
     }
     std::string out;
     for (int c = 0; c < a_.vocab; ++c) {
-      if (!paths[c].empty()) out += fmt::format("<path d=\"{}\" fill=\"{}\"/>\n", paths[c], colour(a_, c, 0.52, 0.15));
+      if (!paths[c].empty()) out += formatted("<path d=\"{}\" fill=\"{}\"/>\n", paths[c], colour(a_, c, 0.52, 0.15));
     }
     return out;
   }
@@ -302,8 +299,8 @@ class AdjacencyPicture {
   std::string start_marks() const {
     std::string out;
     for (const int s : a_.start) {
-      out += fmt::format("<path d=\"M{0:.1f} {1:.1f}l11 -5v10z\" fill=\"{2}\"><title>start state {3}</title></path>\n",
-                         kStrip + kStripWidth + 5, kTop + at(row(s)) + cell_ / 2, kInk, escaped(a_.names[s]));
+      out += formatted("<path d=\"M{0:.1f} {1:.1f}l11 -5v10z\" fill=\"{2}\"><title>start state {3}</title></path>\n",
+                       kStrip + kStripWidth + 5, kTop + at(row(s)) + cell_ / 2, kInk, escaped(a_.names[s]));
     }
     return out;
   }
@@ -334,17 +331,17 @@ std::string to_dot(const Automaton& a) {
   for (int s = 0; s < a.states(); ++s) {
     const bool end = s == a.end;
     out +=
-        fmt::format("  {} [label={}, fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\"{}];\n", s, dot_quoted(a.names[s]),
-                    end ? kInk : colour(a, a.symbol[s], 0.92, 0.06), end ? kInk : colour(a, a.symbol[s], 0.55),
-                    end ? "#fdfcfa" : kInk, end ? ", shape=doublecircle" : "");
+        formatted("  {} [label={}, fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\"{}];\n", s, dot_quoted(a.names[s]),
+                  end ? kInk : colour(a, a.symbol[s], 0.92, 0.06), end ? kInk : colour(a, a.symbol[s], 0.55),
+                  end ? "#fdfcfa" : kInk, end ? ", shape=doublecircle" : "");
   }
   for (const int s : a.start) {
-    out += fmt::format("  start{0} [shape=point, color=\"{1}\"];\n  start{0} -> {0} [color=\"{1}\"];\n", s, kInk);
+    out += formatted("  start{0} [shape=point, color=\"{1}\"];\n  start{0} -> {0} [color=\"{1}\"];\n", s, kInk);
   }
   for (int s = 0; s < a.states(); ++s) {
     for (int e = a.row[s]; e < a.row[s + 1]; ++e) {
-      out += fmt::format("  {} -> {} [color=\"{}\", label=\"{}\"];\n", s, a.dst[e], colour(a, a.symbol[s], 0.60),
-                         fixed(a.prob[e], 2));
+      out += formatted("  {} -> {} [color=\"{}\", label=\"{}\"];\n", s, a.dst[e], colour(a, a.symbol[s], 0.60),
+                       fixed(a.prob[e], 2));
     }
   }
   return out + "}\n";

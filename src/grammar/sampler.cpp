@@ -1,12 +1,11 @@
 #include "grammar/sampler.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <iterator>
 #include <mutex>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "grammar/check.h"
@@ -19,10 +18,10 @@ namespace {
 
 // All that samples depend on.
 std::string digest_of(const Automaton& a) {
-  std::string text = fmt::format("{} {}", a.vocab, a.end);
+  std::string text = formatted("{} {}", a.vocab, a.end);
   const auto add = [&](char name, const std::vector<int32_t>& values) {
     text += name;
-    for (const int32_t value : values) fmt::format_to(std::back_inserter(text), " {}", value);
+    for (const int32_t value : values) text += formatted(" {}", value);
   };
   add('s', a.symbol);
   add('i', a.id);
@@ -80,8 +79,8 @@ struct Sampler::Impl {
       const int64_t entries = (int64_t{config.length} + 1) * automaton->states();
       if (entries > kMaxReachEntries) {
         throw bad_input("sample.length",
-                        fmt::format("table of {} lengths times {} states, expected at most {} entries, got {}",
-                                    config.length + 1, automaton->states(), kMaxReachEntries, entries));
+                        formatted("table of {} lengths times {} states, expected at most {} entries, got {}",
+                                  config.length + 1, automaton->states(), kMaxReachEntries, entries));
       }
       reach_table = std::make_unique<const ReachTable>(*automaton, config.length);
     });
@@ -103,18 +102,17 @@ Sampler::Sampler(std::shared_ptr<const Automaton> automaton, SamplerConfig confi
   check(*automaton);
   if (config.length < 1 || config.length > kMaxLength) {
     throw bad_input("sample.length",
-                    fmt::format("elements of a sample, expected 1 to {}, got {}", kMaxLength, config.length));
+                    formatted("elements of a sample, expected 1 to {}, got {}", kMaxLength, config.length));
   }
   // Where fewer than half of the strings would be found within the reference's attempts, nothing is worth starting.
   const double needed = config.stream == Stream::reference ? std::log(2.0) / kMaxStringAttempts : 1e-200;
   if (const double fit = fit_probability(*automaton, config.length, needed); fit < needed) {
     throw bad_input(
         "sample.length",
-        fit == 0
-            ? fmt::format("no string of at most {} elements ('#' counted), expected a larger length", config.length)
-            : fmt::format("a string has at most {} elements with probability {:.3g} only, expected at least {:.3g} "
-                          "for stream = {}",
-                          config.length, fit, needed, to_string(config.stream)));
+        fit == 0 ? formatted("no string of at most {} elements ('#' counted), expected a larger length", config.length)
+                 : formatted("a string has at most {} elements with probability {:.3g} only, expected at least {:.3g} "
+                             "for stream = {}",
+                             config.length, fit, needed, to_string(config.stream)));
   }
   impl_->automaton = std::move(automaton);
   impl_->config = config;
@@ -157,8 +155,8 @@ double Sampler::ends_within(int elements, int32_t state) const {
 }
 
 std::string Sampler::text() const {
-  return fmt::format("grammar.automaton_sha256 = {}\ngrammar.seed = {}\ntask.length = {}\ntask.stream = {}\n",
-                     digest_of(*impl_->automaton), seed(), length(), to_string(impl_->config.stream));
+  return formatted("grammar.automaton_sha256 = {}\ngrammar.seed = {}\ntask.length = {}\ntask.stream = {}\n",
+                   digest_of(*impl_->automaton), seed(), length(), to_string(impl_->config.stream));
 }
 
 void Sampler::successors(int32_t state, std::vector<Successor>& out) const {

@@ -1,8 +1,7 @@
 #include "models/declare.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
+#include "base/format.h"
 
 namespace sb {
 
@@ -14,11 +13,11 @@ Declared declare(const ModelConfig& config) {
   p.matrix("encoder.weight", d, config.inputs);
   p.bias("encoder.bias", d, config.inputs);
   for (int64_t l = 0; l < config.layers; ++l) {
-    p.ones(fmt::format("norms.{}.weight", l), d);
-    p.add(fmt::format("norms.{}.bias", l), {d}, Init::constant(0));
+    p.ones(formatted("norms.{}.weight", l), d);
+    p.add(formatted("norms.{}.bias", l), {d}, Init::constant(0));
   }
   for (int64_t l = 0; l < config.layers; ++l) {
-    p.set_prefix(fmt::format("layers.{}.", l));
+    p.set_prefix(formatted("layers.{}.", l));
     MixerOptions options = config.mixer;
     options.layer = l;
     options.layers = config.layers;
@@ -41,7 +40,7 @@ void check_network(const ModelConfig& config) {
   const Declared built = declare(config);
   for (const auto& mixer : built.mixers) mixer->check_runnable();
   const int64_t all = built.parameters.count();
-  if (all > most) throw bad_input("model.width", fmt::format("{} parameters, expected at most {}", all, most));
+  if (all > most) throw bad_input("model.width", formatted("{} parameters, expected at most {}", all, most));
 }
 
 Cost cost(const ModelConfig& config, int64_t length) {

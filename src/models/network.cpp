@@ -1,8 +1,7 @@
 #include "models/network.h"
 
-#include <fmt/ranges.h>
-
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
 #include "models/declare.h"
@@ -30,9 +29,9 @@ Network::Network(const ModelConfig& config, at::ScalarType type, at::Device devi
   decoder_ = parameters_.find("decoder.weight");
   decoder_bias_ = parameters_.find("decoder.bias");
   for (int64_t l = 0; l < config.layers; ++l) {
-    norms_.emplace_back(parameters_.find(fmt::format("norms.{}.weight", l)),
-                        parameters_.find(fmt::format("norms.{}.bias", l)));
-    const auto mlp = fmt::format("layers.{}.mlp.", l);
+    norms_.emplace_back(parameters_.find(formatted("norms.{}.weight", l)),
+                        parameters_.find(formatted("norms.{}.bias", l)));
+    const auto mlp = formatted("layers.{}.mlp.", l);
     mlps_.push_back({parameters_.find(mlp + "linear1.weight"), parameters_.find(mlp + "linear1.bias"),
                      parameters_.find(mlp + "linear2.weight"), parameters_.find(mlp + "linear2.bias")});
   }
@@ -62,8 +61,8 @@ at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) 
 
 at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
   if (x.dim() != 3 || x.size(2) != config_.inputs || x.size(1) < 1)
-    throw bad_input("network", fmt::format("expected frames [B,T,{}] with T >= 1, got [{}]", config_.inputs,
-                                           fmt::join(x.sizes().vec(), ",")));
+    throw bad_input("network", formatted("expected frames [B,T,{}] with T >= 1, got [{}]", config_.inputs,
+                                         joined(x.sizes().vec(), ",")));
   if (pass.state) pass.state->layers.resize(static_cast<size_t>(config_.layers));
   auto h = project(x, encoder_, encoder_bias_);
   if (pass.observe) (*pass.observe)(-1, "encoder", h);
@@ -114,8 +113,8 @@ void Network::load(const Safetensors& file, const std::string& prefix) {
     const StoredTensor& stored = file.at(prefix + parameter.name);
     if (stored.shape != parameter.shape)
       throw bad_input("safetensors",
-                      fmt::format("{}: '{}' has shape [{}], expected [{}]", file.name(), printable(stored.name),
-                                  fmt::join(stored.shape, ","), fmt::join(parameter.shape, ",")));
+                      formatted("{}: '{}' has shape [{}], expected [{}]", file.name(), printable(stored.name),
+                                joined(stored.shape, ","), joined(parameter.shape, ",")));
     const at::Tensor value = parameter.value;
     value.detach().copy_(to_tensor(stored, at::kDouble));
   }

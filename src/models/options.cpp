@@ -1,11 +1,10 @@
 #include "models/options.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "models/registry.h"
@@ -23,7 +22,7 @@ std::vector<const ModelRow*> owners_of(const std::string& name) {
     if (row.find(name)) owners.push_back(&row);
   if (owners.empty())
     throw bad_input("model." + printable(name),
-                    fmt::format("unknown switch, expected {}", join_or(nearest_first(name, switch_names()))));
+                    formatted("unknown switch, expected {}", join_or(nearest_first(name, switch_names()))));
   return owners;
 }
 
@@ -79,7 +78,7 @@ int64_t default_heads(int64_t width) {
   while (heads < width && (width % heads != 0 || width / heads > 128)) heads *= 2;
   if (width % heads != 0)
     throw bad_input("model.width",
-                    fmt::format("no power of two divides {} into heads of at most 128 channels; set heads", width));
+                    formatted("no power of two divides {} into heads of at most 128 channels; set heads", width));
   return heads;
 }
 
@@ -105,16 +104,16 @@ void check_switch(const std::string& name, const std::string& text) {
   }
   std::vector<std::string> expected;
   for (const auto& [range, rows] : ranges)
-    expected.push_back(ranges.size() == 1 ? range : fmt::format("{} ({})", range, fmt::join(names_of(rows), ", ")));
-  throw bad_input("model." + name, fmt::format("expected {}, got '{}'", join_or(expected), printable(text)));
+    expected.push_back(ranges.size() == 1 ? range : formatted("{} ({})", range, joined(names_of(rows), ", ")));
+  throw bad_input("model." + name, formatted("expected {}, got '{}'", join_or(expected), printable(text)));
 }
 
 SwitchValue check_switch_of(const ModelRow& row, const std::string& name, const std::string& text) {
   const auto owners = owners_of(name);
   const Switch* found = row.find(name);
   if (!found)
-    throw bad_input("model." + name, fmt::format("{} has no such switch, expected one of the models {}", row.name,
-                                                 join_or(names_of(owners))));
+    throw bad_input("model." + name, formatted("{} has no such switch, expected one of the models {}", row.name,
+                                               join_or(names_of(owners))));
   return found->parse(text);
 }
 
@@ -122,17 +121,15 @@ void check_options(const ModelRow& row, const MixerOptions& options) {
   for (const auto& each : row.switches)
     if (const auto* value = options.find(each.name()); !value || !each.takes(*value))
       throw bad_input("model." + each.name(),
-                      fmt::format("expected {}, got {}", each.range(), options.text(each.name())));
+                      formatted("expected {}, got {}", each.range(), options.text(each.name())));
   if (options.width % options.heads() != 0)
-    throw bad_input("model.heads",
-                    fmt::format("width {} is not divisible by {} heads", options.width, options.heads()));
+    throw bad_input("model.heads", formatted("width {} is not divisible by {} heads", options.width, options.heads()));
   const auto fits = [&](const NumberSwitch& expand) {
     const double width = options[expand] * static_cast<double>(options.width);
     const double heads = static_cast<double>(options.heads());
     if (options.find(expand.name) && (width < heads || std::abs(width / heads - std::round(width / heads)) > 1e-9))
-      throw bad_input(
-          "model." + std::string(expand.name),
-          fmt::format("{} * width {} is not a multiple of {} heads", options[expand], options.width, options.heads()));
+      throw bad_input("model." + std::string(expand.name), formatted("{} * width {} is not a multiple of {} heads",
+                                                                     options[expand], options.width, options.heads()));
   };
   fits(switches::expand_k);
   fits(switches::expand_v);
@@ -143,14 +140,14 @@ ModelConfig model_config(const std::string& name, int64_t width, const Switches&
   const ModelRow& row = find_model(name);
   const auto in_range = [](const char* field, int64_t value, int64_t high) {
     if (value < 1 || value > high)
-      throw bad_input(std::string("model.") + field, fmt::format("expected 1..{}, got {}", high, value));
+      throw bad_input(std::string("model.") + field, formatted("expected 1..{}, got {}", high, value));
   };
   in_range("width", width, 1 << 16);
   in_range("layers", layers, 1024);
   in_range("inputs", inputs, 1 << 24);
   in_range("outputs", outputs, 1 << 24);
   if (!(dropout >= 0 && dropout < 1))
-    throw bad_input("model.dropout", fmt::format("expected a number in [0, 1), got {}", dropout));
+    throw bad_input("model.dropout", formatted("expected a number in [0, 1), got {}", dropout));
 
   ModelConfig config{name, width, layers, inputs, outputs, dropout, MixerOptions(row.switches)};
   config.mixer.dropout = dropout;

@@ -1,7 +1,5 @@
 #include "models/probe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 

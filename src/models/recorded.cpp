@@ -1,10 +1,9 @@
 #include "models/recorded.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
@@ -15,7 +14,7 @@ namespace {
 
 const std::string& metadata(const Safetensors& file, const std::string& key) {
   const auto found = file.metadata().find(key);
-  if (found == file.metadata().end()) throw bad_input("verify", fmt::format("{}: no metadata '{}'", file.name(), key));
+  if (found == file.metadata().end()) throw bad_input("verify", formatted("{}: no metadata '{}'", file.name(), key));
   return found->second;
 }
 
@@ -42,16 +41,16 @@ void read_projections(const RecordedLayer& layer, MixerOptions& out) {
 int64_t recorded_integer(const Safetensors& file, const std::string& key) {
   const auto value = parse_integer(metadata(file, key));
   if (!value || *value < 1 || *value > 1 << 20)
-    throw bad_input("verify", fmt::format("{}: metadata '{}' is not a size: '{}'", file.name(), key,
-                                          printable(metadata(file, key))));
+    throw bad_input(
+        "verify", formatted("{}: metadata '{}' is not a size: '{}'", file.name(), key, printable(metadata(file, key))));
   return *value;
 }
 
 double recorded_number(const Safetensors& file, const std::string& key) {
   const auto value = parse_finite(metadata(file, key));
   if (!value)
-    throw bad_input("verify", fmt::format("{}: metadata '{}' is not a number: '{}'", file.name(), key,
-                                          printable(metadata(file, key))));
+    throw bad_input("verify", formatted("{}: metadata '{}' is not a number: '{}'", file.name(), key,
+                                        printable(metadata(file, key))));
   return *value;
 }
 
@@ -85,8 +84,8 @@ std::string load_recorded(const Safetensors& file, const std::string& prefix, Pa
     const auto* stored = file.find(prefix + parameter.name);
     if (!stored) return "no parameter '" + parameter.name + "' in the file";
     if (stored->shape != parameter.shape)
-      return fmt::format("'{}' has shape [{}], this build's [{}]", parameter.name, fmt::join(stored->shape, ","),
-                         fmt::join(parameter.shape, ","));
+      return formatted("'{}' has shape [{}], this build's [{}]", parameter.name, joined(stored->shape, ","),
+                       joined(parameter.shape, ","));
     parameter.value.detach().copy_(to_tensor(*stored, at::kDouble));
   }
   return "";
@@ -95,7 +94,7 @@ std::string load_recorded(const Safetensors& file, const std::string& prefix, Pa
 at::Tensor projection(const Safetensors& file, const at::Tensor& matrix) {
   const auto rows =
       matrix.detach().to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)).reshape({matrix.size(0), -1});
-  return at::mv(rows, to_tensor(file.at(fmt::format("probe.{}", rows.size(1))), at::kDouble));
+  return at::mv(rows, to_tensor(file.at(formatted("probe.{}", rows.size(1))), at::kDouble));
 }
 
 }  // namespace sb

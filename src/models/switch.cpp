@@ -1,8 +1,7 @@
 #include "models/switch.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -34,7 +33,7 @@ std::string Switch::range() const {
   return std::visit(Overloaded{[](const TruthSwitch&) { return std::string("on or off"); },
                                [](const IntegerSwitch& of) {
                                  return of.range ? std::string(of.range)
-                                                 : fmt::format("an integer in {}..{}", of.low, of.high);
+                                                 : formatted("an integer in {}..{}", of.low, of.high);
                                },
                                [](const NumberSwitch& of) { return std::string(of.range); }},
                     of_);
@@ -77,7 +76,7 @@ bool Switch::accepts(const std::string& text) const {
 SwitchValue Switch::parse(const std::string& text) const {
   const auto value = read(text);
   if (!value || !takes(*value))
-    throw bad_input("model." + name(), fmt::format("expected {}, got '{}'", range(), printable(text)));
+    throw bad_input("model." + name(), formatted("expected {}, got '{}'", range(), printable(text)));
   return *value;
 }
 

@@ -1,12 +1,11 @@
 #include "models/verify.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
 #include "kernels/backend.h"
@@ -103,8 +102,8 @@ std::vector<VerifyRow> verify_directory(const std::string& directory, const Veri
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(directory, failure))
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
-  if (failure) throw bad_input("verify", fmt::format("cannot read the folder '{}': {}", directory, failure.message()));
-  if (paths.empty()) throw bad_input("verify", fmt::format("no *.safetensors in '{}'", directory));
+  if (failure) throw bad_input("verify", formatted("cannot read the folder '{}': {}", directory, failure.message()));
+  if (paths.empty()) throw bad_input("verify", formatted("no *.safetensors in '{}'", directory));
   std::sort(paths.begin(), paths.end());
   std::vector<VerifyRow> rows;
   for (const auto& path : paths) {

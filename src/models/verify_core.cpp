@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "base/torch_pch.h"

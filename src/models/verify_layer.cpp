@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "base/torch_pch.h"
@@ -38,7 +38,7 @@ void run_length(const Safetensors& file, const VerifyOptions& options, const Mix
     if (const auto* stored = file.find(name))
       group.add(name, got, to_tensor(*stored, at::kDouble), allowed_error(options, 1e-6, 1e-5, stored->dtype));
   };
-  const std::string suffix = length > 0 ? fmt::format("_T{}", length) : "";
+  const std::string suffix = length > 0 ? formatted("_T{}", length) : "";
   const std::string number = length > 0 ? std::to_string(length) : "";
   parameters.flat_grad().zero_();
   const auto y = mixer.forward(x, {});

@@ -1,12 +1,10 @@
 #include "report/cells.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 
 namespace sb {
@@ -101,7 +99,7 @@ std::string spread_over(const Rows& rows, const Cell& cell) {
   if (!given && axes == std::vector<std::string>{"grammar.seed"}) return "grammars";
   if (axes == std::vector<std::string>{"train.seed"}) return "train seeds";
   if (axes == std::vector<std::string>{"train.order_seed"}) return "order seeds";
-  return fmt::format("{}", fmt::join(axes, " and "));
+  return joined(axes, " and ");
 }
 
 void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>& found) {
@@ -191,16 +189,15 @@ void note_missing_points(Rows& rows, const Labels& labels) {
   for (const auto& cell : rows.cells) {
     const Group& group = rows.groups[cell.group];
     if (!group.chosen || cell.runs.size() == group.averaged.size()) continue;
-    rows.notes.push_back(fmt::format("{}, {}: measured in {} of {} runs", labels.name(group),
-                                     fmt::join(point_lines(cell.point), ", "), cell.runs.size(),
-                                     group.averaged.size()));
+    rows.notes.push_back(formatted("{}, {}: measured in {} of {} runs", labels.name(group),
+                                   joined(point_lines(cell.point), ", "), cell.runs.size(), group.averaged.size()));
   }
   size_t unused = 0;
   for (const auto& group : rows.groups)
     for (size_t c = 0; c < group.candidates.size(); ++c)
       for (const size_t run : group.candidates[c].runs)
         unused += group.chosen != c && !rows.runs[run].evaluations.empty();
-  if (unused > 0) rows.notes.push_back(fmt::format("saved evaluations of {} runs that were not chosen", unused));
+  if (unused > 0) rows.notes.push_back(formatted("saved evaluations of {} runs that were not chosen", unused));
 }
 
 std::string status_of(const Rows& rows, const Cell& cell) {

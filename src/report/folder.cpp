@@ -1,13 +1,11 @@
 #include "report/folder.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "runs/evaluation_file.h"
 #include "runs/open_run.h"
@@ -27,8 +25,8 @@ std::string name_of(const std::string& folder) {
 std::string counted(const std::string& what, const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), most_names);
   const std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(shown));
-  return fmt::format("left out: {} {}: {}{}", names.size(), what, fmt::join(first, ", "),
-                     shown < names.size() ? fmt::format(" and {} more", names.size() - shown) : "");
+  return formatted("left out: {} {}: {}{}", names.size(), what, joined(first, ", "),
+                   shown < names.size() ? formatted(" and {} more", names.size() - shown) : "");
 }
 
 bool begun(const fs::path& run) {
@@ -82,7 +80,7 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
     const auto& others = select ? axes.average : axes.select;
     if (std::find(others.begin(), others.end(), key) != others.end())
       throw bad_input(option,
-                      fmt::format("expected a key that is not {} over, got {}", select ? "averaged" : "selected", key));
+                      formatted("expected a key that is not {} over, got {}", select ? "averaged" : "selected", key));
     select ? axes.add_select(key) : axes.add_average(key);
   }
 }
@@ -130,10 +128,10 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   }
   for (const auto& [schema, names] : schemas)
     out.notes.push_back(
-        counted(fmt::format("of result schema {} (this program reads {})", schema, result_schema), names));
+        counted(formatted("of result schema {} (this program reads {})", schema, result_schema), names));
   if (other_weights > 0)
     out.notes.push_back(
-        fmt::format("left out: {} saved evaluations of a checkpoint or of weights trained elsewhere", other_weights));
+        formatted("left out: {} saved evaluations of a checkpoint or of weights trained elsewhere", other_weights));
   if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
   return out;
 }
@@ -146,8 +144,8 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select, 
   FoundRuns found = read_runs(below.runs);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   if (found.runs.empty())
-    throw bad_input("table", fmt::format("expected finished runs below the folder, got none, {}{}",
-                                         printable(root, 400), found.notes.empty() ? "" : "; " + found.notes.front()));
+    throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", printable(root, 400),
+                                       found.notes.empty() ? "" : "; " + found.notes.front()));
   add_given(axes, select, true, found.runs);
   add_given(axes, average, false, found.runs);
   return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));

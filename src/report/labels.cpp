@@ -1,11 +1,9 @@
 #include "report/labels.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/select.h"
@@ -65,7 +63,7 @@ class Labeller {
     bundle(column_keys_, out_.columns);
     share();
     legend("By column", by_column_, [this](const std::string&) {
-      return [this](const Group& group) { return fmt::format("{}", fmt::join(out_.column_lines(group), " ")); };
+      return [this](const Group& group) { return joined(out_.column_lines(group), " "); };
     });
     legend("By model", by_model_, [this](const std::string& key) {
       const bool model = decided(key, {"model.name"}), width = !model && decided(key, {"model.width"}, true);
@@ -209,7 +207,7 @@ class Labeller {
     for (const auto& value : values) {
       std::string text = shown_value(value, digits);
       const std::string stem = text;
-      for (int i = 2; !taken.insert(text).second; ++i) text = fmt::format("{} ({})", stem, i);
+      for (int i = 2; !taken.insert(text).second; ++i) text = formatted("{} ({})", stem, i);
       out[value] = text;
     }
     return out;
@@ -263,12 +261,12 @@ class Labeller {
         if (!one_switch || !group.value(key).empty()) where[group.value(key)].insert(name_of(group));
       std::map<std::string, std::string> parts;
       for (const auto& [value, names] : where)
-        parts[*names.begin()] = fmt::format("{} ({})", texts.at(value), fmt::join(names, ", "));
+        parts[*names.begin()] = formatted("{} ({})", texts.at(value), joined(names, ", "));
       std::vector<std::string> ordered;
       for (const auto& [name, part] : parts) ordered.push_back(part);
-      lines.push_back(fmt::format("{} {}", short_name(key), fmt::join(ordered, ", ")));
+      lines.push_back(formatted("{} {}", short_name(key), joined(ordered, ", ")));
     }
-    if (!lines.empty()) out_.legend.push_back(fmt::format("{}: {}.", title, fmt::join(lines, "; ")));
+    if (!lines.empty()) out_.legend.push_back(formatted("{}: {}.", title, joined(lines, "; ")));
   }
 
   const std::vector<Group>& groups_;
@@ -282,7 +280,7 @@ class Labeller {
 }  // namespace
 
 std::string LabelAxis::name() const {
-  return fmt::format("{}", fmt::join(names, "/"));
+  return joined(names, "/");
 }
 
 std::vector<std::string> LabelAxis::values(const Group& group) const {
@@ -292,7 +290,7 @@ std::vector<std::string> LabelAxis::values(const Group& group) const {
 std::string LabelAxis::text(const Group& group) const {
   Keys parts;
   for (size_t i = 0; i < keys.size(); ++i) parts.push_back(shown[i].at(group.value(keys[i])));
-  return fmt::format("{}", fmt::join(parts, "/"));
+  return joined(parts, "/");
 }
 
 std::vector<std::string> LabelAxis::lines(const Group& group) const {
@@ -332,7 +330,7 @@ std::string Labels::name(const Group& group) const {
     }
   }
   for (const auto& line : column_lines(group)) parts.push_back(line);
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts, ", ");
 }
 
 bool Labels::everywhere(const std::string& key) const {
@@ -350,7 +348,7 @@ std::string everywhere_line(const Labels& labels, std::vector<std::string> first
   if (first.empty()) return "";
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);
-  return fmt::format("Everywhere: {}{}.", fmt::join(first, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+  return formatted("Everywhere: {}{}.", joined(first, ", "), more > 0 ? formatted(" and {} more", more) : "");
 }
 
 std::string short_name(const std::string& key) {
@@ -368,7 +366,7 @@ std::string shown_value(const std::string& value, int digits) {
   if (value.empty()) return absent;
   if (!value.starts_with('"')) {
     const auto number = value.find_first_of(".e") == std::string::npos ? std::nullopt : parse_finite(value);
-    return number && digits < 17 ? fmt::format("{:.{}g}", *number, digits) : printable(value, 80);
+    return number && digits < 17 ? formatted("{:.{}g}", *number, digits) : printable(value, 80);
   }
   const std::string plain = plain_value(value);
   const bool bare = !plain.empty() && plain.size() <= 120 && plain.front() != ' ' && plain.back() != ' ' &&
@@ -378,9 +376,9 @@ std::string shown_value(const std::string& value, int digits) {
 
 std::vector<std::string> point_lines(const Point& point) {
   Keys out;
-  if (point.gap) out.push_back(fmt::format("gap {}", *point.gap));
-  if (!point.split.empty()) out.push_back(fmt::format("{}, {} samples", printable(point.split), point.samples));
-  if (!point.computed.empty()) out.push_back(fmt::format("computed on {}", printable(point.computed)));
+  if (point.gap) out.push_back(formatted("gap {}", *point.gap));
+  if (!point.split.empty()) out.push_back(formatted("{}, {} samples", printable(point.split), point.samples));
+  if (!point.computed.empty()) out.push_back(formatted("computed on {}", printable(point.computed)));
   return out;
 }
 

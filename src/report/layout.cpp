@@ -1,11 +1,9 @@
 #include "report/layout.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <map>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/order.h"
@@ -66,11 +64,11 @@ std::string cell_text(const Rows& rows, const Cell& cell, bool count) {
   std::string out = fixed(cell.mean, 3);
   if (cell.sd) out += " ± " + fixed(*cell.sd, 3);
   if (count && cell.grammars > 1 && cell.grammars < static_cast<int64_t>(cell.runs.size())) {
-    out += fmt::format(" ({}, {} grammars)", cell.runs.size(), cell.grammars);
+    out += formatted(" ({}, {} grammars)", cell.runs.size(), cell.grammars);
   } else if (count) {
-    out += fmt::format(" ({})", cell.runs.size());
+    out += formatted(" ({})", cell.runs.size());
   }
-  if (cell.diverged > 0) out += fmt::format(", {} diverged", cell.diverged);
+  if (cell.diverged > 0) out += formatted(", {} diverged", cell.diverged);
   return out;
 }
 
@@ -129,8 +127,8 @@ class CellSheet {
       samples.insert(rows_.cells[i].samples);
     }
     if (splits.empty()) return "";
-    const std::string split = printable(fmt::format("{}", fmt::join(splits, " or ")));
-    return samples.contains(0) ? split : fmt::format("{}, {} samples", split, fmt::join(samples, " or "));
+    const std::string split = printable(joined(splits, " or "));
+    return samples.contains(0) ? split : formatted("{}, {} samples", split, joined(samples, " or "));
   }
 
   // Of one column: the mean, the settings where they differ and the paper's figure.
@@ -225,7 +223,7 @@ std::string averaging_text(const Rows& rows) {
   std::set<std::string> grammar_axes, others;  // what the spread is over
   for (const auto& cell : rows.cells)
     if (cell.sd) (cell.grammars > 1 ? grammar_axes : others).insert(cell.sd_over);
-  const auto either = [](const std::set<std::string>& names) { return fmt::format("{}", fmt::join(names, " or ")); };
+  const auto either = [](const std::set<std::string>& names) { return joined(names, " or "); };
   if (counts.size() > 1) {
     if (grammar_axes.empty() && others.empty()) return "mean (runs)";
     std::string over = grammar_axes.empty() ? "" : "over the means of " + either(grammar_axes);
@@ -236,13 +234,13 @@ std::string averaging_text(const Rows& rows) {
   const auto [n, grammars] = *counts.begin();
   if (n == 1) return "one run a cell, no spread";
   if (grammars == 1 && others == std::set<std::string>{"train seeds"})
-    return fmt::format("mean ± standard deviation over {} train seeds", n);
-  if (grammars == 1) return fmt::format("mean of {} runs ± standard deviation over {}", n, either(others));
+    return formatted("mean ± standard deviation over {} train seeds", n);
+  if (grammars == 1) return formatted("mean of {} runs ± standard deviation over {}", n, either(others));
   if (grammar_axes != std::set<std::string>{"grammars"})
-    return fmt::format("mean of {} runs ± standard deviation over the means of {}", n, either(grammar_axes));
+    return formatted("mean of {} runs ± standard deviation over the means of {}", n, either(grammar_axes));
   if (grammars == static_cast<int64_t>(n))
-    return fmt::format("mean ± standard deviation over {} grammars, a run each", n);
-  return fmt::format("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
+    return formatted("mean ± standard deviation over {} grammars, a run each", n);
+  return formatted("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
 }
 
 }  // namespace
@@ -263,13 +261,13 @@ std::vector<std::string> head_of(const Rows& rows) {
     const size_t n = names.size(), shown = std::min(most, n);
     if (n == 0) continue;
     all += n;
-    counts.push_back(fmt::format("{} {}", n == 1 ? "1 is" : fmt::format("{} are", n), what));
+    counts.push_back(formatted("{} {}", n == 1 ? "1 is" : formatted("{} are", n), what));
     const std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(shown));
-    lines.push_back(fmt::format("{}: {}{}.", title, fmt::join(first, "; "),
-                                shown < n ? fmt::format(" and {} more", n - shown) : ""));
+    lines.push_back(
+        formatted("{}: {}{}.", title, joined(first, "; "), shown < n ? formatted(" and {} more", n - shown) : ""));
   }
   if (counts.empty()) return {};
-  lines.insert(lines.begin(), fmt::format("{} of {} runs: {}.", rows.runs.size(), all, fmt::join(counts, ", ")));
+  lines.insert(lines.begin(), formatted("{} of {} runs: {}.", rows.runs.size(), all, joined(counts, ", ")));
   return lines;
 }
 
@@ -283,9 +281,9 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
   const auto further = averaged_further(rows);
-  std::vector<std::string> out = {fmt::format(
+  std::vector<std::string> out = {formatted(
       "{}{}: {}.{}", several_splits(rows) ? "Accuracy" : "Test accuracy", predict ? " of the next symbol" : "",
-      averaging_text(rows), further.empty() ? "" : fmt::format(" Averaged over {} too.", fmt::join(further, " and ")))};
+      averaging_text(rows), further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")))};
   size_t least = SIZE_MAX, most = 0;
   for (const auto& group : rows.groups) {
     least = std::min(least, group.candidates.size());
@@ -303,12 +301,12 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
     same.push_back(short_name(config_key(axis)) + " " + shown_value(value));
   if (most > 1) {
     const auto [on_test, all] = chosen_from_by_test(rows);
-    out.push_back(fmt::format("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
-                              least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
-                              fmt::join(names, " and "),
-                              on_test == 0     ? "valid accuracy"
-                              : on_test == all ? "accuracy on the test set (select_on_test)"
-                                               : "valid accuracy, or on the test set where select_on_test is on,"));
+    out.push_back(formatted("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
+                            least == most ? std::to_string(most) : formatted("{} to {}", least, most),
+                            joined(names, " and "),
+                            on_test == 0     ? "valid accuracy"
+                            : on_test == all ? "accuracy on the test set (select_on_test)"
+                                             : "valid accuracy, or on the test set where select_on_test is on,"));
   }
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
   return out;
@@ -328,7 +326,7 @@ std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& row
 std::string amount(double value) {
   return value >= 1e6   ? fixed(value / 1e6, 2) + " M"
          : value >= 1e4 ? fixed(value / 1e3, 1) + " k"
-                        : fmt::format("{:.0f}", value);
+                        : formatted("{:.0f}", value);
 }
 
 bool left_aligned(const LabelAxis& axis) {

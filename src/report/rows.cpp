@@ -1,14 +1,12 @@
 #include "report/rows.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -36,7 +34,7 @@ ConfigMap settings_of(const Result& result) {
       out[key.find('.') == std::string::npos || key == "run.label" ? "config." + key : key] = value;
     }
   }
-  if (!quirks.empty()) out["quirks"] = json_quoted(fmt::format("{}", fmt::join(quirks, " ")));
+  if (!quirks.empty()) out["quirks"] = json_quoted(joined(quirks, " "));
   if (!result.label.empty()) out["run.label"] = json_quoted(result.label);
   out["model.name"] = json_quoted(result.model);
   out["task.number"] = std::to_string(result.task);
@@ -211,7 +209,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
                   : run.why == MissingRun::Why::damaged  ? rows.damaged
                   : run.why == MissingRun::Why::untested ? rows.untested
                                                          : rows.other_schema;
-    names.push_back(parts.empty() ? run.name : fmt::format("{}", fmt::join(parts, ", ")));
+    names.push_back(parts.empty() ? run.name : joined(parts, ", "));
   }
 }
 
@@ -273,7 +271,7 @@ std::string seeds_text(const Rows& rows, size_t run) {
   if (one_seed) parts.push_back("seed " + plain_value(values[0]));
   for (size_t i = one_seed ? 2 : 0; i < axes.size(); ++i)
     if (axes[i] != "train.order_seed" || values[i] != "0") parts.push_back(axes[i] + " " + plain_value(values[i]));
-  return fmt::format("{}", fmt::join(parts, " "));
+  return joined(parts, " ");
 }
 
 SwitchDefaults defaults_of(const ModelRules& rules) {

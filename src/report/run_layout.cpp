@@ -1,11 +1,10 @@
 // One line a run.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/layout.h"
@@ -90,7 +89,7 @@ class RunSheet {
     if (!point.split.empty() || splits.empty()) return "";
     std::string out;
     if (splits.size() == 1 && (point != Point{} || *splits.begin() != "test")) out = ", " + printable(*splits.begin());
-    return out + fmt::format(", {} samples", fmt::join(samples, " or "));
+    return out + formatted(", {} samples", joined(samples, " or "));
   }
 
   // Where the accuracies under "valid" are not all of that split; else empty.
@@ -101,8 +100,8 @@ class RunSheet {
       all += run.result.valid.has_value();
     }
     if (on_test == 0) return "";
-    return fmt::format("Under valid: {}accuracy on the test set (select_on_test).",
-                       on_test == all ? "" : fmt::format("in {} of {} runs ", on_test, all));
+    return formatted("Under valid: {}accuracy on the test set (select_on_test).",
+                     on_test == all ? "" : formatted("in {} of {} runs ", on_test, all));
   }
 
   void what_it_found() {
@@ -126,7 +125,7 @@ class RunSheet {
     }
     const auto further = further_points(rows_);
     for (const Point& point : further)
-      add(fmt::format("{}{}", fmt::join(point_lines(point), ", "), saved ? measured_text(point) : ""),
+      add(formatted("{}{}", joined(point_lines(point), ", "), saved ? measured_text(point) : ""),
           [=, this](size_t run) {
             const auto points = points_of(rows_.runs[run]);
             const auto it = points.find(point);

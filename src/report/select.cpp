@@ -1,12 +1,10 @@
 #include "report/select.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -28,7 +26,7 @@ class Choice {
       diverged += candidate.diverged.size();
     }
     if (diverged == runs) {
-      say(fmt::format("all {} runs diverged", runs));
+      say(formatted("all {} runs diverged", runs));
     } else if (group_.chosen && !group_.candidates[*group_.chosen].diverged.empty()) {
       say("not in the mean: " + lacks(group_.candidates[*group_.chosen]));
     }
@@ -130,18 +128,18 @@ class Choice {
       if (common.contains(rows_.seeds[run])) group_.averaged.push_back(run);
     std::vector<std::string> names;
     for (const auto& seeds : common) names.push_back(seeds_text(rows_, known_.at(seeds)));
-    say(fmt::format(
+    say(formatted(
         "no setting has every seed: {} chosen of {} over those that all have, and averaged over these alone ({})",
-        settings_text(group_.candidates[*group_.chosen]), competing, fmt::join(names, ", ")));
+        settings_text(group_.candidates[*group_.chosen]), competing, joined(names, ", ")));
   }
 
   std::string lacks(const Candidate& candidate) const {
     std::string out;
-    if (!candidate.missing.empty()) out = fmt::format("lacks {}", fmt::join(candidate.missing, ", "));
+    if (!candidate.missing.empty()) out = formatted("lacks {}", joined(candidate.missing, ", "));
     if (!candidate.diverged.empty()) {
       std::vector<std::string> seeds;
       for (const size_t run : candidate.diverged) seeds.push_back(seeds_text(rows_, run));
-      out += fmt::format("{}diverged at {}", out.empty() ? "" : "; ", fmt::join(seeds, ", "));
+      out += formatted("{}diverged at {}", out.empty() ? "" : "; ", joined(seeds, ", "));
     }
     return out.empty() ? "a run has no valid accuracy" : out;
   }
@@ -149,22 +147,22 @@ class Choice {
   // Of a candidate that has every seed that any has finished.
   void say_untried(const Candidate& candidate) {
     if (!candidate.missing.empty())
-      say(fmt::format("{}: lacks {}, at which all that ran diverged", settings_text(candidate),
-                      fmt::join(candidate.missing, ", ")));
+      say(formatted("{}: lacks {}, at which all that ran diverged", settings_text(candidate),
+                    joined(candidate.missing, ", ")));
   }
 
   std::string own_mean(const Candidate& candidate) const {
     const auto mean = mean_valid(candidate, all_seeds());
     if (!mean) return "";
-    return fmt::format("; its mean accuracy, {}, is over {} of {} seeds", fixed(*mean, 3), candidate.runs.size(),
-                       known_.size());
+    return formatted("; its mean accuracy, {}, is over {} of {} seeds", fixed(*mean, 3), candidate.runs.size(),
+                     known_.size());
   }
 
   std::string settings_text(const Candidate& candidate) const {
     std::vector<std::string> parts;
     for (size_t i = 0; i < candidate.settings.size(); ++i)
       parts.push_back(short_name(config_key(rows_.axes.select[i])) + " " + shown_value(candidate.settings[i]));
-    return fmt::format("{}", fmt::join(parts, " "));
+    return joined(parts, " ");
   }
 
   void say(const std::string& what) { rows_.notes.push_back(name_ + ": " + what); }
@@ -179,8 +177,8 @@ class Choice {
 void note_split_of_selection(Rows& rows) {
   const size_t runs = chosen_from_by_test(rows).first;
   if (runs > 0)
-    rows.notes.push_back(fmt::format("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
-                                     runs, runs == 1 ? " was" : "s were"));
+    rows.notes.push_back(formatted("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
+                                   runs, runs == 1 ? " was" : "s were"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sb {
@@ -168,7 +169,7 @@ std::string latex_escaped(const std::string& text) {
   return replaced(out, "–", "--");
 }
 
-std::string joined(const Lines& lines, const std::string& between, std::string (*escape)(const std::string&)) {
+std::string escaped_lines(const Lines& lines, const std::string& between, std::string (*escape)(const std::string&)) {
   std::string out;
   for (size_t i = 0; i < lines.size(); ++i) out += (i > 0 ? between : "") + escape(lines[i]);
   return out;
@@ -197,7 +198,7 @@ std::string markdown_sheet(const Sheet& sheet) {
   std::vector<std::string> header;
   std::string rule = "|";
   for (const auto& column : sheet.columns) {
-    header.push_back(joined(column.header, "<br>", markdown_escaped));
+    header.push_back(escaped_lines(column.header, "<br>", markdown_escaped));
     rule += column.left ? "---|" : "---:|";
   }
   std::string out;
@@ -231,7 +232,7 @@ std::string latex_sheet(const Sheet& sheet) {
   };
   std::vector<std::string> header;
   for (const auto& column : sheet.columns) {
-    const std::string text = joined(column.header, " \\\\ ", latex_escaped);
+    const std::string text = escaped_lines(column.header, " \\\\ ", latex_escaped);
     header.push_back(column.header.size() < 2 ? text
                                               : "\\begin{tabular}[b]{@{}" + std::string(column.left ? "l" : "r") +
                                                     "@{}}" + text + "\\end{tabular}");

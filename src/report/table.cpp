@@ -1,13 +1,11 @@
 #include "report/table.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -148,7 +146,7 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   const auto points = points_of(rows.runs[run]);
   for (const Point& point : further) {
     const auto it = points.find(point);
-    const std::string name = fmt::format("{}", fmt::join(point_lines(point), ", "));
+    const std::string name = joined(point_lines(point), ", ");
     out[name] = it == points.end() ? Json(nullptr) : six(it->second->accuracy);
     if (point.split.empty()) out[name + ", samples"] = it == points.end() ? Json(nullptr) : Json(it->second->samples);
   }
@@ -212,9 +210,9 @@ std::string ascii(const std::string& json) {
     for (size_t k = 1; k < length; ++k) letter = letter << 6 | (static_cast<unsigned char>(json[i + k]) & 0x3FU);
     i += length;
     if (letter < 0x10000) {
-      out += fmt::format("\\u{:04x}", letter);
+      out += formatted("\\u{:04x}", letter);
     } else {
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((letter - 0x10000) >> 10), 0xDC00 + (letter & 0x3FF));
+      out += formatted("\\u{:04x}\\u{:04x}", 0xD800 + ((letter - 0x10000) >> 10), 0xDC00 + (letter & 0x3FF));
     }
   }
   return out;

@@ -1,8 +1,8 @@
 // What of a resolved config can change a number, and the text that the run id is made from.
-#include <fmt/ranges.h>
 
 #include <map>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "runs/config_file.h"
 
@@ -10,7 +10,7 @@ namespace sb {
 namespace {
 
 // A parameter that the values of others silence has no part in the id.
-bool acts(const ResolvedConfig& config, const ConfigKey& p) {
+bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
   const bool unused = (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
                       (p.name() == "train.order_seed" && config.values.train.order_seed == 0);
   return p.identifies && !unused && !silenced(config.values, p);
@@ -46,7 +46,7 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
   std::map<std::string, std::map<std::string, std::string>> sections;
   const RunConfig defaults;
   for (const auto& p : config_keys()) {
-    if (!acts(config, p)) continue;
+    if (!has_part(config, p)) continue;
     // Acts through the network alone, which stands below in full.
     if (rules.network && p.name() == "quirks.double_residual") continue;
     const bool automaton = p.name() == "grammar.automaton";
@@ -58,11 +58,11 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};
   sections["model"]["width"] = std::to_string(network.width);
   for (const auto& [key, text] : network.switches) sections["model"]["switch " + key] = json_quoted(text);
-  std::string out = fmt::format("{{\"format\":{}", config_format);
+  std::string out = formatted("{{\"format\":{}", config_format);
   for (const auto& [section, keys] : sections) {
     std::vector<std::string> members;
-    for (const auto& [key, text] : keys) members.push_back(fmt::format("{}:{}", json_quoted(key), text));
-    out += fmt::format(",{}:{{{}}}", json_quoted(section), fmt::join(members, ","));
+    for (const auto& [key, text] : keys) members.push_back(formatted("{}:{}", json_quoted(key), text));
+    out += formatted(",{}:{{{}}}", json_quoted(section), joined(members, ","));
   }
   return out + "}";
 }

@@ -1,13 +1,12 @@
 #include "runs/checkpoint.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <span>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -24,11 +23,11 @@ constexpr size_t kept = 2;
 Dtype dtype_of(const NamedBytes& tensor) {
   for (int i = 0; i <= static_cast<int>(Dtype::f64); ++i)
     if (dtype_name(static_cast<Dtype>(i)) == tensor.dtype) return static_cast<Dtype>(i);
-  throw bad_input("safetensors", fmt::format("'{}' has unknown dtype '{}'", tensor.name, tensor.dtype));
+  throw bad_input("safetensors", formatted("'{}' has unknown dtype '{}'", tensor.name, tensor.dtype));
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ","));
+  return formatted("[{}]", joined(shape, ","));
 }
 
 void check_tensors(const Safetensors& file, const std::vector<NamedBytes>& expected) {
@@ -36,9 +35,9 @@ void check_tensors(const Safetensors& file, const std::vector<NamedBytes>& expec
     const auto* found = file.find(tensor.name);
     const std::string want = tensor.dtype + " " + shape_text(tensor.shape);
     const std::string got =
-        found ? fmt::format("{} {}", dtype_name(found->dtype), shape_text(found->shape)) : "no such tensor";
+        found ? formatted("{} {}", dtype_name(found->dtype), shape_text(found->shape)) : "no such tensor";
     if (got != want)
-      throw bad_input("checkpoint", fmt::format("{}: '{}': expected {}, got {}", file.name(), tensor.name, want, got));
+      throw bad_input("checkpoint", formatted("{}: '{}': expected {}, got {}", file.name(), tensor.name, want, got));
   }
 }
 
@@ -122,7 +121,7 @@ Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored,
     const auto found = metadata.find(key);
     const std::string got = found == metadata.end() ? "nothing" : "'" + printable(found->second) + "'";
     if (found == metadata.end() || found->second != value)
-      throw bad_input("checkpoint", fmt::format("{}: expected {} {}, got {}", stored.path, key, value, got));
+      throw bad_input("checkpoint", formatted("{}: expected {} {}, got {}", stored.path, key, value, got));
   };
   expect("run_id", run_id);
   expect("update", std::to_string(stored.update));
@@ -133,7 +132,7 @@ Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored,
 }
 
 std::string checkpoint_name(int64_t update) {
-  return fmt::format("{}{:08}{}", prefix, update, suffix);
+  return formatted("{}{:08}{}", prefix, update, suffix);
 }
 
 std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder) {

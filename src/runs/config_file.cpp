@@ -1,11 +1,10 @@
 #include "runs/config_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -36,9 +35,9 @@ std::vector<std::string> keys_of(const std::string& section) {
 std::string name_fault(const std::string& section, const std::string& key) {
   const auto& sections = section_names();
   if (std::find(sections.begin(), sections.end(), section) == sections.end())
-    return fmt::format("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
+    return formatted("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
   if (section == "model" || find_config_key(section + "." + key)) return "";
-  return fmt::format("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
+  return formatted("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
 }
 
 struct Chain {
@@ -51,15 +50,14 @@ void load(Settings& settings, std::string_view text, const std::string& path, Ch
 void load_parent(Settings& settings, const TomlValue& value, const std::string& path, Chain& chain) {
   const auto* parent = value.text();
   if (!parent)
-    throw bad_input("extends",
-                    fmt::format("expected the name of a file, got {}, {}", shown(value), value.place.text()));
+    throw bad_input("extends", formatted("expected the name of a file, got {}, {}", shown(value), value.place.text()));
   const std::string target = named_file(folder_of(path), *parent, chain.shipped);
   std::error_code ignored;
   const std::string identity = fs::weakly_canonical(target, ignored).string();
   if (std::find(chain.files.begin(), chain.files.end(), identity) != chain.files.end())
-    throw bad_input("extends", fmt::format("'{}' extends itself, {}", printable(*parent), value.place.text()));
+    throw bad_input("extends", formatted("'{}' extends itself, {}", printable(*parent), value.place.text()));
   if (chain.files.size() >= deepest_chain)
-    throw bad_input("extends", fmt::format("more than {} files deep, {}", deepest_chain, value.place.text()));
+    throw bad_input("extends", formatted("more than {} files deep, {}", deepest_chain, value.place.text()));
   chain.files.push_back(identity);
   load(settings, read_text(target, largest_file, "extends", value.place), target, chain);
 }
@@ -101,7 +99,7 @@ bool gives_way_to_automaton(const std::string& key) {
 }
 
 std::string no_effect(const std::string& key, const Place& place) {
-  return fmt::format("[grammar.{}] has no effect beside automaton, expected one of the two, {}", key, place.text());
+  return formatted("[grammar.{}] has no effect beside automaton, expected one of the two, {}", key, place.text());
 }
 
 // What an automaton of the same file replaces.
@@ -179,8 +177,8 @@ void add_settings(Settings& settings, const TomlValue::Table& sections, const st
       continue;
     }
     if (!keys) {
-      settings.faults.push_back(fmt::format("[config] '{}' is a section, expected [{}], got {}, {}", section.key,
-                                            section.key, shown(section.value), section.value.place.text()));
+      settings.faults.push_back(formatted("[config] '{}' is a section, expected [{}], got {}, {}", section.key,
+                                          section.key, shown(section.value), section.value.place.text()));
       continue;
     }
     if (section.key == "grammar") refuse_beside_automaton(settings, *keys);

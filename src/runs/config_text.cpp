@@ -14,7 +14,7 @@ struct Line {
   bool acts = true;
 };
 
-bool acts(const ResolvedConfig& config, const ConfigKey& p) {
+bool has_effect(const ResolvedConfig& config, const ConfigKey& p) {
   return !silenced(config.values, p) && !config.idle.contains(p.name());
 }
 
@@ -30,7 +30,8 @@ std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& sect
     if (p.section != section) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
-    lines.push_back({p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values)), acts(config, p)});
+    lines.push_back(
+        {p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values)), has_effect(config, p)});
   }
   if (section == "model")
     for (const auto& [key, text] : config.values.model.switches) {
@@ -91,7 +92,7 @@ std::string config_json(const ResolvedConfig& config) {
   Json origins = Json::object();
   for (const auto& [name, origin] : config.origins) {
     const ConfigKey* p = find_config_key(name);
-    origins[name] = origin.text() + (p != nullptr && !acts(config, *p) ? ", has no effect here" : "");
+    origins[name] = origin.text() + (p != nullptr && !has_effect(config, *p) ? ", has no effect here" : "");
   }
   return json_document({{"run_id", config.run_id}, {"values", std::move(values)}, {"origins", std::move(origins)}}, 2);
 }

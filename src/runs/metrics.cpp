@@ -11,7 +11,7 @@ namespace sb {
 namespace {
 
 constexpr size_t longest_line = size_t{1} << 16;
-constexpr size_t most_values = 1000;
+constexpr size_t most_numbers = 1000;
 
 // One flat object of numbers; everything else is refused where it is met.
 class RowReader : public nlohmann::json_sax<nlohmann::json> {
@@ -59,7 +59,7 @@ class RowReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number(double value) {
     if (!open_ || key_ == "update" || key_ == "phase") wrong();
-    if (row.values.size() == most_values) refuse("more than " + std::to_string(most_values) + " numbers");
+    if (row.values.size() == most_numbers) refuse("more than " + std::to_string(most_numbers) + " numbers");
     row.values.emplace_back(key_, value);
     return true;
   }

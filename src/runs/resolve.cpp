@@ -1,10 +1,10 @@
 // Settings to values: defaults that depend on other values, checks across parameters.
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/suggest.h"
@@ -138,7 +138,7 @@ class Resolver {
   }
 
   void end() const {
-    if (!faults_.empty()) throw Error(Exit::bad_input, fmt::format("{}", fmt::join(faults_, "\n")));
+    if (!faults_.empty()) throw Error(Exit::bad_input, joined(faults_, "\n"));
   }
 
   void apply(const std::string& name) {
@@ -193,9 +193,9 @@ class Resolver {
       std::vector<std::string> own;  // of the model, where it is one
       for (const auto& row : rules_.table)
         if (row.model == values().model.name) own.push_back(row.key);
-      hint = fmt::format(", expected {}", fmt::join(nearest_first(key, own.empty() ? known : own), ", "));
+      hint = formatted(", expected {}", joined(nearest_first(key, own.empty() ? known : own), ", "));
     }
-    faults_.push_back(fmt::format("[model] unknown key '{}'{}, {}", printable(key), hint, setting.key.text()));
+    faults_.push_back(formatted("[model] unknown key '{}'{}, {}", printable(key), hint, setting.key.text()));
     return true;
   }
 
@@ -274,14 +274,14 @@ class Resolver {
     check_task();
     const TrainSection& t = values().train;
     refuse_unless(t.batch % t.accumulate == 0, "train.accumulate",
-                  fmt::format("{} does not divide batch ({})", t.accumulate, t.batch),
+                  formatted("{} does not divide batch ({})", t.accumulate, t.batch),
                   {"train.accumulate", "train.batch"});
     refuse_unless(t.warmup < t.updates, "train.warmup",
-                  fmt::format("expected less than updates ({}), got {}", t.updates, t.warmup),
+                  formatted("expected less than updates ({}), got {}", t.updates, t.warmup),
                   {"train.warmup", "train.updates"});
     const bool gpu_only = t.precision == Precision::tf32 || t.precision == Precision::amp;
     refuse_unless(!gpu_only || t.device == DeviceKind::cuda, "train.precision",
-                  fmt::format("{} needs device cuda, expected fp32 or fp64 on the cpu", to_string(t.precision)),
+                  formatted("{} needs device cuda, expected fp32 or fp64 on the cpu", to_string(t.precision)),
                   {"train.precision", "train.device"});
     const auto& gaps = values().eval.gaps;
     refuse_unless(std::set<int>(gaps.begin(), gaps.end()).size() == gaps.size(), "eval.gaps",
@@ -292,14 +292,14 @@ class Resolver {
     const GrammarConfig& g = values().grammar.build;
     if (!values().grammar.automaton.empty() || !good("grammar.automaton")) return;
     refuse_unless(g.ambiguities < g.vocab, "grammar.ambiguities",
-                  fmt::format("expected at most vocab - 1 ({}), got {}", g.vocab - 1, g.ambiguities),
+                  formatted("expected at most vocab - 1 ({}), got {}", g.vocab - 1, g.ambiguities),
                   {"grammar.ambiguities", "grammar.vocab"});
     const int64_t states = built_states(g);
     refuse_unless(states <= kMaxStates, "grammar.depth",
-                  fmt::format("{} states, expected at most {}", states, kMaxStates),
+                  formatted("{} states, expected at most {}", states, kMaxStates),
                   {"grammar.depth", "grammar.ambiguities", "grammar.vocab"});
     refuse_unless(g.start_states < states, "grammar.start_states",
-                  fmt::format("expected at most {} of {} states, got {}", states - 1, states, g.start_states),
+                  formatted("expected at most {} of {} states, got {}", states - 1, states, g.start_states),
                   {"grammar.start_states", "grammar.depth", "grammar.vocab", "grammar.ambiguities"});
   }
 
@@ -308,10 +308,10 @@ class Resolver {
     const bool ranged = gap.law == GapLaw::uniform || gap.law == GapLaw::lognormal;
     refuse_unless(
         !ranged || gap.min <= gap.max, name + "min",
-        fmt::format("{}min ({}) > {}max ({})", prefix, gap.min, prefix, gap.max),
+        formatted("{}min ({}) > {}max ({})", prefix, gap.min, prefix, gap.max),
         {name + "min", name + "max", "task.gap_min", "task.gap_max", name + "law", "task.gap_law", "task.number"});
     refuse_unless(gap.law == GapLaw::none || gap.start <= values().task.length, name + "start",
-                  fmt::format("expected at most length ({}), got {}", values().task.length, gap.start),
+                  formatted("expected at most length ({}), got {}", values().task.length, gap.start),
                   {name + "start", "task.gap_start", "task.length", name + "law", "task.gap_law", "task.number"});
   }
 
@@ -340,8 +340,8 @@ class Resolver {
     if (states > kMaxStates) return;
     const int64_t entries = (int64_t{values().task.length} + 1) * states;
     refuse_unless(entries <= kMaxReachEntries, "task.length",
-                  fmt::format("a table of {} lengths times {} states, expected at most {} entries, got {}",
-                              values().task.length + 1, states, kMaxReachEntries, entries),
+                  formatted("a table of {} lengths times {} states, expected at most {} entries, got {}",
+                            values().task.length + 1, states, kMaxReachEntries, entries),
                   {"task.length", "grammar.automaton", "grammar.depth", "grammar.vocab"});
   }
 
@@ -362,9 +362,9 @@ std::string switch_text(const std::string& key, const TomlValue& value) {
   if (const auto* real = std::get_if<double>(&value.content)) return switch_text(shortest(*real));
   if (const auto* text = value.text(); text && text->size() <= 4096 && text->find('\0') == std::string::npos)
     return switch_text(*text);
-  throw bad_input("model." + printable(key), fmt::format("wrong kind of value, expected a number, a truth value or "
-                                                         "text, got {}, {}",
-                                                         kind_name(value), value.place.text()));
+  throw bad_input("model." + printable(key), formatted("wrong kind of value, expected a number, a truth value or "
+                                                       "text, got {}, {}",
+                                                       kind_name(value), value.place.text()));
 }
 
 std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from) {

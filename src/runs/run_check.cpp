@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* weights_name = "final.safetensors";
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 3;
-constexpr int deepest = 4;  // folders below the root in which runs are looked for
+constexpr int deepest_folder = 4;  // folders below the root in which runs are looked for
 
 std::string file_in(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
@@ -89,8 +89,8 @@ void look_into(const fs::path& folder, int depth, FoundFolders& found) {
       found.runs.push_back(each.string());
     } else if (fs::is_symlink(each, ignored)) {
       note(each, "a link to a folder");
-    } else if (depth == deepest) {
-      note(each, "more than " + std::to_string(deepest) + " folders down");
+    } else if (depth == deepest_folder) {
+      note(each, "more than " + std::to_string(deepest_folder) + " folders down");
     } else {
       look_into(each, depth + 1, found);
     }

@@ -1,7 +1,6 @@
 #include "runs/run_lock.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sb {
@@ -25,7 +25,7 @@ std::string holder_line() {
   ::gmtime_r(&now, &utc);
   char since[32];
   std::strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return fmt::format("process {} on {} since {}\n", ::getpid(), host, since);
+  return formatted("process {} on {} since {}\n", ::getpid(), host, since);
 }
 
 std::string read_holder(int fd) {
@@ -42,20 +42,20 @@ RunLock::RunLock(const std::string& path)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666)) {
   if (fd_ < 0) {
     const std::string why = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
-    throw cannot_write("run", fmt::format("cannot write {}: {}", path, why));
+    throw cannot_write("run", formatted("cannot write {}: {}", path, why));
   }
   struct stat info {};
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(std::exchange(fd_, -1));
-    throw cannot_write("run", fmt::format("cannot write {}: it is not a file", path));
+    throw cannot_write("run", formatted("cannot write {}: it is not a file", path));
   }
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
     const std::string holder = read_holder(fd_);
     ::close(std::exchange(fd_, -1));
-    if (error == EWOULDBLOCK) throw Error(Exit::stopped, fmt::format("[run] {} is held by {}", path, holder));
-    throw cannot_write("run", fmt::format("cannot lock {}: {}", path, std::strerror(error)));
+    if (error == EWOULDBLOCK) throw Error(Exit::stopped, formatted("[run] {} is held by {}", path, holder));
+    throw cannot_write("run", formatted("cannot lock {}: {}", path, std::strerror(error)));
   }
   // Only a message for the next one: the lock holds without it. A file with a second name is somebody else's too.
   if (info.st_nlink != 1) return;

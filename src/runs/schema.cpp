@@ -1,12 +1,11 @@
 #include "runs/schema.h"
 
-#include <fmt/ranges.h>
-
 #include <limits>
 #include <type_traits>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -328,7 +327,7 @@ std::vector<ConfigKey> make_config_keys() {
 
 Error wrong(const ConfigKey& p, const TomlValue& value, const std::string& what, const std::string& expected) {
   return bad_input(p.name(),
-                   fmt::format("{}, expected {}, got {}, {}", what, expected, shown(value), value.place.text()));
+                   formatted("{}, expected {}, got {}, {}", what, expected, shown(value), value.place.text()));
 }
 
 int64_t parse_whole(const ConfigKey& p, const TomlValue& value) {
@@ -355,8 +354,8 @@ std::string parse_text(const ConfigKey& p, const TomlValue& value) {
   if (p.kind == Kind::choice) {
     for (const auto& name : p.choices)
       if (name == *text) return name;
-    throw bad_input(p.name(), fmt::format("no such choice, expected {}, got {}{}, {}", p.range(), shown(value),
-                                          did_you_mean(*text, p.choices), value.place.text()));
+    throw bad_input(p.name(), formatted("no such choice, expected {}, got {}{}, {}", p.range(), shown(value),
+                                        did_you_mean(*text, p.choices), value.place.text()));
   }
   if (text->size() > 4096 || text->find('\0') != std::string::npos)
     throw wrong(p, value, "wrong kind of value", "at most 4096 bytes of text without NUL");
@@ -367,8 +366,8 @@ std::vector<int64_t> parse_wholes(const ConfigKey& p, const TomlValue& value) {
   const auto* list = value.list();
   if (!list) throw wrong(p, value, "wrong kind of value", "a list of integers");
   if (list->size() > longest_list)
-    throw bad_input(p.name(), fmt::format("too long, expected at most {} entries, got {}, {}", longest_list,
-                                          list->size(), value.place.text()));
+    throw bad_input(p.name(), formatted("too long, expected at most {} entries, got {}, {}", longest_list, list->size(),
+                                        value.place.text()));
   std::vector<int64_t> out;
   for (const auto& item : *list) out.push_back(parse_whole(p, item));
   return out;
@@ -381,13 +380,13 @@ std::string ConfigKey::range() const {
     case Kind::truth:
       return "true or false";
     case Kind::whole:
-      return fmt::format("{}..{}", least, most);
+      return formatted("{}..{}", least, most);
     case Kind::real:
-      return fmt::format("{}{:g}, {:g}{}", above_low ? '(' : '[', low, high, below_high ? ')' : ']');
+      return formatted("{}{:g}, {:g}{}", above_low ? '(' : '[', low, high, below_high ? ')' : ']');
     case Kind::choice:
       return join_or(choices);
     case Kind::wholes:
-      return fmt::format("a list of {}..{}", least, most);
+      return formatted("a list of {}..{}", least, most);
     case Kind::text:
       break;
   }
@@ -437,12 +436,12 @@ std::string toml_text(const ConfigValue& value) {
   if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
   if (const auto* real = std::get_if<double>(&value)) return shortest(*real);
   if (const auto* text = std::get_if<std::string>(&value)) return toml_quoted(*text);
-  return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
+  return formatted("[{}]", joined(std::get<std::vector<int64_t>>(value), ", "));
 }
 
 std::string json_text(const ConfigValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return json_quoted(*text);
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return fmt::format("[{}]", fmt::join(*list, ","));
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return formatted("[{}]", joined(*list, ","));
   return toml_text(value);
 }
 

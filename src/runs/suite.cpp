@@ -1,7 +1,5 @@
 #include "runs/suite.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -18,7 +17,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t largest_file = size_t{1} << 20;
+constexpr size_t largest_suite = size_t{1} << 20;
 constexpr size_t most_runs = 100000;
 constexpr size_t most_faults = 100;  // shown
 constexpr size_t most_seen = 1000;   // values a condition remembers
@@ -146,8 +145,8 @@ class Expansion {
         }
         for (const auto& wanted : condition.any_of)
           if (!wanted.met)
-            note(fmt::format("[override] no run has {} = {}, the nearest is {}, {}", condition.name,
-                             printable(wanted.text), nearest_of(wanted.text, condition.seen), wanted.place.text()));
+            note(formatted("[override] no run has {} = {}, the nearest is {}, {}", condition.name,
+                           printable(wanted.text), nearest_of(wanted.text, condition.seen), wanted.place.text()));
       }
   }
 
@@ -174,15 +173,15 @@ class Expansion {
     std::vector<std::string> lines = file_.faults;
     for (const auto& line : order_) {
       const bool of_runs = runs > 1 && !line.starts_with("[override] no run has");
-      lines.push_back(of_runs ? fmt::format("{} ({} of {} runs)", line, faults_.at(line), runs) : line);
+      lines.push_back(of_runs ? formatted("{} ({} of {} runs)", line, faults_.at(line), runs) : line);
     }
     if (lines.empty()) return;
     const size_t more = lines.size() > most_faults ? lines.size() - most_faults : 0;
     lines.resize(lines.size() - more);
     if (more > 0)
       lines.push_back(
-          fmt::format("[suite] {} more {}, {}", more, more == 1 ? "fault" : "faults", Place{path_, 1, 1}.text()));
-    throw Error(Exit::bad_input, fmt::format("{}", fmt::join(lines, "\n")));
+          formatted("[suite] {} more {}, {}", more, more == 1 ? "fault" : "faults", Place{path_, 1, 1}.text()));
+    throw Error(Exit::bad_input, joined(lines, "\n"));
   }
 
   size_t choice(size_t number, size_t axis) const {
@@ -214,8 +213,8 @@ class Expansion {
       for (const auto& choice : file_.axes[axis])
         for (const auto& [name, setting] : choice) {
           const auto& [first, place] = owner.try_emplace(name, axis, setting.key).first->second;
-          const std::string line = fmt::format("[grid] {}, expected on one axis, got it on another at {}, {}", name,
-                                               place.text(), setting.key.text());
+          const std::string line = formatted("[grid] {}, expected on one axis, got it on another at {}, {}", name,
+                                             place.text(), setting.key.text());
           if (first != axis && std::find(file_.faults.begin(), file_.faults.end(), line) == file_.faults.end())
             file_.faults.push_back(line);
         }
@@ -227,7 +226,7 @@ class Expansion {
     for (const auto& axis : file_.axes) {
       count *= axis.size();
       if (count > most_runs) {
-        file_.faults.push_back(fault("grid", fmt::format("more than {} runs", most_runs)).what());
+        file_.faults.push_back(fault("grid", formatted("more than {} runs", most_runs)).what());
         return refuse(0);
       }
     }
@@ -293,7 +292,7 @@ Suite parse_suite(std::string_view text, const std::string& path, const std::vec
 }
 
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
-  return parse_suite(read_text(path, largest_file, "suite", {path, 1, 1}), path, overrides, rules);
+  return parse_suite(read_text(path, largest_suite, "suite", {path, 1, 1}), path, overrides, rules);
 }
 
 bool is_suite(std::string_view text, const std::string& path) {

@@ -1,11 +1,10 @@
 #include "runs/suite_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "runs/suite.h"
@@ -82,7 +81,7 @@ class SuiteFileReader {
     names.insert(names.end(), {"suite", "grid", "override"});
     if (member.key == "extends")
       throw fault("suite", "a suite has no 'extends', expected the file it builds on as base in [suite]", member.place);
-    throw fault("suite", fmt::format("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
+    throw fault("suite", formatted("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
                 member.place);
   }
 
@@ -95,8 +94,8 @@ class SuiteFileReader {
     if (member.key == "select" || member.key == "average") return axis_keys(member);
     if (member.key != "name" && member.key != "base")
       throw fault("suite",
-                  fmt::format("unknown key '{}'{}", printable(member.key),
-                              did_you_mean(member.key, {"name", "base", "select", "average"})),
+                  formatted("unknown key '{}'{}", printable(member.key),
+                            did_you_mean(member.key, {"name", "base", "select", "average"})),
                   member.place);
     const auto* text = member.value.text();
     if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
@@ -210,7 +209,7 @@ class SuiteFileReader {
           rule.skip = std::get<bool>(member.value.content);
         } else {
           throw fault("override",
-                      fmt::format("unknown key '{}', expected when, set or skip = true", printable(member.key)),
+                      formatted("unknown key '{}', expected when, set or skip = true", printable(member.key)),
                       member.place);
         }
       });
@@ -250,18 +249,18 @@ std::string axis_fault(const std::string& key, const std::vector<std::string>& s
   for (const auto& name : switches) known.push_back("model." + name);
   if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
     for (const auto& p : config_keys()) known.push_back(p.name());
-    return fmt::format("unknown key '{}'{}", printable(key), did_you_mean(key, known));
+    return formatted("unknown key '{}'{}", printable(key), did_you_mean(key, known));
   }
   const bool trains = key.starts_with("model.") || key.starts_with("train.");
   if (never.contains(key) || (select && !trains) || (parameter && !parameter->identifies))
-    return fmt::format("expected {}, got {}",
-                       select ? "a key of [model] or [train] that is no seed, name, precision or device"
-                              : "a key that tells runs apart and is no seed, name, precision or device",
-                       key);
+    return formatted("expected {}, got {}",
+                     select ? "a key of [model] or [train] that is no seed, name, precision or device"
+                            : "a key that tells runs apart and is no seed, name, precision or device",
+                     key);
   if (!select && (key == "task.objective" || key.starts_with("model.") || key.starts_with("quirks.")))
-    return fmt::format("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
+    return formatted("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
   if (!select && (key == "train.lr" || key == "train.warmup"))
-    return fmt::format("expected a key that is not selected over, got {}", key);
+    return formatted("expected a key that is not selected over, got {}", key);
   return "";
 }
 SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules) {

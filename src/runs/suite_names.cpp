@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "runs/suite.h"
 
@@ -19,8 +19,8 @@ std::vector<std::string> Suite::merged_lines() const {
       ++known->second;
   }
   const auto counted = [](size_t combinations, const char* more, size_t count) {
-    return fmt::format("{} {}combinations are {}", combinations, more,
-                       count == 1 ? "one run" : std::to_string(count) + " runs");
+    return formatted("{} {}combinations are {}", combinations, more,
+                     count == 1 ? "one run" : std::to_string(count) + " runs");
   };
   std::vector<std::string> lines;
   size_t more = 0, more_runs = 0;
@@ -34,7 +34,7 @@ std::vector<std::string> Suite::merged_lines() const {
     for (size_t i = 0; i < std::min(words.size(), most_names); ++i)
       said += (i > 0 ? "; " : "") + printable(words[i], 200);
     lines.push_back(counted(count * words.size(), "", count) + ", the same with " + said +
-                    (words.size() > most_names ? fmt::format("; and {} more", words.size() - most_names) : ""));
+                    (words.size() > most_names ? formatted("; and {} more", words.size() - most_names) : ""));
   }
   if (more > 0) lines.push_back(counted(more, "more ", more_runs));
   return lines;

@@ -1,13 +1,13 @@
 #include "train/bench_gpu.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
 #include "models/declare.h"
@@ -113,7 +113,7 @@ GpuBench bench_gpu(const GpuBenchRequest& request) {
     out.copy_bytes = copy_rate();
   }
   for (const GpuBenchCase& each : request.cases) {
-    if (request.progress) request.progress(fmt::format("{} {}, T = {}", each.model, each.width, each.time));
+    if (request.progress) request.progress(formatted("{} {}, T = {}", each.model, each.width, each.time));
     out.rows.push_back(measure(request, each, out.product_flops));
   }
   return out;

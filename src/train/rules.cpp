@@ -1,12 +1,11 @@
 #include "train/rules.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "kernels/dropout_stream.h"
 #include "models/declare.h"
 #include "train/gpu.h"
@@ -75,8 +74,8 @@ void check_dropout(const RunConfig& config) {
   std::string lines;
   const auto most = [&](const char* where, const char* what, int64_t number, int64_t bound) {
     if (number <= bound) return;
-    lines += fmt::format("{}[{}] {} under dropout, expected at most {}, got {}", lines.empty() ? "" : "\n", where, what,
-                         bound, number);
+    lines += formatted("{}[{}] {} under dropout, expected at most {}, got {}", lines.empty() ? "" : "\n", where, what,
+                       bound, number);
   };
   most("task.length", "frames of the longest training sample", frames, kDropoutFrames);
   most("model.width", "channels", channels, kDropoutChannels);
@@ -105,10 +104,10 @@ ModelRules run_rules() {
     const GrammarConfig& g = config.grammar.build;
     const std::string grammar =
         config.grammar.file ? config.grammar.file->sha256
-                            : fmt::format("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
+                            : formatted("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
     const std::string key =
-        fmt::format("{} {} {} {} {} {}", grammar, g.seed, config.task.length, static_cast<int>(config.task.stream),
-                    longest_gap(config.task.task.train), longest_gap(config.task.task.test));
+        formatted("{} {} {} {} {} {}", grammar, g.seed, config.task.length, static_cast<int>(config.task.stream),
+                  longest_gap(config.task.task.train), longest_gap(config.task.task.test));
     if (sound->contains(key)) return;
     make_data(config);
     sound->insert(key);

@@ -1,6 +1,5 @@
 #include "train/bench_gpu.h"
-
-#include <fmt/format.h>
+#include "base/format.h"
 
 #include <algorithm>
 #include <memory>
@@ -38,7 +37,7 @@ std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
   for (const auto& r : bench.rows) {
     const auto& [model, width, time] = r.of;
     const auto peer = peer_of(r, request);
-    const std::string name = fmt::format("{} {}, T = {}", model, width, time);
+    const std::string name = formatted("{} {}, T = {}", model, width, time);
     if (!r.failure.empty()) failures += name + ": " + r.failure + "\n";
     const bool made = r.failure.empty();
     table.row({model, std::to_string(width), std::to_string(time), to_string(r.precision),

@@ -1,8 +1,8 @@
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include <memory>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -52,7 +52,7 @@ std::string as_text(const KernelBench& bench) {
                milliseconds(r.ours.forward), milliseconds(r.ours.both), ratio(r.loop.forward, r.ours.forward),
                ratio(r.loop.both, r.ours.both), ratio(r.chunked.forward, r.ours.forward),
                ratio(r.chunked.both, r.ours.both), r.bound, percent(r.share_forward), percent(r.share_both),
-               r.error ? fmt::format("{:.0e}", *r.error) : ""});
+               r.error ? formatted("{:.0e}", *r.error) : ""});
   }
   return "threads " + std::to_string(bench.threads) + ", matrix products " + fixed(bench.rates.gemm / 1e9, 1) +
          " GFLOP/s, copy " + fixed(bench.rates.copy / 1e9, 1) + " GB/s\n" + table.text() +

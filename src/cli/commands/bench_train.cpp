@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 
 #include <memory>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -36,7 +36,7 @@ std::string as_text(const TrainBench& bench) {
                grouped(static_cast<uint64_t>(r.tokens_per_second)), percent(r.share_of_gemm),
                r.plain_ratio > 0 ? fixed(r.plain_ratio, 2) + " x" : "", percent(r.data_share), percent(r.forward_share),
                percent(r.backward_share), percent(r.optimiser_share), bytes_text(r.peak_bytes),
-               bytes_text(r.peak_bytes_twice), r.plain_ratio > 0 ? fmt::format("{:.0e}", r.loss_difference) : ""});
+               bytes_text(r.peak_bytes_twice), r.plain_ratio > 0 ? formatted("{:.0e}", r.loss_difference) : ""});
   }
   return "matrix products: " + fixed(bench.gemm_flops / 1e9, 1) + " GFLOP/s\n" + table.text();
 }

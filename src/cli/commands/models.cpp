@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -43,8 +43,8 @@ Switches Options::switches() const {
     for (const Switch& each : find_model(model).switches) known.push_back(each.name());
     for (const auto& [key, value] : out)
       if (std::find(known.begin(), known.end(), key) == known.end())
-        throw bad_input("models --set", fmt::format("{} has no switch '{}', expected {}", model, printable(key),
-                                                    known.empty() ? "none" : join_or(nearest_first(key, known))));
+        throw bad_input("models --set", formatted("{} has no switch '{}', expected {}", model, printable(key),
+                                                  known.empty() ? "none" : join_or(nearest_first(key, known))));
   }
   for (const auto& [key, value] : out)
     if (model.empty())
@@ -106,8 +106,7 @@ std::string as_text(const std::vector<Line>& lines, const Options& options) {
     if (!line.counted) continue;
     const Cost& c = line.cost;
     const bool cache = line.row.action == Taxonomy::Action::cache;
-    const auto state =
-        cache ? fmt::format("{} T", c.cache_per_frame) : grouped(static_cast<uint64_t>(c.state_elements));
+    const auto state = cache ? formatted("{} T", c.cache_per_frame) : grouped(static_cast<uint64_t>(c.state_elements));
     const auto fact = [&](bool truth) { return cache ? std::string("-") : yes_no(truth); };
     table.row({line.model, std::to_string(line.config.mixer.width), std::to_string(line.config.mixer.heads()),
                grouped(static_cast<uint64_t>(c.parameters)), state, fixed((c.matmul_flops + c.mixing_flops) / 1e6, 1),
@@ -116,8 +115,8 @@ std::string as_text(const std::vector<Line>& lines, const Options& options) {
                fact(line.row.reaches_zero), fact(line.row.channel_mixing)});
   }
   return table.text() +
-         fmt::format("{} layers, {} inputs, {} outputs; FLOPs of a forward pass at T = {}, training 3x\n",
-                     options.layers, options.inputs, options.outputs, options.length) +
+         formatted("{} layers, {} inputs, {} outputs; FLOPs of a forward pass at T = {}, training 3x\n", options.layers,
+                   options.inputs, options.outputs, options.length) +
          notes;
 }
 
@@ -237,7 +236,7 @@ Exit run_match(const Options& options, const Match& match) {
       const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
       table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads()),
                  grouped(static_cast<uint64_t>(c.parameters)),
-                 c.cache_per_frame > 0 ? fmt::format("{} T", c.cache_per_frame)
+                 c.cache_per_frame > 0 ? formatted("{} T", c.cache_per_frame)
                                        : grouped(static_cast<uint64_t>(c.state_elements)),
                  fixed(flops / 1e6, 3), fixed(ratio, 4)});
       entry["width"] = found->config.mixer.width;
@@ -256,9 +255,9 @@ Exit run_match(const Options& options, const Match& match) {
     return Exit::done;
   }
   print(table.text() +
-        fmt::format("The width that comes nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
-                    grouped(static_cast<uint64_t>(match.target)), match.what, options.layers, options.inputs,
-                    options.outputs, options.length) +
+        formatted("The width that comes nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
+                  grouped(static_cast<uint64_t>(match.target)), match.what, options.layers, options.inputs,
+                  options.outputs, options.length) +
         notes);
   return Exit::done;
 }

@@ -1,6 +1,5 @@
 #include "models/verify.h"
-
-#include <fmt/format.h>
+#include "base/format.h"
 
 #include <map>
 #include <memory>
@@ -22,7 +21,7 @@ const char* status_name(VerifyRow::Status status) {
 }
 
 std::string shown(const WorstError& group) {
-  return group.tolerance > 0 ? fmt::format("{:.1e}", group.error) : "-";
+  return group.tolerance > 0 ? formatted("{:.1e}", group.error) : "-";
 }
 
 // The group nearest to its limit, or furthest beyond it.
@@ -51,10 +50,10 @@ std::string as_text(const std::vector<VerifyRow>& rows, const Options& options) 
     const bool any = worst.tolerance > 0;
     table.row(
         {row.file, shown(row.outputs), shown(row.input_gradients), shown(row.parameter_gradients),
-         shown(row.final_weights), any ? fmt::format("{:.1e}", worst.tolerance) : "-", worst.tensor,
-         row.reason.empty() ? status_name(row.status) : fmt::format("{}: {}", status_name(row.status), row.reason)});
+         shown(row.final_weights), any ? formatted("{:.1e}", worst.tolerance) : "-", worst.tensor,
+         row.reason.empty() ? status_name(row.status) : formatted("{}: {}", status_name(row.status), row.reason)});
   }
-  return table.text() + fmt::format(
+  return table.text() + formatted(
                             "{} passed, {} failed, {} skipped; largest error relative to the largest recorded "
                             "value, {} on {}\n",
                             count(rows, VerifyRow::Status::pass), count(rows, VerifyRow::Status::fail),
@@ -96,8 +95,8 @@ Exit run(const Options& options) {
   asked.precision = precisions.at(options.precision);
   const auto rows = verify_directory(options.folder, asked);
   if (count(rows, VerifyRow::Status::skip) == static_cast<int>(rows.size()))
-    throw bad_input("verify", fmt::format("no usable vector in '{}', {} skipped; {}: {}", one_line(options.folder),
-                                          rows.size(), one_line(rows.front().file), one_line(rows.front().reason)));
+    throw bad_input("verify", formatted("no usable vector in '{}', {} skipped; {}: {}", one_line(options.folder),
+                                        rows.size(), one_line(rows.front().file), one_line(rows.front().reason)));
   if (options.json.empty())
     print(as_text(rows, options));
   else

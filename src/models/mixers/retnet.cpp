@@ -2,9 +2,9 @@
 //   q, k, v = silu(conv4(.)), q and k rotated by position, decay 1 - 2^{-5-j} fixed for head j
 //   S_t = gamma_j S_{t-1} + k_t v_t^T;  o_t = K^{-1/2} q_t^T S_t
 //   out = o_proj(RMS(o) * silu(g_proj(x)))
-#include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/registry.h"
@@ -32,8 +32,8 @@ class RetNet final : public Mixer {
 
   void check_runnable() const override {
     if (o_.key_width() % 2 != 0)
-      throw bad_input("model.width", fmt::format("retnet rotates halves of a head: expected an even head width, got {}",
-                                                 o_.key_width()));
+      throw bad_input("model.width", formatted("retnet rotates halves of a head: expected an even head width, got {}",
+                                               o_.key_width()));
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {

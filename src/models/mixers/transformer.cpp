@@ -3,9 +3,9 @@
 //   [a, b] = linear1(x1), out = x1 + Dropout(linear2(a sigma(beta a) b))
 // double_residual off: the x inside x1 is left out of the result, since the network adds it.
 // No recurrence: a carried state is the cache of all keys and values, which grows by 2d elements a frame.
-#include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/recorded.h"
@@ -45,9 +45,9 @@ class Transformer final : public Mixer {
 
   void check_runnable() const override {
     if (o_.width / o_.heads() % 2 != 0)
-      throw bad_input("model.width", fmt::format("the transformer rotates halves of a head: expected an even head "
-                                                 "width, got {}",
-                                                 o_.width / o_.heads()));
+      throw bad_input("model.width", formatted("the transformer rotates halves of a head: expected an even head "
+                                               "width, got {}",
+                                               o_.width / o_.heads()));
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {

@@ -1,0 +1,36 @@
+// fmt's formatting, compiled once: a file that calls it only gathers the arguments (fmt::format costs each file 2 s of
+// compilation).
+#pragma once
+#include <fmt/core.h>
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace sb {
+
+std::string format_arguments(fmt::string_view text, fmt::format_args values);
+
+// As fmt::format; the text is checked against the arguments when it is compiled.
+template <class... Values>
+std::string formatted(fmt::format_string<Values...> text, Values&&... values) {
+  return format_arguments(text, fmt::make_format_args(values...));
+}
+
+// The elements as `{}` writes them.
+template <class Range>
+std::string joined(const Range& elements, std::string_view between) {
+  std::string out;
+  bool first = true;
+  for (const auto& element : elements) {
+    if (!first) out += between;
+    first = false;
+    if constexpr (std::is_convertible_v<decltype(element), std::string_view>)
+      out += std::string_view(element);
+    else
+      out += formatted("{}", element);
+  }
+  return out;
+}
+
+}  // namespace sb
