@@ -290,10 +290,18 @@ class Run {
     });
   }
 
+  Evaluation evaluate_valid() {
+    constexpr double kept_frames = 1 << 23;  // some ten bytes each
+    EvaluationRequest ask = request(data_.select, config_.eval.valid_samples);
+    const double frames = data_.maker->mean_frames(data_.select) * static_cast<double>(ask.samples);
+    if (executor_.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
+    return run_evaluation(data_.task, ask);
+  }
+
   bool evaluate_periodically() {
     report("valid");
     try {
-      last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+      last_valid_ = evaluate_valid();
     } catch (const Stopped&) {
       return false;
     }
@@ -403,7 +411,7 @@ class Run {
     Result out = header("done");
     if (!last_valid_) {
       announce("valid");
-      last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+      last_valid_ = evaluate_valid();
       report("evaluated");
     }
     out.valid = measurement(*last_valid_, data_.select, data_.task, std::nullopt, false);
@@ -458,6 +466,7 @@ class Run {
   const SampleOrder order_;
   std::unique_ptr<Loader> loader_;
   std::deque<UnderWay> under_way_;
+  std::deque<Batch> valid_batches_;  // made once where the host has other things to do
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
   int64_t done_ = 0;        // updates made and read
