@@ -189,20 +189,30 @@ void RunStore::add_timing(MetricRow row) {
   timing_.push_back(std::move(row));
 }
 
-void RunStore::write_rows() {
-  write_file_atomically(path("metrics.jsonl"), metric_lines(rows_), files_);
-  write_file_atomically(path("timing.jsonl"), metric_lines(timing_), files_);
-  write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows_, timing_), files_);
+std::function<void()> RunStore::rows_writing() const {
+  return [this, rows = rows_, timing = timing_] {
+    write_file_atomically(path("metrics.jsonl"), metric_lines(rows), files_);
+    write_file_atomically(path("timing.jsonl"), metric_lines(timing), files_);
+    write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows, timing), files_);
+  };
+}
+
+std::function<void()> RunStore::saving(int64_t update, std::vector<NamedBytes> tensors,
+                                       std::map<std::string, std::string> metadata) const {
+  metadata["run_id"] = run_id_;
+  return [this, update, tensors = std::move(tensors), metadata = std::move(metadata), rows = rows_,
+          write_rows = rows_writing()] {
+    write_rows();
+    const std::string text = metric_lines(rows);
+    std::vector<NamedBytes> all = tensors;
+    all.push_back({metrics_tensor, "U8", {static_cast<int64_t>(text.size())}, text.data()});
+    save_checkpoint(folder_, update, all, metadata, files_);
+  };
 }
 
 void RunStore::save(int64_t update, const std::vector<NamedBytes>& tensors,
                     std::map<std::string, std::string> metadata) {
-  write_rows();
-  const std::string text = metric_lines(rows_);
-  std::vector<NamedBytes> all = tensors;
-  all.push_back({metrics_tensor, "U8", {static_cast<int64_t>(text.size())}, text.data()});
-  metadata["run_id"] = run_id_;
-  save_checkpoint(folder_, update, all, std::move(metadata), files_);
+  saving(update, tensors, std::move(metadata))();
 }
 
 void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,

@@ -8,6 +8,7 @@
 //   lock                       held while a process works on the run
 // Every file is whole or absent, and none is a symbolic link.
 #pragma once
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -45,10 +46,15 @@ class RunStore {
   void add(MetricRow row);         // kept in memory until save() or finish()
   void add_timing(MetricRow row);  // a value "wall" (seconds since 1970) dates the row of its update and phase
   const std::vector<MetricRow>& metrics() const { return rows_; }
-  void write_rows();  // for those who watch; resuming goes by the checkpoint
+  void write_rows() { rows_writing()(); }  // for those who watch; resuming goes by the checkpoint
 
   // Metrics first, then the checkpoint that carries them: whichever instant the process dies, both are whole.
   void save(int64_t update, const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata = {});
+  // Each as a function that writes what there is now, to be called once, from any thread, one at a time, as long as the
+  // tensors' bytes and this last.
+  std::function<void()> rows_writing() const;
+  std::function<void()> saving(int64_t update, std::vector<NamedBytes> tensors,
+                               std::map<std::string, std::string> metadata = {}) const;
   // Sets run_id and files (digests), and writes result.json. No weights: no final.safetensors.
   void finish(Result result, const std::vector<NamedBytes>& weights, std::map<std::string, std::string> metadata = {});
 

@@ -9,6 +9,39 @@ namespace sb {
 namespace {
 
 constexpr int64_t kProbabilityBudget = int64_t{1} << 23;  // floats of probabilities held at a time
+constexpr size_t kUnderWay = 2;                           // batches handed over before the oldest is counted
+
+// The batches of a request in order, each from where an earlier evaluation kept it or made anew.
+class Batches {
+ public:
+  Batches(const Task& task, const EvaluationRequest& request)
+      : task_(task), request_(request), batches_(request.kept != nullptr ? *request.kept : own_) {}
+
+  const Batch& next() {
+    const int64_t first = static_cast<int64_t>(made_++) * request_.batch;
+    if (request_.kept != nullptr && made_ <= batches_.size()) return batches_[made_ - 1];
+    const int rows = static_cast<int>(std::min<int64_t>(request_.batch, request_.samples - first));
+    Batch fresh = spare_.empty() ? Batch() : std::move(spare_.back());  // for its buffers
+    if (!spare_.empty()) spare_.pop_back();
+    task_.fill(request_.split, static_cast<uint64_t>(first), rows, fresh);
+    return batches_.emplace_back(std::move(fresh));
+  }
+
+  // The oldest is not needed any more.
+  void release() {
+    if (request_.kept != nullptr) return;
+    spare_.push_back(std::move(batches_.front()));
+    batches_.pop_front();
+  }
+
+ private:
+  const Task& task_;
+  const EvaluationRequest& request_;
+  std::deque<Batch> own_;
+  std::deque<Batch>& batches_;
+  std::vector<Batch> spare_;
+  size_t made_ = 0;
+};
 
 }  // namespace
 
@@ -19,18 +52,14 @@ Evaluation evaluate(Predictor& predictor, const Task& task, const EvaluationRequ
                                       std::to_string(predictor.answers()));
   }
   Tally tally(task, {request.padding_correct, request.breakdowns, request.threads});
-  Batch batch;
   std::vector<float> probabilities;
   const auto end_if_stopped = [&] {
     if (request.stop && request.stop()) throw Stopped{};
   };
-  for (int64_t first = 0; first < request.samples; first += request.batch) {
-    end_if_stopped();
-    const int rows = static_cast<int>(std::min<int64_t>(request.batch, request.samples - first));
-    task.fill(request.split, static_cast<uint64_t>(first), rows, batch);
-    const auto fitting = static_cast<int>(std::max<int64_t>(1, kProbabilityBudget / (int64_t{rows} * answers)));
+  const auto predict = [&](const Batch& batch) {
+    const auto fitting = static_cast<int>(std::max<int64_t>(1, kProbabilityBudget / (int64_t{batch.batch} * answers)));
     const int step = std::min({request.chunk, fitting, batch.frames});
-    probabilities.resize(static_cast<size_t>(rows) * step * answers);
+    probabilities.resize(static_cast<size_t>(batch.batch) * step * answers);
     tally.begin(batch);
     predictor.begin(batch);
     for (int from = 0; from < batch.frames; from += step) {
@@ -40,7 +69,28 @@ Evaluation evaluate(Predictor& predictor, const Task& task, const EvaluationRequ
       tally.probabilities(from, to, probabilities.data());
     }
     tally.end();
+  };
+  Batches batches(task, request);
+  std::deque<std::pair<const Batch*, std::unique_ptr<Reduction>>> under_way;
+  const auto count_oldest = [&] {
+    tally.begin(*under_way.front().first);
+    tally.marks(under_way.front().second->marks());
+    tally.end();
+    under_way.pop_front();
+    batches.release();
+  };
+  for (int64_t first = 0; first < request.samples; first += request.batch) {
+    end_if_stopped();
+    const Batch& batch = batches.next();
+    if (auto reduction = predictor.reduce(batch, task)) {
+      under_way.emplace_back(&batch, std::move(reduction));
+      if (under_way.size() > kUnderWay) count_oldest();
+    } else {
+      predict(batch);
+      batches.release();
+    }
   }
+  while (!under_way.empty()) count_oldest();
   return tally.result();
 }
 

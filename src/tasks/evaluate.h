@@ -1,6 +1,7 @@
 // One path for everything that predicts: trained networks, the exact filter and whatever else is fed frame by frame.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -8,6 +9,13 @@
 #include "tasks/tally.h"
 
 namespace sb {
+
+// Predictions of a whole batch that are being made and reduced elsewhere.
+class Reduction {
+ public:
+  virtual ~Reduction() = default;
+  virtual Marks marks() = 0;  // waits for them; they last as long as this
+};
 
 // Something causal that is fed a batch in stretches of time and carries its own memory between them.
 class Predictor {
@@ -17,6 +25,9 @@ class Predictor {
   virtual void begin(const Batch& batch) = 0;  // forget what came before
   // Probabilities of frames [from, to), row-major [batch][to - from][answers].
   virtual void predict(const Batch& batch, int from, int to, float* probabilities) = 0;
+  // All of a batch at once, from those that predict beside the host and reduce there; null: predict() is to be asked.
+  // Need not wait for predictions; the batch stays as long as what is returned.
+  virtual std::unique_ptr<Reduction> reduce(const Batch& /*batch*/, const Task& /*task*/) { return nullptr; }
 };
 
 struct EvaluationRequest {
@@ -28,6 +39,8 @@ struct EvaluationRequest {
   bool breakdowns = false;          // run the oracle beside the predictor
   int threads = 0;                  // 0: all cores; the result does not depend on it
   std::function<bool()> stop = {};  // polled between calls of predict(); true: throws Stopped
+  // Where given: keeps the batches for further evaluations of the same split, samples and batch.
+  std::deque<Batch>* kept = nullptr;
 };
 
 struct Stopped {};

@@ -21,7 +21,7 @@ void add(std::vector<Share>& into, const std::vector<Share>& from) {
   }
 }
 
-double divergence(const std::vector<double>& law, const std::vector<float>& sum, int frames) {
+double divergence(const std::vector<double>& law, const float* sum, int frames) {
   double kl = 0;
   for (size_t c = 0; c < law.size(); ++c) {
     if (law[c] > 0) kl += law[c] * std::log(law[c] * frames / std::max(1e-30, static_cast<double>(sum[c])));
@@ -111,26 +111,34 @@ void Tally::begin(const Batch& batch) {
   });
 }
 
-// rows(b, t): what was predicted for frame t of row b.
-template <class Rows>
-void Tally::take(int from, int to, const Rows& rows) {
+void Tally::expect_from(int from, int to) {
   if (batch_ == nullptr || from != seen_ || to < from || to > batch_->frames) {
     throw check_failed("tally", "frames " + std::to_string(from) + " to " + std::to_string(to) +
                                     ", expected them from " + std::to_string(seen_) + " on, up to " +
                                     std::to_string(batch_ == nullptr ? 0 : batch_->frames));
   }
   seen_ = to;
+}
+
+void Tally::expect_finite() const {
+  for (size_t b = 0; b < rows_.size(); ++b) {
+    if (rows_[b].broken >= 0) {
+      throw NotFinite(batch_->split, static_cast<int64_t>(batch_->samples[b]), rows_[b].broken);
+    }
+  }
+}
+
+// rows(b, t): what was predicted for frame t of row b.
+template <class Rows>
+void Tally::take(int from, int to, const Rows& rows) {
+  expect_from(from, to);
   parallel_for(rows_.size(), 1, options_.threads, [&](size_t first, size_t last) {
     std::vector<float> scratch;
     for (size_t b = first; b < last; ++b) {
       for (int t = from; t < to; ++t) frame(static_cast<int>(b), t, rows(b, t, scratch));
     }
   });
-  for (size_t b = 0; b < rows_.size(); ++b) {
-    if (rows_[b].broken >= 0) {
-      throw NotFinite(batch_->split, static_cast<int64_t>(batch_->samples[b]), rows_[b].broken);
-    }
-  }
+  expect_finite();
 }
 
 void Tally::probabilities(int from, int to, const float* values) {
@@ -148,6 +156,31 @@ void Tally::logits(int from, int to, const float* values) {
   });
 }
 
+void Tally::marks(const Marks& marks) {
+  constexpr size_t worth_a_thread = 1 << 16;  // frames
+  expect_from(0, batch_ == nullptr ? 0 : batch_->frames);
+  const Batch& f = *batch_;
+  const auto frames = static_cast<size_t>(f.frames), elements = static_cast<size_t>(f.elements);
+  const auto answers = static_cast<size_t>(shape_.answers);
+  const size_t grain = std::max<size_t>(1, worth_a_thread / std::max<size_t>(1, frames));
+  parallel_for(rows_.size(), grain, options_.threads, [&](size_t first, size_t last) {
+    for (size_t b = first; b < last; ++b) {
+      const int32_t* start = f.starts(static_cast<int>(b));
+      for (int e = 0; e < f.elements; ++e) {
+        for (int t = start[e]; t < start[e + 1]; ++t) {
+          const size_t at = b * frames + static_cast<size_t>(t);
+          settle_frame(static_cast<int>(b), t, marks.best[at], marks.of_answer[at],
+                       std::isfinite(marks.of_answer[at]));
+        }
+        if (start[e] == start[e + 1]) continue;
+        const size_t at = b * elements + static_cast<size_t>(e);
+        settle_element(static_cast<int>(b), e, marks.named[at], has_law_ ? marks.sum + at * answers : nullptr);
+      }
+    }
+  });
+  expect_finite();
+}
+
 void Tally::frame(int b, int t, const float* p) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
@@ -161,21 +194,29 @@ void Tally::frame(int b, int t, const float* p) {
     all += p[c];
     if (p[c] > p[best]) best = c;
   }
-  if (!std::isfinite(all) && row.broken < 0) row.broken = t;
   const int32_t answer = row.answers[static_cast<size_t>(e)];
-  const int32_t* start = f.starts(b);
-  if (answer >= 0) {
-    row.loss -= std::log(std::max(1e-30, static_cast<double>(p[answer])));
-    ++row.frames;
-    count(row.by_gap_frame, static_cast<size_t>(t - start[e]), best == answer);
-  }
-  if (t + 1 == start[e + 1]) finish_element(b, e, start[e + 1] - start[e]);
+  settle_frame(b, t, best, p[std::max(0, answer)], std::isfinite(all));
+  if (t + 1 != f.starts(b)[e + 1]) return;
+  const auto named = static_cast<int32_t>(std::max_element(row.sum.begin(), row.sum.end()) - row.sum.begin());
+  settle_element(b, e, named, sum);
+  std::fill(row.sum.begin(), row.sum.end(), 0.0F);
 }
 
-void Tally::finish_element(int b, int e, int frames) {
+void Tally::settle_frame(int b, int t, int best, float of_answer, bool finite) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
-  const auto best = static_cast<int32_t>(std::max_element(row.sum.begin(), row.sum.end()) - row.sum.begin());
+  const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
+  if (!finite && row.broken < 0) row.broken = t;
+  const int32_t answer = row.answers[static_cast<size_t>(e)];
+  if (answer < 0) return;
+  row.loss -= std::log(std::max(1e-30, static_cast<double>(of_answer)));
+  ++row.frames;
+  count(row.by_gap_frame, static_cast<size_t>(t - f.starts(b)[e]), best == answer);
+}
+
+void Tally::settle_element(int b, int e, int32_t best, const float* sum) {
+  const Batch& f = *batch_;
+  Row& row = rows_[static_cast<size_t>(b)];
   const int32_t answer = row.answers[static_cast<size_t>(e)];
   if (answer >= 0) {
     const bool right = best == answer;
@@ -189,12 +230,10 @@ void Tally::finish_element(int b, int e, int frames) {
       count(row.by_entropy, static_cast<size_t>(belief.given_segment.entropy / kEntropyBin), right);
     }
   }
-  if (has_law_) {
-    std::vector<double> law(row.sum.size());
-    task_.law(f.state[static_cast<size_t>(b) * f.elements + e], law.data());
-    row.kl += divergence(law, row.sum, frames);
-  }
-  std::fill(row.sum.begin(), row.sum.end(), 0.0F);
+  if (!has_law_) return;
+  std::vector<double> law(static_cast<size_t>(shape_.answers));
+  task_.law(f.state[static_cast<size_t>(b) * f.elements + e], law.data());
+  row.kl += divergence(law, sum, f.starts(b)[e + 1] - f.starts(b)[e]);
 }
 
 void Tally::confuse(Row& row, int32_t named, int32_t answer) const {

@@ -54,6 +54,16 @@ struct TallyOptions {
   int threads = 0;               // 0: all cores; the result does not depend on it
 };
 
+// What the tally needs of a batch's predictions, reduced where they were made.
+struct Marks {
+  const float* of_answer = nullptr;  // [batch][frames]: probability of the frame's answer, of the first one where it has
+                                     // none; not finite where the prediction is not
+  const int32_t* best = nullptr;     // [batch][frames]: the first largest probability
+  const int32_t* named = nullptr;    // [batch][elements]: the first largest of the sums over the element's frames, added
+                                     // in float from first to last
+  const float* sum = nullptr;        // [batch][elements][answers]: these sums; read where the task has a law
+};
+
 // Per batch begin(), its frames in any number of stretches from first to last, end(); then the result of all of them.
 class Tally {
  public:
@@ -62,6 +72,7 @@ class Tally {
   // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame that is not.
   void probabilities(int from, int to, const float* values);
   void logits(int from, int to, const float* values);  // their softmax, in double, rounded to float
+  void marks(const Marks& marks);                      // of all frames of the batch; throws as probabilities() does
   void end();                                          // throws check_failed where frames are missing
   Evaluation result() const;
 
@@ -89,8 +100,11 @@ class Tally {
   };
   template <class Rows>
   void take(int from, int to, const Rows& rows);
+  void expect_from(int from, int to);
+  void expect_finite() const;
   void frame(int b, int t, const float* p);
-  void finish_element(int b, int e, int frames);
+  void settle_frame(int b, int t, int best, float of_answer, bool finite);
+  void settle_element(int b, int e, int32_t best, const float* sum);
   void confuse(Row& row, int32_t named, int32_t answer) const;
 
   const Task& task_;

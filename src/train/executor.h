@@ -39,6 +39,8 @@ class Executor {
   virtual StepHandle step(const TensorBatch& batch, int64_t update) = 0;
   // Updates that may be under way before the oldest is read; 0: step() returns when it is done.
   virtual size_t ahead() const = 0;
+  // Whether updates run beside the host, which writes checkpoints meanwhile.
+  virtual bool beside_host() const { return false; }
   // Throws bad_input where the device's memory does not hold an update of batches as long as these. Before the first.
   virtual void expect(int64_t, int64_t, int64_t) {}  // rows, frames, channels
   // Gives back the memory that steps alone need; the next step takes it again.

@@ -2,6 +2,7 @@
 // or not: nothing else in this room sees CUDA's headers.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,8 @@ inline bool has_gpu() {
 // Throws bad_input "[train.device] …" where there is no GPU to use.
 void prepare_gpu(bool tf32);
 void wait_for_gpu();
+// A place behind all that was handed to the GPU so far; calling it waits until the GPU has got there.
+std::function<void()> gpu_marker();
 void reset_gpu_peak();
 int64_t gpu_peak_bytes();  // most bytes of tensors at a time since then
 

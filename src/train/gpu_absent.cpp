@@ -17,6 +17,9 @@ void prepare_gpu(bool) {
   throw bad_input("train.device", "expected cpu, got cuda: " + gpu_facts().missing);
 }
 void wait_for_gpu() {}
+std::function<void()> gpu_marker() {
+  return {};
+}
 void reset_gpu_peak() {}
 int64_t gpu_peak_bytes() {
   return 0;

@@ -118,12 +118,11 @@ class GraphExecutor final : public Executor {
     recorded.graph.replay();
     const at::Tensor figures = at::empty({3}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
     figures.copy_(recorded.figures, true);
-    auto done = std::make_shared<at::cuda::CUDAEvent>();
-    done->record();
-    return StepHandle(figures, trainer_.learning_rate_of(update), [done] { done->synchronize(); });
+    return StepHandle(figures, trainer_.learning_rate_of(update), gpu_marker());
   }
 
   size_t ahead() const override { return 3; }
+  bool beside_host() const override { return true; }
 
   void expect(int64_t rows, int64_t frames, int64_t channels) override {
     try {
@@ -277,6 +276,12 @@ void prepare_gpu(bool tf32) {
 void wait_for_gpu() {
   const cudaError_t status = cudaDeviceSynchronize();
   if (status != cudaSuccess) throw check_failed("gpu", std::string("CUDA: ") + cudaGetErrorString(status));
+}
+
+std::function<void()> gpu_marker() {
+  auto reached = std::make_shared<at::cuda::CUDAEvent>();
+  reached->record();
+  return [reached] { reached->synchronize(); };
 }
 
 void reset_gpu_peak() {

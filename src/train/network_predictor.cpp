@@ -5,14 +5,21 @@
 
 #include <algorithm>
 
+#include "kernels/frame_rows.h"
+#include "train/gpu.h"
 #include "train/loader.h"
+#include "train/reduce.h"
 
 namespace sb {
 namespace {
 
-constexpr int kStretch = 1024;  // frames that keep a GPU busy
+constexpr int kStretch = 1024;                             // frames that keep a GPU busy
+constexpr int64_t kReducedBudget = int64_t{1} << 25;  // floats of probabilities that are reduced at a time
 
 }  // namespace
+
+NetworkPredictor::NetworkPredictor(const Network& network, std::optional<bool> reduces)
+    : network_(network), reduces_(reduces.value_or(!network.parameters().flat().device().is_cpu())) {}
 
 void NetworkPredictor::begin(const Batch&) {
   state_ = NetworkState();
@@ -25,7 +32,6 @@ void NetworkPredictor::predict(const Batch& batch, int from, int to, float* prob
   // A stretch that is the whole sequence needs no state; nothing is carried into another.
   const bool whole = from == 0 && to == batch.frames;
   pass.state = whole ? nullptr : &state_;
-  pass.gates = gates_;
   const at::Tensor flat = network_.parameters().flat();
   if (!flat.device().is_cpu()) return predict_there(batch, from, to, probabilities);
   const at::Tensor logits = network_.logits(dense_frames(batch, from, to, flat.scalar_type()), pass);
@@ -45,10 +51,9 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
   const at::Tensor pinned = at::empty(sizes, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   for (int done = from; done < to;) {
     if (!hidden_.defined() || done >= hidden_from_ + static_cast<int>(hidden_.size(1))) {
-      const int until = gates_ ? to : std::min(batch.frames, std::max(to, done + kStretch));
+      const int until = std::min(batch.frames, std::max(to, done + kStretch));
       Pass pass;
       pass.state = done == 0 && until == batch.frames ? nullptr : &state_;
-      pass.gates = gates_;
       const at::Tensor frames = dense_frames(batch, done, until, flat.scalar_type(), true);
       hidden_ = network_.hidden(frames.to(flat.device(), true), pass);
       hidden_from_ = done;
@@ -60,6 +65,42 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
     done = end;
   }
   at::from_blob(probabilities, sizes, at::kFloat).copy_(pinned);
+}
+
+// Dense frames [batch, frames, channels] of the parameters' type; to a GPU travel symbols.
+at::Tensor NetworkPredictor::frames_there(const Batch& batch) const {
+  const at::Tensor flat = network_.parameters().flat();
+  if (flat.device().is_cpu()) return dense_frames(batch, 0, batch.frames, flat.scalar_type());
+  const auto pinned = [](at::ScalarType type) { return at::TensorOptions().dtype(type).pinned_memory(true); };
+  const at::Tensor symbol = at::empty({batch.batch, batch.frames}, pinned(at::kShort));
+  std::copy(batch.symbol.begin(), batch.symbol.end(), symbol.data_ptr<int16_t>());
+  const at::Tensor samples = at::empty({batch.batch}, pinned(at::kLong));
+  std::copy(batch.samples.begin(), batch.samples.end(), samples.data_ptr<int64_t>());
+  const kernels::FrameNoise noise{static_cast<float>(batch.noise), batch.seed, static_cast<uint32_t>(batch.split),
+                                  samples.to(flat.device(), true)};
+  return kernels::frame_rows(symbol.to(flat.device(), true), batch.channels, at::kFloat, noise).to(flat.scalar_type());
+}
+
+std::unique_ptr<Reduction> NetworkPredictor::reduce(const Batch& batch, const Task& task) {
+  if (!reduces_) return nullptr;
+  const at::NoGradGuard no_grad;
+  const at::Device device = network_.parameters().flat().device();
+  const at::Tensor frames = frames_there(batch);
+  const auto fitting = static_cast<int>(std::max<int64_t>(1, kReducedBudget / (int64_t{batch.batch} * answers())));
+  auto out = std::make_unique<TensorReduction>(batch, task, device);
+  NetworkState state;
+  for (int from = 0, until = 0; from < batch.frames; from = until) {
+    until = std::min(batch.frames, from + kStretch);
+    Pass pass;
+    pass.state = from == 0 && until == batch.frames ? nullptr : &state;
+    const at::Tensor hidden = network_.hidden(frames.narrow(1, from, until - from).contiguous(), pass);
+    for (int at = from, to = 0; at < until; at = to) {
+      to = std::min(until, at + fitting);
+      out->take(at, to, network_.decode(hidden.narrow(1, at - from, to - at)));
+    }
+  }
+  if (!device.is_cpu()) out->finish(gpu_marker());
+  return out;
 }
 
 }  // namespace sb

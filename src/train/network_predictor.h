@@ -1,5 +1,7 @@
 // A trained network behind the evaluation's interface: state carried from stretch to stretch, logits in small blocks.
 #pragma once
+#include <optional>
+
 #include "models/network.h"
 #include "tasks/evaluate.h"
 
@@ -7,17 +9,19 @@ namespace sb {
 
 class NetworkPredictor final : public Predictor {
  public:
-  explicit NetworkPredictor(const Network& network, const GateRecorder* gates = nullptr)
-      : network_(network), gates_(gates) {}
+  // `reduces`: what reduce() does; left out, where the network lives on a GPU.
+  explicit NetworkPredictor(const Network& network, std::optional<bool> reduces = std::nullopt);
   int answers() const override { return static_cast<int>(network_.config().outputs); }
   void begin(const Batch& batch) override;
   void predict(const Batch& batch, int from, int to, float* probabilities) override;
+  std::unique_ptr<Reduction> reduce(const Batch& batch, const Task& task) override;
 
  private:
+  at::Tensor frames_there(const Batch& batch) const;
   void predict_there(const Batch& batch, int from, int to, float* probabilities);
 
   const Network& network_;
-  const GateRecorder* gates_;
+  bool reduces_;
   NetworkState state_;
   at::Tensor hidden_;  // on a GPU: of frames hidden_from_ on, some of them still to be asked for
   int hidden_from_ = 0;

@@ -17,6 +17,7 @@
 #include "train/rules.h"
 #include "train/samples.h"
 #include "train/trainer.h"
+#include "train/writer.h"
 
 namespace sb {
 namespace {
@@ -72,7 +73,8 @@ class Run {
         trainer_(prepared.trainer),
         executor_(*prepared.executor),
         order_{config_.train.order_seed, static_cast<uint64_t>(config_.train.updates) * config_.train.batch},
-        prepared_(prepared.seconds) {}
+        prepared_(prepared.seconds),
+        writer_(prepared.executor->beside_host()) {}
 
   RunStatus work() {
     resume();
@@ -89,10 +91,13 @@ class Run {
     while (true) {
       if (!evaluated_ && evaluation_due()) {
         if (!settle()) return diverged();
-        // Before, not after: whatever an evaluation ends in, the updates stand. Resuming evaluates again.
-        if (saved_ != done_) save();
+        // Before, not after: whatever an evaluation ends in, the updates stand. Resuming evaluates again. A checkpoint
+        // takes longer to write than some updates take to make: where the one before is still being written, the
+        // next evaluation saves.
+        const bool last = begun() == config_.train.updates;
+        if (saved_ != done_ && (last || !writer_.busy())) save();
         if (!evaluate_periodically()) return stop();
-        store_.write_rows();
+        writer_.run(store_.rows_writing());
       }
       if (begun() == config_.train.updates) break;
       if (asked_to_stop()) return settle() ? stop() : diverged();
@@ -104,7 +109,9 @@ class Run {
       }
     }
     try {
-      store_.finish(final_result(), trainer_.weights(), metadata());
+      Result result = final_result();
+      writer_.wait();
+      store_.finish(std::move(result), trainer_.weights(), metadata());
     } catch (const Stopped&) {
       return stop();
     }
@@ -146,7 +153,7 @@ class Run {
   // What restoring takes for granted.
   CheckpointRules rules() const {
     CheckpointRules out;
-    out.tensors = trainer_.state();
+    out.tensors = trainer_.state_layout();
     out.fault = [this](const Checkpoint& checkpoint) -> std::string {
       const auto& metadata = checkpoint.file.metadata();
       const auto field = [&](const char* key) {
@@ -186,25 +193,42 @@ class Run {
     return out;
   }
 
-  void save() {
-    auto all = metadata();
-    all.merge(spent().metadata());
+  // A signal that would end the program at once waits for `call`.
+  template <class Call>
+  void holding_end(const Call& call) {
     const auto tell = [&](bool begins) {
       if (hooks_.saving) hooks_.saving(begins);
     };
     tell(true);
     try {
-      store_.save(done_, trainer_.state(), std::move(all));
+      call();
     } catch (...) {
       tell(false);
       throw;
     }
     tell(false);
+  }
+
+  // `written`: returns when the file is there; else it may be under way.
+  void save(bool written = false) {
+    auto all = metadata();
+    all.merge(spent().metadata());
+    holding_end([&] {
+      if (!writer_.beside()) return store_.save(done_, trainer_.state(), std::move(all));
+      writer_.wait();  // its bytes are those of the snapshot before
+      Trainer::Snapshot now = trainer_.snapshot();
+      writer_.run([write = store_.saving(done_, std::move(now.tensors), std::move(all)),
+                   arrived = std::move(now.arrived)] {
+        if (arrived) arrived();
+        write();
+      });
+      if (written) writer_.wait();
+    });
     saved_ = done_;
   }
 
   RunStatus stop() {
-    save();
+    save(true);
     return RunStatus::stopped;
   }
 
@@ -276,6 +300,7 @@ class Run {
     try {
       return call();
     } catch (const c10::OutOfMemoryError&) {
+      if (saved_ != done_) save();
       throw bad_input("eval.batch", "the GPU's memory does not hold an evaluation, expected more of it free (the run " +
                                         ("goes on after update " + std::to_string(done_)) +
                                         ") or a smaller number (which is another run), got " +
@@ -290,10 +315,18 @@ class Run {
     });
   }
 
+  Evaluation evaluate_valid() {
+    constexpr double kept_frames = 1 << 23;  // some ten bytes each
+    EvaluationRequest ask = request(data_.select, config_.eval.valid_samples);
+    const double frames = data_.maker->mean_frames(data_.select) * static_cast<double>(ask.samples);
+    if (executor_.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
+    return run_evaluation(data_.task, ask);
+  }
+
   bool evaluate_periodically() {
     report("valid");
     try {
-      last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+      last_valid_ = evaluate_valid();
     } catch (const Stopped&) {
       return false;
     }
@@ -403,7 +436,7 @@ class Run {
     Result out = header("done");
     if (!last_valid_) {
       announce("valid");
-      last_valid_ = run_evaluation(data_.task, request(data_.select, config_.eval.valid_samples));
+      last_valid_ = evaluate_valid();
       report("evaluated");
     }
     out.valid = measurement(*last_valid_, data_.select, data_.task, std::nullopt, false);
@@ -444,6 +477,7 @@ class Run {
     Result out = header("diverged");
     out.divergence = DivergenceFigure{divergence_.update, divergence_.layer, divergence_.tensor};
     out.made = made();
+    writer_.wait();
     store_.finish(std::move(out), {});
     return RunStatus::diverged;
   }
@@ -458,6 +492,7 @@ class Run {
   const SampleOrder order_;
   std::unique_ptr<Loader> loader_;
   std::deque<UnderWay> under_way_;
+  std::deque<Batch> valid_batches_;  // made once where the host has other things to do
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
   int64_t done_ = 0;        // updates made and read
@@ -467,6 +502,7 @@ class Run {
   Spent spent_;            // total_seconds: of the processes before this one
   const double prepared_;  // seconds before `began_`
   const Clock::time_point began_ = Clock::now();
+  Writer writer_;  // last: what it writes lies in the others
 };
 
 }  // namespace

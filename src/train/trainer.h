@@ -82,15 +82,24 @@ class Trainer {
   const Network& network() const { return network_; }
   Adam& adam() { return adam_; }
 
-  // Point into the parameters, or into copies in the host's memory that last until the next call.
+  // Point into the parameters, or into copies in the host's memory that last until the next call of any of these.
   std::vector<NamedBytes> weights() const;
   std::vector<NamedBytes> state() const;  // weights and both moments
+  // The state in copies that no later update changes; they are there once `arrived` has returned (empty: now).
+  struct Snapshot {
+    std::vector<NamedBytes> tensors;
+    std::function<void()> arrived;
+  };
+  Snapshot snapshot() const;
+  std::vector<NamedBytes> state_layout() const;  // without data
   void restore(const Safetensors& file);
 
  private:
   at::Tensor frames_of(const TensorBatch& batch) const;
   Divergence first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind, int64_t micros);
-  std::vector<NamedBytes> named(const std::string& prefix, size_t which, const at::Tensor& flat) const;
+  std::array<at::Tensor, 3> flats() const;  // weights and moments
+  at::Tensor mirrored(size_t which) const;  // copied to the host; there when the device has got so far
+  std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
   Network network_;
@@ -99,7 +108,7 @@ class Trainer {
   at::Tensor number_;                          // int64: the update
   at::Tensor frames_;                          // int64: those of the update that have a target
   at::Tensor lr_;                              // float64
-  mutable std::array<at::Tensor, 3> mirrors_;  // weights and moments on the host, where they live elsewhere
+  mutable std::array<at::Tensor, 3> mirrors_;  // copies of weights and moments on the host
 };
 
 // Everything a run needs, built and checked before its folder exists: throws bad_input where the config cannot run.

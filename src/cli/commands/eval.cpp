@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -334,7 +335,7 @@ std::string as_text(const SavedEvaluation& e, const Options& options) {
   return out;
 }
 
-Exit run(const Options& options) {
+Exit evaluated(const Options& options) {
   if (options.checkpoint && !options.weights.empty()) {
     throw bad_input("eval", "expected --checkpoint or --weights, got both");
   }
@@ -355,6 +356,15 @@ Exit run(const Options& options) {
     if (options.json != "-") print("saved: " + printable(path, 400) + "\n");
   }
   return Exit::done;
+}
+
+Exit run(const Options& options) {
+  try {
+    return evaluated(options);
+  } catch (const c10::OutOfMemoryError&) {
+    throw bad_input("eval", "the GPU's memory does not hold the evaluation, expected more of it free (`nvidia-smi` says who "
+                            "has it; CUDA_VISIBLE_DEVICES= before the command computes on the CPU)");
+  }
 }
 
 }  // namespace
