@@ -20,7 +20,8 @@ set(SB_CUDA_KERNELS
     gated_delta_forward gated_delta_backward decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
-    head_scale residual_norm rope rows selective_scan selective_scan_forward)
+    decayed_attention_group_backward decayed_attention_group_forward head_scale residual_norm rope rows selective_scan
+    selective_scan_forward)
 # Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp

@@ -10,7 +10,7 @@ bool valid(const DecayedAttention& p) {
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.groups, p.heads) &&
          p.heads % p.groups == 0 && within(p.key_width, 256) && within(p.value_width, 256) &&
          p.batch * p.heads * ((p.time + kChunk - 1) / kChunk) < (int64_t{1} << 31) &&
-         (p.g != nullptr) == (p.decay != Decay::unit);
+         (p.g != nullptr) == (p.decay != Decay::unit) && ((!p.write && !p.skip) || decayed_attention_writes(p));
 }
 
 size_t element_bytes(const DecayedAttention& p) {
@@ -22,7 +22,7 @@ size_t rounded(size_t bytes) {
 }
 
 struct Workspace {
-  size_t state_gradients, dq, dk, dg, by_state, along, bytes;
+  size_t state_gradients, dq, dk, dg, skip, by_state, along, bytes;
   Workspace(const DecayedAttention& p, const Sizes& z) {
     const size_t sums =
         z.parts == 1 ? 0 : static_cast<size_t>(z.parts) * z.B * static_cast<size_t>(z.T) * z.G * z.K * sizeof(float);
@@ -30,7 +30,9 @@ struct Workspace {
     dq = rounded(static_cast<size_t>(z.states() * z.state_size()) * element_bytes(p));
     dk = dq + rounded(sums);
     dg = dk + rounded(sums);
-    by_state = dg + (p.decay == Decay::fixed ? rounded(static_cast<size_t>(z.states()) * sizeof(float)) : 0);
+    const size_t one_each = rounded(static_cast<size_t>(z.states()) * sizeof(float));
+    skip = dg + (p.decay == Decay::fixed ? one_each : 0);
+    by_state = skip + (p.skip ? one_each : 0);
     const bool vector = p.decay == Decay::vector;
     const size_t rows = vector ? static_cast<size_t>(z.states()) * kChunk * (2 * z.key_row() + kChunk) : 0;
     along = by_state + rounded(rows * element_bytes(p));
@@ -62,8 +64,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// dg[h] = sum over sequences and chunks
-__global__ void __launch_bounds__(kBlock) sum_fixed(const float* parts, float* dg, int64_t stride, Sizes z) {
+// to[h] = sum over sequences and chunks
+__global__ void __launch_bounds__(kBlock) sum_chunks(const float* parts, float* to, int64_t stride, Sizes z) {
   __shared__ float sums[kBlock];
   float sum = 0;
   for (int i = static_cast<int>(threadIdx.x); i < z.B * z.chunks; i += kBlock)
@@ -73,7 +75,7 @@ __global__ void __launch_bounds__(kBlock) sum_fixed(const float* parts, float* d
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) dg[blockIdx.x * stride] = sums[0];
+  if (threadIdx.x == 0) to[blockIdx.x * stride] = sums[0];
 }
 
 template <class E>
@@ -98,6 +100,10 @@ cudaError_t sum_groups(const BackwardArguments& a, cudaStream_t stream) {
 }  // namespace attention
 
 using namespace attention;
+
+bool decayed_attention_writes(const DecayedAttention& p) {
+  return by_groups(p, Sizes(p));
+}
 
 size_t decayed_attention_kept_bytes(const DecayedAttention& p) {
   return static_cast<size_t>(Kept(Sizes(p), p.decay == Decay::vector, static_cast<int>(element_bytes(p))).bytes);
@@ -129,13 +135,16 @@ cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* ke
                             floats(w.dq),
                             floats(w.dk),
                             floats(w.dg),
+                            floats(w.skip),
                             memory + w.by_state,
                             floats(w.along)};
   cudaError_t status = p.decay == Decay::vector ? vector_backward(a, stream) : scalar_backward(a, stream);
   if (status == cudaSuccess && z.parts > 1)
     status = p.precision == Precision::bf16 ? sum_groups<__nv_bfloat16>(a, stream) : sum_groups<float>(a, stream);
-  if (status != cudaSuccess || p.decay != Decay::fixed) return status;
-  sum_fixed<<<static_cast<unsigned>(z.H), kBlock, 0, stream>>>(a.dg_parts, d.dg, d.dg_head, z);
+  if (status != cudaSuccess) return status;
+  const auto heads = static_cast<unsigned>(z.H);
+  if (p.decay == Decay::fixed) sum_chunks<<<heads, kBlock, 0, stream>>>(a.dg_parts, d.dg, d.dg_head, z);
+  if (p.skip) sum_chunks<<<heads, kBlock, 0, stream>>>(a.skip_parts, d.d_skip, 1, z);
   return cudaGetLastError();
 }
 

@@ -3,6 +3,8 @@
 // q, k [B,T,G,K] with H % G == 0 (groups shared by H/G heads); v [B,T,H,V]; state [B,H,K,V]. K and V up to 256.
 // By chunks of 64 steps with c_i = decay from the chunk's start to after step i, entered with state S:
 //   P_ij = scale q_i . (decay from j to i) k_j, j <= i;   O = P V + scale (c Q) S;   S+ = c_end S + (c_end/c K)^T V
+// With `write` w [B,T,H] and `skip` D [H] v is multiplied by w before it is written and o has D v added:
+//   S_t = e^{g_t} S_{t-1} + w_t k_t v_t^T;  o_t = scale q_t^T S_t + D v_t
 // The backward pass has a state and a gradient of a state for every chunk, so all chunks run at once; gradients of q
 // and k are summed over the heads of a group inside a block and then over blocks, in a fixed order.
 #pragma once
@@ -38,7 +40,14 @@ struct DecayedAttention {
   const float* g;                   // log-decays <= 0
   int64_t g_batch, g_time, g_head;  // strides; [H]: g_head alone
   const float* initial_state;       // null: zeros
+  const float* write = nullptr;     // null: ones; only where decayed_attention_writes
+  int64_t write_batch = 0, write_time = 0, write_head = 0;
+  const float* skip = nullptr;  // null: zeros; only where decayed_attention_writes
 };
+
+// Whether there are kernels that take `write` and `skip`: bf16, one decay a step, heads of whole 16 bytes that lie at
+// 16 bytes (all gradients' too), 64 < K <= 128, V <= 96.
+bool decayed_attention_writes(const DecayedAttention& p);
 
 struct DecayedAttentionGradients {
   ConstRows d_out;
@@ -46,7 +55,10 @@ struct DecayedAttentionGradients {
   Rows dq, dk, dv;             // dq, dk by group
   float* dg;                   // shaped and strided as g; null for Decay::unit
   int64_t dg_batch, dg_time, dg_head;
-  float* d_initial_state;  // or null
+  float* d_initial_state;    // or null
+  float* d_write = nullptr;  // as `write`
+  int64_t d_write_batch = 0, d_write_time = 0, d_write_head = 0;
+  float* d_skip = nullptr;  // [H]
 };
 
 // Bytes of what the forward pass keeps for the backward pass, and of scratch of the backward pass.

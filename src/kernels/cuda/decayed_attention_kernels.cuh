@@ -21,8 +21,9 @@ struct Sizes {
         per_group(H / G),
         parts(1) {
     if (p.decay == Decay::vector) parts = per_group;  // a block for each head
-    constexpr int enough = 512;                       // blocks for all multiprocessors, several times over
-    while (parts < per_group && (per_group % parts != 0 || static_cast<int64_t>(B) * chunks * G * parts < enough))
+    constexpr int enough = 512, most_heads = 32;      // blocks for all multiprocessors, several times over
+    while (parts < per_group && (per_group % parts != 0 || per_group / parts > most_heads ||
+                                 static_cast<int64_t>(B) * chunks * G * parts < enough))
       ++parts;
   }
   __host__ __device__ int64_t state_size() const { return static_cast<int64_t>(K) * value_row; }
@@ -59,6 +60,7 @@ struct BackwardArguments {
   void* state_gradients;       // of the state after each chunk, as `kept`
   float *dq_parts, *dk_parts;  // [parts,B,T,G,K] where parts > 1
   float* dg_parts;             // [B,H,chunks] for Decay::fixed
+  float* skip_parts;           // [B,H,chunks] with a skip
   void* by_state;              // vector: gradients of the decayed queries, then keys, as kept; then of the pairs
   float* along;                // vector: <dS, S> of each key channel [B,H,chunks,K]
 };
@@ -149,6 +151,13 @@ __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z,
   }
 }
 
+// bf16 by warp groups, 64 < K <= 128 and V <= 96: whether these tensors can be taken so, alone and in either pass
+bool by_groups(const DecayedAttention& p, const Sizes& z);
+bool by_groups(const ForwardArguments& a);
+bool by_groups(const BackwardArguments& a);
+cudaError_t group_forward(const ForwardArguments& a, cudaStream_t stream);
+cudaError_t group_state_gradients(const BackwardArguments& a, cudaStream_t stream);
+cudaError_t group_chunk_gradients(const BackwardArguments& a, cudaStream_t stream);
 cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream);
 cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream);
 cudaError_t vector_forward(const ForwardArguments& a, cudaStream_t stream);

@@ -119,6 +119,8 @@ cudaError_t run_float(const ForwardArguments& a, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream) {
+  if (by_groups(a)) return group_forward(a, stream);
+  if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
   if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
   if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
   constexpr Product P = Product::bf16;

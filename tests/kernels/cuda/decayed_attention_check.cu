@@ -23,8 +23,9 @@ struct Case {
   int B, T, H, G, K, V;
   Precision precision = Precision::bf16;
   Logs logs = Logs::mild;
-  bool states = true;  // initial state, gradient of the final one
-  int gap = 0;         // elements between the rows of steps
+  bool states = true;   // initial state, gradient of the final one
+  int gap = 0;          // elements between the rows of steps
+  bool writes = false;  // with factors of what is written and a skip
 };
 
 const char* name(Decay d) {
@@ -42,9 +43,10 @@ const char* name(Logs l) {
 
 struct Data {
   Doubles q, k, v, g, state, d_out, d_final;  // no gaps; g [B,T,H,K] or [B,T,H] or [H]
+  Doubles write, skip;                        // [B,T,H], [H]
 };
 struct Result {
-  Doubles out, final, dq, dk, dv, dg, d_state;
+  Doubles out, final, dq, dk, dv, dg, d_state, d_write, d_skip;
   double dg_terms = 0;  // of a fixed decay: root of the sum of squares of what dg is summed from, one a step
 };
 
@@ -57,7 +59,7 @@ double log_decay(const Case& c, const Data& x, int b, int t, int h, int k) {
 
 // One sequence and head, by the definition.
 void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, Doubles& dq, Doubles& dk,
-          double& dg_fixed, double& dg_squares) {
+          double& dg_fixed, double& dg_squares, double& d_skip) {
   const int K = c.K, V = c.V, group = h / (c.H / c.G);
   const size_t size = static_cast<size_t>(K) * V, pair = static_cast<size_t>(b) * c.H + h;
   const auto key_row = [&](int t) { return ((static_cast<size_t>(b) * c.T + t) * c.G + group) * K; };
@@ -68,11 +70,12 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)];
     const double* before = &states[t * size];
     double *S = &states[(t + 1) * size], *out = &r.out[value_row(t)];
-    std::fill_n(out, V, 0.);
+    const double w = c.writes ? x.write[(static_cast<size_t>(b) * c.T + t) * c.H + h] : 1;
+    for (int j = 0; j < V; ++j) out[j] = c.writes ? x.skip[h] * v[j] : 0;
     for (int i = 0; i < K; ++i) {
       const double a = std::exp(log_decay(c, x, b, t, h, i));
       for (int j = 0; j < V; ++j) {
-        S[i * V + j] = a * before[i * V + j] + k[i] * v[j];
+        S[i * V + j] = a * before[i * V + j] + w * k[i] * v[j];
         out[j] += scale * q[i] * S[i * V + j];
       }
     }
@@ -80,7 +83,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
   std::copy_n(&states[c.T * size], size, r.final.begin() + pair * size);
   Doubles dS(size, 0.);
   if (c.states) std::copy_n(x.d_final.begin() + pair * size, size, dS.begin());
-  dg_fixed = dg_squares = 0;
+  dg_fixed = dg_squares = d_skip = 0;
   for (int t = c.T - 1; t >= 0; --t) {
     const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)], *d = &x.d_out[value_row(t)];
     const double *before = &states[t * size], *S = &states[(t + 1) * size];
@@ -88,6 +91,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     std::fill_n(dv, V, 0.);
     const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
     if (c.decay == Decay::scalar) r.dg[step] = 0;
+    const double w = c.writes ? x.write[step] : 1;
     double fixed_term = 0;
     for (int i = 0; i < K; ++i) {
       const double a = std::exp(log_decay(c, x, b, t, h, i));
@@ -96,7 +100,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
         double& s = dS[i * V + j];
         s += scale * q[i] * d[j];
         by_q += S[i * V + j] * d[j];
-        by_k += s * v[j];
+        by_k += s * w * v[j];
         dv[j] += s * k[i];
         by_a += s * before[i * V + j];
         s *= a;
@@ -109,6 +113,13 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     }
     dg_fixed += fixed_term;
     dg_squares += fixed_term * fixed_term;
+    if (!c.writes) continue;
+    r.d_write[step] = 0;
+    for (int j = 0; j < V; ++j) {
+      r.d_write[step] += dv[j] * v[j];
+      dv[j] = w * dv[j] + x.skip[h] * d[j];
+      d_skip += v[j] * d[j];
+    }
   }
   std::copy_n(dS.begin(), size, r.d_state.begin() + pair * size);
 }
@@ -122,9 +133,11 @@ Result truth(const Case& c, double scale, const Data& x) {
   r.dv.resize(x.v.size());
   r.dg.assign(x.g.size(), 0);
   r.d_state.resize(x.state.size());
+  r.d_write.resize(x.write.size());
+  r.d_skip.assign(x.skip.size(), 0);
   const int pairs = c.B * c.H;
   std::vector<Doubles> dq(pairs), dk(pairs);
-  Doubles dg(pairs), dg_squares(pairs);
+  Doubles dg(pairs), dg_squares(pairs), d_skip(pairs);
   const double bytes = 8. * c.T * c.K * c.V;
   const int workers = std::max(
       1, std::min({pairs, static_cast<int>(std::thread::hardware_concurrency()), static_cast<int>(2e10 / bytes)}));
@@ -134,7 +147,7 @@ Result truth(const Case& c, double scale, const Data& x) {
       for (int i = w; i < pairs; i += workers) {
         dq[i].resize(static_cast<size_t>(c.T) * c.K);
         dk[i].resize(static_cast<size_t>(c.T) * c.K);
-        loop(c, scale, x, r, i / c.H, i % c.H, dq[i], dk[i], dg[i], dg_squares[i]);
+        loop(c, scale, x, r, i / c.H, i % c.H, dq[i], dk[i], dg[i], dg_squares[i], d_skip[i]);
       }
     });
   for (std::thread& t : threads) t.join();
@@ -146,6 +159,7 @@ Result truth(const Case& c, double scale, const Data& x) {
         r.dq[to] += dq[i][static_cast<size_t>(t) * c.K + k];
         r.dk[to] += dk[i][static_cast<size_t>(t) * c.K + k];
       }
+    if (c.writes) r.d_skip[h] += d_skip[i];
     if (c.decay == Decay::fixed) r.dg[h] += dg[i], r.dg_terms += dg_squares[i];
   }
   r.dg_terms = std::sqrt(r.dg_terms);
@@ -184,12 +198,17 @@ Data random_data(const Case& c, unsigned seed) {
     if (c.logs == Logs::strong) e = u < .1 ? -30 : u < .15 ? -1e4 : u < .3 ? 0 : e;
     e = rounded(e, Precision::fp32);
   }
+  if (c.writes) {
+    fill(x.write, steps * c.H, Precision::fp32);
+    fill(x.skip, c.H, Precision::fp32);
+  }
   return x;
 }
 
 // The gradients of the loop itself against differences of its outputs.
 double check_loop(Decay decay) {
-  const Case c{decay, 1, 5, 2, 1, 3, 2, Precision::fp32};
+  Case c{decay, 1, 5, 2, 1, 3, 2, Precision::fp32};
+  c.writes = decay != Decay::vector;
   Data x = random_data(c, 7);
   const Result r = truth(c, .7, x);
   const auto loss = [&] {
@@ -216,6 +235,8 @@ double check_loop(Decay decay) {
   compare(x.v, r.dv);
   compare(x.g, r.dg);
   compare(x.state, r.d_state);
+  compare(x.write, r.d_write);
+  compare(x.skip, r.d_skip);
   return worst;
 }
 
@@ -266,8 +287,8 @@ struct Tensor {
 struct Problem {
   Case c;
   float scale;
-  Tensor q, k, v, g, state, d_out, d_final;
-  Tensor out, final, dq, dk, dv, dg, d_state;
+  Tensor q, k, v, g, state, d_out, d_final, write, skip;
+  Tensor out, final, dq, dk, dv, dg, d_state, d_write, d_skip;
   DecayedAttention p{};
   Memory kept, workspace;
 
@@ -281,6 +302,8 @@ struct Problem {
         state(1, static_cast<int64_t>(c.B) * c.H * c.K * c.V, 0, Precision::fp32, x.state),
         d_out(c.B * c.T, c.H * c.V, c.gap, c.precision, x.d_out),
         d_final(1, state.row, 0, Precision::fp32, x.d_final),
+        write(1, c.writes ? static_cast<int64_t>(c.B) * c.T * c.H : 0, 0, Precision::fp32, x.write),
+        skip(1, c.writes ? c.H : 0, 0, Precision::fp32, x.skip),
         out(c.B * c.T, c.H * c.V, c.gap, c.precision),
         final(1, state.row, 0, Precision::fp32),
         dq(c.B * c.T, c.G * c.K, c.gap, c.precision),
@@ -288,6 +311,8 @@ struct Problem {
         dv(c.B * c.T, c.H * c.V, c.gap, c.precision),
         dg(1, g.row, 0, Precision::fp32),
         d_state(1, state.row, 0, Precision::fp32),
+        d_write(1, write.row, 0, Precision::fp32),
+        d_skip(1, skip.row, 0, Precision::fp32),
         kept((describe(), decayed_attention_kept_bytes(p))),
         workspace(decayed_attention_workspace_bytes(p)) {}
   int64_t g_width() const { return c.decay == Decay::vector ? c.K : 1; }
@@ -309,6 +334,10 @@ struct Problem {
          c.decay == Decay::fixed ? 0 : c.H * g_width(),
          g_width(),
          c.states ? static_cast<const float*>(state.memory.data) : nullptr};
+    if (!c.writes) return;
+    p.write = write.memory.floats();
+    p.write_batch = static_cast<int64_t>(c.T) * c.H, p.write_time = c.H, p.write_head = 1;
+    p.skip = skip.memory.floats();
   }
   cudaError_t forward() {
     return decayed_attention_forward(p, out.rows<void>(c.T, c.V), static_cast<float*>(final.memory.data), kept.data,
@@ -324,7 +353,12 @@ struct Problem {
                                       p.g_batch,
                                       p.g_time,
                                       p.g_head,
-                                      static_cast<float*>(d_state.memory.data)};
+                                      static_cast<float*>(d_state.memory.data),
+                                      d_write.memory.floats(),
+                                      p.write_batch,
+                                      p.write_time,
+                                      p.write_head,
+                                      d_skip.memory.floats()};
     return decayed_attention_backward(p, kept.data, d, workspace.data, nullptr);
   }
 };
@@ -343,14 +377,25 @@ bool check_case(const Case& c, unsigned seed) {
                            error(problem.dk.get(), r.dk),
                            error(problem.dv.get(), r.dv),
                            c.decay == Decay::unit ? 0 : error(problem.dg.get(), r.dg, std::max(r.dg_terms, 1e-30)),
-                           error(problem.d_state.get(), r.d_state)};
-  const Doubles once = problem.dq.get();
+                           error(problem.d_state.get(), r.d_state),
+                           error(problem.d_write.get(), r.d_write),
+                           error(problem.d_skip.get(), r.d_skip)};
+  const auto results = [&] {
+    Doubles all;
+    for (const Tensor* x : {&problem.out, &problem.dq, &problem.dk, &problem.dv, &problem.dg, &problem.d_write}) {
+      const Doubles more = x->get();
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  };
+  const Doubles once = results();
+  expect(problem.forward(), "forward");
   expect(problem.backward(), "backward");
   expect(cudaDeviceSynchronize(), "kernels");
-  const Doubles again = problem.dq.get();
-  bool good = once == again;
-  std::printf("%-6s %s %-6s B%d T%-4d H%-2d G%-2d %3dx%-3d %s|", name(c.decay), name(c.precision), name(c.logs), c.B,
-              c.T, c.H, c.G, c.K, c.V, c.states ? "S" : " ");
+  bool good = once == results();
+  if (!good) std::printf("not the same bytes twice\n");
+  std::printf("%-6s %s %-6s B%d T%-4d H%-2d G%-2d %3dx%-3d %s%s|", name(c.decay), name(c.precision), name(c.logs), c.B,
+              c.T, c.H, c.G, c.K, c.V, c.states ? "S" : " ", c.writes ? "W" : " ");
   for (double e : errors) {
     std::printf(" %.1e", e);
     good = good && e <= bound;
@@ -390,6 +435,9 @@ std::vector<Case> cases(bool quick) {
     for (Decay d : kinds)
       for (Precision p : precisions) all.push_back({d, 1, 70, 2, 2, 64, 72, p, Logs::mild, true, 3});
     all.push_back({Decay::scalar, 1, 130, 4, 1, 128, 81});
+    for (int V : {64, 88})
+      for (bool writes : {false, true})
+        all.push_back({Decay::scalar, 2, 140, 4, 1, 128, V, Precision::bf16, Logs::mild, true, 8, writes});
     return all;
   }
   for (Decay d : {Decay::scalar, Decay::vector})
@@ -410,6 +458,21 @@ std::vector<Case> cases(bool quick) {
     all.push_back({Decay::unit, 2, 333, 4, 4, 64, 64, p});
     all.push_back({Decay::fixed, 2, 2200, 4, 4, 72, 144, p});
   }
+  for (int T : {1, 2, 3, 63, 64, 65, 127, 200, 513, 2200})  // heads at whole 16 bytes
+    for (bool writes : {false, true})
+      all.push_back(
+          {Decay::scalar, 2, T, 4, 1, 128, T % 2 ? 88 : 64, Precision::bf16, Logs::mild, T != 200, 0, writes});
+  for (Logs l : {Logs::zero, Logs::strong})
+    for (bool writes : {false, true})
+      all.push_back({Decay::scalar, 2, 200, 8, 2, 128, 88, Precision::bf16, l, true, 24, writes});
+  const int whole[][2] = {{72, 72}, {96, 96}, {120, 8}, {128, 40}, {80, 64}};
+  for (Decay d : {Decay::unit, Decay::fixed, Decay::scalar})
+    for (const auto& w : whole)
+      all.push_back(
+          {d, 1, 150, 6, 2, w[0], w[1], Precision::bf16, Logs::mild, w[0] % 3 != 0, w[0] % 16, w[1] % 16 == 0});
+  all.push_back({Decay::scalar, 2, 400, 32, 1, 128, 88, Precision::bf16, Logs::mild, false, 0, true});
+  all.push_back({Decay::scalar, 64, 300, 8, 1, 128, 88, Precision::bf16, Logs::strong, true, 0, true});
+  all.push_back({Decay::scalar, 90, 400, 4, 1, 128, 64, Precision::bf16, Logs::mild, false, 0, true});
   all.push_back({Decay::scalar, 2, 200, 4, 4, 96, 96, Precision::tf32});
   all.push_back({Decay::vector, 2, 200, 4, 4, 96, 96, Precision::tf32});
   return all;
@@ -433,7 +496,7 @@ int main(int argc, char** argv) {
       std::printf("loop against differences, %s: %.1e\n", name(d), worst);
       good = good && worst < 1e-6;
     }
-    std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state\n");
+    std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state, d write, d skip\n");
     unsigned seed = std::random_device{}();
     for (const Case& c : cases(quick))
       if (filter.empty() || filter == name(c.decay)) good = check_case(c, seed++) && good;
@@ -444,9 +507,13 @@ int main(int argc, char** argv) {
   if (wanted(Decay::scalar)) {
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81});
     time_case(only, "Mamba2 1296, 88", {Decay::scalar, 64, 400, 32, 1, 128, 88});
+    time_case(only, "Mamba2 1296, writes",
+              {Decay::scalar, 64, 400, 32, 1, 128, 88, Precision::bf16, Logs::mild, false, 0, true});
     time_case(only, "Mamba2 1024", {Decay::scalar, 64, 400, 32, 1, 128, 64});
     time_case(only, "Mamba2 256", {Decay::scalar, 64, 400, 8, 1, 128, 64});
-    time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 81});
+    time_case(only, "Mamba2 256, writes",
+              {Decay::scalar, 64, 400, 8, 1, 128, 64, Precision::bf16, Logs::mild, false, 0, true});
+    time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 88});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
   }
   if (wanted(Decay::fixed)) time_case(only, "RetNet 1152", {Decay::fixed, 64, 400, 16, 16, 72, 144});

@@ -1,0 +1,177 @@
+// What the kernels by warp groups share: tiles of 64 steps x 128 keys and 64 steps (or 128 keys) x VP values, decays of
+// a chunk, a state in the accumulators of two groups.
+#pragma once
+#include <type_traits>
+
+#include "kernels/cuda/decayed_attention_kernels.cuh"
+#include "kernels/cuda/warp_group.cuh"
+
+namespace sb::cuda::attention {
+
+inline constexpr int kGroupKeys = 128;
+
+using KeyTile = PanelTile<kChunk, kGroupKeys, 128>;
+using PairTile = PanelTile<kChunk, kChunk, 128>;
+template <int VP>
+using ValueTile = PanelTile<kChunk, VP, 64>;
+template <int VP>
+using GroupStateTile = PanelTile<kGroupKeys, VP, 64>;
+
+__device__ inline void threads_barrier(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+__device__ inline uint32_t packed(float x, float y) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+__device__ inline float2 unpacked(uint32_t x) {
+  return {__uint_as_float(x << 16), __uint_as_float(x & 0xffff0000u)};
+}
+// The pair of neighbours at byte `at` of a tile, where `at` is the place of part 0 of its row plus four bytes a pair;
+// `part` is a constant.
+template <class Tile>
+__device__ inline uint32_t* pair_of(unsigned char* tile, int at, int part) {
+  constexpr int each = Tile::parts / Tile::panels;
+  return reinterpret_cast<uint32_t*>(tile + part / each * Tile::panel + (at ^ part % each * 16));
+}
+
+// Decays of a chunk in base 2, as StepDecays for bf16 products, and the factors of what is written.
+struct GroupSteps {
+  float sum[kChunk], since[kChunk], until[kChunk], write[kChunk];
+  __device__ float total() const { return since[kChunk - 1]; }
+  // One warp; from the chunk's first step on, `steps` of them
+  __device__ void scan(const float* g, int64_t g_time, const float* factors, int64_t factor_time, int steps, int lane) {
+    float x[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int t = 2 * lane + i;
+      x[i] = g && t < steps ? fmaxf(g[t * g_time], -200.f) * 1.44269504f : 0.f;
+      write[t] = t >= steps ? 0.f : factors ? factors[t * factor_time] : 1.f;
+    }
+    float before = x[0] + x[1];
+#pragma unroll
+    for (int by = 1; by < 32; by *= 2) {
+      const float y = __shfl_up_sync(~0u, before, by);
+      if (lane >= by) before += y;
+    }
+    const float all = __shfl_sync(~0u, before, 31);
+    before = __shfl_up_sync(~0u, before, 1);
+    if (lane == 0) before = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      before += x[i];
+      sum[2 * lane + i] = before;
+      since[2 * lane + i] = exp2_fast(before);
+      until[2 * lane + i] = exp2_fast(fminf(all - before, 0.f));
+    }
+  }
+};
+
+// The chunk's log-decays and factors of one sequence and head
+struct StepSources {
+  const float *g, *write;
+  int64_t g_time, write_time;
+  __device__ StepSources(const DecayedAttention& p, int b, int h)
+      : g(p.g ? p.g + b * p.g_batch + h * p.g_head : nullptr),
+        write(p.write ? p.write + b * p.write_batch + h * p.write_head : nullptr),
+        g_time(p.g_time),
+        write_time(p.write_time) {}
+  __device__ void scan(GroupSteps& to, int begin, int steps, int lane) const {
+    to.scan(g ? g + begin * g_time : nullptr, g_time, write ? write + begin * write_time : nullptr, write_time, steps,
+            lane);
+  }
+};
+
+// Rows of one head from a step on
+template <class Void>
+__device__ inline auto* head_rows(const RowsOf<Void>& rows, int64_t b, int64_t time, int64_t head) {
+  using E = std::conditional_t<std::is_const_v<Void>, const bf16, bf16>;
+  return static_cast<E*>(rows.data) + b * rows.batch + time * rows.time + head * rows.head;
+}
+
+// body(row, part, its place) for the 16-byte parts of a tile of `Rows` that a thread cares for
+template <class Tile, int Rows, int Threads, class Body>
+__device__ inline void for_parts(int thread, const Body& body) {
+  if constexpr (Threads % (8 * Tile::parts) == 0) {  // all in one column
+    constexpr int step = Threads / Tile::parts;
+    const int first = thread / Tile::parts, part = thread % Tile::parts, place = Tile::place(first, part);
+#pragma unroll
+    for (int r = 0; r < Rows; r += step)
+      if (Rows % step == 0 || first + r < Rows) body(first + r, part, place + r * (Tile::panel / Rows));
+  } else {
+#pragma unroll
+    for (int i = thread; i < Rows * Tile::parts; i += Threads)
+      body(i / Tile::parts, i % Tile::parts, Tile::place(i / Tile::parts, i % Tile::parts));
+  }
+}
+
+// rows x width of device memory to a tile, zeros elsewhere; done after a wait for copies and a barrier
+template <class Tile, int Rows, int Threads>
+__device__ inline void copy_rows(unsigned char* tile, const bf16* from, int64_t stride, int rows, int width,
+                                 int thread) {
+  for_parts<Tile, Rows, Threads>(thread, [&](int r, int c, int place) {
+    const bool inside = r < rows && c * 8 < width;
+    copy_async(tile + place, inside ? from + r * stride + c * 8 : from, inside ? 16 : 0);
+  });
+}
+
+// A state [128, VP] in two groups: this thread's part. Of the first `K` rows and `V` columns device memory has the
+// rest.
+template <int VP>
+struct GroupState {
+  using Tile = GroupStateTile<VP>;
+  float x[VP / 8][4];
+  int group, row, pair;
+  __device__ explicit GroupState(int thread)
+      : group(thread / kGroupThreads), row(thread / 32 * 16 + thread % 32 / 4), pair(thread % 4) {}
+  template <class Body>
+  __device__ void for_pairs(const Body& body) {
+#pragma unroll
+    for (int n = 0; n < VP / 8; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up) body(row + 8 * up, n * 8 + pair * 2, x[n][2 * up], x[n][2 * up + 1]);
+  }
+  __device__ void read(const float* from, int K, int V) {
+    for_pairs([&](int r, int c, float& a, float& b) {
+      const bool inside = from && r < K && c < V;
+      a = inside ? from[r * V + c] : 0.f;
+      b = inside ? from[r * V + c + 1] : 0.f;
+    });
+  }
+  __device__ void write(float* to, int K, int V) {
+    for_pairs([&](int r, int c, float a, float b) {
+      if (r < K && c < V) *reinterpret_cast<float2*>(to + r * V + c) = {a, b};
+    });
+  }
+  __device__ void to_tile(unsigned char* tile) {
+    const int at = Tile::place(row, 0) + pair * 4;
+#pragma unroll
+    for (int n = 0; n < VP / 8; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up) *pair_of<Tile>(tile, at + up * 8 * 64, n) = packed(x[n][2 * up], x[n][2 * up + 1]);
+  }
+  // x <- factor x + keys^T values over the chunk's steps, begun and not waited for
+  __device__ void advance(float factor, uint32_t keys, uint32_t values) {
+#pragma unroll
+    for (int n = 0; n < VP / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[n][i] *= factor;
+    group_fence();
+#pragma unroll
+    for (int s = 0; s < kChunk / 16; ++s)
+      GroupProduct<VP>::template tiles<1, 1>(x, KeyTile::down(keys, s, group), ValueTile<VP>::down(values, s), true);
+    group_commit();
+  }
+};
+
+// A tile of a state to device memory [K, V], V a multiple of 8
+template <int VP, int Threads>
+__device__ inline void store_state(bf16* to, const unsigned char* tile, int K, int V, int thread) {
+  for_parts<GroupStateTile<VP>, kGroupKeys, Threads>(thread, [&](int r, int c, int place) {
+    if (r < K && c * 8 < V)
+      *reinterpret_cast<uint4*>(to + r * V + c * 8) = *reinterpret_cast<const uint4*>(tile + place);
+  });
+}
+
+}  // namespace sb::cuda::attention

@@ -1,0 +1,462 @@
+// Gradients with one decay a step and head, bf16, by warp groups; formulas in decayed_attention_scalar_backward.cu.
+// With factors w of what is written and a skip D (decayed_attention.h), x what v = w x is made of:
+//   dx = w dv + D do;  dw_j = x_j . dv_j;  dD = sum x . do;  v_j . dv_j is also the sum of what dg has of step j as a
+//   key
+// In the pass over all chunks three groups share a head's work: the pairs (kept transposed, [j, i]) and dv; dq; dk and
+// <dS, S>.
+#include "kernels/cuda/decayed_attention_group.cuh"
+
+namespace sb::cuda::attention {
+namespace {
+
+constexpr int kStateThreads = 2 * kGroupThreads, kChunkThreads = 3 * kGroupThreads;
+
+template <int VP>
+struct StateMemory {
+  static constexpr int q = 0, d_out = KeyTile::bytes, stage = d_out + ValueTile<VP>::bytes, states = 2 * stage;
+  static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
+  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(GroupSteps));
+};
+
+// dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
+template <int VP>
+__global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_constant__ BackwardArguments a) {
+  using M = StateMemory<VP>;
+  using Values = ValueTile<VP>;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
+  const Sizes& z = a.z;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
+  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const StepSources sources(a.p, b, h);
+  const auto scan = [&](int chunk) {
+    if (chunk >= 0) sources.scan(all_steps[chunk % 3], chunk * kChunk, z.T - chunk * kChunk, lane);
+  };
+  const auto copy = [&](int chunk) {
+    const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
+    unsigned char* const to = memory + chunk % 2 * M::stage;
+    copy_rows<Values, kChunk, kStateThreads>(to + M::d_out, head_rows(a.d.d_out, b, begin, h), a.d.d_out.time, steps,
+                                             z.V, thread);
+    copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K, thread);
+    copy_commit();
+  };
+  copy(z.chunks - 1);
+  if (warp < 2) scan(z.chunks - 1 - warp);
+  GroupState<VP> gradient(thread);
+  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V);
+  __syncthreads();  // the decays
+  bf16* const kept = static_cast<bf16*>(a.state_gradients) + pair * z.chunks * z.state_size();
+  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
+    const GroupSteps& steps = all_steps[chunk % 3];
+    unsigned char *const at = memory + chunk % 2 * M::stage, *const tile = memory + M::states +
+                                                                           chunk % 2 * GroupStateTile<VP>::bytes;
+    copy_wait<0>();
+    for_parts<Values, kChunk, kStateThreads>(thread, [&](int r, int, int place) {  // those this thread copied
+      uint4& part = *reinterpret_cast<uint4*>(at + M::d_out + place);
+      part = times<bf16>(part, a.p.scale * steps.since[r]);
+    });
+    gradient.to_tile(tile);
+    shared_writes_to_products();
+    __syncthreads();
+    if (chunk > 0) copy(chunk - 1);
+    gradient.advance(steps.total(), shared_address(at + M::q), shared_address(at + M::d_out));
+    store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+    if (warp == 7) scan(chunk - 2);
+    group_wait<0>(gradient.x);
+  }
+  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
+}
+
+// What dg and the gradient of the skip need of one head and chunk. row[w][i]: sums over 16 j of P_ij M_ij.
+struct HeadSums {
+  float from_start[kChunk], row[4][kChunk], value[kChunk], along[4], skip[4];
+};
+
+template <int VP>
+struct ChunkMemory {
+  static constexpr int q = 0, k = q + KeyTile::bytes, pairs = k + KeyTile::bytes, items = pairs + PairTile::bytes;
+  static constexpr int x = 0, d_out = x + ValueTile<VP>::bytes, state = d_out + ValueTile<VP>::bytes;
+  static constexpr int gradient = state + GroupStateTile<VP>::bytes, item = gradient + GroupStateTile<VP>::bytes;
+  static constexpr int sums = items + 2 * item, steps = sums + 2 * static_cast<int>(sizeof(HeadSums));
+  static int bytes(int heads) { return steps + heads * static_cast<int>(sizeof(GroupSteps)); }
+};
+
+__device__ inline float sum_lanes(float x, int from, int to) {
+  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
+  return x;
+}
+// Inclusive sum over 64 values, two a lane, in the order of the lanes.
+__device__ inline void running_sums(float (&x)[2], int lane) {
+  float before = x[0] + x[1];
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const float y = __shfl_up_sync(~0u, before, by);
+    if (lane >= by) before += y;
+  }
+  before = __shfl_up_sync(~0u, before, 1);
+  if (lane == 0) before = 0;
+  x[0] += before;
+  x[1] += x[0];
+}
+
+// dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} (v_j . dv_j - sum_i P_ji M_ji), by one warp; dD's
+// part
+__device__ inline void write_head(const BackwardArguments& a, const HeadSums& s, float total, int b, int h, int chunk,
+                                  int rows, int lane) {
+  const int64_t part = (static_cast<int64_t>(b) * a.z.H + h) * a.z.chunks + chunk;
+  if (a.p.skip && lane == 0) a.skip_parts[part] = (s.skip[0] + s.skip[1]) + (s.skip[2] + s.skip[3]);
+  if (a.p.decay == Decay::unit) return;
+  const float along = (s.along[0] + s.along[1]) + (s.along[2] + s.along[3]);
+  float later[2], earlier[2];  // later: steps in reverse order
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int t = 2 * lane + i;
+    later[i] = s.from_start[kChunk - 1 - t];
+    earlier[i] = s.value[t] - ((s.row[0][t] + s.row[1][t]) + (s.row[2][t] + s.row[3][t]));
+  }
+  const float own[2] = {earlier[0], earlier[1]};
+  running_sums(later, lane);
+  running_sums(earlier, lane);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int t = 2 * lane + i;
+    const float x = total * along + __shfl_sync(~0u, later[1 - i], 31 - lane) + (earlier[i] - own[i]);
+    if (t >= rows) continue;
+    if (a.p.decay == Decay::scalar)
+      a.d.dg[b * a.d.dg_batch + (static_cast<int64_t>(chunk) * kChunk + t) * a.d.dg_time + h * a.d.dg_head] = x;
+    sum += x;
+  }
+  if (a.p.decay != Decay::fixed) return;
+  sum = sum_lanes(sum, 1, 32);
+  if (lane == 0) a.dg_parts[part] = sum;
+}
+
+// This thread's part of the sum of x y over two tiles, for one group
+template <class Tile>
+__device__ inline float products_of(const unsigned char* x, const unsigned char* y, int thread) {
+  float sum = 0;
+#pragma unroll 2
+  for (int i = thread % kGroupThreads * 16; i < Tile::bytes; i += kGroupThreads * 16) {
+    const uint4 u = *reinterpret_cast<const uint4*>(x + i), v = *reinterpret_cast<const uint4*>(y + i);
+    const uint32_t us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float2 a = unpacked(us[e]), b = unpacked(vs[e]);
+      sum = fmaf(a.x, b.x, fmaf(a.y, b.y, sum));
+    }
+  }
+  return sum;
+}
+
+template <int VP>
+__global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid_constant__ BackwardArguments a) {
+  using M = ChunkMemory<VP>;
+  using Values = ValueTile<VP>;
+  using States = GroupStateTile<VP>;
+  constexpr int NV = VP / 8, NP = kChunk / 8, NK = kGroupKeys / 8;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  HeadSums* const all_sums = reinterpret_cast<HeadSums*>(memory + M::sums);
+  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
+  const uint32_t base = shared_address(memory);
+
+  const Sizes& z = a.z;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32, pair = lane % 4;
+  const int strip = warp % 4, row = strip * 16 + lane / 4;  // this thread's rows of every product: row, row + 8
+  const int chunk = static_cast<int>(blockIdx.x) % z.chunks, part = static_cast<int>(blockIdx.x) / z.chunks % z.parts;
+  const int bg = static_cast<int>(blockIdx.x) / (z.chunks * z.parts), b = bg / z.G, group = bg % z.G;
+  const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin), heads = z.per_group / z.parts;
+  const int first_head = group * z.per_group + part * heads;
+
+  const auto copy = [&](int head) {
+    if (head < heads) {
+      const int h = first_head + head;
+      unsigned char* const to = memory + M::items + head % 2 * M::item;
+      const int64_t from = ((static_cast<int64_t>(b) * z.H + h) * z.chunks + chunk) * z.state_size();
+      copy_rows<Values, kChunk, kChunkThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, rows, z.V, thread);
+      copy_rows<Values, kChunk, kChunkThreads>(to + M::d_out, head_rows(a.d.d_out, b, begin, h), a.d.d_out.time, rows,
+                                               z.V, thread);
+      copy_rows<States, kGroupKeys, kChunkThreads>(to + M::gradient, static_cast<const bf16*>(a.state_gradients) + from,
+                                                   z.V, z.K, z.V, thread);
+      copy_rows<States, kGroupKeys, kChunkThreads>(to + M::state, static_cast<const bf16*>(a.kept) + from, z.V, z.K,
+                                                   z.V, thread);
+    }
+    copy_commit();
+  };
+  // Between them the tiles of a head are there; behind the second they make room for those of the head after the next.
+  const auto enter = [&] {
+    copy_wait<1>();
+    shared_writes_to_products();
+    threads_barrier(0, kChunkThreads);
+  };
+  const auto leave = [&](int head) {
+    threads_barrier(0, kChunkThreads);
+    copy(head + 2);
+  };
+
+  copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::q, head_rows(a.p.q, b, begin, group), a.p.q.time, rows, z.K,
+                                            thread);
+  copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::k, head_rows(a.p.k, b, begin, group), a.p.k.time, rows, z.K,
+                                            thread);
+  copy(0);
+  copy(1);
+  for (int head = warp; head < heads; head += kChunkThreads / 32)
+    StepSources(a.p, b, first_head + head).scan(all_steps[head], begin, rows, lane);
+
+  enter();
+
+  if (thread < kGroupThreads) {
+    float pairs[NP][4], n_sum[NP][4];  // k_j . q_i; sum over heads of scale L_ij do_i . v_j
+    group_fence();
+#pragma unroll
+    for (int s = 0; s < kGroupKeys / 16; ++s)
+      GroupProduct<kChunk>::template tiles<0, 0>(pairs, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
+                                                 s > 0);
+    group_commit();
+    group_wait<0>(pairs);
+#pragma unroll
+    for (int n = 0; n < NP; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) n_sum[n][e] = 0;
+    for (int head = 0; head < heads; ++head) {
+      const int h = first_head + head;
+      const GroupSteps& steps = all_steps[head];
+      HeadSums& sums = all_sums[head % 2];
+      unsigned char* const item = memory + M::items + head % 2 * M::item;
+      const uint32_t at = shared_address(item);
+      enter();
+      uint32_t weights[kChunk / 16][4];  // P_ij, [j, i]
+      {
+        float m[NP][4];
+        group_fence();
+#pragma unroll
+        for (int s = 0; s < VP / 16; ++s)
+          GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
+                                                     s > 0);
+        group_commit();
+        group_wait<0>(m);
+        float by_query[2 * NP];
+        const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
+        const float write_row[2] = {steps.write[row], steps.write[row + 8]};
+#pragma unroll
+        for (int n = 0; n < NP; ++n) {
+          const int i = n * 8 + pair * 2;
+          const float2 sum = *reinterpret_cast<const float2*>(steps.sum + i);
+          by_query[2 * n] = by_query[2 * n + 1] = 0;
+#pragma unroll
+          for (int up = 0; up < 2; ++up) {
+            const int j = row + 8 * up;
+            const float f0 = i >= j ? a.p.scale * exp2_fast(sum.x - sum_row[up]) : 0.f;
+            const float f1 = i + 1 >= j ? a.p.scale * exp2_fast(sum.y - sum_row[up]) : 0.f;
+            const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
+            n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
+            n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
+            const uint32_t p = packed(pairs[n][2 * up] * f0, pairs[n][2 * up + 1] * f1);
+            weights[n / 2][n % 2 * 2 + up] = p;
+            const float2 rounded = unpacked(p);  // as dv has them, so that sums cancel
+            by_query[2 * n] = fmaf(rounded.x, m0, by_query[2 * n]);
+            by_query[2 * n + 1] = fmaf(rounded.y, m1, by_query[2 * n + 1]);
+          }
+        }
+        // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
+#pragma unroll
+        for (int by = 16, half = NP; by >= 4; by /= 2, half /= 2)
+#pragma unroll
+          for (int i = 0; i < half; ++i) {
+            const bool upper = lane & by;
+            const float stays = upper ? by_query[i + half] : by_query[i],
+                        goes = upper ? by_query[i] : by_query[i + half];
+            by_query[i] = stays + __shfl_xor_sync(~0u, goes, by);
+          }
+        // the sums 2 n and 2 n + 1, n of three bits of the lane
+        const int n = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+        *reinterpret_cast<float2*>(sums.row[strip] + n * 8 + pair * 2) = {by_query[0], by_query[1]};
+      }
+      float dv[NV][4];
+      group_fence();
+#pragma unroll
+      for (int s = 0; s < kGroupKeys / 16; ++s)
+        GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
+                                               s > 0);
+      group_commit();
+      const float until[2] = {steps.until[row], steps.until[row + 8]};
+      group_wait<0>(dv);
+#pragma unroll
+      for (int n = 0; n < NV; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) dv[n][e] *= until[e / 2];
+      group_fence();
+#pragma unroll
+      for (int s = 0; s < kChunk / 16; ++s)
+        GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
+      group_commit();
+      const float skip = a.p.skip ? a.p.skip[h] : 0.f;
+      const int place = Values::place(row, 0) + pair * 4;
+      bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
+      float along_value[2] = {0, 0}, along_out = 0;
+      group_wait<0>(dv);
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        const float write = steps.write[row + 8 * up];
+#pragma unroll
+        for (int n = 0; n < NV; ++n) {
+          const float2 x = unpacked(*pair_of<Values>(item + M::x, place + up * 8 * 64, n));
+          float y0 = dv[n][2 * up], y1 = dv[n][2 * up + 1];
+          along_value[up] = fmaf(x.x, y0, fmaf(x.y, y1, along_value[up]));
+          y0 *= write;
+          y1 *= write;
+          if (a.p.skip) {
+            const float2 d = unpacked(*pair_of<Values>(item + M::d_out, place + up * 8 * 64, n));
+            along_out = fmaf(x.x, d.x, fmaf(x.y, d.y, along_out));
+            y0 = fmaf(skip, d.x, y0);
+            y1 = fmaf(skip, d.y, y1);
+          }
+          if (n * 8 < z.V && row + 8 * up < rows)
+            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = packed(y0, y1);
+        }
+        const float sum = sum_lanes(along_value[up], 1, 4);
+        if (pair == 0) {
+          sums.value[row + 8 * up] = write * sum;
+          if (a.p.write && row + 8 * up < rows)
+            a.d.d_write[b * a.d.d_write_batch + static_cast<int64_t>(begin + row + 8 * up) * a.d.d_write_time +
+                        h * a.d.d_write_head] = sum;
+        }
+      }
+      if (a.p.skip) {
+        along_out = sum_lanes(along_out, 1, 32);
+        if (lane == 0) sums.skip[strip] = along_out;
+      }
+      leave(head);
+    }
+    const int place = PairTile::place(row, 0) + pair * 4;
+#pragma unroll
+    for (int n = 0; n < NP; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up)
+        *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) = packed(n_sum[n][2 * up], n_sum[n][2 * up + 1]);
+    shared_writes_to_products();
+    threads_barrier(0, kChunkThreads);
+    return;
+  }
+
+  const auto keys_or_queries = [&]<bool queries>() {
+    float sum[NK][4];  // dq or dk
+#pragma unroll
+    for (int n = 0; n < NK; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[n][e] = 0;
+    for (int head = 0; head < heads; ++head) {
+      const GroupSteps& steps = all_steps[head];
+      HeadSums& sums = all_sums[head % 2];
+      const unsigned char* const item = memory + M::items + head % 2 * M::item;
+      const uint32_t at = shared_address(item), left = at + (queries ? M::d_out : M::x),
+                     right = at + (queries ? M::state : M::gradient);
+      enter();
+      const float factor[2] = {
+          queries ? a.p.scale * steps.since[row] : steps.until[row] * steps.write[row],
+          queries ? a.p.scale * steps.since[row + 8] : steps.until[row + 8] * steps.write[row + 8]};
+      float from_start[2] = {0, 0};
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {  // 64 keys at a time: registers
+        constexpr int NH = NK / 2;
+        float y[NH][4];
+        group_fence();
+#pragma unroll
+        for (int s = 0; s < VP / 16; ++s)
+          GroupProduct<8 * NH>::template tiles<0, 0>(y, Values::along(left, s),
+                                                     States::along(right + half * (States::panel / 2), s), s > 0);
+        group_commit();
+        if (half == 0) {  // meanwhile
+          if constexpr (!queries) {
+            const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
+            if (lane == 0) sums.along[strip] = along;
+          } else if (warp == 4 && head > 0) {
+            write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1].total(), b, first_head + head - 1, chunk, rows,
+                       lane);
+          }
+        }
+        group_wait<0>(y);
+        const int place = KeyTile::place(row, 0) + pair * 4;
+#pragma unroll
+        for (int n = 0; n < NH; ++n)
+#pragma unroll
+          for (int up = 0; up < 2; ++up) {
+            const float y0 = factor[up] * y[n][2 * up], y1 = factor[up] * y[n][2 * up + 1];
+            sum[half * NH + n][2 * up] += y0;
+            sum[half * NH + n][2 * up + 1] += y1;
+            if constexpr (queries) {
+              const float2 query = unpacked(*pair_of<KeyTile>(memory + M::q, place + up * 8 * 128, half * NH + n));
+              from_start[up] = fmaf(query.x, y0, fmaf(query.y, y1, from_start[up]));
+            }
+          }
+      }
+      if constexpr (queries) {
+#pragma unroll
+        for (int up = 0; up < 2; ++up) {
+          const float x = sum_lanes(from_start[up], 1, 4);
+          if (pair == 0) sums.from_start[row + 8 * up] = x;
+        }
+      }
+      leave(head);
+    }
+    threads_barrier(0, kChunkThreads);
+    if (queries && warp == 4)
+      write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1].total(), b, first_head + heads - 1, chunk, rows,
+                 lane);
+    group_fence();
+#pragma unroll
+    for (int s = 0; s < kChunk / 16; ++s) {
+      if constexpr (queries)
+        GroupProduct<kGroupKeys>::template tiles<1, 1>(sum, PairTile::down(base + M::pairs, s),
+                                                       KeyTile::down(base + M::k, s), true);
+      else
+        GroupProduct<kGroupKeys>::template tiles<0, 1>(sum, PairTile::along(base + M::pairs, s),
+                                                       KeyTile::down(base + M::q, s), true);
+    }
+    group_commit();
+    group_wait<0>(sum);
+    const Rows& to = queries ? a.d.dq : a.d.dk;
+    const int64_t line = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
+    float* const parts = (queries ? a.dq_parts : a.dk_parts) + line * z.K;
+    bf16* const out = head_rows(to, b, begin, group);
+#pragma unroll
+    for (int n = 0; n < NK; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        const int r = row + 8 * up, c = n * 8 + pair * 2;
+        if (r >= rows || c >= z.K) continue;
+        if (z.parts == 1)
+          *reinterpret_cast<uint32_t*>(out + r * to.time + c) = packed(sum[n][2 * up], sum[n][2 * up + 1]);
+        else
+          *reinterpret_cast<float2*>(parts + static_cast<int64_t>(r) * z.G * z.K + c) = {sum[n][2 * up],
+                                                                                         sum[n][2 * up + 1]};
+      }
+  };
+  if (thread < 2 * kGroupThreads)
+    keys_or_queries.template operator()<true>();
+  else
+    keys_or_queries.template operator()<false>();
+}
+
+template <int VP>
+cudaError_t run_states(const BackwardArguments& a, cudaStream_t stream) {
+  return launch(walk_back<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
+                StateMemory<VP>::bytes, a, stream, kStateThreads);
+}
+template <int VP>
+cudaError_t run_chunks(const BackwardArguments& a, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
+  return launch(chunk_gradients<VP>, grid, ChunkMemory<VP>::bytes(a.z.per_group / a.z.parts), a, stream, kChunkThreads);
+}
+
+}  // namespace
+
+cudaError_t group_state_gradients(const BackwardArguments& a, cudaStream_t stream) {
+  return a.z.V <= 64 ? run_states<64>(a, stream) : run_states<96>(a, stream);
+}
+cudaError_t group_chunk_gradients(const BackwardArguments& a, cudaStream_t stream) {
+  return a.z.V <= 64 ? run_chunks<64>(a, stream) : run_chunks<96>(a, stream);
+}
+
+}  // namespace sb::cuda::attention

@@ -1,0 +1,173 @@
+// One decay a step and head, bf16, by warp groups: a block walks the chunks of one sequence and head. Two groups hold
+// the state and copy, scale and round what comes next; the third makes the outputs of the chunk meanwhile.
+#include "kernels/cuda/decayed_attention_group.cuh"
+
+namespace sb::cuda::attention {
+namespace {
+
+constexpr int kThreadsForward = 3 * kGroupThreads, kStateThreads = 2 * kGroupThreads;
+
+template <int VP>
+struct ForwardMemory {
+  static constexpr int q = 0, k = q + KeyTile::bytes, x = k + KeyTile::bytes, w = x + ValueTile<VP>::bytes;
+  static constexpr int stage = w + ValueTile<VP>::bytes, states = 2 * stage;
+  static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
+  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(GroupSteps));
+};
+
+template <int VP>
+__global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_constant__ ForwardArguments a) {
+  using M = ForwardMemory<VP>;
+  using Values = ValueTile<VP>;
+  using States = GroupStateTile<VP>;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
+  const uint32_t base = shared_address(memory);
+  const Sizes& z = a.z;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
+  const int64_t pair_of_heads = static_cast<int64_t>(b) * z.H + h;
+  const StepSources sources(a.p, b, h);
+
+  if (thread < kStateThreads) {
+    const auto scan = [&](int chunk) {
+      if (chunk < z.chunks) sources.scan(all_steps[chunk % 3], chunk * kChunk, z.T - chunk * kChunk, lane);
+    };
+    const auto copy = [&](int chunk) {
+      const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
+      unsigned char* const to = memory + chunk % 2 * M::stage;
+      copy_rows<Values, kChunk, kStateThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, steps, z.V,
+                                               thread);
+      copy_rows<KeyTile, kChunk, kStateThreads>(to + M::k, head_rows(a.p.k, b, begin, g), a.p.k.time, steps, z.K,
+                                                thread);
+      copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K,
+                                                thread);
+      copy_commit();
+    };
+    copy(0);
+    if (warp < 2) scan(warp);
+    GroupState<VP> state(thread);
+    state.read(a.p.initial_state ? a.p.initial_state + pair_of_heads * z.K * z.V : nullptr, z.K, z.V);
+    threads_barrier(1, kStateThreads);  // the decays
+    bf16* kept = a.kept ? static_cast<bf16*>(a.kept) + pair_of_heads * z.chunks * z.state_size() : nullptr;
+    for (int chunk = 0; chunk < z.chunks; ++chunk) {
+      const GroupSteps& steps = all_steps[chunk % 3];
+      unsigned char *const at = memory + chunk % 2 * M::stage, *const tile =
+                                                                   memory + M::states + chunk % 2 * States::bytes;
+      copy_wait<0>();
+      for_parts<Values, kChunk, kStateThreads>(thread, [&](int r, int, int place) {  // those this thread copied
+        *reinterpret_cast<uint4*>(at + M::w + place) =
+            times<bf16>(*reinterpret_cast<const uint4*>(at + M::x + place), steps.until[r] * steps.write[r]);
+      });
+      state.to_tile(tile);
+      shared_writes_to_products();
+      threads_barrier(0, kThreadsForward);
+      if (chunk + 1 < z.chunks) copy(chunk + 1);
+      const uint32_t stage = base + static_cast<uint32_t>(chunk % 2 * M::stage);
+      state.advance(steps.total(), stage + M::k, stage + M::w);
+      if (kept) store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+      if (warp == 7) scan(chunk + 2);
+      group_wait<0>(state.x);
+    }
+    if (a.final_state) state.write(a.final_state + pair_of_heads * z.K * z.V, z.K, z.V);
+    return;
+  }
+
+  const int pair = lane % 4, row = warp % 4 * 16 + lane / 4;
+  const float skip = a.p.skip ? a.p.skip[h] : 0.f;
+  for (int chunk = 0; chunk < z.chunks; ++chunk) {
+    const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin);
+    const GroupSteps& steps = all_steps[chunk % 3];
+    const uint32_t stage = base + static_cast<uint32_t>(chunk % 2 * M::stage);
+    const uint32_t tile = base + static_cast<uint32_t>(M::states + chunk % 2 * States::bytes);
+    threads_barrier(0, kThreadsForward);
+    float p[kChunk / 8][4], o[VP / 8][4];
+    group_fence();
+#pragma unroll
+    for (int s = 0; s < kGroupKeys / 16; ++s)
+      GroupProduct<kChunk>::template tiles<0, 0>(p, KeyTile::along(stage + M::q, s), KeyTile::along(stage + M::k, s),
+                                                 s > 0);
+    group_commit();
+#pragma unroll
+    for (int s = 0; s < kGroupKeys / 16; ++s)
+      GroupProduct<VP>::template tiles<0, 1>(o, KeyTile::along(stage + M::q, s), States::down(tile, s), s > 0);
+    group_commit();
+    group_wait<1>(p);
+    uint32_t weights[kChunk / 16][4];
+    const float until_row[2] = {steps.sum[row], steps.sum[row + 8]};
+#pragma unroll
+    for (int n = 0; n < kChunk / 8; ++n) {
+      const int j = n * 8 + pair * 2;
+      const float2 sums = *reinterpret_cast<const float2*>(steps.sum + j);
+      const float2 writes = *reinterpret_cast<const float2*>(steps.write + j);
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        const int i = row + 8 * up;
+        const float first = j <= i ? exp2_fast(until_row[up] - sums.x) * (a.p.scale * writes.x) : 0.f;
+        const float second = j + 1 <= i ? exp2_fast(until_row[up] - sums.y) * (a.p.scale * writes.y) : 0.f;
+        weights[n / 2][n % 2 * 2 + up] = packed(p[n][2 * up] * first, p[n][2 * up + 1] * second);
+      }
+    }
+    const float since[2] = {a.p.scale * steps.since[row], a.p.scale * steps.since[row + 8]};
+    group_wait<0>(o);
+#pragma unroll
+    for (int n = 0; n < VP / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) o[n][i] *= since[i / 2];
+    group_fence();
+#pragma unroll
+    for (int s = 0; s < kChunk / 16; ++s)
+      GroupProduct<VP>::template registers_times_tile<1>(o, weights[s], Values::down(stage + M::x, s));
+    group_commit();
+    group_wait<0>(o);
+    const int at = Values::place(row, 0) + pair * 4;
+    bf16* const out = head_rows(a.out, b, begin, h) + row * a.out.time + pair * 2;
+#pragma unroll
+    for (int n = 0; n < VP / 8; ++n)
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        if (n * 8 >= z.V || row + 8 * up >= rows) continue;
+        float x = o[n][2 * up], y = o[n][2 * up + 1];
+        if (a.p.skip) {
+          const float2 v = unpacked(*pair_of<Values>(memory + chunk % 2 * M::stage + M::x, at + up * 8 * 64, n));
+          x = fmaf(skip, v.x, x);
+          y = fmaf(skip, v.y, y);
+        }
+        *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = packed(x, y);
+      }
+  }
+}
+
+template <int VP>
+cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
+  return launch(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
+                ForwardMemory<VP>::bytes, a, stream, kThreadsForward);
+}
+
+bool wide(const void* data, int64_t batch, int64_t time, int64_t head) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && batch % 8 == 0 && time % 8 == 0 && head % 8 == 0;
+}
+template <class Void>
+bool wide(const RowsOf<Void>& x) {
+  return wide(x.data, x.batch, x.time, x.head);
+}
+
+}  // namespace
+
+bool by_groups(const DecayedAttention& p, const Sizes& z) {
+  return p.precision == Precision::bf16 && p.decay != Decay::vector && z.K > 64 && z.K <= kGroupKeys && z.V <= 96 &&
+         z.K % 8 == 0 && z.V % 8 == 0 && wide(p.q) && wide(p.k) && wide(p.v);
+}
+bool by_groups(const ForwardArguments& a) {
+  return by_groups(a.p, a.z) && wide(a.out);
+}
+bool by_groups(const BackwardArguments& a) {  // the pass over all chunks pays where heads share keys
+  return by_groups(a.p, a.z) && wide(a.d.d_out) && wide(a.d.dv) && wide(a.d.dq) && wide(a.d.dk) &&
+         (a.z.per_group > 1 || a.p.write || a.p.skip);
+}
+
+cudaError_t group_forward(const ForwardArguments& a, cudaStream_t stream) {
+  return a.z.V <= 64 ? run<64>(a, stream) : run<96>(a, stream);
+}
+
+}  // namespace sb::cuda::attention

@@ -1,0 +1,117 @@
+// Products of a warp group (wgmma) of bf16 tiles in shared memory, and the tiles themselves. A group is four warps; of
+// the 64 rows of a product warp w has the rows 16 w on, held as by mma.m16n8k16 (Place in attention_tiles.cuh).
+#pragma once
+#include "kernels/cuda/ptx.cuh"
+
+namespace sb::cuda {
+
+inline constexpr int kGroupThreads = 128;
+
+// Before the first product, and after registers that a product takes were changed
+__device__ inline void group_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void group_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// All but the last `Pending` commits are done, `acc` among them
+template <int Pending, int N>
+__device__ inline void group_wait(float (&acc)[N][4]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+#pragma unroll
+  for (int n = 0; n < N; ++n)  // nothing may read them earlier
+    asm volatile("" : "+f"(acc[n][0]), "+f"(acc[n][1]), "+f"(acc[n][2]), "+f"(acc[n][3])::"memory");
+}
+// What this thread wrote to shared memory is seen by products after the next barrier.
+__device__ inline void shared_writes_to_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+#define SB_ACC(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
+#define SB_ACC8(n) \
+  SB_ACC(n), SB_ACC(n + 1), SB_ACC(n + 2), SB_ACC(n + 3), SB_ACC(n + 4), SB_ACC(n + 5), SB_ACC(n + 6), SB_ACC(n + 7)
+#define SB_R8(a, b, c, d, e, f, g, h) "%" #a ",%" #b ",%" #c ",%" #d ",%" #e ",%" #f ",%" #g ",%" #h
+#define SB_R32                                                                                                        \
+  SB_R8(0, 1, 2, 3, 4, 5, 6, 7)                                                                                       \
+  "," SB_R8(8, 9, 10, 11, 12, 13, 14, 15) "," SB_R8(16, 17, 18, 19, 20, 21, 22, 23) "," SB_R8(24, 25, 26, 27, 28, 29, \
+                                                                                              30, 31)
+#define SB_R48 SB_R32 "," SB_R8(32, 33, 34, 35, 36, 37, 38, 39) "," SB_R8(40, 41, 42, 43, 44, 45, 46, 47)
+#define SB_R64 SB_R48 "," SB_R8(48, 49, 50, 51, 52, 53, 54, 55) "," SB_R8(56, 57, 58, 59, 60, 61, 62, 63)
+
+// d[64, N] = (add ? d : 0) + a b over 16 of depth. The depth of an operand lies along its rows in memory, or down
+// (transposed).
+template <int N>
+struct GroupProduct;
+
+#define SB_ACC64 SB_ACC8(0)
+#define SB_ACC96 SB_ACC64, SB_ACC(8), SB_ACC(9), SB_ACC(10), SB_ACC(11)
+#define SB_ACC128 SB_ACC64, SB_ACC8(8)
+
+// i0 to i6: numbers of the operands behind the accumulators
+#define SB_GROUP_PRODUCT(N, registers, accumulators, i0, i1, i2, i3, i4, i5, i6)                            \
+  template <>                                                                                               \
+  struct GroupProduct<N> {                                                                                  \
+    template <int a_down, int b_down>                                                                       \
+    __device__ static void tiles(float (&d)[N / 8][4], uint64_t a, uint64_t b, bool add) {                  \
+      asm volatile("{.reg .pred p; setp.ne.b32 p, %" #i2 ", 0; wgmma.mma_async.sync.aligned.m64n" #N        \
+                   "k16.f32.bf16.bf16 {" registers "}, %" #i0 ", %" #i1 ", p, 1, 1, %" #i3 ", %" #i4 ";}"   \
+                   : accumulators                                                                           \
+                   : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(a_down), "n"(b_down));                 \
+    }                                                                                                       \
+    /* a as the accumulators of two neighbouring 8 columns, rounded */                                      \
+    template <int b_down>                                                                                   \
+    __device__ static void registers_times_tile(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) { \
+      asm volatile("{.reg .pred p; setp.ne.b32 p, %" #i5 ", 0; wgmma.mma_async.sync.aligned.m64n" #N        \
+                   "k16.f32.bf16.bf16 {" registers "}, {%" #i0 ",%" #i1 ",%" #i2 ",%" #i3 "}, %" #i4        \
+                   ", p, 1, 1, %" #i6 ";}"                                                                  \
+                   : accumulators                                                                           \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1), "n"(b_down));              \
+    }                                                                                                       \
+  };
+SB_GROUP_PRODUCT(64, SB_R32, SB_ACC64, 32, 33, 34, 35, 36, 37, 38)
+SB_GROUP_PRODUCT(96, SB_R48, SB_ACC96, 48, 49, 50, 51, 52, 53, 54)
+SB_GROUP_PRODUCT(128, SB_R64, SB_ACC128, 64, 65, 66, 67, 68, 69, 70)
+#undef SB_GROUP_PRODUCT
+#undef SB_ACC
+#undef SB_ACC8
+#undef SB_ACC64
+#undef SB_ACC96
+#undef SB_ACC128
+#undef SB_R8
+#undef SB_R32
+#undef SB_R48
+#undef SB_R64
+
+// A tile of bf16 as panels of rows of `Bytes` (64 or 128) each, the 16-byte parts of a row exchanged by the row's
+// number so that neither rows nor columns meet in a bank. Starts at a multiple of 8 Bytes.
+template <int Rows, int Columns, int Bytes>
+struct PanelTile {
+  static_assert(Bytes == 64 || Bytes == 128);
+  static constexpr int panel = Rows * Bytes, panels = (Columns * 2 + Bytes - 1) / Bytes, bytes = panels * panel;
+  static constexpr int parts = panels * (Bytes / 16);  // 16-byte parts of a row
+  // Bytes from the tile's start to a part of a row; the parts of a row differ in bits 4 and up, so that
+  // place(row, n) = n-th panel + (place(row, 0) ^ 16 n's rest)
+  __device__ static int place(int row, int part) {
+    constexpr int each = Bytes / 16;
+    const int turn = Bytes == 128 ? row % 8 : row / 2 % 4;
+    return part / each * panel + row * Bytes + ((part % each ^ turn) << 4);
+  }
+  // The operand whose depth lies along the rows (rows are its other index), and the one whose depth lies down; the
+  // 16 of depth of number `step`. From row 0, from the panel `first`.
+  __device__ static uint64_t along(uint32_t tile, int step) {
+    constexpr int steps = Bytes / 32;
+    return descriptor(tile + static_cast<uint32_t>(step / steps * panel + step % steps * 32), 16);
+  }
+  __device__ static uint64_t down(uint32_t tile, int step, int first = 0) {
+    return descriptor(tile + static_cast<uint32_t>(first * panel + step * 16 * Bytes), panel);
+  }
+
+ private:
+  // address, from panel to panel, from eight rows to the next eight: in units of 16 bytes; which exchange
+  __device__ static uint64_t descriptor(uint32_t address, int leading) {
+    constexpr uint64_t stride = 8 * Bytes / 16, exchange = Bytes == 128 ? 1 : 2;
+    return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | stride << 32 | exchange << 62;
+  }
+};
+
+}  // namespace sb::cuda
