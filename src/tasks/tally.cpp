@@ -169,8 +169,7 @@ void Tally::marks(const Marks& marks) {
       for (int e = 0; e < f.elements; ++e) {
         for (int t = start[e]; t < start[e + 1]; ++t) {
           const size_t at = b * frames + static_cast<size_t>(t);
-          settle_frame(static_cast<int>(b), t, marks.best[at], marks.of_answer[at],
-                       std::isfinite(marks.of_answer[at]));
+          settle_frame(static_cast<int>(b), t, marks.best[at], marks.of_answer[at], std::isfinite(marks.of_answer[at]));
         }
         if (start[e] == start[e + 1]) continue;
         const size_t at = b * elements + static_cast<size_t>(e);

@@ -56,12 +56,12 @@ struct TallyOptions {
 
 // What the tally needs of a batch's predictions, reduced where they were made.
 struct Marks {
-  const float* of_answer = nullptr;  // [batch][frames]: probability of the frame's answer, of the first one where it has
-                                     // none; not finite where the prediction is not
+  const float* of_answer = nullptr;  // [batch][frames]: probability of the frame's answer, of the first one where it
+                                     // has none; not finite where the prediction is not
   const int32_t* best = nullptr;     // [batch][frames]: the first largest probability
-  const int32_t* named = nullptr;    // [batch][elements]: the first largest of the sums over the element's frames, added
-                                     // in float from first to last
-  const float* sum = nullptr;        // [batch][elements][answers]: these sums; read where the task has a law
+  const int32_t* named = nullptr;  // [batch][elements]: the first largest of the sums over the element's frames, added
+                                   // in float from first to last
+  const float* sum = nullptr;      // [batch][elements][answers]: these sums; read where the task has a law
 };
 
 // Per batch begin(), its frames in any number of stretches from first to last, end(); then the result of all of them.

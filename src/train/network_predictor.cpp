@@ -13,7 +13,7 @@
 namespace sb {
 namespace {
 
-constexpr int kStretch = 1024;                             // frames that keep a GPU busy
+constexpr int kStretch = 1024;                        // frames that keep a GPU busy
 constexpr int64_t kReducedBudget = int64_t{1} << 25;  // floats of probabilities that are reduced at a time
 
 }  // namespace

@@ -85,8 +85,7 @@ TensorReduction::Terms TensorReduction::terms(int from, int to, std::vector<size
 void TensorReduction::take(int from, int to, const at::Tensor& logits) {
   const at::NoGradGuard no_grad;
   const int64_t each = to - from, here = rows_ * each, before = open_.defined() ? rows_ : 0;
-  const at::Tensor held =
-      at::empty({here + before, answers_}, at::TensorOptions().dtype(at::kFloat).device(device_));
+  const at::Tensor held = at::empty({here + before, answers_}, at::TensorOptions().dtype(at::kFloat).device(device_));
   if (before > 0) held.narrow(0, here, before).copy_(open_);
   at::Tensor probabilities = held.narrow(0, 0, here);
   if (logits.scalar_type() == at::kFloat) {

@@ -1,6 +1,6 @@
-// Predictions of a batch reduced where they lie to what the tally needs: on a GPU a few bytes a frame travel to the host
-// instead of a probability for each answer, and nothing waits for them. Gives the tally's own numbers, bit for bit:
-// probabilities in float, summed over an element's frames from first to last, the first of equal ones.
+// Predictions of a batch reduced where they lie to what the tally needs: on a GPU a few bytes a frame travel to the
+// host instead of a probability for each answer, and nothing waits for them. Gives the tally's own numbers, bit for
+// bit: probabilities in float, summed over an element's frames from first to last, the first of equal ones.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -33,8 +33,8 @@ class TensorReduction final : public Reduction {
   // with a g-th term lie side by side.
   struct Terms {
     int64_t sums = 0;
-    std::vector<int64_t> source;  // first terms of all, then second ones, …: row * frames + frame, or behind all of these
-                                  // the row whose sum goes on from the stretch before
+    std::vector<int64_t> source;  // first terms of all, then second ones, …: row * frames + frame, or behind all of
+                                  // these the row whose sum goes on from the stretch before
     std::vector<int64_t> counts;  // how many first terms, second ones, …
     std::vector<int64_t> open;    // [batch]: number of the sum that goes on in the next stretch; empty: none does
     std::vector<int64_t> ended;   // numbers of the others

@@ -1,5 +1,5 @@
-// Writes a run's files: at once, or beside the updates in a thread of its own, one file after the other in the order they
-// were asked for.
+// Writes a run's files: at once, or beside the updates in a thread of its own, one file after the other in the order
+// they were asked for.
 #pragma once
 #include <condition_variable>
 #include <deque>

@@ -362,8 +362,9 @@ Exit run(const Options& options) {
   try {
     return evaluated(options);
   } catch (const c10::OutOfMemoryError&) {
-    throw bad_input("eval", "the GPU's memory does not hold the evaluation, expected more of it free (`nvidia-smi` says who "
-                            "has it; CUDA_VISIBLE_DEVICES= before the command computes on the CPU)");
+    throw bad_input("eval",
+                    "the GPU's memory does not hold the evaluation, expected more of it free (`nvidia-smi` says who "
+                    "has it; CUDA_VISIBLE_DEVICES= before the command computes on the CPU)");
   }
 }
 
