@@ -31,6 +31,7 @@ set(SB_CUDA_BIND
     cuda/bind/frame_rows.cpp
     cuda/bind/gated_delta.cpp
     cuda/bind/gates.cpp
+    cuda/bind/gru.cpp
     cuda/bind/matmul.cpp
     cuda/bind/norm.cpp
     cuda/bind/residual_norm.cpp

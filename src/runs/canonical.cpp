@@ -36,7 +36,7 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   std::set<std::string> out = {
       "quirks.padding_correct"};  // every sample has task.length elements, none of padding alone
   if (e.gaps.empty()) out.insert("eval.grid_samples");
-  if (t.accumulate == 1) out.insert("quirks.sum_accumulated");
+  if (t.accumulate == 1 || t.accumulate == kAutomatic) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
   if (values.model.dropout == 0 || e.every == 0 || e.every >= t.updates) out.insert("quirks.dropout_stops");
   return out;
@@ -44,15 +44,18 @@ std::set<std::string> idle_keys(const RunConfig& values) {
 
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
   std::map<std::string, std::map<std::string, std::string>> sections;
-  const RunConfig defaults;
+  RunConfig defaults, values = config.values;
+  // Micro-batches of its own choice change rounding alone: it is the run whose batches are whole.
+  for (RunConfig* each : {&defaults, &values}) {
+    if (each->train.accumulate == kAutomatic) each->train.accumulate = 1;
+  }
   for (const auto& p : config_keys()) {
     if (!has_part(config, p)) continue;
     // Acts through the network alone, which stands below in full.
     if (rules.network && p.name() == "quirks.double_residual") continue;
     const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] = automaton
-                                     ? json_quoted(config.values.grammar.file->sha256)
-                                     : json_text(p.get(config.idle.contains(p.name()) ? defaults : config.values));
+    sections[p.section][p.key] = automaton ? json_quoted(config.values.grammar.file->sha256)
+                                           : json_text(p.get(config.idle.contains(p.name()) ? defaults : values));
   }
   const NetworkKeys network = rules.network ? rules.network(config.values)
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};

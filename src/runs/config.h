@@ -13,6 +13,7 @@
 namespace sb {
 
 enum class Precision { fp64, fp32, tf32, amp };
+constexpr int kAutomatic = 0;                    // "auto", of a number that is chosen where it acts
 enum class DeviceKind { cpu, cuda, automatic };  // automatic: until the config is resolved
 
 // An automaton's file, read once: what is digested, what is copied into the run's folder and what is trained on are the
@@ -47,7 +48,7 @@ struct ModelSection {
 struct TrainSection {
   int64_t updates = 3125;
   int batch = 64;
-  int accumulate = 1;  // micro-batches an update; batch % accumulate == 0
+  int accumulate = kAutomatic;  // micro-batches an update; batch % accumulate == 0
   double lr = 1e-3;
   int64_t warmup = 476;  // updates
   double clip = 1;       // global L2 norm; 0: off

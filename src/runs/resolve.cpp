@@ -273,7 +273,7 @@ class Resolver {
     check_grammar();
     check_task();
     const TrainSection& t = values().train;
-    refuse_unless(t.batch % t.accumulate == 0, "train.accumulate",
+    refuse_unless(t.accumulate == kAutomatic || t.batch % t.accumulate == 0, "train.accumulate",
                   formatted("{} does not divide batch ({})", t.accumulate, t.batch),
                   {"train.accumulate", "train.batch"});
     refuse_unless(t.warmup < t.updates, "train.warmup",

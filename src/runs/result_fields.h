@@ -105,6 +105,7 @@ void describe(Fields& f, T& v) {
   f.text("precision", v.precision, 16);
   f.text("host", v.host);
   f.whole("threads", v.threads, 0, 1'000'000);
+  f.whole("accumulate", v.accumulate, 1, 65536);
   f.real("train_seconds", v.train_seconds, 0, 1e12);
   f.real("total_seconds", v.total_seconds, 0, 1e12);
   f.real("tokens_per_second", v.tokens_per_second, 0, 1e18);

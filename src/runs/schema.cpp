@@ -17,6 +17,7 @@ using Kind = ConfigKey::Kind;
 constexpr int64_t long_most = std::numeric_limits<int64_t>::max();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr size_t longest_list = 64;
+constexpr const char* automatic_word = "auto";
 
 // `Access` names the field: [](RunConfig& c) -> auto& { return c.train.batch; }. It is stateless, so that get and set
 // are plain functions.
@@ -40,6 +41,24 @@ ConfigKey whole(const char* section, const char* key, int64_t least, int64_t mos
   ConfigKey p = parameter<int64_t>(section, key, Kind::whole, meaning, access);
   p.least = least;
   p.most = most;
+  return p;
+}
+
+// Kept as kAutomatic where the config says "auto".
+template <class Access>
+ConfigKey whole_or_auto(const char* section, const char* key, int64_t least, int64_t most, const char* meaning,
+                        Access access) {
+  ConfigKey p = whole(section, key, least, most, meaning, access);
+  p.or_auto = true;
+  p.get = [](const RunConfig& c) {
+    const auto value = static_cast<int64_t>(Access{}(const_cast<RunConfig&>(c)));
+    return value == kAutomatic ? ConfigValue(std::string(automatic_word)) : ConfigValue(value);
+  };
+  p.set = [](RunConfig& c, const ConfigValue& value) {
+    const auto* number = std::get_if<int64_t>(&value);
+    auto& field = Access{}(c);
+    field = static_cast<std::remove_reference_t<decltype(field)>>(number ? *number : kAutomatic);
+  };
   return p;
 }
 
@@ -198,8 +217,8 @@ void add_train(std::vector<ConfigKey>& all) {
       s, "updates", 1, 1000000000, "optimiser steps", [](RunConfig & c) -> auto& { return c.train.updates; }));
   all.push_back(whole(
       s, "batch", 1, 65536, "samples an update", [](RunConfig & c) -> auto& { return c.train.batch; }));
-  all.push_back(whole(
-      s, "accumulate", 1, 65536, "micro-batches an update; divides batch",
+  all.push_back(whole_or_auto(
+      s, "accumulate", 1, 65536, "micro-batches an update; divides batch; auto: as few as the GPU's memory holds",
       [](RunConfig & c) -> auto& { return c.train.accumulate; }));
   all.push_back(real(
       s, "lr", 0, 10, Ends::above_low, "largest learning rate", [](RunConfig & c) -> auto& { return c.train.lr; }));
@@ -332,7 +351,7 @@ Error wrong(const ConfigKey& p, const TomlValue& value, const std::string& what,
 
 int64_t parse_whole(const ConfigKey& p, const TomlValue& value) {
   const auto* number = std::get_if<int64_t>(&value.content);
-  if (!number) throw wrong(p, value, "wrong kind of value", "an integer");
+  if (!number) throw wrong(p, value, "wrong kind of value", p.or_auto ? "an integer or auto" : "an integer");
   if (*number < p.least || *number > p.most) throw wrong(p, value, "out of range", p.range());
   return *number;
 }
@@ -380,7 +399,7 @@ std::string ConfigKey::range() const {
     case Kind::truth:
       return "true or false";
     case Kind::whole:
-      return formatted("{}..{}", least, most);
+      return formatted("{}..{}{}", least, most, or_auto ? " or auto" : "");
     case Kind::real:
       return formatted("{}{:g}, {:g}{}", above_low ? '(' : '[', low, high, below_high ? ')' : ']');
     case Kind::choice:
@@ -419,6 +438,7 @@ ConfigValue parse_value(const ConfigKey& p, const TomlValue& value) {
       if (const auto* truth = std::get_if<bool>(&value.content)) return *truth;
       throw wrong(p, value, "wrong kind of value", "true or false");
     case Kind::whole:
+      if (const auto* text = value.text(); p.or_auto && text && *text == automatic_word) return *text;
       return parse_whole(p, value);
     case Kind::real:
       return parse_real(p, value);

@@ -20,6 +20,7 @@ struct ConfigKey {
   std::string section, key;
   Kind kind = Kind::whole;
   int64_t least = 0, most = 0;       // whole, and each of wholes
+  bool or_auto = false;              // whole: "auto" too
   double low = 0, high = 0;          // real
   bool above_low = false;            // low itself is out
   bool below_high = false;           // high itself is out

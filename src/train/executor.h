@@ -41,7 +41,8 @@ class Executor {
   virtual size_t ahead() const = 0;
   // Whether updates run beside the host, which writes checkpoints meanwhile.
   virtual bool beside_host() const { return false; }
-  // Throws bad_input where the device's memory does not hold an update of batches as long as these. Before the first.
+  // Before the first update: sees to it that the device's memory holds updates of batches as long as these, by
+  // splitting them where the trainer may; throws bad_input where it does not.
   virtual void expect(int64_t, int64_t, int64_t) {}  // rows, frames, channels
   // Gives back the memory that steps alone need; the next step takes it again.
   virtual void release() {}

@@ -134,7 +134,11 @@ class GraphExecutor final : public Executor {
       longest.samples = at::zeros({rows}, here.dtype(at::kLong));
       trainer_.prepare(rows * padded(frames), 0);
       const bool dropout = trainer_.dropout_acts(0);
-      if (!fits(longest, dropout, trainer_.micro_batches())) throw full(longest, dropout);
+      if (!fits(longest, dropout, trainer_.micro_batches())) {
+        const int64_t more = trainer_.may_split() ? more_that_fit(longest, dropout) : 0;
+        if (more == 0) throw full(longest, dropout);
+        trainer_.split(more);
+      }
     } catch (const c10::OutOfMemoryError&) {
       throw no_room();
     }
@@ -222,13 +226,20 @@ class GraphExecutor final : public Executor {
     }
   }
 
+  // The least number of micro-batches above that of now that fits; 0: none does.
+  int64_t more_that_fit(const TensorBatch& batch, bool dropout) {
+    const int64_t rows = batch.symbol.size(0);
+    for (int64_t more = trainer_.micro_batches() + 1; more <= rows; ++more) {
+      if (rows % more == 0 && fits(batch, dropout, more)) return more;
+    }
+    return 0;
+  }
+
   Error full(const TensorBatch& batch, bool dropout) {
-    const int64_t now = trainer_.micro_batches(), rows = batch.symbol.size(0);
-    const std::string got = ", got " + std::to_string(now);
-    for (int64_t more = now + 1; more <= rows; ++more) {
-      if (rows % more != 0 || !fits(batch, dropout, more)) continue;
+    if (const int64_t more = more_that_fit(batch, dropout); more > 0) {
       return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected " + std::to_string(more) +
-                                               " or more micro-batches" + got);
+                                               " or more micro-batches, got " +
+                                               std::to_string(trainer_.micro_batches()));
     }
     return bad_input("model.width", "the GPU's " + memory() +
                                         " are full with one sample at a time, expected a smaller "

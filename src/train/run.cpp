@@ -163,9 +163,32 @@ class Run {
       if (checkpoint.update > config_.train.updates) return "more updates than the run has";
       if (field("adam_updates") != std::to_string(checkpoint.update)) return "adam_updates is not its update";
       if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
+      if (metadata.contains("micro_batches") && !micro_batches_of(metadata))
+        return "micro_batches does not divide batch";
       return "";
     };
     return out;
+  }
+
+  std::optional<int64_t> micro_batches_of(const std::map<std::string, std::string>& metadata) const {
+    const auto found = metadata.find("micro_batches");
+    const auto value = found == metadata.end() ? std::nullopt : parse_integer(found->second);
+    return value && *value >= 1 && config_.train.batch % *value == 0 ? value : std::nullopt;
+  }
+
+  // Equal bytes need equal micro-batches: those that the run began with, where they fit.
+  void keep_split(std::optional<int64_t> before) {
+    if (!trainer_.may_split()) return;
+    const int64_t now = trainer_.micro_batches();
+    if (before && *before > now) trainer_.split(*before);
+    if (!hooks_.warning) return;
+    if (before && *before < now) {
+      hooks_.warning("train.accumulate comes to " + std::to_string(now) + ", the updates so far were made with " +
+                     std::to_string(*before) + ": the GPU has less memory free, and the rest rounds otherwise");
+    } else if (!before && now > 1) {
+      hooks_.warning("train.accumulate comes to " + std::to_string(now) +
+                     ": the GPU's memory does not hold more at once");
+    }
   }
 
   void resume() {
@@ -174,6 +197,7 @@ class Run {
     if (hooks_.warning) {
       for (const auto& line : warnings) hooks_.warning(line);
     }
+    keep_split(checkpoint ? micro_batches_of(checkpoint->file.metadata()) : std::nullopt);
     if (!checkpoint) return;
     trainer_.restore(checkpoint->file);
     done_ = saved_ = checkpoint->update;
@@ -213,15 +237,16 @@ class Run {
   void save(bool written = false) {
     auto all = metadata();
     all.merge(spent().metadata());
+    all["micro_batches"] = std::to_string(trainer_.micro_batches());
     holding_end([&] {
       if (!writer_.beside()) return store_.save(done_, trainer_.state(), std::move(all));
       writer_.wait();  // its bytes are those of the snapshot before
       Trainer::Snapshot now = trainer_.snapshot();
-      writer_.run([write = store_.saving(done_, std::move(now.tensors), std::move(all)),
-                   arrived = std::move(now.arrived)] {
-        if (arrived) arrived();
-        write();
-      });
+      writer_.run(
+          [write = store_.saving(done_, std::move(now.tensors), std::move(all)), arrived = std::move(now.arrived)] {
+            if (arrived) arrived();
+            write();
+          });
       if (written) writer_.wait();
     });
     saved_ = done_;
@@ -398,6 +423,7 @@ class Run {
     const Spent all = spent();
     Provenance out = provenance();
     if (!trainer_.device().is_cpu()) out.device = gpu_facts().name;
+    out.accumulate = trainer_.micro_batches();
     out.train_seconds = all.train_seconds;
     out.total_seconds = all.total_seconds;
     if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;

@@ -89,6 +89,7 @@ ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
 
 Trainer::Trainer(const RunConfig& config, const TaskShape& task)
     : config_(config),
+      micro_batches_(std::max(1, config.train.accumulate)),
       network_(network_config(config, task), storage_type(config.train), device_of(config.train),
                config.train.precision == Precision::amp),
       adam_((network_.initialise(config.train.seed), network_.parameters().flat()), groups_of(network_),
@@ -142,8 +143,9 @@ at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
 at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
   const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
   const int64_t rows = input.size(0), frames = input.size(1);
-  const int64_t micros = micro_batches > 0 ? micro_batches : config_.train.accumulate, each = rows / micros;
-  const bool summed = config_.quirks.sum_accumulated && micros > 1;  // each by its own frames
+  const int64_t micros = micro_batches > 0 ? micro_batches : micro_batches_, each = rows / micros;
+  // Each by its own frames. Has nothing to act on where the number of micro-batches is nobody's choice.
+  const bool summed = config_.quirks.sum_accumulated && micros > 1 && !may_split();
   const at::Tensor target = batch.target.view({rows, frames});
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
@@ -195,8 +197,8 @@ at::Tensor Trainer::mirrored(size_t which) const {
   at::Tensor& mirror = mirrors_[which];
   // From pinned memory a GPU takes and brings several times as fast, and nobody waits.
   if (!mirror.defined()) {
-    mirror = at::empty(flat.sizes(),
-                       at::TensorOptions().dtype(flat.scalar_type()).pinned_memory(!flat.device().is_cpu()));
+    mirror =
+        at::empty(flat.sizes(), at::TensorOptions().dtype(flat.scalar_type()).pinned_memory(!flat.device().is_cpu()));
   }
   mirror.copy_(flat.detach(), true);
   return mirror;
@@ -319,7 +321,7 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
     here.target = batch.target.to(device());
     here.samples = batch.samples.to(device());
     Divergence out = first_in(here.input.defined() ? here.input : frames_of(here), here.samples, update,
-                              Forward::update, config_.train.accumulate);
+                              Forward::update, micro_batches_);
     if (!out.tensor.empty()) return out;
     // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
     // Later updates may have overwritten the gradients.

@@ -68,7 +68,10 @@ class Trainer {
   at::Tensor gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches = 0, int64_t most = 0);
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
-  int64_t micro_batches() const { return config_.train.accumulate; }
+  int64_t micro_batches() const { return micro_batches_; }
+  // Whether that number is free to be chosen (`accumulate = "auto"`), and choosing it, before the first update.
+  bool may_split() const { return config_.train.accumulate == kAutomatic; }
+  void split(int64_t micro_batches) { micro_batches_ = micro_batches; }
   int64_t frame_grain() const;  // batches of a recorded step are padded to multiples of so many frames
   at::Device device() const { return number_.device(); }
   // What is not finite in this update, made once more with the parameters as they are.
@@ -102,6 +105,7 @@ class Trainer {
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
+  int64_t micro_batches_;
   Network network_;
   Adam adam_;
   // [1] each, where the parameters live: a recorded step finds the values of its update here.

@@ -233,12 +233,35 @@ TEST_F(CudaFused, DecoderCrossEntropy) {
 }
 
 TEST_F(CudaFused, GruWithWeightsInFloat) {
-  const Givens x{{"gates", noise({2, 20, 3 * 16}, 1)},
-                 {"weight", 0.3 * noise({3 * 16, 16}, 2), Kind::wide},
-                 {"bias", noise({3 * 16}, 3), Kind::wide},
-                 {"first", noise({2, 16}, 4), Kind::wide}};
-  const Operation f = [](const Tensors& in) -> Tensors { return {gru_sequence(in[0], in[1], in[2], in[3])}; };
-  expect_on_device("gru_sequence", "", f, with(kernels::Backend::truth, f), x, kModes);
+  for (const double a_min : {0.0, 0.6}) {
+    // A bound of z is ATen's, and has a kink that rounding to bfloat16 crosses.
+    const std::vector<Mode> modes = a_min > 0 ? std::vector{Mode::fp32} : kModes;
+    for (const int64_t d : {1, 16, 81}) {
+      for (const int64_t time : {1, 2, 65}) {
+        const Givens x{{"gates", noise({3, time, 3 * d}, 1)},
+                       {"weight", noise({3 * d, d}, 2) / std::sqrt(static_cast<double>(d)), Kind::wide},
+                       {"bias", noise({3 * d}, 3), Kind::wide},
+                       {"first", noise({3, d}, 4), Kind::wide}};
+        const Operation f = [=](const Tensors& in) -> Tensors {
+          return {gru_sequence(in[0], in[1], in[2], in[3], a_min)};
+        };
+        expect_on_device("gru_sequence", c10::str("d ", d, ", T ", time, ", a_min ", a_min), f,
+                         with(kernels::Backend::truth, f), x, modes);
+        if (time == 65) expect_same_on_device("gru_sequence", f, x, Mode::bf16);
+        // Cut anywhere, with the state carried in float32.
+        const Operation cut = [=](const Tensors& in) -> Tensors {
+          const int64_t first = time / 2, rest = time - first;
+          if (first == 0) return f(in);
+          const Tensor before = gru_sequence(in[0].narrow(1, 0, first), in[1], in[2], in[3], a_min);
+          const Tensor after =
+              gru_sequence(in[0].narrow(1, first, rest), in[1], in[2], before.select(1, first - 1).contiguous(), a_min);
+          return {at::cat({before, after}, 1)};
+        };
+        expect_on_device("gru_sequence", c10::str("cut, d ", d, ", T ", time), cut, with(kernels::Backend::truth, f), x,
+                         modes);
+      }
+    }
+  }
 }
 
 TEST_F(CudaFused, AdamEqualsItsFormulaAndStopsForGood) {

@@ -42,6 +42,16 @@ TEST(Config, EveryDefaultIsInItsOwnRange) {
   }
 }
 
+TEST(Config, ANumberThatMayBeAutoSaysSo) {
+  EXPECT_EQ(fault_of("[train]\naccumulate = 'atuo'\n"),
+            "[train.accumulate] wrong kind of value, expected an integer or auto, got 'atuo', run.toml:2:14");
+  EXPECT_EQ(fault_of("[train]\naccumulate = 0\n"),
+            "[train.accumulate] out of range, expected 1..65536 or auto, got 0, run.toml:2:14");
+  EXPECT_EQ(fault_of("[train]\nbatch = 'auto'\n"),
+            "[train.batch] wrong kind of value, expected an integer, got 'auto', run.toml:2:9");
+  EXPECT_EQ(fault_of("[train]\nbatch = 7\naccumulate = 'auto'\n"), "");
+}
+
 TEST(Config, UnknownNamesAreErrorsWithTheNearestNameAndAPlace) {
   EXPECT_EQ(fault_of("[train]\nbacth = 3\n"), "[train] unknown key 'bacth', did you mean batch?, run.toml:2:1");
   EXPECT_EQ(fault_of("\n[trian]\nbatch = 3\n"), "[config] unknown section 'trian', did you mean train?, run.toml:2:2");

@@ -62,6 +62,16 @@ TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
   EXPECT_NE(resolve_text("").canonical.find("\"grid_samples\":1000"), std::string::npos);
 }
 
+// Micro-batches by choice are another run, for they round otherwise; what "auto" comes to is not known yet.
+TEST(RunId, TakesAccumulateAutoForWholeBatches) {
+  EXPECT_EQ(id(""), id("[train]\naccumulate = 'auto'\n"));
+  EXPECT_EQ(id(""), id("[train]\naccumulate = 1\n"));
+  EXPECT_NE(id(""), id("[train]\naccumulate = 2\n"));
+  EXPECT_EQ(resolve_text("", {"train.accumulate=auto"}).values.train.accumulate, kAutomatic);
+  EXPECT_NE(config_toml(resolve_text(""), false).find("\naccumulate = \"auto\"\n"), std::string::npos);
+  EXPECT_NE(resolve_text("").canonical.find("\"accumulate\":1,"), std::string::npos);
+}
+
 // A value of the parameter, other than `now`, that fits the others in the test below.
 std::string another_value(const ConfigKey& p, const std::string& now) {
   switch (p.kind) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # gpu.sh PROGRAM [MODEL…]: what a GPU must keep. For every model: the losses of a small run are the CPU's to 1e-4 in fp32 and to 1e-9
 # in fp64, and so is what it evaluates to (valid, test, gaps up to 2,500 frames: more than one stretch); tf32 and amp stay near; `eval` of
-# a run finds what its result says; the same run twice has the same bytes; for a few, so has a run that was killed. Exit code 1 otherwise.
+# a run finds what its result says; the same run twice has the same bytes; for a few, so has a run that was killed. In a small part of
+# the memory batches are split by themselves, a number that does not fit is refused with the one that does, and what cannot be had at all
+# is one line. Exit code 1 otherwise.
 set -uo pipefail
 program=$1
 shift
@@ -137,6 +139,29 @@ killed() {
   return 1
 }
 
+# One hundredth of an H200's memory holds no batch of 64 at width 256.
+small_memory() {
+  local out="$work/memory" few=PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.01 none=PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.000001
+  local large=(train "$small" --set grammar.vocab=41 --set grammar.ambiguities=40 --set grammar.depth=40 --set task.number=1
+    --set task.length=200 --set model.name=gated_delta_net --set model.width=256 --set model.layers=8 --set train.batch=64
+    --set train.updates=3 --set train.warmup=1 --set eval.every=0 --set eval.batch=5 --set eval.valid_samples=5 --set eval.test_samples=5
+    --set eval.ceiling_samples=2 --set 'eval.gaps=[]' --set train.device=cuda --set train.precision=amp)
+  local log="$work/memory.log" split asked status
+  env "$few" timeout 300 "$program" "${large[@]}" --out "$out" > "$log" 2>&1 || { echo "small memory: FAILED: $(tail -1 "$log")" && return 1; }
+  split=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["made"]["accumulate"])' "$out"/*/result.json)
+  [[ ${split:-1} -gt 1 ]] || { echo "small memory: expected batches to be split, got accumulate ${split:-none}" && return 1; }
+  env "$few" "$program" "${large[@]}" --set train.accumulate=1 --out "$out-asked" > "$log" 2>&1
+  status=$?
+  asked=$(sed -n 's/.*\[train.accumulate\].* expected \([0-9]*\) or more.*/\1/p' "$log")
+  [[ $status -eq 2 && $asked == "$split" ]] ||
+    { echo "small memory: accumulate=1, expected exit code 2 and $split micro-batches, got $status: $(tail -1 "$log")" && return 1; }
+  env "$none" "$program" eval "$out"/* > "$log" 2>&1
+  status=$?
+  [[ $status -eq 2 && $(wc -l < "$log") -eq 1 && $(head -c 6 "$log") == "[eval]" ]] ||
+    { echo "no memory: eval, expected exit code 2 and one line, got $status: $(tail -1 "$log")" && return 1; }
+  echo "small memory: $split micro-batches"
+}
+
 failures=0
 pids=()
 settle() {
@@ -155,5 +180,6 @@ for model in "${models[@]:0:5}"; do
   pids+=($!)
 done
 settle
+small_memory || failures=$((failures + 1))
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -185,6 +185,47 @@ TEST(Executor, ReadingLateChangesNoByte) {
   }
 }
 
+RunStatus work_split(const ResolvedConfig& config, const std::string& root, int64_t micro_batches,
+                     const TrainHooks& hooks = {}) {
+  PreparedRun run(config);
+  EXPECT_TRUE(run.trainer.may_split());
+  run.trainer.split(micro_batches);  // as an executor does whose memory is small
+  RunStore store(root, config);
+  return train(run, store, hooks);
+}
+
+TEST(Executor, BatchesSplitByThemselvesAreThoseOfThatNumber) {
+  const ResolvedConfig config = small_config({"task.number=2", "quirks.sum_accumulated=true"});
+  const ResolvedConfig given = small_config({"task.number=2", "train.accumulate=2"});
+  const TemporaryFolder asked, alone, stopped, less;
+  ASSERT_EQ(test::work(given, asked.path()), RunStatus::done);
+  std::vector<std::string> told;
+  TrainHooks hooks;
+  hooks.warning = [&](const std::string& line) { told.push_back(line); };
+  ASSERT_EQ(work_split(config, alone.path(), 2, hooks), RunStatus::done);
+  EXPECT_EQ(told, std::vector<std::string>{"train.accumulate comes to 2: the GPU's memory does not hold more at once"});
+  EXPECT_EQ(test::content(asked.path(), given, "metrics.jsonl"), test::content(alone.path(), config, "metrics.jsonl"));
+  const auto result = [&](const TemporaryFolder& root) { return load_result(root.path() + "/" + config.run_id); };
+  EXPECT_EQ(result(alone).made->accumulate, 2);
+  EXPECT_TRUE(result(alone).quirks.empty()) << "nobody asked for micro-batches";
+
+  // Goes on as it began where more memory is free later on, and says so where less is.
+  TrainHooks stop;
+  int left = 6;
+  stop.stop = [&left] { return --left < 0; };
+  ASSERT_EQ(work_split(config, stopped.path(), 2, stop), RunStatus::stopped);
+  ASSERT_EQ(work_split(config, stopped.path(), 1), RunStatus::done);
+  EXPECT_EQ(test::lasting_bytes(alone.path(), config), test::lasting_bytes(stopped.path(), config));
+  EXPECT_EQ(result(stopped).made->accumulate, 2);
+  left = 6;
+  ASSERT_EQ(work_split(config, less.path(), 1, stop), RunStatus::stopped);
+  told.clear();
+  ASSERT_EQ(work_split(config, less.path(), 4, hooks), RunStatus::done);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("comes to 4, the updates so far were made with 1"), std::string::npos) << told[0];
+  EXPECT_EQ(result(less).made->accumulate, 4);
+}
+
 TEST(Executor, ADivergenceThatIsReadLateIsTheSame) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "eval.every=0"});
   config.values.train.lr = 1e30;  // beyond what a config may ask for

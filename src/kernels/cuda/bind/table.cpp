@@ -16,7 +16,7 @@ namespace sb::cuda {
 SB_CUDA(SelectiveScan, selective_scan)
 SB_CUDA(DecayedAttention, decayed_attention)
 SB_CUDA(GatedDelta, gated_delta)
-SB_CUDA_NONE(Gru)
+SB_CUDA(Gru, gru)
 SB_CUDA_NONE(DecayedAttentionStep)
 SB_CUDA_NONE(GatedDeltaStep)
 SB_CUDA(Project, project)
