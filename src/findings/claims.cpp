@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <filesystem>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -20,8 +21,8 @@ constexpr size_t most_comparisons = 200;  // of a claim
 
 const std::vector<std::string> statistic_names = {"accuracy", "gap_accuracy",     "retention",
                                                   "slope",    "rank_correlation", "gate_parameters"};
-const std::vector<std::string> comparison_keys = {"statistic", "direction", "margin", "a",    "b",
-                                                  "task",      "gaps",      "over",   "keys", "free"};
+const std::vector<std::string> comparison_keys = {"statistic", "direction", "margin", "a",    "b",    "task",
+                                                  "gaps",      "over",      "keys",   "free", "match"};
 
 void check_id(const TomlMember& member, const std::string& id) {
   const bool plain = !id.empty() && id.size() <= 40 && std::all_of(id.begin(), id.end(), [](char c) {
@@ -168,6 +169,8 @@ class ComparisonReader {
     } else if (member.key == "free") {
       common_.free = toml_strings(member);
       for (const auto& key : common_.free) check_key(key, member.value.place);
+    } else if (member.key == "match") {
+      common_.match = toml_real(member, 1, 1e6);
     } else {
       throw unknown_toml_key(member, comparison_keys);
     }
@@ -224,6 +227,14 @@ Claim claim_of(const TomlValue& block) {
   return out;
 }
 
+std::pair<double, double> ends_of(const TomlMember& member) {
+  const auto* ends = member.value.list();
+  if (!ends || ends->size() != 2)
+    throw toml_fault(member.key + ": expected [least, most], got " + shown(member.value), member.value.place);
+  const double least = toml_real({member.key, member.place, (*ends)[0]}, 0, 1e15);
+  return {least, toml_real({member.key, member.place, (*ends)[1]}, least, 1e15)};
+}
+
 Scale scale_of(const TomlValue& block) {
   Scale out;
   for (const auto& member : toml_table(block)) {
@@ -235,15 +246,13 @@ Scale scale_of(const TomlValue& block) {
     } else if (member.key == "keys") {
       out.keys = keys_of(member.value);
     } else if (member.key == "params") {
-      const auto* ends = member.value.list();
-      if (!ends || ends->size() != 2)
-        throw toml_fault("expected [least, most], got " + shown(member.value), member.value.place);
-      out.least_params = toml_real({member.key, member.place, (*ends)[0]}, 0, 1e15);
-      out.most_params = toml_real({member.key, member.place, (*ends)[1]}, out.least_params, 1e15);
+      std::tie(out.least_params, out.most_params) = ends_of(member);
+    } else if (member.key == "sizes") {
+      std::tie(out.least_size, out.most_size) = ends_of(member);
     } else if (member.key == "match") {
       out.match = toml_real(member, 1, 1e6);
     } else {
-      throw unknown_toml_key(member, {"name", "title", "keys", "params", "match"});
+      throw unknown_toml_key(member, {"name", "title", "keys", "params", "sizes", "match"});
     }
   }
   if (out.name.empty()) throw toml_fault("a scale without a name", block.place);
@@ -342,8 +351,10 @@ Claims read_claims(const std::string& path) {
 ExperimentClaims parse_experiment_claims(std::string_view text, const std::string& path) {
   const TomlValue document = parse_toml(text, path);
   ExperimentClaims out;
+  bool found = false;
   for (const auto& section : *document.table()) {
     if (section.key != "experiment") continue;
+    found = true;
     for (const auto& member : toml_table(section.value)) {
       if (member.key == "name") out.name = toml_string(member, 1, 64);
       if (member.key == "title") out.title = toml_string(member, 1, 400);
@@ -351,7 +362,8 @@ ExperimentClaims parse_experiment_claims(std::string_view text, const std::strin
       if (member.key == "claims") out.claims = toml_strings(member);
     }
   }
-  if (out.name.empty()) throw bad_input("experiments", "expected [experiment] with a name, " + printable(path, 200));
+  if (!found) throw bad_input("experiments", "expected a section [experiment], " + printable(path, 200));
+  if (out.name.empty()) out.name = std::filesystem::path(path).stem().string();
   return out;
 }
 

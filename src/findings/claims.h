@@ -6,7 +6,8 @@
 //   title = "8 layers, 4.7 M parameters"
 //   keys = {model.layers = 8, grammar.vocab = 41}   # a run has these values
 //   params = [4.4e6, 5e6]                           # and this many parameters
-//   match = 1.15                                    # two arms are compared up to this ratio of their parameters
+//   sizes = [1e6, 1.2e7]                            # where a comparison goes over params, this many instead
+//   match = 1.2                                     # two arms are compared up to this ratio of their parameters
 //
 //   [[task]]                                        # what a comparison on the task asks of its runs unless it says else
 //   number = 2
@@ -21,7 +22,7 @@
 //   margin = 0.01                                   # the effect a - b has to be beyond it
 //   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
 //
-// A comparison may have statistic, direction and margin of its own. `a`, `b` and `task` may be lists: every combination is
+// A comparison may have statistic, direction, margin and match of its own. `a`, `b` and `task` may be lists: every combination is
 // one comparison. An arm is a model with every switch as the paper has it, or {model = "mamba2", mlp = 2, quirks =
 // ["delta_bf16"]}, or {mean = ["gla", "mamba"]}: their mean, for rank_correlation what is put in order. Without `b` the
 // effect is a itself; b = "chance" is the run's chance.
@@ -70,6 +71,7 @@ struct Comparison {
   std::string over;
   ConfigMap keys;                 // JSON text as in Result::config
   std::vector<std::string> free;  // keys that may differ between the levels
+  std::optional<double> match;    // instead of the scale's
 
   std::string name() const;  // "task 3: mamba2 - gla"
 };
@@ -86,6 +88,7 @@ struct Scale {
   std::string name, title;
   ConfigMap keys;
   double least_params = 0, most_params = 1e18;
+  double least_size = 0, most_size = 1e18;
   double match = 1e18;
 };
 
@@ -103,7 +106,7 @@ Claims read_claims(const std::string& path);
 // Throws bad_input "[claims] …, file:line:col".
 Claims parse_claims(std::string_view text, const std::string& path);
 
-// What `verdict` reads of an experiment's file.
+// What `verdict` reads of an experiment's file; the name is the file's where it gives none.
 struct ExperimentClaims {
   std::string name, title, sentence;
   std::vector<std::string> claims;
