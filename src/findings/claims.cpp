@@ -28,8 +28,7 @@ void check_id(const TomlMember& member, const std::string& id) {
   const bool plain = !id.empty() && id.size() <= 40 && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
-  if (!plain)
-    throw toml_fault("expected up to 40 of a-z, 0-9 and _, got " + shown(member.value), member.value.place);
+  if (!plain) throw toml_fault("expected up to 40 of a-z, 0-9 and _, got " + shown(member.value), member.value.place);
 }
 
 // {task.gap_max = 10, …} as Result::config has it.
@@ -163,7 +162,8 @@ class ComparisonReader {
         common_.gaps.push_back(static_cast<int>(toml_whole({member.key, member.place, item}, 1, 1 << 20)));
     } else if (member.key == "over") {
       common_.over = toml_string(member, 1, 64);
-      if (common_.over != "topological_entropy" && common_.over != "params") check_key(common_.over, member.value.place);
+      if (common_.over != "topological_entropy" && common_.over != "params")
+        check_key(common_.over, member.value.place);
     } else if (member.key == "keys") {
       common_.keys = keys_of(member.value);
     } else if (member.key == "free") {
@@ -217,8 +217,8 @@ Claim claim_of(const TomlValue& block) {
     } else if (member.key == "comparisons") {
       rows = &member;
     } else if (!take_default(defaults, member)) {
-      throw unknown_toml_key(member, {"id", "number", "sentence", "statistic", "direction", "margin", "fault",
-                                      "untested", "comparisons"});
+      throw unknown_toml_key(
+          member, {"id", "number", "sentence", "statistic", "direction", "margin", "fault", "untested", "comparisons"});
     }
   }
   if (out.id.empty() || out.sentence.empty() || !rows || !rows->value.list() || rows->value.list()->empty())
@@ -297,7 +297,8 @@ std::string arm_text(const Arm& arm) {
 
 std::string Comparison::name() const {
   std::string out = fmt::format("task {}", task);
-  for (const auto& [key, value] : keys) out += fmt::format(", {} {}", key.substr(key.find('.') + 1), plain_value(value));
+  for (const auto& [key, value] : keys)
+    out += fmt::format(", {} {}", key.substr(key.find('.') + 1), plain_value(value));
   if (!gaps.empty()) out += fmt::format(", gap {}", fmt::join(gaps, ", "));
   if (!over.empty()) out += ", over " + over;
   const bool order = statistic == Statistic::rank_correlation;

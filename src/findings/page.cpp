@@ -94,7 +94,8 @@ std::string headline(const ClaimVerdict& verdict) {
 std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
   if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
   if (!figure || figure->n == 0) return "–";
-  if (c.statistic == Statistic::slope || c.statistic == Statistic::rank_correlation) return effect_text(c, figure->mean);
+  if (c.statistic == Statistic::slope || c.statistic == Statistic::rank_correlation)
+    return effect_text(c, figure->mean);
   return share(figure->mean);
 }
 
@@ -102,7 +103,8 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   out += fmt::format("\nAt {} ({}): **{}**.\n\n", code(scale.scale->name), cell(scale.scale->title),
                      to_string(scale.verdict));
   out +=
-      "| comparison | a | b | a − b | must be | corrected interval | paper's a − b | difference | evidence | verdict |\n"
+      "| comparison | a | b | a − b | must be | corrected interval | paper's a − b | difference | evidence | verdict "
+      "|\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---|---|\n";
   std::vector<std::string> units, below;
   const auto say = [](std::vector<std::string>& lines, const std::string& line) {
@@ -146,7 +148,8 @@ void add_claim(std::string& out, const ClaimVerdict& verdict) {
 void add_figures(std::string& out, const Rows& rows, const Claims& claims, const Scale& scale) {
   out += fmt::format("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
   out +=
-      "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points |\n"
+      "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points "
+      "|\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
   for (int task = 1; task <= 4; ++task)
     for (const auto& model : paper_models()) {
@@ -169,15 +172,20 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source) {
   std::string out = fmt::format(
       "# Findings\n\n"
-      "The paper's claims, tested on the runs in {}. `selectivbench experiments findings` writes this page from those files and "
+      "The paper's claims, tested on the runs in {}. `selectivbench experiments findings` writes this page from those "
+      "files and "
       "from\n`configs/experiments/claims.toml`; nothing in it is typed by hand.\n\n"
-      "A claim holds, or does not, only where the corrected interval of its comparisons lies beyond the margin; else it is "
+      "A claim holds, or does not, only where the corrected interval of its comparisons lies beyond the margin; else "
+      "it is "
       "undecided.\n"
-      "The unit is the grammar: seeds of initialisation and order are averaged within one, models are compared on the same "
+      "The unit is the grammar: seeds of initialisation and order are averaged within one, models are compared on the "
+      "same "
       "grammars,\n"
-      "intervals are Student's t on those differences, with Holm's correction over the comparisons of a claim at one scale "
+      "intervals are Student's t on those differences, with Holm's correction over the comparisons of a claim at one "
+      "scale "
       "(5 % together).\n"
-      "The paper's figures are the best of six combinations of learning rate and warm-up, chosen on its test set; ours have "
+      "The paper's figures are the best of six combinations of learning rate and warm-up, chosen on its test set; ours "
+      "have "
       "one setting,\nor the best of several on valid where a note says so.\n",
       code(source));
   std::vector<ClaimVerdict> verdicts;
@@ -201,8 +209,9 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   if (scales.empty()) out += "\nNo runs.\n";
   for (const auto* scale : scales) add_figures(out, rows, claims, *scale);
   if (!scales.empty())
-    out += fmt::format("\nTask 4 is the mean over gaps of {} frames, trained with at most 10; the paper has no figures.\n",
-                       fmt::join(far_gaps, ", "));
+    out +=
+        fmt::format("\nTask 4 is the mean over gaps of {} frames, trained with at most 10; the paper has no figures.\n",
+                    fmt::join(far_gaps, ", "));
   const auto counts = counts_of(rows);
   if (!counts.empty()) out += "\n## Runs\n\n";
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
@@ -235,8 +244,8 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
         const auto interval = f.accuracy.interval(family_error);
         out += f.accuracy.n == 0 ? std::string(f.diverged > 0 ? " diverged |" : " – |")
-               : interval        ? fmt::format(" {} ± {} |", share(f.accuracy.mean), share(interval->high - f.accuracy.mean))
-                                 : fmt::format(" {} |", share(f.accuracy.mean));
+               : interval ? fmt::format(" {} ± {} |", share(f.accuracy.mean), share(interval->high - f.accuracy.mean))
+                          : fmt::format(" {} |", share(f.accuracy.mean));
         if (f.ceiling) {
           auto& sum = ceilings[{task, scale}];
           sum.first += *f.ceiling;
@@ -252,8 +261,9 @@ std::string top_table(const Rows& rows, const Claims& claims) {
     if (none) out += " – |";
     for (const auto* scale : scales) {
       const auto it = ceilings.find({task, scale});
-      out += it == ceilings.end() ? std::string(" – |")
-                                  : fmt::format(" {} |", share(it->second.first / static_cast<double>(it->second.second)));
+      out += it == ceilings.end()
+                 ? std::string(" – |")
+                 : fmt::format(" {} |", share(it->second.first / static_cast<double>(it->second.second)));
     }
   }
   out += "\n";
@@ -263,9 +273,10 @@ std::string top_table(const Rows& rows, const Claims& claims) {
 std::string with_table(std::string_view page, std::string_view table, const std::string& path) {
   const size_t begin = page.find(table_begins), end = page.find(table_ends);
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
-      page.find(table_begins, begin + 1) != std::string_view::npos || page.find(table_ends, end + 1) != std::string_view::npos)
-    throw bad_input("experiments findings",
-                    fmt::format("expected the lines {} and {} once each, in {}", table_begins, table_ends, printable(path, 400)));
+      page.find(table_begins, begin + 1) != std::string_view::npos ||
+      page.find(table_ends, end + 1) != std::string_view::npos)
+    throw bad_input("experiments findings", fmt::format("expected the lines {} and {} once each, in {}", table_begins,
+                                                        table_ends, printable(path, 400)));
   std::string out(page.substr(0, begin + table_begins.size()));
   out += "\n\n";
   out += table;

@@ -325,10 +325,11 @@ class Gatherer {
     for (size_t arm = 0; arm < arms_.size(); ++arm)
       if (!seen.contains(arm)) out.missing.push_back(arms_[arm].text() + where);
     if (!out.missing.empty()) return;
-    out.missing.push_back(unmatched_ ? fmt::format("{} with parameters within a factor {} of each other{}",
-                                                   c_.b.empty() ? arm_text(c_.a) : arm_text(c_.a) + " and " + arm_text(c_.b),
-                                                   shortest(match_), where)
-                                     : "the same settings for all arms" + where);
+    out.missing.push_back(unmatched_
+                              ? fmt::format("{} with parameters within a factor {} of each other{}",
+                                            c_.b.empty() ? arm_text(c_.a) : arm_text(c_.a) + " and " + arm_text(c_.b),
+                                            shortest(match_), where)
+                              : "the same settings for all arms" + where);
   }
 
   const Rows& rows_;

@@ -1,6 +1,6 @@
-// Intervals and tests over grammars. The unit is the grammar: runs that share one are averaged before they come here, so
-// the number of values is the effective sample size. Student's t on (paired differences of) these has the coverage it
-// claims from two grammars on; a percentile bootstrap of three has not (tests/findings/statistics_test.cpp).
+// Intervals and tests over grammars. The unit is the grammar: runs that share one are averaged before they come here,
+// so the number of values is the effective sample size. Student's t on (paired differences of) these has the coverage
+// it claims from two grammars on; a percentile bootstrap of three has not (tests/findings/statistics_test.cpp).
 #pragma once
 #include <cstddef>
 #include <optional>

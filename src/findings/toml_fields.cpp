@@ -14,9 +14,9 @@ Error toml_fault(const std::string& what, const Place& place) {
 }
 
 Error unknown_toml_key(const TomlMember& member, const std::vector<std::string>& known) {
-  return toml_fault("unknown key '" + printable(member.key) + "', expected " + join_or(known) +
-                        did_you_mean(member.key, known),
-                    member.place);
+  return toml_fault(
+      "unknown key '" + printable(member.key) + "', expected " + join_or(known) + did_you_mean(member.key, known),
+      member.place);
 }
 
 const TomlValue::Table& toml_table(const TomlValue& value) {

@@ -137,10 +137,10 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
       if (!m->ceiling) continue;
       const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
       if (m->accuracy <= m->ceiling->accuracy + 4 * error) continue;
-      out.push_back(fmt::format("{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
-                                printable(run.result.model), run.result.task,
-                                point.gap ? fmt::format(", gap {}", *point.gap) : "", seeds_text(rows, i),
-                                fixed(m->accuracy, 4), fixed(m->ceiling->accuracy, 4), printable(run.result.run_id)));
+      out.push_back(fmt::format(
+          "{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
+          printable(run.result.model), run.result.task, point.gap ? fmt::format(", gap {}", *point.gap) : "",
+          seeds_text(rows, i), fixed(m->accuracy, 4), fixed(m->ceiling->accuracy, 4), printable(run.result.run_id)));
     }
   }
   return out;
@@ -156,7 +156,7 @@ std::vector<std::string> counts_of(const Rows& rows) {
   out.push_back(fmt::format("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
   for (const auto& line : diverged) out.push_back("diverged, in no mean: " + line);
   for (const auto* names : {&rows.missing, &rows.damaged, &rows.untested, &rows.other_schema}) {
-    const char* why = names == &rows.missing     ? "not finished"
+    const char* why = names == &rows.missing    ? "not finished"
                       : names == &rows.damaged  ? "damaged"
                       : names == &rows.untested ? "without a test accuracy"
                                                 : "of another result schema";
@@ -168,25 +168,31 @@ std::vector<std::string> counts_of(const Rows& rows) {
 std::string effect_text(const Comparison& c, double value) {
   if (c.statistic == Statistic::gate_parameters)
     return (value < 0 ? "-" : "+") + grouped(static_cast<uint64_t>(std::llround(std::abs(value))));
-  if (c.statistic == Statistic::rank_correlation) return fmt::format("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value), 2));
+  if (c.statistic == Statistic::rank_correlation)
+    return fmt::format("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value), 2));
   return points(value);
 }
 
 std::string unit_text(const Comparison& c) {
   switch (c.statistic) {
-    case Statistic::retention: return "% of the accuracy at the trained gap";
+    case Statistic::retention:
+      return "% of the accuracy at the trained gap";
     case Statistic::slope:
       return c.over == "topological_entropy" ? "points a nat" : "points a factor 10 of " + c.over;
-    case Statistic::rank_correlation: return "Kendall's tau";
-    case Statistic::gate_parameters: return "gate parameters a layer";
-    default: return "points";
+    case Statistic::rank_correlation:
+      return "Kendall's tau";
+    case Statistic::gate_parameters:
+      return "gate parameters a layer";
+    default:
+      return "points";
   }
 }
 
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  return fmt::format("[{}, {}]", effect_text(*v.comparison, v.interval->low), effect_text(*v.comparison, v.interval->high));
+  return fmt::format("[{}, {}]", effect_text(*v.comparison, v.interval->low),
+                     effect_text(*v.comparison, v.interval->high));
 }
 
 std::string evidence_text(const ComparisonVerdict& v) {

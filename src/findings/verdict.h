@@ -1,7 +1,7 @@
-// What a claim comes to on the runs that are there. It holds where every comparison holds, and does not hold where one does
-// not. A comparison holds where its interval lies beyond the margin, does not hold where it lies on the other side, and
-// is undecided where the margin is inside: 95 % intervals of paired differences over grammars (Student's t), Holm's
-// correction over the comparisons of the claim at one scale, those without runs included.
+// What a claim comes to on the runs that are there. It holds where every comparison holds, and does not hold where one
+// does not. A comparison holds where its interval lies beyond the margin, does not hold where it lies on the other
+// side, and is undecided where the margin is inside: 95 % intervals of paired differences over grammars (Student's t),
+// Holm's correction over the comparisons of the claim at one scale, those without runs included.
 #pragma once
 #include <string>
 #include <vector>

@@ -50,7 +50,8 @@ TEST(Findings, AreWrittenWholeAndChecked) {
   const TemporaryFolder folder;
   fs::create_directory(folder.file("results"));
   const std::string readme = folder.file("README.md"), page = folder.file("findings.md");
-  std::ofstream(readme) << "top\n<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\nend\n";
+  std::ofstream(readme)
+      << "top\n<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\nend\n";
   const std::vector<std::string> command = {"experiments", "findings", "--results", folder.file("results"),
                                             "--out",       page,       "--readme",  readme};
   const Outcome stale = run(command + std::vector<std::string>{"--check"});

@@ -70,7 +70,7 @@ TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
         at = end + 1;
         for (size_t bar = line.find("\\|"); bar != std::string::npos; bar = line.find("\\|")) line.erase(bar, 2);
         const size_t here = line.starts_with('|') ? count(line, "|") : 0;
-        if (here > 0 && cells > 0) EXPECT_EQ(here, cells) << line;
+        EXPECT_TRUE(here == 0 || cells == 0 || here == cells) << line;
         cells = here;
       }
     }

@@ -39,7 +39,8 @@ std::vector<TableRun> decoys(std::mt19937_64& engine) {
   std::vector<TableRun> out;
   for (const auto& text : others) {
     if (engine() % 2) continue;
-    for (auto& run : small_runs(text + "task.number = [1, 3]\nmodel.name = [\"delta_net\", \"gated_delta_net\", \"mamba2\"]\n")) {
+    for (auto& run :
+         small_runs(text + "task.number = [1, 3]\nmodel.name = [\"delta_net\", \"gated_delta_net\", \"mamba2\"]\n")) {
       if (run.result.width == 16) run.result.params = 50'000;
       run.result.test->accuracy = noise_of(run.result.run_id);
       out.push_back(std::move(run));
@@ -52,8 +53,8 @@ std::string told(const Rows& rows, const std::string& claim) {
   const ScaleVerdict v = judged(rows, claim);
   std::string out = to_string(v.verdict);
   for (const auto& one : v.comparisons)
-    out += "; " + one.comparison->name() + " " + effect_text(*one.comparison, one.effect.mean) + " " + interval_text(one) +
-           " " + evidence_text(one) + " " + to_string(one.verdict);
+    out += "; " + one.comparison->name() + " " + effect_text(*one.comparison, one.effect.mean) + " " +
+           interval_text(one) + " " + evidence_text(one) + " " + to_string(one.verdict);
   return out;
 }
 
@@ -88,10 +89,11 @@ TEST(Verdicts, FollowFromTheirIntervals) {
         if (one.exact) continue;
         ++(one.verdict == Verdict::undecided ? undecided : decided);
         const Comparison& c = *one.comparison;
-        const bool above = one.interval && one.interval->low > c.margin, below = one.interval && one.interval->high < c.margin;
+        const bool above = one.interval && one.interval->low > c.margin,
+                   below = one.interval && one.interval->high < c.margin;
         EXPECT_EQ(one.verdict == Verdict::holds, c.above ? above : below) << c.name();
         EXPECT_EQ(one.verdict == Verdict::does_not_hold, c.above ? below : above) << c.name();
-        if (one.verdict == Verdict::undecided) EXPECT_FALSE(one.decides.empty()) << c.name();
+        EXPECT_EQ(one.verdict == Verdict::undecided, !one.decides.empty()) << c.name();
         if (one.interval) {
           EXPECT_LE(one.error, family_error);
           EXPECT_TRUE(one.interval->low <= one.effect.mean && one.effect.mean <= one.interval->high);

@@ -19,7 +19,8 @@ constexpr const char* seven =
 
 // Runs of scale small: 4.7 M parameters whatever the width.
 inline std::vector<TableRun> small_runs(const std::string& grid, const std::function<void(Result&)>& change = {}) {
-  const Suite suite = suite_of("[model]\nlayers = 8\nwidth = 256\n[grammar]\nvocab = 41\nambiguities = 40\ndepth = 40\n" + grid);
+  const Suite suite =
+      suite_of("[model]\nlayers = 8\nwidth = 256\n[grammar]\nvocab = 41\nambiguities = 40\ndepth = 40\n" + grid);
   return runs_of(suite, [&](Result& r) {
     r.params = 4'700'000;
     r.topological_entropy = 2.5;

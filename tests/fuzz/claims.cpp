@@ -14,7 +14,8 @@ void expect_one_line(const Act& act) {
     act();
   } catch (const sb::Error& error) {
     const std::string line = error.what();
-    if (error.code() != sb::Exit::bad_input || !line.starts_with("[") || line.find('\n') != std::string::npos) std::abort();
+    if (error.code() != sb::Exit::bad_input || !line.starts_with("[") || line.find('\n') != std::string::npos)
+      std::abort();
   }
 }
 

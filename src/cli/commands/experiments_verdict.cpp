@@ -55,9 +55,8 @@ std::vector<std::string> experiment_names(const std::string& claims) {
 
 // An experiment of this name, or one claim.
 ExperimentClaims asked_for(const std::string& name, const Claims& claims, const std::string& path) {
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  const bool plain = std::all_of(name.begin(), name.end(),
+                                 [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
   std::error_code failed;
   if (plain && fs::exists(fs::path(path).parent_path() / (name + ".toml"), failed)) {
     const std::string file = (fs::path(path).parent_path() / (name + ".toml")).string();
