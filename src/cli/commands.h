@@ -17,6 +17,7 @@ void add_check(Program& program);
 void add_config(Program& program);
 void add_doctor(Program& program);
 void add_eval(Program& program);
+void add_experiments_verdict(Program& program);
 void add_models(Program& program);
 void add_suite(Program& program);
 void add_table(Program& program);

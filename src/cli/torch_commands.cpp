@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/commands/experiments_verdict.h"
 #include "cli/commands/table.h"
 #include "train/rules.h"
 
@@ -14,6 +15,8 @@ void add_torch_commands(Program& program) {
   add_suite(program);
   add_table(program, defaults_of(model_rules()));
   add_check(program);
+  program.group("experiments", "The paper's claims, tested on runs");
+  add_experiments_verdict(program, defaults_of(model_rules()));
   add_bench_kernels(program);
   add_bench_gpu(program);
   add_bench_train(program);

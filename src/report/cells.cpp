@@ -77,7 +77,8 @@ bool has_automaton(const Rows& rows, size_t run) {
   return rows.runs[run].result.config.contains("grammar.automaton");
 }
 
-// What decides the grammar of a run among the averaged axes.
+}  // namespace
+
 std::vector<std::string> grammar_of(const Rows& rows, size_t run) {
   std::vector<std::string> out;
   for (size_t axis = 0; axis < rows.axes.average.size(); ++axis) {
@@ -87,6 +88,8 @@ std::vector<std::string> grammar_of(const Rows& rows, size_t run) {
   }
   return out;
 }
+
+namespace {
 
 std::string spread_over(const Rows& rows, const Cell& cell) {
   std::vector<std::string> axes = differing(rows, cell.runs);

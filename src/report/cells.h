@@ -1,4 +1,4 @@
-// Inside of rows: from the runs of a chosen candidate to its cells.
+// From the runs of a chosen candidate to its cells.
 #pragma once
 #include "report/labels.h"
 #include "report/rows.h"
@@ -6,6 +6,8 @@
 namespace sb {
 
 void add_cells(Rows& rows, size_t group);
+// What decides the grammar of a run among the averaged axes.
+std::vector<std::string> grammar_of(const Rows& rows, size_t run);
 // Evaluations saved later may be there for some runs only.
 void note_missing_points(Rows& rows, const Labels& labels);
 

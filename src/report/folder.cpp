@@ -151,4 +151,18 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select, 
   return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
 }
 
+Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
+  std::vector<std::string> notes, runs, folders;
+  for (const auto& root : roots) {
+    const FoundFolders below = find_runs(root);
+    notes.insert(notes.end(), below.notes.begin(), below.notes.end());
+    runs.insert(runs.end(), below.runs.begin(), below.runs.end());
+    folders.insert(folders.end(), below.folders.begin(), below.folders.end());
+  }
+  const Axes axes = recorded_axes(folders, notes);
+  FoundRuns found = read_runs(runs);
+  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
+}
+
 }  // namespace sb

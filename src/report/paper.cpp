@@ -162,6 +162,13 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   return row->figure[task];
 }
 
+std::optional<PaperFigure> paper_table(const std::string& model, int task) {
+  const auto& rows = paper_rows();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
+  if (row == rows.end() || task < 1 || task > 3) return std::nullopt;
+  return row->figure[static_cast<size_t>(task - 1)];
+}
+
 std::vector<std::string> paper_models() {
   std::vector<std::string> names;
   for (const Row& row : paper_rows()) names.emplace_back(row.model);

@@ -18,6 +18,8 @@ struct PaperFigure {
 // its learning rates and warm-ups, and a test of at least its 1,000 samples on the split it tests on. Seeds, precision,
 // device, accumulation and quirks may differ; tables name them.
 std::optional<PaperFigure> paper_figure(const Result& result);
+// What its table says of the model on task 1, 2 or 3, whatever was run here.
+std::optional<PaperFigure> paper_table(const std::string& model, int task);
 // Whether the paper's network of this model has the switch at this value (JSON text); nothing where the model is not
 // the paper's. `d_state` is as in any of its sizes.
 std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value);

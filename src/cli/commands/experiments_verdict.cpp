@@ -1,0 +1,162 @@
+#include "cli/commands/experiments_verdict.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/shipped.h"
+#include "findings/page.h"
+#include "report/folder.h"
+
+namespace sb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t largest_page = size_t{16} << 20;
+
+struct Options {
+  std::string name, claims, scale, format = "text", out = "-";
+  std::vector<std::string> folders;
+};
+
+struct PageOptions {
+  std::string claims, results = "results", out = "docs/findings.md", readme;
+  bool check = false;
+};
+
+std::string claims_path(const std::string& where, const std::string& given) {
+  if (!given.empty()) return given;
+  const std::string folder = shipped_folder();
+  if (folder.empty()) throw bad_input(where, "the shipped configs are not there, expected --claims FILE");
+  return (fs::path(folder) / "experiments/claims.toml").string();
+}
+
+// Experiments beside the claims file, by name.
+std::vector<std::string> experiment_names(const std::string& claims) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator it(fs::path(claims).parent_path(), failed), end; !failed && it != end;
+       it.increment(failed)) {
+    if (it->path().extension() != ".toml") continue;
+    try {
+      read_experiment_claims(it->path().string());
+      names.push_back(it->path().stem().string());
+    } catch (const Error&) {  // another kind of file
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// An experiment of this name, or one claim.
+ExperimentClaims asked_for(const std::string& name, const Claims& claims, const std::string& path) {
+  const bool plain = std::all_of(name.begin(), name.end(),
+                                 [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+  std::error_code failed;
+  if (plain && fs::exists(fs::path(path).parent_path() / (name + ".toml"), failed)) {
+    const std::string file = (fs::path(path).parent_path() / (name + ".toml")).string();
+    ExperimentClaims out = read_experiment_claims(file);
+    for (const auto& id : out.claims)
+      if (!claims.find(id))
+        throw bad_input("experiments verdict", "no claim '" + printable(id) + "' in " + printable(path, 200) +
+                                                   ", named in " + printable(file, 200));
+    if (out.claims.empty()) throw bad_input("experiments verdict", "the experiment tests no claim, " + printable(name));
+    return out;
+  }
+  if (const Claim* claim = claims.find(name)) return {name, "claim " + name, "", {claim->id}};
+  std::vector<std::string> names = experiment_names(path);
+  for (const auto& claim : claims.claims) names.push_back(claim.id);
+  throw bad_input("experiments verdict", "expected an experiment or a claim, " + join_or(names) + ", got '" +
+                                             printable(name) + "'" + did_you_mean(name, names));
+}
+
+Exit verdict(const Options& options, const SwitchDefaults& defaults) {
+  const std::string path = claims_path("experiments verdict", options.claims);
+  const Claims claims = read_claims(path);
+  const ExperimentClaims experiment = asked_for(options.name, claims, path);
+  if (!options.scale.empty() && !claims.scale(options.scale)) {
+    std::vector<std::string> names;
+    for (const auto& scale : claims.scales) names.push_back(scale.name);
+    throw bad_input("experiments verdict --scale",
+                    "expected " + join_or(names) + ", got '" + printable(options.scale) + "'");
+  }
+  const Rows rows = read_all_rows(options.folders, defaults);
+  std::vector<ClaimVerdict> verdicts;
+  for (const auto& id : experiment.claims) verdicts.push_back(judge(rows, claims, *claims.find(id), options.scale));
+  deliver(options.out, options.format == "json" ? json_document(verdict_json(experiment, verdicts, rows), 6)
+                                                : verdict_text(experiment, verdicts, rows));
+  return Exit::done;
+}
+
+std::string current(const std::string& path) {
+  std::error_code failed;
+  return fs::exists(path, failed) ? read_file(path, largest_page) : std::string();
+}
+
+Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
+  const Claims claims = read_claims(claims_path("experiments findings", options.claims));
+  const Rows rows = read_all_rows({options.results}, defaults);
+  const fs::path results = fs::path(options.results).lexically_normal();
+  const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
+  const std::string page = findings_page(rows, claims, source);
+  // All of it is made before any of it is written.
+  std::vector<std::pair<std::string, std::string>> stale;  // path, content
+  if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
+  if (!options.readme.empty()) {
+    const std::string readme = read_file(options.readme, largest_page);
+    const std::string made = with_table(readme, top_table(rows, claims), options.readme);
+    if (made != readme) stale.emplace_back(options.readme, made);
+  }
+  if (options.out == "-") print(page);
+  for (const auto& note : rows.notes) complain("note: " + note);
+  for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
+  if (options.check && !stale.empty()) {
+    std::vector<std::string> names;
+    for (const auto& [path, content] : stale) names.push_back(printable(path, 400));
+    throw check_failed("experiments findings", "not what the results give: " + join_or(names) +
+                                                   "; the same command without --check writes them");
+  }
+  for (const auto& [path, content] : stale) write_file_atomically(path, content);
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "experiments verdict",
+      "Test the claims of an experiment on folders of runs: holds, does not hold, or undecided and what would decide",
+      {"selectivbench experiments verdict main_table runs/main_table",
+       "selectivbench experiments verdict gated_delta_rule runs/quick --scale quick --format json"},
+      [options, defaults] { return verdict(*options, defaults); });
+  arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
+  arguments.positionals("DIR", options->folders, true, "Folders of runs, or of folders of runs");
+  arguments.text("--scale", options->scale, "NAME", "Judge at this scale alone: quick, small or paper");
+  arguments.choice("--format", options->format, {"text", "json"}, "How it is written");
+  arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");
+  arguments.text("--claims", options->claims, "FILE", "Claims other than the shipped ones");
+
+  auto page = std::make_shared<PageOptions>();
+  Arguments& writes = program.command(
+      "experiments findings", "Write docs/findings.md, and the table of the README, from results",
+      {"selectivbench experiments findings --results results --out docs/findings.md --readme README.md",
+       "selectivbench experiments findings --results results --out docs/findings.md --readme README.md --check"},
+      [page, defaults] { return findings(*page, defaults); });
+  writes.text("--results", page->results, "DIR", "Folder of results");
+  writes.text("--out", page->out, "FILE", "The page, - for standard output");
+  writes.text("--readme", page->readme, "FILE", "Also the table between its markers in this file");
+  writes.flag("--check", page->check, "Write nothing; exit code 1 where a file is not what would be written");
+  writes.text("--claims", page->claims, "FILE", "Claims other than the shipped ones");
+}
+
+void add_experiments_verdict(Program& program) {
+  add_experiments_verdict(program, {});
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,81 @@
+#include "findings/arm_values.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "findings/arms.h"
+#include "report/cells.h"
+
+namespace sb {
+namespace {
+
+std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
+  const auto points = points_of(run);
+  const auto own = points.find(Point{});
+  if (own == points.end()) return std::nullopt;
+  const double chance = c.against_chance ? run.result.chance : 0;
+  if (c.gaps.empty()) return own->second->accuracy - chance;
+  double sum = 0;
+  for (const int gap : c.gaps) {
+    const auto at = points.find(Point{gap, "", 0});
+    if (at == points.end()) return std::nullopt;
+    sum += at->second->accuracy;
+  }
+  const double mean = sum / static_cast<double>(c.gaps.size());
+  if (c.statistic == Statistic::gap_accuracy) return mean - chance;
+  const auto trained = parse_integer(group.value("task.gap_max"));
+  const auto base = trained ? points.find(Point{static_cast<int>(*trained), "", 0}) : points.end();
+  const double whole = (base == points.end() ? own->second : base->second)->accuracy;
+  return whole > 0 ? std::optional(mean / whole) : std::nullopt;
+}
+
+// Of what value_of measures; the same for every run of a grammar but for the samples it was taken over.
+std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
+  const auto points = points_of(run);
+  std::vector<Point> asked;
+  for (const int gap : c.gaps) asked.push_back(Point{gap, "", 0});
+  if (asked.empty()) asked.emplace_back();
+  double sum = 0;
+  for (const auto& point : asked) {
+    const auto at = points.find(point);
+    if (at == points.end() || !at->second->ceiling) return std::nullopt;
+    sum += at->second->ceiling->accuracy;
+  }
+  return sum / static_cast<double>(asked.size());
+}
+
+}  // namespace
+
+std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t number, ArmFigures& arm) {
+  const Group& group = rows.groups[number];
+  std::map<Unit, std::vector<double>> found;
+  for (const size_t run : group.averaged) {
+    if (const auto value = value_of(rows.runs[run], group, comparison)) {
+      found[grammar_of(rows, run)].push_back(*value);
+      if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[grammar_of(rows, run)] = *ceiling;
+    } else {
+      arm.unmeasured.push_back(group.model() + ", " + seeds_text(rows, run));
+    }
+  }
+  if (group.chosen) {
+    for (const size_t run : group.candidates[*group.chosen].diverged)
+      arm.diverged.push_back(group.model() + ", " + seeds_text(rows, run));
+  } else {
+    for (const auto& candidate : group.candidates)
+      for (const size_t run : candidate.diverged) arm.diverged.push_back(group.model() + ", " + seeds_text(rows, run));
+  }
+  arm.swept |= group.candidates.size() > 1;
+  arm.params.push_back(params_of(rows, number));
+  std::map<Unit, double> out;
+  for (const auto& [unit, values] : found) {
+    double sum = 0;
+    for (const double v : values) sum += v;
+    out[unit] = sum / static_cast<double>(values.size());
+    arm.runs += values.size();
+    arm.fewest = arm.fewest == 0 ? values.size() : std::min(arm.fewest, values.size());
+    arm.most = std::max(arm.most, values.size());
+  }
+  return out;
+}
+
+}  // namespace sb

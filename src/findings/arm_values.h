@@ -1,0 +1,13 @@
+// The statistic of a comparison, run by run and grammar by grammar.
+#pragma once
+#include <map>
+
+#include "findings/population.h"
+
+namespace sb {
+
+// Means by grammar over seeds of initialisation and order of the group's chosen setting; what went into them, and what
+// did not, is added to `arm`.
+std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t group, ArmFigures& arm);
+
+}  // namespace sb

@@ -1,0 +1,83 @@
+#include "findings/arms.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/number.h"
+
+namespace sb {
+namespace {
+
+std::string switch_plain(const std::string& json) {
+  const std::string text = plain_value(json);
+  return text == "true" ? "on" : text == "false" ? "off" : text;
+}
+
+bool same_value(const std::string& a, const std::string& b) {
+  const auto x = parse_finite(a), y = parse_finite(b);
+  return x && y ? *x == *y : a == b;
+}
+
+std::set<std::string> quirks_of(const Group& group) {
+  std::set<std::string> out;
+  const std::string all = plain_value(group.value("quirks"));
+  for (size_t at = 0; at < all.size();) {
+    const size_t end = std::min(all.find(' ', at), all.size());
+    out.insert(all.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool contains(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+const Result& some_result(const Rows& rows, const Group& group) {
+  for (const auto& candidate : group.candidates)
+    for (const auto* runs : {&candidate.runs, &candidate.diverged})
+      if (!runs->empty()) return rows.runs[runs->front()].result;
+  return rows.runs.front().result;  // a group has a run
+}
+
+int64_t params_of(const Rows& rows, size_t group) {
+  return some_result(rows, rows.groups[group]).params;
+}
+
+bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free) {
+  return std::all_of(keys.begin(), keys.end(), [&](const auto& entry) {
+    return contains(free, entry.first) || same_value(group.value(entry.first), entry.second);
+  });
+}
+
+bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
+              bool by_size) {
+  const auto params = static_cast<double>(some_result(rows, group).params);
+  return meets(group, scale.keys, free) && params >= (by_size ? scale.least_size : scale.least_params) &&
+         params <= (by_size ? scale.most_size : scale.most_params);
+}
+
+bool fits(const Group& group, const ArmModel& arm) {
+  if (group.model() != arm.model || quirks_of(group) != arm.quirks) return false;
+  static const std::set<std::string> sizes = {"heads", "d_state"};
+  std::set<std::string> named;
+  for (const auto& [key, json] : group.config) {
+    if (!key.starts_with("model.switch ")) continue;
+    const std::string name = key.substr(13);
+    const auto wanted = arm.switches.find(name);
+    if (wanted != arm.switches.end()) {
+      named.insert(name);
+      if (!same_value(switch_plain(json), wanted->second)) return false;
+    } else if (!sizes.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
+      return false;
+    }
+  }
+  // A config that leaves a switch out has it as the paper does.
+  for (const auto& [name, value] : arm.switches)
+    if (!named.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
+  return true;
+}
+
+}  // namespace sb

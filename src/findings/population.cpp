@@ -1,0 +1,351 @@
+#include "findings/population.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/number.h"
+#include "findings/arm_values.h"
+#include "findings/arms.h"
+#include "findings/gate_parameters.h"
+#include "report/cells.h"
+
+namespace sb {
+namespace {
+
+// The levels of a slope: what is free, or the size.
+using Level = std::vector<std::string>;
+
+struct Place {
+  size_t group = 0;
+  Level level;
+};
+
+class Gatherer {
+ public:
+  Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& comparison)
+      : rows_(rows), scale_(scale), c_(comparison) {
+    levels_ = c_.statistic == Statistic::slope || c_.statistic == Statistic::rank_correlation;
+    by_size_ = c_.over == "params";
+    match_ = c_.match.value_or(scale_.match);
+    if (const auto it = claims.task_keys.find(c_.task); it != claims.task_keys.end()) keys_ = it->second;
+    for (const auto& [key, value] : c_.keys) keys_[key] = value;
+    arms_ = c_.a;
+    arms_.insert(arms_.end(), c_.b.begin(), c_.b.end());
+  }
+
+  Figures make() {
+    place_groups();
+    Figures best;
+    size_t whole = 0;
+    for (const auto& [key, members] : strata_) {
+      Figures one = of_stratum(members);
+      if (!one.found) continue;
+      ++whole;
+      const auto rank = [](const Figures& f) { return std::pair(f.effects.size(), f.updates); };
+      if (!best.found || rank(one) > rank(best)) best = std::move(one);
+    }
+    best.other_strata = whole > 0 ? whole - 1 : 0;
+    if (!best.found) name_missing_arms(best);
+    return best;
+  }
+
+ private:
+  // By arm: the groups of one stratum.
+  using Members = std::vector<std::vector<Place>>;
+
+  void place_groups() {
+    for (size_t g = 0; g < rows_.groups.size(); ++g) {
+      const Group& group = rows_.groups[g];
+      const std::string task = group.value("task.number");
+      if (!(task == std::to_string(c_.task) || (c_.task == 4 && task == "2"))) continue;
+      if (!of_scale(rows_, group, scale_, c_.free, by_size_) || !meets(group, keys_, c_.free)) continue;
+      for (size_t arm = 0; arm < arms_.size(); ++arm)
+        if (fits(group, arms_[arm])) {
+          auto& members = strata_[stratum_of(group)];
+          members.resize(arms_.size());
+          members[arm].push_back({g, level_of(g)});
+        }
+    }
+  }
+
+  ConfigMap stratum_of(const Group& group) const {
+    ConfigMap out = group.config;
+    std::erase_if(out, [&](const auto& entry) {
+      const std::string& key = entry.first;
+      return (key.starts_with("model.") && key != "model.layers" && key != "model.dropout") || key == "quirks" ||
+             key == "run.label" || key == "train.accumulate" || key == "eval.every" || contains(c_.free, key) ||
+             (c_.gaps.empty() && (key == "eval.gaps" || key == "eval.grid_samples"));
+    });
+    return out;
+  }
+
+  Level level_of(size_t group) const {
+    if (by_size_) return {std::to_string(params_of(rows_, group))};
+    Level out;
+    if (levels_)
+      for (const auto& key : c_.free) out.push_back(rows_.groups[group].value(key));
+    return out;
+  }
+
+  // The groups of an arm by level; where a level has several sizes, all of them, the largest first.
+  std::map<Level, std::vector<size_t>> by_level(const std::vector<Place>& places) const {
+    std::map<Level, std::vector<size_t>> out;
+    for (const auto& place : places) out[place.level].push_back(place.group);
+    for (auto& [level, groups] : out)
+      std::stable_sort(groups.begin(), groups.end(), [&](size_t x, size_t y) {
+        const auto rank = [&](size_t g) { return std::pair(params_of(rows_, g), rows_.groups[g].averaged.size()); };
+        return rank(x) > rank(y);
+      });
+    return out;
+  }
+
+  Figures of_stratum(const Members& members) {
+    Figures out;
+    for (const auto& places : members)
+      if (places.empty()) return out;
+    out.found = true;
+    out.updates = some_result(rows_, rows_.groups[members.front().front().group]).updates;
+    if (!c_.b.empty()) {
+      two_arms(out, members);
+    } else {
+      one_arm(out, members);
+    }
+    return out;
+  }
+
+  // a - b by level; matched in size.
+  void two_arms(Figures& out, const Members& members) {
+    const auto left = by_level(members[0]), right = by_level(members[1]);
+    std::map<Level, std::pair<size_t, size_t>> pairs;
+    for (const auto& [level, groups] : left)
+      if (const auto other = right.find(level); other != right.end())
+        if (const auto pair = matched(groups, other->second)) pairs[level] = *pair;
+    if (pairs.empty()) {
+      out.found = false;
+      unmatched_ = true;
+      return;
+    }
+    out.levels = pairs.size();
+    if (c_.statistic == Statistic::gate_parameters) {
+      const auto& [a, b] = pairs.begin()->second;
+      out.a.params = {params_of(rows_, a)};
+      out.b.params = {params_of(rows_, b)};
+      out.a.gate_parameters = gate_parameters(some_result(rows_, rows_.groups[a]));
+      out.b.gate_parameters = gate_parameters(some_result(rows_, rows_.groups[b]));
+      return;
+    }
+    std::map<Unit, std::vector<double>> x, y;
+    std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> own;
+    for (const auto& [level, pair] : pairs) {
+      const auto a = arm_values(rows_, c_, pair.first, out.a), b = arm_values(rows_, c_, pair.second, out.b);
+      name_unpaired(out, pair, a, b);
+      for (const auto& [unit, value] : a)
+        if (const auto other = b.find(unit); other != b.end()) {
+          x[unit].push_back(level_value(pair.first, unit, level));
+          y[unit].push_back(value - other->second);
+          own[unit].first.push_back(value);
+          own[unit].second.push_back(other->second);
+        }
+    }
+    for (const auto& [unit, differences] : y) {
+      if (const auto effect = over_levels(x[unit], differences, pairs.size())) out.effects[unit] = *effect;
+      if (const auto value = over_levels(x[unit], own[unit].first, pairs.size())) out.a.values[unit] = *value;
+      if (const auto value = over_levels(x[unit], own[unit].second, pairs.size())) out.b.values[unit] = *value;
+    }
+  }
+
+  // One figure of a unit's levels; nothing where a level is missing or a slope has no two.
+  std::optional<double> over_levels(const std::vector<double>& x, const std::vector<double>& y, size_t levels) const {
+    if (y.size() != levels) return std::nullopt;
+    return levels_ ? slope(x, y) : std::optional(y.front());
+  }
+
+  std::optional<std::pair<size_t, size_t>> matched(const std::vector<size_t>& a, const std::vector<size_t>& b) const {
+    std::optional<std::pair<size_t, size_t>> best;
+    std::pair<double, double> most{-1, 0};
+    for (const size_t x : a)
+      for (const size_t y : b) {
+        const double p = static_cast<double>(std::max<int64_t>(1, params_of(rows_, x)));
+        const double q = static_cast<double>(std::max<int64_t>(1, params_of(rows_, y)));
+        const double ratio = std::max(p, q) / std::min(p, q);
+        if (ratio > match_) continue;
+        const std::pair<double, double> rank{std::min(p, q), -ratio};
+        if (!best || rank > most) {
+          best = {x, y};
+          most = rank;
+        }
+      }
+    return best;
+  }
+
+  // The mean over models (or their order) by unit, of the accuracy or of its slope.
+  void one_arm(Figures& out, const Members& members) {
+    std::vector<LevelValues> values(members.size());
+    std::vector<std::map<Level, size_t>> groups(members.size());
+    for (size_t m = 0; m < members.size(); ++m)
+      for (const auto& [level, sizes] : by_level(members[m])) {
+        groups[m][level] = sizes.front();
+        values[m][level] = arm_values(rows_, c_, sizes.front(), out.a);
+      }
+    out.levels = values.front().size();
+    for (const auto& each : values) out.levels = std::min(out.levels, each.size());
+    if (c_.statistic == Statistic::rank_correlation) {
+      ranks(out, values);
+      return;
+    }
+    std::map<Unit, std::pair<double, size_t>> sums;
+    for (size_t m = 0; m < members.size(); ++m) {
+      std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> curves;
+      for (const auto& [level, units] : values[m])
+        for (const auto& [unit, value] : units) {
+          curves[unit].first.push_back(level_value(groups[m][level], unit, level));
+          curves[unit].second.push_back(value);
+        }
+      for (const auto& [unit, curve] : curves)
+        if (const auto one = over_levels(curve.first, curve.second, values[m].size())) {
+          sums[unit].first += *one;
+          ++sums[unit].second;
+        }
+    }
+    for (const auto& [unit, sum] : sums)
+      if (sum.second == members.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
+    out.a.values = out.effects;
+    if (levels_ && out.levels < 2) out.missing.push_back("runs of a second level of " + c_.over);
+  }
+
+  using LevelValues = std::map<Level, std::map<Unit, double>>;
+
+  // Of every model, the level that goes with `level` of the first: the same one, or the nearest size within the ratio.
+  std::vector<const std::map<Unit, double>*> across_models(const std::vector<LevelValues>& values,
+                                                           const Level& level) const {
+    std::vector<const std::map<Unit, double>*> out;
+    for (const auto& each : values) {
+      const std::map<Unit, double>* nearest = nullptr;
+      double least = match_;
+      for (const auto& [other, units] : each) {
+        const double p = parse_finite(level.front()).value_or(1), q = parse_finite(other.front()).value_or(1);
+        const double ratio = by_size_ ? std::max(p, q) / std::min(p, q) : other == level ? 1 : 1e300;
+        if (ratio > least) continue;
+        least = ratio;
+        nearest = &units;
+      }
+      if (nearest) out.push_back(nearest);
+    }
+    return out;
+  }
+
+  // The mean over pairs of levels of how alike they order the models.
+  void ranks(Figures& out, const std::vector<LevelValues>& values) const {
+    std::vector<std::vector<const std::map<Unit, double>*>> levels;
+    for (const auto& [level, units] : values.front())
+      if (auto found = across_models(values, level); found.size() == values.size()) levels.push_back(std::move(found));
+    out.levels = levels.size();
+    if (out.levels < 2) {
+      out.missing.push_back("runs of every model at two levels of " + c_.over);
+      return;
+    }
+    std::set<Unit> units;
+    for (const auto& [unit, value] : *levels.front().front()) units.insert(unit);
+    for (const auto& unit : units)
+      if (const auto mean = mean_rank_correlation(levels, unit)) out.effects[unit] = *mean;
+    out.a.values = out.effects;
+  }
+
+  static std::optional<double> mean_rank_correlation(
+      const std::vector<std::vector<const std::map<Unit, double>*>>& levels, const Unit& unit) {
+    std::vector<std::vector<double>> orders;
+    for (const auto& level : levels) {
+      orders.emplace_back();
+      for (const auto* model : level) {
+        const auto it = model->find(unit);
+        if (it == model->end()) return std::nullopt;
+        orders.back().push_back(it->second);
+      }
+    }
+    double sum = 0;
+    size_t pairs = 0;
+    for (size_t i = 0; i < orders.size(); ++i)
+      for (size_t j = 0; j < i; ++j, ++pairs) {
+        const auto tau = rank_correlation(orders[i], orders[j]);
+        if (!tau) return std::nullopt;
+        sum += *tau;
+      }
+    return sum / static_cast<double>(pairs);
+  }
+
+  // log10 of the size or of the key, or the entropy of that grammar.
+  double level_value(size_t group, const Unit& unit, const Level& level) const {
+    if (!levels_) return 0;
+    if (by_size_) return std::log10(std::max(1.0, parse_finite(level.front()).value_or(1)));
+    if (c_.over == "topological_entropy") {
+      for (const size_t run : rows_.groups[group].averaged)
+        if (grammar_of(rows_, run) == unit) return rows_.runs[run].result.topological_entropy.value_or(0);
+      return 0;
+    }
+    return std::log10(std::max(1e-300, parse_finite(rows_.groups[group].value(c_.over)).value_or(1)));
+  }
+
+  // Grammars that one of two arms has alone.
+  void name_unpaired(Figures& out, const std::pair<size_t, size_t>& pair, const std::map<Unit, double>& a,
+                     const std::map<Unit, double>& b) const {
+    const auto lacks = [&](size_t group, const std::map<Unit, double>& has, const std::map<Unit, double>& other) {
+      std::vector<std::string> seeds;
+      for (const auto& [unit, value] : other)
+        if (!has.contains(unit)) seeds.push_back(unit_text(unit));
+      if (!seeds.empty())
+        out.missing.push_back(fmt::format("{} on grammar seed{} {}", group_text(group), seeds.size() == 1 ? "" : "s",
+                                          fmt::join(seeds, ", ")));
+    };
+    lacks(pair.first, a, b);
+    lacks(pair.second, b, a);
+  }
+
+  std::string unit_text(const Unit& unit) const {
+    std::vector<std::string> parts;
+    for (const auto& part : unit) parts.push_back(plain_value(part));
+    return fmt::format("{}", fmt::join(parts, "/"));
+  }
+
+  std::string group_text(size_t number) const {
+    for (const auto& arm : arms_)
+      if (fits(rows_.groups[number], arm)) return arm.text() + fmt::format(" (task {})", c_.task);
+    return rows_.groups[number].model();
+  }
+
+  void name_missing_arms(Figures& out) const {
+    std::set<size_t> seen;
+    for (const auto& [key, members] : strata_)
+      for (size_t arm = 0; arm < members.size(); ++arm)
+        if (!members[arm].empty()) seen.insert(arm);
+    const std::string where = fmt::format(" on task {} at scale {}", c_.task, scale_.name);
+    for (size_t arm = 0; arm < arms_.size(); ++arm)
+      if (!seen.contains(arm)) out.missing.push_back(arms_[arm].text() + where);
+    if (!out.missing.empty()) return;
+    out.missing.push_back(unmatched_
+                              ? fmt::format("{} with parameters within a factor {} of each other{}",
+                                            c_.b.empty() ? arm_text(c_.a) : arm_text(c_.a) + " and " + arm_text(c_.b),
+                                            shortest(match_), where)
+                              : "the same settings for all arms" + where);
+  }
+
+  const Rows& rows_;
+  const Scale& scale_;
+  const Comparison& c_;
+  ConfigMap keys_;
+  Arm arms_;
+  double match_ = 0;
+  bool levels_ = false, by_size_ = false, unmatched_ = false;
+  std::map<ConfigMap, Members> strata_;
+};
+
+}  // namespace
+
+Figures figures_of(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& comparison) {
+  return Gatherer(rows, claims, scale, comparison).make();
+}
+
+}  // namespace sb

@@ -1,0 +1,21 @@
+// Members of a TOML table as checked values; every fault is bad_input "[claims] …, file:line:col".
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "runs/toml_tree.h"
+
+namespace sb {
+
+Error toml_fault(const std::string& what, const Place& place);
+Error unknown_toml_key(const TomlMember& member, const std::vector<std::string>& known);
+
+const TomlValue::Table& toml_table(const TomlValue& value);
+std::string toml_string(const TomlMember& member, size_t least, size_t most);  // bytes
+std::vector<std::string> toml_strings(const TomlMember& member);               // a list
+std::string toml_choice(const TomlMember& member, const std::vector<std::string>& names);
+int64_t toml_whole(const TomlMember& member, int64_t least, int64_t most);
+double toml_real(const TomlMember& member, double low, double high);
+
+}  // namespace sb

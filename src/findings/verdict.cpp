@@ -1,0 +1,214 @@
+#include "findings/verdict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace sb {
+namespace {
+
+// Of the paper's table, where both arms are its networks.
+std::optional<double> paper_effect(const Comparison& c) {
+  if (c.statistic != Statistic::accuracy || c.against_chance || c.b.empty() || !c.keys.empty()) return std::nullopt;
+  const auto figure = [&](const Arm& arm) -> std::optional<double> {
+    if (arm.size() != 1 || !arm.front().switches.empty() || !arm.front().quirks.empty()) return std::nullopt;
+    const auto found = paper_table(arm.front().model, c.task);
+    return found ? std::optional(found->accuracy) : std::nullopt;
+  };
+  const auto a = figure(c.a), b = figure(c.b);
+  return a && b ? std::optional(*a - *b) : std::nullopt;
+}
+
+std::vector<double> values_of(const std::map<Unit, double>& by_unit) {
+  std::vector<double> out;
+  for (const auto& [unit, value] : by_unit) out.push_back(value);
+  return out;
+}
+
+Verdict beyond(const Comparison& c, const Interval& interval) {
+  if (interval.low > c.margin) return c.above ? Verdict::holds : Verdict::does_not_hold;
+  if (interval.high < c.margin) return c.above ? Verdict::does_not_hold : Verdict::holds;
+  return Verdict::undecided;
+}
+
+ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& comparison) {
+  ComparisonVerdict out;
+  out.comparison = &comparison;
+  out.figures = figures_of(rows, claims, scale, comparison);
+  out.paper = paper_effect(comparison);
+  if (comparison.statistic == Statistic::gate_parameters) {
+    const auto &a = out.figures.a.gate_parameters, &b = out.figures.b.gate_parameters;
+    out.exact = true;
+    if (!a || !b) return out;
+    out.effect.n = 1;
+    out.effect.mean = static_cast<double>(*a - *b);
+    if (out.effect.mean != comparison.margin)
+      out.verdict = (out.effect.mean > comparison.margin) == comparison.above ? Verdict::holds : Verdict::does_not_hold;
+    return out;
+  }
+  out.effect = estimate(values_of(out.figures.effects));
+  if (!out.figures.a.values.empty()) out.a = estimate(values_of(out.figures.a.values));
+  if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
+  return out;
+}
+
+// What is missing, or how many grammars the spread asks for.
+void say_what_decides(ComparisonVerdict& v) {
+  if (v.verdict != Verdict::undecided) return;
+  v.decides = v.figures.missing;
+  if (v.exact) return;
+  if (!v.figures.found) return;
+  if (v.effect.n < 2) {
+    v.decides.push_back(fmt::format("{} more grammar{} for every arm: an interval needs two", 2 - v.effect.n,
+                                    v.effect.n == 1 ? "" : "s"));
+  } else if (const auto needed = v.effect.needed(v.comparison->margin, v.error); needed && *needed > v.effect.n) {
+    v.decides.push_back(fmt::format("{} more grammars, {} in all, if effect and spread stay as they are",
+                                    *needed - v.effect.n, *needed));
+  } else {
+    v.decides.push_back("no number of grammars up to 1,000: the effect is too near to the margin");
+  }
+}
+
+Verdict together(const std::vector<ComparisonVerdict>& all) {
+  const auto any = [&](Verdict what) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.verdict == what; });
+  };
+  if (any(Verdict::does_not_hold)) return Verdict::does_not_hold;
+  return any(Verdict::undecided) ? Verdict::undecided : Verdict::holds;
+}
+
+std::string points(double share) {
+  return fmt::format("{}{}", share < 0 ? "-" : "+", fixed(std::abs(share) * 100, 1));
+}
+
+}  // namespace
+
+const char* to_string(Verdict verdict) {
+  static constexpr const char* names[] = {"holds", "does not hold", "undecided"};
+  return names[static_cast<size_t>(verdict)];
+}
+
+ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale) {
+  ScaleVerdict out;
+  out.scale = &scale;
+  std::vector<std::optional<double>> p;
+  std::vector<size_t> family;
+  for (const auto& comparison : claim.comparisons) {
+    out.comparisons.push_back(begin(rows, claims, scale, comparison));
+    const ComparisonVerdict& one = out.comparisons.back();
+    out.tested |= one.figures.found;
+    if (one.exact) continue;
+    family.push_back(out.comparisons.size() - 1);
+    p.push_back(one.effect.p_against(comparison.margin));
+  }
+  const auto steps = holm(p, family_error);
+  for (size_t i = 0; i < family.size(); ++i) {
+    ComparisonVerdict& one = out.comparisons[family[i]];
+    one.error = steps[i].error;
+    one.interval = one.effect.interval(one.error);
+    if (one.interval && steps[i].decided) one.verdict = beyond(*one.comparison, *one.interval);
+  }
+  for (auto& one : out.comparisons) say_what_decides(one);
+  out.verdict = together(out.comparisons);
+  return out;
+}
+
+ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale) {
+  ClaimVerdict out;
+  out.claim = &claim;
+  for (const auto& each : claims.scales) {
+    if (!scale.empty() && each.name != scale) continue;
+    ScaleVerdict one = judge(rows, claims, claim, each);
+    if (one.tested || !scale.empty()) out.scales.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::vector<std::string> above_ceiling(const Rows& rows) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
+    const TableRun& run = rows.runs[i];
+    for (const auto& [point, m] : points_of(run)) {
+      if (!m->ceiling) continue;
+      const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
+      if (m->accuracy <= m->ceiling->accuracy + 4 * error) continue;
+      out.push_back(fmt::format(
+          "{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
+          printable(run.result.model), run.result.task, point.gap ? fmt::format(", gap {}", *point.gap) : "",
+          seeds_text(rows, i), fixed(m->accuracy, 4), fixed(m->ceiling->accuracy, 4), printable(run.result.run_id)));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> counts_of(const Rows& rows) {
+  std::vector<std::string> diverged, out;
+  for (size_t i = 0; i < rows.runs.size(); ++i)
+    if (rows.standing[i] == Standing::diverged)
+      diverged.push_back(fmt::format("{}, task {}, {}", printable(rows.runs[i].result.model), rows.runs[i].result.task,
+                                     seeds_text(rows, i)));
+  if (rows.runs.empty()) return out;
+  out.push_back(fmt::format("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
+  for (const auto& line : diverged) out.push_back("diverged, in no mean: " + line);
+  for (const auto* names : {&rows.missing, &rows.damaged, &rows.untested, &rows.other_schema}) {
+    const char* why = names == &rows.missing    ? "not finished"
+                      : names == &rows.damaged  ? "damaged"
+                      : names == &rows.untested ? "without a test accuracy"
+                                                : "of another result schema";
+    for (const auto& name : *names) out.push_back(fmt::format("{}: {}", why, name));
+  }
+  return out;
+}
+
+std::string effect_text(const Comparison& c, double value) {
+  if (c.statistic == Statistic::gate_parameters)
+    return (value < 0 ? "-" : "+") + grouped(static_cast<uint64_t>(std::llround(std::abs(value))));
+  if (c.statistic == Statistic::rank_correlation)
+    return fmt::format("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value), 2));
+  return points(value);
+}
+
+std::string unit_text(const Comparison& c) {
+  switch (c.statistic) {
+    case Statistic::retention:
+      return "% of the accuracy at the trained gap";
+    case Statistic::slope:
+      return c.over == "topological_entropy" ? "points a nat" : "points a factor 10 of " + c.over;
+    case Statistic::rank_correlation:
+      return "Kendall's tau";
+    case Statistic::gate_parameters:
+      return "gate parameters a layer";
+    default:
+      return "points";
+  }
+}
+
+std::string interval_text(const ComparisonVerdict& v) {
+  if (v.exact) return v.effect.n > 0 ? "exact" : "–";
+  if (!v.interval) return "–";
+  return fmt::format("[{}, {}]", effect_text(*v.comparison, v.interval->low),
+                     effect_text(*v.comparison, v.interval->high));
+}
+
+std::string evidence_text(const ComparisonVerdict& v) {
+  if (v.exact) return v.effect.n > 0 ? "counted" : "no runs";
+  const Figures& f = v.figures;
+  if (!f.found) return "no runs";
+  const auto fewest = f.b.runs > 0 ? std::min(f.a.fewest, f.b.fewest) : f.a.fewest;
+  const auto most = std::max(f.a.most, f.b.most);
+  std::string out = fmt::format("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
+  if (most > 0)
+    out += fewest == most ? fmt::format(", {} seed{} each", most, most == 1 ? "" : "s")
+                          : fmt::format(", {} to {} seeds each", fewest, most);
+  if (f.levels > 1) out += fmt::format(", {} levels", f.levels);
+  const size_t diverged = f.a.diverged.size() + f.b.diverged.size();
+  if (diverged > 0) out += fmt::format(", {} diverged", diverged);
+  return out;
+}
+
+}  // namespace sb

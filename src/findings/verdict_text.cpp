@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/verdict.h"
+
+namespace sb {
+namespace {
+
+std::string capital(std::string text) {
+  for (auto& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return text;
+}
+
+// Lines beneath the comparisons: what a reader has to know of the figures.
+std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
+  std::vector<std::string> out;
+  const auto say = [&](const std::string& line) {
+    if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(line);
+  };
+  for (const auto& one : scale.comparisons) {
+    const Figures& f = one.figures;
+    for (const auto* arm : {&f.a, &f.b}) {
+      for (const auto& run : arm->diverged) say("diverged, not in the mean: " + run);
+      for (const auto& run : arm->unmeasured) say("without these gap lengths: " + run);
+    }
+    if (f.b.runs > 0 && f.a.swept != f.b.swept)
+      say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
+    if (f.other_strata > 0)
+      say(fmt::format("{}: runs of {} other setting{} were not used", one.comparison->name(), f.other_strata,
+                      f.other_strata == 1 ? "" : "s"));
+  }
+  return out;
+}
+
+void add_scale(std::string& out, const ScaleVerdict& scale) {
+  out += fmt::format("  {}: {}\n", scale.scale->name, capital(to_string(scale.verdict)));
+  TextTable table({"comparison", "effect", "margin", "corrected interval", "evidence", "verdict"},
+                  {TextTable::Align::left, TextTable::Align::right, TextTable::Align::right, TextTable::Align::right,
+                   TextTable::Align::left, TextTable::Align::left});
+  for (const auto& one : scale.comparisons) {
+    const Comparison& c = *one.comparison;
+    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–",
+               (c.above ? "> " : "< ") + effect_text(c, c.margin), interval_text(one), evidence_text(one),
+               to_string(one.verdict)});
+  }
+  const std::string text = table.text();
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    out += "    " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  for (const auto& one : scale.comparisons)
+    for (const auto& what : one.decides) out += "    decides " + one.comparison->name() + ": " + what + "\n";
+  for (const auto& line : remarks_of(scale)) out += "    note: " + line + "\n";
+}
+
+std::vector<std::string> units_of(const ScaleVerdict& scale) {
+  std::vector<std::string> out;
+  for (const auto& one : scale.comparisons)
+    if (const std::string unit = unit_text(*one.comparison); std::find(out.begin(), out.end(), unit) == out.end())
+      out.push_back(unit);
+  return out;
+}
+
+Json interval_json(const std::optional<Interval>& interval) {
+  return interval ? Json::array({interval->low, interval->high}) : Json();
+}
+
+Json arm_json(const ArmFigures& arm, const std::optional<Estimate>& figure) {
+  Json out;
+  if (figure) {
+    out["mean"] = figure->mean;
+    out["interval_95"] = interval_json(figure->interval(family_error));
+  }
+  out["runs"] = arm.runs;
+  out["seeds_a_grammar"] = Json::array({arm.fewest, arm.most});
+  out["params"] = arm.params;
+  out["diverged"] = arm.diverged;
+  if (arm.gate_parameters) out["gate_parameters"] = *arm.gate_parameters;
+  return out;
+}
+
+Json comparison_json(const ComparisonVerdict& one) {
+  const Comparison& c = *one.comparison;
+  Json out;
+  out["comparison"] = c.name();
+  out["statistic"] = to_string(c.statistic);
+  out["verdict"] = to_string(one.verdict);
+  out["direction"] = c.above ? "above" : "below";
+  out["margin"] = c.margin;
+  out["effect"] = one.effect.n > 0 ? Json(one.effect.mean) : Json();
+  out["sd"] = one.effect.sd ? Json(*one.effect.sd) : Json();
+  out["interval"] = interval_json(one.interval);
+  out["interval_error"] = one.exact ? Json() : Json(one.error);
+  out["exact"] = one.exact;
+  out["grammars"] = one.exact ? Json() : Json(one.effect.n);  // the effective sample size
+  out["a"] = arm_json(one.figures.a, one.a);
+  if (!c.b.empty()) out["b"] = arm_json(one.figures.b, one.b);
+  out["paper_effect"] = one.paper ? Json(*one.paper) : Json();
+  out["decides"] = one.decides;
+  return out;
+}
+
+}  // namespace
+
+std::string verdict_text(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts,
+                         const Rows& rows) {
+  std::string out = one_line(experiment.title.empty() ? experiment.name : experiment.title) + "\n";
+  if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
+  for (const auto& verdict : verdicts) {
+    out += fmt::format("\nclaim {}: {}\n", verdict.claim->id, one_line(verdict.claim->sentence));
+    if (verdict.scales.empty()) out += "  UNDECIDED: no runs of it at any scale\n";
+    for (const auto& scale : verdict.scales) {
+      add_scale(out, scale);
+      out += fmt::format("    in {}; the unit is the grammar: seeds are averaged within one\n",
+                         fmt::join(units_of(scale), "; "));
+    }
+  }
+  out += "\n";
+  for (const auto& line : counts_of(rows)) out += one_line(line) + "\n";
+  for (const auto& line : above_ceiling(rows)) out += "WRONG: " + one_line(line) + "\n";
+  return out;
+}
+
+Json verdict_json(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows) {
+  Json out;
+  out["experiment"] = experiment.name;
+  out["claims"] = Json::array();
+  for (const auto& verdict : verdicts) {
+    Json claim;
+    claim["id"] = verdict.claim->id;
+    claim["sentence"] = verdict.claim->sentence;
+    claim["scales"] = Json::array();
+    for (const auto& scale : verdict.scales) {
+      Json one;
+      one["scale"] = scale.scale->name;
+      one["verdict"] = to_string(scale.verdict);
+      one["comparisons"] = Json::array();
+      for (const auto& comparison : scale.comparisons) one["comparisons"].push_back(comparison_json(comparison));
+      one["remarks"] = remarks_of(scale);
+      claim["scales"].push_back(std::move(one));
+    }
+    out["claims"].push_back(std::move(claim));
+  }
+  out["runs"] = rows.runs.size();
+  out["diverged"] = static_cast<size_t>(std::count(rows.standing.begin(), rows.standing.end(), Standing::diverged));
+  out["above_ceiling"] = above_ceiling(rows);
+  out["notes"] = rows.notes;
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,81 @@
+// `experiments verdict` and `experiments findings` as a user meets them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "program_run.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Verdict, OfAnEmptyFolderIsUndecidedAndNoError) {
+  const TemporaryFolder folder;
+  const Outcome text = run({"experiments", "verdict", "gated_delta_rule", folder.path()});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("UNDECIDED: no runs"), std::string::npos) << text.out;
+  const Outcome json =
+      run({"experiments", "verdict", "gated_delta_rule", folder.path(), "--scale", "small", "--format", "json"});
+  EXPECT_EQ(json.code, 0) << json.err;
+  const auto scale = nlohmann::json::parse(json.out)["claims"][0]["scales"][0];
+  EXPECT_EQ(scale["verdict"], "undecided");
+  EXPECT_EQ(scale["comparisons"].size(), 3U);
+  EXPECT_EQ(scale["comparisons"][0]["decides"].size(), 2U);
+}
+
+TEST(Verdict, RefusesWhatItDoesNotKnowInOneLine) {
+  const TemporaryFolder folder;
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"gated_delta_rul", folder.path()},
+           {"../experiments/claims", folder.path()},
+           {"claims", folder.path()},
+           {"gated_delta_rule", folder.file("absent")},
+           {"gated_delta_rule"},
+           {"gated_delta_rule", folder.path(), "--scale", "huge"},
+           {"gated_delta_rule", folder.path(), "--format", "xml"},
+           {"gated_delta_rule", folder.path(), "--claims", folder.file("absent.toml")},
+       }) {
+    const Outcome outcome = run(std::vector<std::string>{"experiments", "verdict"} + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments[0] << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("[")) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Findings, AreWrittenWholeAndChecked) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.file("results"));
+  const std::string readme = folder.file("README.md"), page = folder.file("findings.md");
+  std::ofstream(readme)
+      << "top\n<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\nend\n";
+  const std::vector<std::string> command = {"experiments", "findings", "--results", folder.file("results"),
+                                            "--out",       page,       "--readme",  readme};
+  const Outcome stale = run(command + std::vector<std::string>{"--check"});
+  EXPECT_EQ(stale.code, 1);
+  EXPECT_NE(stale.err.find("findings.md"), std::string::npos) << stale.err;
+  EXPECT_FALSE(fs::exists(page));
+  EXPECT_EQ(run(command).code, 0);
+  EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 0);
+  EXPECT_NE(whole_file(readme).find("| transformer | .860 |"), std::string::npos) << whole_file(readme);
+  EXPECT_TRUE(whole_file(page).starts_with("# Findings\n"));
+  std::ofstream(page, std::ios::app) << "typed by hand\n";
+  EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 1);
+}
+
+TEST(Findings, RefuseAPageWithoutMarkersAndResultsThatAreNotThere) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("README.md")) << "no markers\n";
+  EXPECT_EQ(run({"experiments", "findings", "--results", folder.path(), "--out", folder.file("f.md"), "--readme",
+                 folder.file("README.md")})
+                .code,
+            2);
+  EXPECT_FALSE(fs::exists(folder.file("f.md"))) << "nothing is written where a part of it cannot be";
+  EXPECT_EQ(run({"experiments", "findings", "--results", folder.file("absent"), "--out", folder.file("f.md")}).code, 2);
+}
+
+}  // namespace
+}  // namespace sb::test
