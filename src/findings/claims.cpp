@@ -1,13 +1,11 @@
 #include "findings/claims.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -41,14 +39,14 @@ ConfigMap keys_of(const TomlValue& value) {
   for (const auto& [name, setting] : settings) {
     const ConfigKey* key = find_config_key(name);
     if (!key || !key->identifies)
-      throw toml_fault(fmt::format("expected a key that tells runs apart, got '{}'", printable(name)), setting.key);
+      throw toml_fault(formatted("expected a key that tells runs apart, got '{}'", printable(name)), setting.key);
     out[name] = json_text(parse_value(*key, setting.value));
   }
   return out;
 }
 
 void check_key(const std::string& name, const Place& place) {
-  if (!find_config_key(name)) throw toml_fault(fmt::format("no key of a config, got '{}'", printable(name)), place);
+  if (!find_config_key(name)) throw toml_fault(formatted("no key of a config, got '{}'", printable(name)), place);
 }
 
 std::string switch_value(const TomlMember& member) {
@@ -292,17 +290,16 @@ std::string arm_text(const Arm& arm) {
   if (arm.size() == 1) return arm.front().text();
   std::vector<std::string> parts;
   for (const auto& model : arm) parts.push_back(model.text());
-  return fmt::format("mean of {}", fmt::join(parts, "; "));
+  return formatted("mean of {}", joined(parts, "; "));
 }
 
 std::string Comparison::name() const {
-  std::string out = fmt::format("task {}", task);
-  for (const auto& [key, value] : keys)
-    out += fmt::format(", {} {}", key.substr(key.find('.') + 1), plain_value(value));
-  if (!gaps.empty()) out += fmt::format(", gap {}", fmt::join(gaps, ", "));
+  std::string out = formatted("task {}", task);
+  for (const auto& [key, value] : keys) out += formatted(", {} {}", key.substr(key.find('.') + 1), plain_value(value));
+  if (!gaps.empty()) out += formatted(", gap {}", joined(gaps, ", "));
   if (!over.empty()) out += ", over " + over;
   const bool order = statistic == Statistic::rank_correlation;
-  out += ": " + (order ? fmt::format("order of {} models", a.size()) : arm_text(a));
+  out += ": " + (order ? formatted("order of {} models", a.size()) : arm_text(a));
   if (against_chance) return out + " - chance";
   return b.empty() ? out : out + " - " + arm_text(b);
 }

@@ -1,12 +1,10 @@
 #include "findings/page.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/arms.h"
@@ -39,7 +37,7 @@ std::string share(double value) {
 }
 
 std::string signed_points(double value) {
-  return fmt::format("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value) * 100, 1));
+  return formatted("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value) * 100, 1));
 }
 
 // One model on one task at one scale.
@@ -85,8 +83,8 @@ std::string headline(const ClaimVerdict& verdict) {
   if (verdict.scales.empty()) return "Not tested: no runs.";
   std::vector<std::string> parts;
   for (const auto& scale : verdict.scales)
-    parts.push_back(fmt::format("{} at {}", to_string(scale.verdict), scale.scale->name));
-  std::string out = fmt::format("{}", fmt::join(parts, "; "));
+    parts.push_back(formatted("{} at {}", to_string(scale.verdict), scale.scale->name));
+  std::string out = joined(parts, "; ");
   out[0] = static_cast<char>(out[0] >= 'a' && out[0] <= 'z' ? out[0] - 32 : out[0]);
   return out + ".";
 }
@@ -100,8 +98,8 @@ std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::op
 }
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
-  out += fmt::format("\nAt {} ({}): **{}**.\n\n", code(scale.scale->name), cell(scale.scale->title),
-                     to_string(scale.verdict));
+  out += formatted("\nAt {} ({}): **{}**.\n\n", code(scale.scale->name), cell(scale.scale->title),
+                   to_string(scale.verdict));
   out +=
       "| comparison | a | b | a − b | must be | corrected interval | paper's a − b | difference | evidence | verdict "
       "|\n"
@@ -113,19 +111,19 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
     const bool any = one.effect.n > 0;
-    out += fmt::format("| {} | {} | {} | {} | {} {} | {} | {} | {} | {} | {} |\n", cell(c.name()),
-                       arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
-                       any ? effect_text(c, one.effect.mean) : "–", c.above ? "above" : "below",
-                       effect_text(c, c.margin), interval_text(one), one.paper ? signed_points(*one.paper) : "",
-                       one.paper && any ? signed_points(one.effect.mean - *one.paper) : "", evidence_text(one),
-                       to_string(one.verdict));
+    out += formatted("| {} | {} | {} | {} | {} {} | {} | {} | {} | {} | {} |\n", cell(c.name()),
+                     arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
+                     any ? effect_text(c, one.effect.mean) : "–", c.above ? "above" : "below", effect_text(c, c.margin),
+                     interval_text(one), one.paper ? signed_points(*one.paper) : "",
+                     one.paper && any ? signed_points(one.effect.mean - *one.paper) : "", evidence_text(one),
+                     to_string(one.verdict));
     say(units, unit_text(c));
     for (const auto* arm : {&one.figures.a, &one.figures.b})
       for (const auto& run : arm->diverged) say(below, "Diverged, in no mean: " + cell(run) + ".");
     if (one.figures.b.runs > 0 && one.figures.a.swept != one.figures.b.swept)
       say(below, cell(c.name()) + ": the learning rate of one arm alone was chosen among several.");
   }
-  out += fmt::format("\nDifferences in {}.\n", fmt::join(units, "; "));
+  out += formatted("\nDifferences in {}.\n", joined(units, "; "));
   for (const auto& line : below) out += line + "\n";
   std::vector<std::string> decides;
   for (const auto& one : scale.comparisons)
@@ -139,14 +137,14 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
 void add_claim(std::string& out, const ClaimVerdict& verdict) {
   const Claim& claim = *verdict.claim;
   const std::string number = claim.number > 0 ? std::to_string(claim.number) + ". " : "";
-  out += fmt::format("\n## {}{}\n\n**{}** {}\n", number, code(claim.id), headline(verdict), cell(claim.sentence));
+  out += formatted("\n## {}{}\n\n**{}** {}\n", number, code(claim.id), headline(verdict), cell(claim.sentence));
   for (const auto& scale : verdict.scales) add_scale(out, scale);
   if (!claim.fault.empty()) out += "\nFault of the published code: " + cell(claim.fault) + "\n";
   if (!claim.untested.empty()) out += "\nNot tested: " + cell(claim.untested) + "\n";
 }
 
 void add_figures(std::string& out, const Rows& rows, const Claims& claims, const Scale& scale) {
-  out += fmt::format("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
+  out += formatted("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
   out +=
       "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points "
       "|\n"
@@ -157,20 +155,20 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
       if (f.accuracy.n == 0 && f.diverged == 0) continue;
       const auto interval = f.accuracy.interval(family_error);
       const auto paper = paper_table(model, task);
-      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
-                         grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
-                         f.accuracy.n > 0 ? share(f.accuracy.mean) : "–",
-                         interval ? fmt::format("[{}, {}]", share(interval->low), share(interval->high)) : "–",
-                         f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
-                         paper ? fmt::format("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
-                         paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
+      out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
+                       grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
+                       f.accuracy.n > 0 ? share(f.accuracy.mean) : "–",
+                       interval ? formatted("[{}, {}]", share(interval->low), share(interval->high)) : "–",
+                       f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
+                       paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
+                       paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }
 }
 
 }  // namespace
 
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source) {
-  std::string out = fmt::format(
+  std::string out = formatted(
       "# Findings\n\n"
       "The paper's claims, tested on the runs in {}. `selectivbench experiments findings` writes this page from those "
       "files and "
@@ -196,8 +194,8 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   });
   out += "\n| claim | verdict |\n|---|---|\n";
   for (const auto& verdict : verdicts)
-    out += fmt::format("| {}{} | {} |\n", verdict.claim->number > 0 ? std::to_string(verdict.claim->number) + ". " : "",
-                       cell(verdict.claim->sentence), headline(verdict));
+    out += formatted("| {}{} | {} |\n", verdict.claim->number > 0 ? std::to_string(verdict.claim->number) + ". " : "",
+                     cell(verdict.claim->sentence), headline(verdict));
   const auto wrong = above_ceiling(rows);
   if (!wrong.empty()) {
     out += "\n**Runs above their ceiling by more than four standard errors, which no causal model can be:**\n\n";
@@ -210,8 +208,8 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   for (const auto* scale : scales) add_figures(out, rows, claims, *scale);
   if (!scales.empty())
     out +=
-        fmt::format("\nTask 4 is the mean over gaps of {} frames, trained with at most 10; the paper has no figures.\n",
-                    fmt::join(far_gaps, ", "));
+        formatted("\nTask 4 is the mean over gaps of {} frames, trained with at most 10; the paper has no figures.\n",
+                  joined(far_gaps, ", "));
   const auto counts = counts_of(rows);
   if (!counts.empty()) out += "\n## Runs\n\n";
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
@@ -225,12 +223,12 @@ std::string top_table(const Rows& rows, const Claims& claims) {
   std::string head = "| model |", rule = "|---|";
   for (int task = 1; task <= 4; ++task) {
     if (task < 4) {
-      head += fmt::format(" task {}: paper |", task);
+      head += formatted(" task {}: paper |", task);
       rule += "---:|";
     }
-    const std::string lone = task < 4 ? "" : fmt::format("task {}: ", task);
+    const std::string lone = task < 4 ? "" : formatted("task {}: ", task);
     if (none) head += " " + lone + "ours |";
-    for (const auto* scale : scales) head += fmt::format(" {}ours, {} |", lone, scale->name);
+    for (const auto* scale : scales) head += formatted(" {}ours, {} |", lone, scale->name);
     for (size_t i = 0; i < std::max<size_t>(1, scales.size()); ++i) rule += "---:|";
   }
   std::string out = head + "\n" + rule + "\n";
@@ -244,8 +242,8 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
         const auto interval = f.accuracy.interval(family_error);
         out += f.accuracy.n == 0 ? std::string(f.diverged > 0 ? " diverged |" : " – |")
-               : interval ? fmt::format(" {} ± {} |", share(f.accuracy.mean), share(interval->high - f.accuracy.mean))
-                          : fmt::format(" {} |", share(f.accuracy.mean));
+               : interval ? formatted(" {} ± {} |", share(f.accuracy.mean), share(interval->high - f.accuracy.mean))
+                          : formatted(" {} |", share(f.accuracy.mean));
         if (f.ceiling) {
           auto& sum = ceilings[{task, scale}];
           sum.first += *f.ceiling;
@@ -263,7 +261,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
       const auto it = ceilings.find({task, scale});
       out += it == ceilings.end()
                  ? std::string(" – |")
-                 : fmt::format(" {} |", share(it->second.first / static_cast<double>(it->second.second)));
+                 : formatted(" {} |", share(it->second.first / static_cast<double>(it->second.second)));
     }
   }
   out += "\n";
@@ -275,8 +273,8 @@ std::string with_table(std::string_view page, std::string_view table, const std:
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
       page.find(table_begins, begin + 1) != std::string_view::npos ||
       page.find(table_ends, end + 1) != std::string_view::npos)
-    throw bad_input("experiments findings", fmt::format("expected the lines {} and {} once each, in {}", table_begins,
-                                                        table_ends, printable(path, 400)));
+    throw bad_input("experiments findings", formatted("expected the lines {} and {} once each, in {}", table_begins,
+                                                      table_ends, printable(path, 400)));
   std::string out(page.substr(0, begin + table_begins.size()));
   out += "\n\n";
   out += table;

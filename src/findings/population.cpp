@@ -1,12 +1,10 @@
 #include "findings/population.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "findings/arm_values.h"
 #include "findings/arms.h"
@@ -297,8 +295,8 @@ class Gatherer {
       for (const auto& [unit, value] : other)
         if (!has.contains(unit)) seeds.push_back(unit_text(unit));
       if (!seeds.empty())
-        out.missing.push_back(fmt::format("{} on grammar seed{} {}", group_text(group), seeds.size() == 1 ? "" : "s",
-                                          fmt::join(seeds, ", ")));
+        out.missing.push_back(
+            formatted("{} on grammar seed{} {}", group_text(group), seeds.size() == 1 ? "" : "s", joined(seeds, ", ")));
     };
     lacks(pair.first, a, b);
     lacks(pair.second, b, a);
@@ -307,12 +305,12 @@ class Gatherer {
   std::string unit_text(const Unit& unit) const {
     std::vector<std::string> parts;
     for (const auto& part : unit) parts.push_back(plain_value(part));
-    return fmt::format("{}", fmt::join(parts, "/"));
+    return joined(parts, "/");
   }
 
   std::string group_text(size_t number) const {
     for (const auto& arm : arms_)
-      if (fits(rows_.groups[number], arm)) return arm.text() + fmt::format(" (task {})", c_.task);
+      if (fits(rows_.groups[number], arm)) return arm.text() + formatted(" (task {})", c_.task);
     return rows_.groups[number].model();
   }
 
@@ -321,14 +319,14 @@ class Gatherer {
     for (const auto& [key, members] : strata_)
       for (size_t arm = 0; arm < members.size(); ++arm)
         if (!members[arm].empty()) seen.insert(arm);
-    const std::string where = fmt::format(" on task {} at scale {}", c_.task, scale_.name);
+    const std::string where = formatted(" on task {} at scale {}", c_.task, scale_.name);
     for (size_t arm = 0; arm < arms_.size(); ++arm)
       if (!seen.contains(arm)) out.missing.push_back(arms_[arm].text() + where);
     if (!out.missing.empty()) return;
     out.missing.push_back(unmatched_
-                              ? fmt::format("{} with parameters within a factor {} of each other{}",
-                                            c_.b.empty() ? arm_text(c_.a) : arm_text(c_.a) + " and " + arm_text(c_.b),
-                                            shortest(match_), where)
+                              ? formatted("{} with parameters within a factor {} of each other{}",
+                                          c_.b.empty() ? arm_text(c_.a) : arm_text(c_.a) + " and " + arm_text(c_.b),
+                                          shortest(match_), where)
                               : "the same settings for all arms" + where);
   }
 

@@ -1,11 +1,9 @@
 #include "findings/verdict.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -64,11 +62,11 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.exact) return;
   if (!v.figures.found) return;
   if (v.effect.n < 2) {
-    v.decides.push_back(fmt::format("{} more grammar{} for every arm: an interval needs two", 2 - v.effect.n,
-                                    v.effect.n == 1 ? "" : "s"));
+    v.decides.push_back(formatted("{} more grammar{} for every arm: an interval needs two", 2 - v.effect.n,
+                                  v.effect.n == 1 ? "" : "s"));
   } else if (const auto needed = v.effect.needed(v.comparison->margin, v.error); needed && *needed > v.effect.n) {
-    v.decides.push_back(fmt::format("{} more grammars, {} in all, if effect and spread stay as they are",
-                                    *needed - v.effect.n, *needed));
+    v.decides.push_back(
+        formatted("{} more grammars, {} in all, if effect and spread stay as they are", *needed - v.effect.n, *needed));
   } else {
     v.decides.push_back("no number of grammars up to 1,000: the effect is too near to the margin");
   }
@@ -83,7 +81,7 @@ Verdict together(const std::vector<ComparisonVerdict>& all) {
 }
 
 std::string points(double share) {
-  return fmt::format("{}{}", share < 0 ? "-" : "+", fixed(std::abs(share) * 100, 1));
+  return formatted("{}{}", share < 0 ? "-" : "+", fixed(std::abs(share) * 100, 1));
 }
 
 }  // namespace
@@ -137,9 +135,9 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
       if (!m->ceiling) continue;
       const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
       if (m->accuracy <= m->ceiling->accuracy + 4 * error) continue;
-      out.push_back(fmt::format(
+      out.push_back(formatted(
           "{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
-          printable(run.result.model), run.result.task, point.gap ? fmt::format(", gap {}", *point.gap) : "",
+          printable(run.result.model), run.result.task, point.gap ? formatted(", gap {}", *point.gap) : "",
           seeds_text(rows, i), fixed(m->accuracy, 4), fixed(m->ceiling->accuracy, 4), printable(run.result.run_id)));
     }
   }
@@ -150,17 +148,17 @@ std::vector<std::string> counts_of(const Rows& rows) {
   std::vector<std::string> diverged, out;
   for (size_t i = 0; i < rows.runs.size(); ++i)
     if (rows.standing[i] == Standing::diverged)
-      diverged.push_back(fmt::format("{}, task {}, {}", printable(rows.runs[i].result.model), rows.runs[i].result.task,
-                                     seeds_text(rows, i)));
+      diverged.push_back(formatted("{}, task {}, {}", printable(rows.runs[i].result.model), rows.runs[i].result.task,
+                                   seeds_text(rows, i)));
   if (rows.runs.empty()) return out;
-  out.push_back(fmt::format("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
+  out.push_back(formatted("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
   for (const auto& line : diverged) out.push_back("diverged, in no mean: " + line);
   for (const auto* names : {&rows.missing, &rows.damaged, &rows.untested, &rows.other_schema}) {
     const char* why = names == &rows.missing    ? "not finished"
                       : names == &rows.damaged  ? "damaged"
                       : names == &rows.untested ? "without a test accuracy"
                                                 : "of another result schema";
-    for (const auto& name : *names) out.push_back(fmt::format("{}: {}", why, name));
+    for (const auto& name : *names) out.push_back(formatted("{}: {}", why, name));
   }
   return out;
 }
@@ -169,7 +167,7 @@ std::string effect_text(const Comparison& c, double value) {
   if (c.statistic == Statistic::gate_parameters)
     return (value < 0 ? "-" : "+") + grouped(static_cast<uint64_t>(std::llround(std::abs(value))));
   if (c.statistic == Statistic::rank_correlation)
-    return fmt::format("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value), 2));
+    return formatted("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value), 2));
   return points(value);
 }
 
@@ -191,8 +189,8 @@ std::string unit_text(const Comparison& c) {
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  return fmt::format("[{}, {}]", effect_text(*v.comparison, v.interval->low),
-                     effect_text(*v.comparison, v.interval->high));
+  return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
+                   effect_text(*v.comparison, v.interval->high));
 }
 
 std::string evidence_text(const ComparisonVerdict& v) {
@@ -201,13 +199,13 @@ std::string evidence_text(const ComparisonVerdict& v) {
   if (!f.found) return "no runs";
   const auto fewest = f.b.runs > 0 ? std::min(f.a.fewest, f.b.fewest) : f.a.fewest;
   const auto most = std::max(f.a.most, f.b.most);
-  std::string out = fmt::format("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
+  std::string out = formatted("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
   if (most > 0)
-    out += fewest == most ? fmt::format(", {} seed{} each", most, most == 1 ? "" : "s")
-                          : fmt::format(", {} to {} seeds each", fewest, most);
-  if (f.levels > 1) out += fmt::format(", {} levels", f.levels);
+    out += fewest == most ? formatted(", {} seed{} each", most, most == 1 ? "" : "s")
+                          : formatted(", {} to {} seeds each", fewest, most);
+  if (f.levels > 1) out += formatted(", {} levels", f.levels);
   const size_t diverged = f.a.diverged.size() + f.b.diverged.size();
-  if (diverged > 0) out += fmt::format(", {} diverged", diverged);
+  if (diverged > 0) out += formatted(", {} diverged", diverged);
   return out;
 }
 

@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/verdict.h"
@@ -30,14 +29,14 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
     if (f.other_strata > 0)
-      say(fmt::format("{}: runs of {} other setting{} were not used", one.comparison->name(), f.other_strata,
-                      f.other_strata == 1 ? "" : "s"));
+      say(formatted("{}: runs of {} other setting{} were not used", one.comparison->name(), f.other_strata,
+                    f.other_strata == 1 ? "" : "s"));
   }
   return out;
 }
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
-  out += fmt::format("  {}: {}\n", scale.scale->name, capital(to_string(scale.verdict)));
+  out += formatted("  {}: {}\n", scale.scale->name, capital(to_string(scale.verdict)));
   TextTable table({"comparison", "effect", "margin", "corrected interval", "evidence", "verdict"},
                   {TextTable::Align::left, TextTable::Align::right, TextTable::Align::right, TextTable::Align::right,
                    TextTable::Align::left, TextTable::Align::left});
@@ -112,12 +111,12 @@ std::string verdict_text(const ExperimentClaims& experiment, const std::vector<C
   std::string out = one_line(experiment.title.empty() ? experiment.name : experiment.title) + "\n";
   if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
   for (const auto& verdict : verdicts) {
-    out += fmt::format("\nclaim {}: {}\n", verdict.claim->id, one_line(verdict.claim->sentence));
+    out += formatted("\nclaim {}: {}\n", verdict.claim->id, one_line(verdict.claim->sentence));
     if (verdict.scales.empty()) out += "  UNDECIDED: no runs of it at any scale\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
-      out += fmt::format("    in {}; the unit is the grammar: seeds are averaged within one\n",
-                         fmt::join(units_of(scale), "; "));
+      out += formatted("    in {}; the unit is the grammar: seeds are averaged within one\n",
+                       joined(units_of(scale), "; "));
     }
   }
   out += "\n";
