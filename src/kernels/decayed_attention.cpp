@@ -44,6 +44,23 @@ OutAndState decayed_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return {out[0], out[1]};
 }
 
+OutAndState written_attention(const Tensor& q, const Tensor& k, const Tensor& x, const Tensor& g, const Tensor& write,
+                              const Tensor& skip, double scale, const Tensor& state) {
+  const char* where = "written_attention";
+  check_attention(q, k, x, g, state);
+  kernels::check_shape(where, "g", g, {x.size(0), x.size(1), x.size(2)});
+  kernels::check_shape(where, "write", write, {x.size(0), x.size(1), x.size(2)});
+  kernels::check_shape(where, "skip", skip, {x.size(2)});
+  kernels::check_alike(where, x, {write, skip}, /*float32_too=*/true);
+  const auto out = kernels::run(op::WrittenAttention{scale}, {q, k, x, g, write, skip, state});
+  return {out[0], out[1]};
+}
+
+bool attention_writes(const Tensor& q, const Tensor& k, const Tensor& x, const Tensor& g, const Tensor& write,
+                      const Tensor& skip, const Tensor& state) {
+  return kernels::has_kernel(op::WrittenAttention{1}, {q, k, x, g, write, skip, state});
+}
+
 Tensor decayed_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g, double scale,
                               Tensor& state) {
   check_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1), g.defined() && g.dim() > 1 ? g.unsqueeze(1) : g,

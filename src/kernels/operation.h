@@ -67,4 +67,11 @@ Tensors run(const Op& op, const Tensors& in) {
                         [op, backward = kernel.backward](const Back& back) { return backward(op, back); }, in);
 }
 
+// Whether something better than ATen's operations would run.
+template <class Op>
+bool has_kernel(const Op& op, const Tensors& in) {
+  const Operation<Op>& row = row_of<Op>();
+  return &row.of(backend_of(in[0]), op, in) != &row.aten;
+}
+
 }  // namespace sb::kernels

@@ -15,6 +15,7 @@ SB_OPERATION(SelectiveScan, {truth::selective_scan}, {aten::selective_scan, aten
              {cpu::selective_scan, cpu::selective_scan_back})
 SB_OPERATION(DecayedAttention, {truth::decayed_attention}, {aten::decayed_attention},
              {cpu::decayed_attention, cpu::decayed_attention_back})
+SB_OPERATION(WrittenAttention, {}, {aten::written_attention}, {})
 SB_OPERATION(GatedDelta, {truth::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
 SB_OPERATION(Gru, {truth::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},

@@ -17,6 +17,9 @@ struct SelectiveScan {  // x, delta, A_log, B, C, skip, state?, write? -> out, s
 struct DecayedAttention {  // q, k, v, g?, state? -> out, state
   double scale;
 };
+struct WrittenAttention {  // q, k, x, g, write, skip, state? -> out, state
+  double scale;
+};
 struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
   double scale;
 };
@@ -90,6 +93,7 @@ using kernels::Forward;
 Forward<op::SelectiveScan> selective_scan;
 Backward<op::SelectiveScan> selective_scan_back;  // a graph over all time would hold [B,T,D,N]
 Forward<op::DecayedAttention> decayed_attention;
+Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;

@@ -27,6 +27,15 @@ OutAndState selective_scan(const at::Tensor& x, const at::Tensor& delta, const a
 OutAndState decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
                               double scale, const at::Tensor& state = {});
 
+// (b) of values written by the step, with what they are added to the outputs: decayed_attention(q, k, w x, g), plus
+// skip x. x [B,T,H,V], g and write w [B,T,H], skip [H] a factor a head: Mamba2's. `attention_writes`: whether the
+// device has one kernel for all of it; else the parts are what to call.
+OutAndState written_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& x, const at::Tensor& g,
+                              const at::Tensor& write, const at::Tensor& skip, double scale,
+                              const at::Tensor& state = {});
+bool attention_writes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& x, const at::Tensor& g,
+                      const at::Tensor& write, const at::Tensor& skip, const at::Tensor& state = {});
+
 // (c) S <- e^{g_t} S;  for j = 1..n: S <- S + beta_{t,j} k_{t,j} (v_{t,j} - k_{t,j}^T S);  o_t = scale q_t^T S
 // q [B,T,H,K]; k [B,T,n,H,K]; v [B,T,n,H,V]; beta [B,T,n,H]; g [B,T,H] (undefined: no decay); state [B,H,K,V].
 OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,

@@ -75,6 +75,21 @@ Tensors attention(const Tensors& x) {
   return {r.out, r.state};
 }
 
+// q, k, x, g, write, skip, state
+Givens given_writes(const AttentionCase& c) {
+  Givens x = given(c);
+  x[2].name = "x";
+  const auto seed = static_cast<uint64_t>(c.T + c.V);
+  x.insert(x.begin() + 4, {Given{"write", noise({c.B, c.T, c.H}, seed + 7), Kind::wide, "q"},
+                           Given{"skip", noise({c.H}, seed + 8), Kind::wide, "x"}});
+  return x;
+}
+Tensors writes(const Tensors& x) {
+  const OutAndState r =
+      written_attention(x[0], x[1], x[2], x[3], x[4], x[5], 1 / std::sqrt(static_cast<double>(x[0].size(3))), x[6]);
+  return {r.out, r.state};
+}
+
 struct ScanCase {
   int64_t B, T, D, N;
   bool decoupled;
@@ -99,6 +114,22 @@ Operation scan(double a_min) {
   return [a_min](const Tensors& x) -> Tensors {
     const OutAndState r = selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], a_min);
     return {r.out, r.state};
+  };
+}
+
+// x[i] for i in `timed` are cut along time; the last of them is the state.
+Operation in_two(const Operation& f, int64_t cut, std::vector<size_t> timed, size_t state) {
+  return [=](const Tensors& x) -> Tensors {
+    Tensors first = x, second = x;
+    for (const size_t i : timed) {
+      if (!x[i].defined()) continue;
+      first[i] = x[i].slice(1, 0, cut);
+      second[i] = x[i].slice(1, cut);
+    }
+    const Tensors one = f(first);
+    second[state] = one[1];
+    const Tensors two = f(second);
+    return {at::cat({one[0], two[0]}, 1), two[1]};
   };
 }
 
@@ -141,6 +172,37 @@ TEST_F(CudaRecurrences, DecayedAttentionEqualsTheLoop) {
   }
 }
 
+// Heads that its kernels take in bf16, and one that they do not
+TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
+  const int64_t heads[][2] = {{128, 88}, {128, 64}, {96, 96}, {72, 72}, {128, 8}, {128, 81}};
+  size_t head = 0, level = 0;
+  for (const int64_t T : kLengths) {
+    const auto& [K, V] = heads[head++ % 6];
+    const AttentionCase c{3, T > 1000 ? 1 : 2, T, 6, T % 2 ? 2 : 1, K, V, kLevels[level++ % 5]};
+    expect_on_device("written_attention", text(c), writes, with(kernels::Backend::truth, writes), given_writes(c),
+                     kModes);
+    const Tensor q = at::empty({c.B, T, c.G, K}, at::TensorOptions(kDevice).dtype(at::kBFloat16)),
+                 x = at::empty({c.B, T, c.H, V}, q.options()),
+                 g = at::empty({c.B, T, c.H}, q.options().dtype(at::kFloat));
+    EXPECT_EQ(attention_writes(q, q, x, g, g, g[0][0]), V % 8 == 0) << text(c);
+  }
+  for (const int64_t cut : {1, 16, 63, 64, 77, 149}) {
+    const AttentionCase c{3, 2, 150, 4, 1, 128, 88, 1};
+    expect_on_device("written_attention", c10::str("cut at ", cut), in_two(writes, cut, {0, 1, 2, 3, 4}, 6),
+                     with(kernels::Backend::truth, writes), given_writes(c), kModes);
+  }
+  // q, k and x as slices of one tensor, as Mamba2's projection gives them
+  const AttentionCase c{3, 2, 100, 4, 1, 128, 88, 1};
+  const Operation sliced = [](const Tensors& x) -> Tensors {
+    const Tensor wide = at::cat({x[2].flatten(2), x[1].flatten(2), x[0].flatten(2)}, 2);
+    const int64_t k = x[1][0][0].numel(), v = x[2][0][0].numel();
+    return writes({wide.narrow(2, v + k, k).view(x[0].sizes()), wide.narrow(2, v, k).view(x[1].sizes()),
+                   wide.narrow(2, 0, v).view(x[2].sizes()), x[3], x[4], x[5], x[6]});
+  };
+  expect_on_device("written_attention", "slices", sliced, with(kernels::Backend::truth, writes), given_writes(c),
+                   kModes);
+}
+
 TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
   const int64_t channels[] = {64, 72, 81, 96, 120, 128, 256}, states[] = {16, 64, 13, 128, 1, 256};
   size_t i = 0;
@@ -153,22 +215,6 @@ TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
                        {Mode::fp32, Mode::bf16});
     }
   }
-}
-
-// x[i] for i in `timed` are cut along time; the last of them is the state.
-Operation in_two(const Operation& f, int64_t cut, std::vector<size_t> timed, size_t state) {
-  return [=](const Tensors& x) -> Tensors {
-    Tensors first = x, second = x;
-    for (const size_t i : timed) {
-      if (!x[i].defined()) continue;
-      first[i] = x[i].slice(1, 0, cut);
-      second[i] = x[i].slice(1, cut);
-    }
-    const Tensors one = f(first);
-    second[state] = one[1];
-    const Tensors two = f(second);
-    return {at::cat({one[0], two[0]}, 1), two[1]};
-  };
 }
 
 TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {

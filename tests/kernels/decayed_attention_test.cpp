@@ -182,6 +182,27 @@ TEST_F(DecayedAttention, SlicesOfWiderTensorsAndTurnedAxesGiveTheSameBytes) {
   }
 }
 
+TEST_F(DecayedAttention, WrittenAttentionEqualsItsParts) {
+  for (const int64_t T : {1, 70}) {
+    Tensors x = inputs({Form::scalar, 2, T, 4, 1, 8, 6, 1});
+    x.insert(x.begin() + 4, {noise({2, T, 4}, 11), noise({4}, 12)});
+    const std::vector<std::string> names = {"q", "k", "x", "g", "write", "skip", "state"};
+    const Recurrence whole = [](const Tensors& in) {
+      return written_attention(in[0], in[1], in[2], in[3], in[4], in[5], 0.7, in[6]);
+    };
+    const Recurrence parts = [](const Tensors& in) {
+      const OutAndState read = kernels::on(kernels::Backend::truth, [&] {
+        return decayed_attention(in[0], in[1], in[4].unsqueeze(-1) * in[2], in[3], 0.7, in[6]);
+      });
+      return OutAndState{read.out + in[5].unsqueeze(-1) * in[2], read.state};
+    };
+    expect_close(run(whole, x, names, at::kDouble), run(parts, x, names, at::kDouble), 1e-12, "T " + std::to_string(T));
+    EXPECT_FALSE(attention_writes(x[0], x[1], x[2], x[3], x[4], x[5], x[6]));  // no kernel for it on a CPU
+    x[4] = x[4].narrow(2, 0, 3);
+    EXPECT_THROW(whole(x), Error);
+  }
+}
+
 TEST_F(DecayedAttention, WrongShapesAreNamedInOneLine) {
   Tensors x = inputs({Form::scalar, 1, 3, 4, 2, 8, 8, 1});
   x[1] = x[1].narrow(3, 0, 7);

@@ -1,5 +1,6 @@
 #include "kernels/aten/chunks.h"
 #include "kernels/operations.h"
+#include "kernels/recurrence.h"
 
 namespace sb::aten {
 namespace {
@@ -78,6 +79,13 @@ kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels
   if (entering.empty()) return {at::zeros_like(v_in), S};
   const Tensor out = at::matmul(P, v) + at::matmul(reads, at::stack(entering, 2));
   return {join_time(out, T, v_in.scalar_type()), S};
+}
+
+// Of the public functions, whose kernels the device may have.
+kernels::Tensors written_attention(const op::WrittenAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
+  const Tensor &x = in[2], &skip = in[5];
+  const OutAndState read = sb::decayed_attention(in[0], in[1], sb::scale_heads(x, in[4]), in[3], op.scale, in[6]);
+  return {(read.out + skip.unsqueeze(-1) * x).to(x.scalar_type()), read.state};
 }
 
 }  // namespace sb::aten

@@ -12,6 +12,7 @@ kernels::Kernel<Op> kernel() {
 }
 template kernels::Kernel<op::SelectiveScan> kernel();
 template kernels::Kernel<op::DecayedAttention> kernel();
+template kernels::Kernel<op::WrittenAttention> kernel();
 template kernels::Kernel<op::GatedDelta> kernel();
 template kernels::Kernel<op::Gru> kernel();
 template kernels::Kernel<op::DecayedAttentionStep> kernel();

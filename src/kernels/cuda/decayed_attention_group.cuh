@@ -68,6 +68,22 @@ struct GroupSteps {
   }
 };
 
+// The same with what a walk over states multiplies the keys of the steps 2 i, 2 i + 1 by: rounded to bf16, and the
+// rest.
+struct WalkSteps : GroupSteps {
+  uint2 factors[kChunk / 2];
+  __device__ void set_factors(float first, float second, int lane) {
+    const uint32_t high = packed(first, second);
+    const float2 kept = unpacked(high);
+    factors[lane] = {high, packed(first - kept.x, second - kept.y)};
+  }
+};
+__device__ inline uint32_t times_factors(uint32_t x, uint2 factors) {
+  const auto pair = [](const uint32_t& bits) { return *reinterpret_cast<const __nv_bfloat162*>(&bits); };
+  const __nv_bfloat162 y = __hfma2(pair(x), pair(factors.x), __hmul2(pair(x), pair(factors.y)));
+  return *reinterpret_cast<const uint32_t*>(&y);
+}
+
 // The chunk's log-decays and factors of one sequence and head
 struct StepSources {
   const float *g, *write;
@@ -90,26 +106,27 @@ __device__ inline auto* head_rows(const RowsOf<Void>& rows, int64_t b, int64_t t
   return static_cast<E*>(rows.data) + b * rows.batch + time * rows.time + head * rows.head;
 }
 
-// body(row, part, its place) for the 16-byte parts of a tile of `Rows` that a thread cares for
+// body(row, part, its place) for the 16-byte parts of a tile of `Rows` that a thread cares for, all in one column
 template <class Tile, int Rows, int Threads, class Body>
 __device__ inline void for_parts(int thread, const Body& body) {
-  if constexpr (Threads % (8 * Tile::parts) == 0) {  // all in one column
-    constexpr int step = Threads / Tile::parts;
-    const int first = thread / Tile::parts, part = thread % Tile::parts, place = Tile::place(first, part);
+  static_assert(Threads > 0 && Threads % (8 * Tile::parts) == 0);
+  constexpr int step = Threads / Tile::parts;
+  const int first = thread / Tile::parts, part = thread % Tile::parts, place = Tile::place(first, part);
 #pragma unroll
-    for (int r = 0; r < Rows; r += step)
-      if (Rows % step == 0 || first + r < Rows) body(first + r, part, place + r * (Tile::panel / Rows));
-  } else {
-#pragma unroll
-    for (int i = thread; i < Rows * Tile::parts; i += Threads)
-      body(i / Tile::parts, i % Tile::parts, Tile::place(i / Tile::parts, i % Tile::parts));
-  }
+  for (int r = 0; r < Rows; r += step)
+    if (Rows % step == 0 || first + r < Rows) body(first + r, part, place + r * (Tile::panel / Rows));
 }
 
+// Threads of a block that divide the parts of a tile evenly
+template <class Tile, int Threads>
+constexpr int kEvenThreads = Threads / (8 * Tile::parts) * (8 * Tile::parts);
+
 // rows x width of device memory to a tile, zeros elsewhere; done after a wait for copies and a barrier
-template <class Tile, int Rows, int Threads>
+template <class Tile, int Rows, int AllThreads>
 __device__ inline void copy_rows(unsigned char* tile, const bf16* from, int64_t stride, int rows, int width,
                                  int thread) {
+  constexpr int Threads = kEvenThreads<Tile, AllThreads>;
+  if (Threads < AllThreads && thread >= Threads) return;
   for_parts<Tile, Rows, Threads>(thread, [&](int r, int c, int place) {
     const bool inside = r < rows && c * 8 < width;
     copy_async(tile + place, inside ? from + r * stride + c * 8 : from, inside ? 16 : 0);
@@ -122,9 +139,8 @@ template <int VP>
 struct GroupState {
   using Tile = GroupStateTile<VP>;
   float x[VP / 8][4];
-  int group, row, pair;
-  __device__ explicit GroupState(int thread)
-      : group(thread / kGroupThreads), row(thread / 32 * 16 + thread % 32 / 4), pair(thread % 4) {}
+  int row, pair;
+  __device__ explicit GroupState(int thread) : row(thread / 32 * 16 + thread % 32 / 4), pair(thread % 4) {}
   template <class Body>
   __device__ void for_pairs(const Body& body) {
 #pragma unroll
@@ -151,23 +167,35 @@ struct GroupState {
 #pragma unroll
       for (int up = 0; up < 2; ++up) *pair_of<Tile>(tile, at + up * 8 * 64, n) = packed(x[n][2 * up], x[n][2 * up + 1]);
   }
-  // x <- factor x + keys^T values over the chunk's steps, begun and not waited for
-  __device__ void advance(float factor, uint32_t keys, uint32_t values) {
+  // x <- total x + (factors keys)^T values over the chunk's steps, begun and not waited for
+  __device__ void advance(const WalkSteps& steps, const unsigned char* keys, uint32_t values) {
+    const float total = steps.total();
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x[n][i] *= factor;
+      for (int i = 0; i < 4; ++i) x[n][i] *= total;
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    const unsigned char* const from = keys + KeyTile::place(lane / 16 * 8 + lane % 8, warp * 2 + lane / 8 % 2);
+    uint32_t left[kChunk / 16][4];
+#pragma unroll
+    for (int s = 0; s < kChunk / 16; ++s) {
+      load_matrices_transposed(left[s], from + s * 16 * 128);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[s][i] = times_factors(left[s][i], steps.factors[8 * s + i / 2 * 4 + pair]);
+    }
     group_fence();
 #pragma unroll
     for (int s = 0; s < kChunk / 16; ++s)
-      GroupProduct<VP>::template tiles<1, 1>(x, KeyTile::down(keys, s, group), ValueTile<VP>::down(values, s), true);
+      GroupProduct<VP>::template registers_times_tile<1>(x, left[s], ValueTile<VP>::down(values, s));
     group_commit();
   }
 };
 
 // A tile of a state to device memory [K, V], V a multiple of 8
-template <int VP, int Threads>
+template <int VP, int AllThreads>
 __device__ inline void store_state(bf16* to, const unsigned char* tile, int K, int V, int thread) {
+  constexpr int Threads = kEvenThreads<GroupStateTile<VP>, AllThreads>;
+  if (Threads < AllThreads && thread >= Threads) return;
   for_parts<GroupStateTile<VP>, kGroupKeys, Threads>(thread, [&](int r, int c, int place) {
     if (r < K && c * 8 < V)
       *reinterpret_cast<uint4*>(to + r * V + c * 8) = *reinterpret_cast<const uint4*>(tile + place);

@@ -15,7 +15,7 @@ template <int VP>
 struct StateMemory {
   static constexpr int q = 0, d_out = KeyTile::bytes, stage = d_out + ValueTile<VP>::bytes, states = 2 * stage;
   static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(GroupSteps));
+  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(WalkSteps));
 };
 
 // dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
@@ -24,14 +24,17 @@ __global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_const
   using M = StateMemory<VP>;
   using Values = ValueTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
+  WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
   const int64_t pair = static_cast<int64_t>(b) * z.H + h;
   const StepSources sources(a.p, b, h);
   const auto scan = [&](int chunk) {
-    if (chunk >= 0) sources.scan(all_steps[chunk % 3], chunk * kChunk, z.T - chunk * kChunk, lane);
+    if (chunk < 0) return;
+    WalkSteps& to = all_steps[chunk % 3];
+    sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
+    to.set_factors(a.p.scale * to.since[2 * lane], a.p.scale * to.since[2 * lane + 1], lane);
   };
   const auto copy = [&](int chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
@@ -45,22 +48,17 @@ __global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_const
   if (warp < 2) scan(z.chunks - 1 - warp);
   GroupState<VP> gradient(thread);
   gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V);
-  __syncthreads();  // the decays
   bf16* const kept = static_cast<bf16*>(a.state_gradients) + pair * z.chunks * z.state_size();
   for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
-    const GroupSteps& steps = all_steps[chunk % 3];
+    const WalkSteps& steps = all_steps[chunk % 3];
     unsigned char *const at = memory + chunk % 2 * M::stage, *const tile = memory + M::states +
                                                                            chunk % 2 * GroupStateTile<VP>::bytes;
     copy_wait<0>();
-    for_parts<Values, kChunk, kStateThreads>(thread, [&](int r, int, int place) {  // those this thread copied
-      uint4& part = *reinterpret_cast<uint4*>(at + M::d_out + place);
-      part = times<bf16>(part, a.p.scale * steps.since[r]);
-    });
     gradient.to_tile(tile);
     shared_writes_to_products();
     __syncthreads();
     if (chunk > 0) copy(chunk - 1);
-    gradient.advance(steps.total(), shared_address(at + M::q), shared_address(at + M::d_out));
+    gradient.advance(steps, at + M::q, shared_address(at + M::d_out));
     store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
     if (warp == 7) scan(chunk - 2);
     group_wait<0>(gradient.x);
@@ -68,9 +66,10 @@ __global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_const
   if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
 }
 
-// What dg and the gradient of the skip need of one head and chunk. row[w][i]: sums over 16 j of P_ij M_ij.
+// What the gradients of log-decays, factors and skip need of one head and chunk, as the warps leave it:
+// q_i . dq_i of S and x_j . (dv_j of dS); sums of P_ij do_i . x_j over i, and of P_ij do_i . v_j over 16 j
 struct HeadSums {
-  float from_start[kChunk], row[4][kChunk], value[kChunk], along[4], skip[4];
+  float by_rows[2][kChunk], key[kChunk], query[4][kChunk], along[8], skip[4];
 };
 
 template <int VP>
@@ -100,21 +99,28 @@ __device__ inline void running_sums(float (&x)[2], int lane) {
   x[1] += x[0];
 }
 
-// dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} (v_j . dv_j - sum_i P_ji M_ji), by one warp; dD's
-// part
-__device__ inline void write_head(const BackwardArguments& a, const HeadSums& s, float total, int b, int h, int chunk,
-                                  int rows, int lane) {
+// One warp: dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} (v_j . dv_j - sum_i P_ji do_j . v_i); dw;
+// dD's part
+__device__ inline void write_head(const BackwardArguments& a, const HeadSums& s, const GroupSteps& steps, int b, int h,
+                                  int chunk, int rows, int lane) {
   const int64_t part = (static_cast<int64_t>(b) * a.z.H + h) * a.z.chunks + chunk;
+  const int64_t begin = static_cast<int64_t>(chunk) * kChunk;
   if (a.p.skip && lane == 0) a.skip_parts[part] = (s.skip[0] + s.skip[1]) + (s.skip[2] + s.skip[3]);
-  if (a.p.decay == Decay::unit) return;
-  const float along = (s.along[0] + s.along[1]) + (s.along[2] + s.along[3]);
   float later[2], earlier[2];  // later: steps in reverse order
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int t = 2 * lane + i;
-    later[i] = s.from_start[kChunk - 1 - t];
-    earlier[i] = s.value[t] - ((s.row[0][t] + s.row[1][t]) + (s.row[2][t] + s.row[3][t]));
+    const float value = s.key[t] + s.by_rows[1][t];
+    if (a.p.write && t < rows)
+      a.d.d_write[b * a.d.d_write_batch + (begin + t) * a.d.d_write_time + h * a.d.d_write_head] = value;
+    later[i] = s.by_rows[0][kChunk - 1 - t];
+    earlier[i] = steps.write[t] * value - ((s.query[0][t] + s.query[1][t]) + (s.query[2][t] + s.query[3][t]));
   }
+  if (a.p.decay == Decay::unit) return;
+  float along = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) along += s.along[i];
+  along *= steps.total();
   const float own[2] = {earlier[0], earlier[1]};
   running_sums(later, lane);
   running_sums(earlier, lane);
@@ -122,10 +128,9 @@ __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s,
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int t = 2 * lane + i;
-    const float x = total * along + __shfl_sync(~0u, later[1 - i], 31 - lane) + (earlier[i] - own[i]);
+    const float x = along + __shfl_sync(~0u, later[1 - i], 31 - lane) + (earlier[i] - own[i]);
     if (t >= rows) continue;
-    if (a.p.decay == Decay::scalar)
-      a.d.dg[b * a.d.dg_batch + (static_cast<int64_t>(chunk) * kChunk + t) * a.d.dg_time + h * a.d.dg_head] = x;
+    if (a.p.decay == Decay::scalar) a.d.dg[b * a.d.dg_batch + (begin + t) * a.d.dg_time + h * a.d.dg_head] = x;
     sum += x;
   }
   if (a.p.decay != Decay::fixed) return;
@@ -133,12 +138,12 @@ __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s,
   if (lane == 0) a.dg_parts[part] = sum;
 }
 
-// This thread's part of the sum of x y over two tiles, for one group
+// This thread's part of the sum of x y over two tiles, for two groups
 template <class Tile>
 __device__ inline float products_of(const unsigned char* x, const unsigned char* y, int thread) {
   float sum = 0;
-#pragma unroll 2
-  for (int i = thread % kGroupThreads * 16; i < Tile::bytes; i += kGroupThreads * 16) {
+#pragma unroll 3
+  for (int i = thread % (2 * kGroupThreads) * 16; i < Tile::bytes; i += 2 * kGroupThreads * 16) {
     const uint4 u = *reinterpret_cast<const uint4*>(x + i), v = *reinterpret_cast<const uint4*>(y + i);
     const uint32_t us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
@@ -184,15 +189,11 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
     }
     copy_commit();
   };
-  // Between them the tiles of a head are there; behind the second they make room for those of the head after the next.
+  // Behind it the tiles of the last head copied are there, and all have done with those of the head before.
   const auto enter = [&] {
-    copy_wait<1>();
+    copy_wait<0>();
     shared_writes_to_products();
     threads_barrier(0, kChunkThreads);
-  };
-  const auto leave = [&](int head) {
-    threads_barrier(0, kChunkThreads);
-    copy(head + 2);
   };
 
   copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::q, head_rows(a.p.q, b, begin, group), a.p.q.time, rows, z.K,
@@ -200,141 +201,133 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
   copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::k, head_rows(a.p.k, b, begin, group), a.p.k.time, rows, z.K,
                                             thread);
   copy(0);
-  copy(1);
   for (int head = warp; head < heads; head += kChunkThreads / 32)
     StepSources(a.p, b, first_head + head).scan(all_steps[head], begin, rows, lane);
 
   enter();
 
   if (thread < kGroupThreads) {
-    float pairs[NP][4], n_sum[NP][4];  // k_j . q_i; sum over heads of scale L_ij do_i . v_j
+    uint32_t pairs[NP][2];  // scale k_j . q_i
+    float n_sum[NP][4];     // sum over heads of L_ij do_i . v_j
     group_fence();
 #pragma unroll
     for (int s = 0; s < kGroupKeys / 16; ++s)
-      GroupProduct<kChunk>::template tiles<0, 0>(pairs, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
+      GroupProduct<kChunk>::template tiles<0, 0>(n_sum, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
                                                  s > 0);
     group_commit();
-    group_wait<0>(pairs);
+    group_wait<0>(n_sum);
 #pragma unroll
     for (int n = 0; n < NP; ++n)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) n_sum[n][e] = 0;
+      for (int up = 0; up < 2; ++up) {
+        pairs[n][up] = packed(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+        n_sum[n][2 * up] = n_sum[n][2 * up + 1] = 0;
+      }
+    const bool on_diagonal = pair == lane / 8;  // of the columns i = j this thread has the first or the second
+    const bool second = lane / 4 % 2;
     for (int head = 0; head < heads; ++head) {
       const int h = first_head + head;
       const GroupSteps& steps = all_steps[head];
       HeadSums& sums = all_sums[head % 2];
-      unsigned char* const item = memory + M::items + head % 2 * M::item;
-      const uint32_t at = shared_address(item);
+      const uint32_t at = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
       enter();
-      uint32_t weights[kChunk / 16][4];  // P_ij, [j, i]
-      {
-        float m[NP][4];
-        group_fence();
-#pragma unroll
-        for (int s = 0; s < VP / 16; ++s)
-          GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
-                                                     s > 0);
-        group_commit();
-        group_wait<0>(m);
-        float by_query[2 * NP];
-        const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
-        const float write_row[2] = {steps.write[row], steps.write[row + 8]};
-#pragma unroll
-        for (int n = 0; n < NP; ++n) {
-          const int i = n * 8 + pair * 2;
-          const float2 sum = *reinterpret_cast<const float2*>(steps.sum + i);
-          by_query[2 * n] = by_query[2 * n + 1] = 0;
-#pragma unroll
-          for (int up = 0; up < 2; ++up) {
-            const int j = row + 8 * up;
-            const float f0 = i >= j ? a.p.scale * exp2_fast(sum.x - sum_row[up]) : 0.f;
-            const float f1 = i + 1 >= j ? a.p.scale * exp2_fast(sum.y - sum_row[up]) : 0.f;
-            const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
-            n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
-            n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
-            const uint32_t p = packed(pairs[n][2 * up] * f0, pairs[n][2 * up + 1] * f1);
-            weights[n / 2][n % 2 * 2 + up] = p;
-            const float2 rounded = unpacked(p);  // as dv has them, so that sums cancel
-            by_query[2 * n] = fmaf(rounded.x, m0, by_query[2 * n]);
-            by_query[2 * n + 1] = fmaf(rounded.y, m1, by_query[2 * n + 1]);
-          }
-        }
-        // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
-#pragma unroll
-        for (int by = 16, half = NP; by >= 4; by /= 2, half /= 2)
-#pragma unroll
-          for (int i = 0; i < half; ++i) {
-            const bool upper = lane & by;
-            const float stays = upper ? by_query[i + half] : by_query[i],
-                        goes = upper ? by_query[i] : by_query[i + half];
-            by_query[i] = stays + __shfl_xor_sync(~0u, goes, by);
-          }
-        // the sums 2 n and 2 n + 1, n of three bits of the lane
-        const int n = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-        *reinterpret_cast<float2*>(sums.row[strip] + n * 8 + pair * 2) = {by_query[0], by_query[1]};
-      }
-      float dv[NV][4];
+      float m[NP][4], dv[NV][4];
       group_fence();
+#pragma unroll
+      for (int s = 0; s < VP / 16; ++s)
+        GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
+                                                   s > 0);
+      group_commit();
 #pragma unroll
       for (int s = 0; s < kGroupKeys / 16; ++s)
         GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
                                                s > 0);
       group_commit();
-      const float until[2] = {steps.until[row], steps.until[row + 8]};
+      copy(head + 1);
+      const float skip = a.p.skip ? a.p.skip[h] : 0.f;
+      const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
+      const float write_row[2] = {steps.write[row], steps.write[row + 8]};
+      uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
+      float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
+      group_wait<1>(m);
+#pragma unroll
+      for (int n = 0; n < NP; ++n) {
+        by_query[2 * n] = by_query[2 * n + 1] = 0;
+        weights[n / 2][n % 2 * 2] = weights[n / 2][n % 2 * 2 + 1] = 0;
+        if (n / 2 < strip) continue;  // i < j
+        const int i = n * 8 + pair * 2;
+        const float2 sum = *reinterpret_cast<const float2*>(steps.sum + i);
+#pragma unroll
+        for (int up = 0; up < 2; ++up) {
+          const int j = row + 8 * up;
+          const float f0 = i >= j ? exp2_fast(sum.x - sum_row[up]) : 0.f;
+          const float f1 = i + 1 >= j ? exp2_fast(sum.y - sum_row[up]) : 0.f;
+          const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
+          n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
+          n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
+          const float2 products = unpacked(pairs[n][up]);
+          const float p0 = products.x * f0, p1 = products.y * f1;
+          by_key[up] = fmaf(p0, m[n][2 * up], fmaf(p1, m[n][2 * up + 1], by_key[up]));
+          by_query[2 * n] = fmaf(p0, m0, by_query[2 * n]);
+          by_query[2 * n + 1] = fmaf(p1, m1, by_query[2 * n + 1]);
+          float w0 = p0 * write_row[up], w1 = p1 * write_row[up];
+          if (n % 2 == up && n / 2 == strip && on_diagonal) {
+            along_out += second ? m[n][2 * up + 1] : m[n][2 * up];
+            (second ? w1 : w0) += skip;
+          }
+          weights[n / 2][n % 2 * 2 + up] = packed(w0, w1);
+        }
+      }
+      const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
       group_wait<0>(dv);
 #pragma unroll
       for (int n = 0; n < NV; ++n)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) dv[n][e] *= until[e / 2];
+        for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
       group_fence();
 #pragma unroll
       for (int s = 0; s < kChunk / 16; ++s)
         GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
       group_commit();
-      const float skip = a.p.skip ? a.p.skip[h] : 0.f;
-      const int place = Values::place(row, 0) + pair * 4;
-      bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
-      float along_value[2] = {0, 0}, along_out = 0;
-      group_wait<0>(dv);
+      // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
+#pragma unroll
+      for (int by = 16, half = NP; by >= 4; by /= 2, half /= 2)
+#pragma unroll
+        for (int i = 0; i < half; ++i) {
+          const bool upper = lane & by;
+          const float stays = upper ? by_query[i + half] : by_query[i], goes = upper ? by_query[i] : by_query[i + half];
+          by_query[i] = stays + __shfl_xor_sync(~0u, goes, by);
+        }
+      // the sums 2 n and 2 n + 1, n of three bits of the lane
+      const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+      *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
-        const float write = steps.write[row + 8 * up];
-#pragma unroll
-        for (int n = 0; n < NV; ++n) {
-          const float2 x = unpacked(*pair_of<Values>(item + M::x, place + up * 8 * 64, n));
-          float y0 = dv[n][2 * up], y1 = dv[n][2 * up + 1];
-          along_value[up] = fmaf(x.x, y0, fmaf(x.y, y1, along_value[up]));
-          y0 *= write;
-          y1 *= write;
-          if (a.p.skip) {
-            const float2 d = unpacked(*pair_of<Values>(item + M::d_out, place + up * 8 * 64, n));
-            along_out = fmaf(x.x, d.x, fmaf(x.y, d.y, along_out));
-            y0 = fmaf(skip, d.x, y0);
-            y1 = fmaf(skip, d.y, y1);
-          }
-          if (n * 8 < z.V && row + 8 * up < rows)
-            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = packed(y0, y1);
-        }
-        const float sum = sum_lanes(along_value[up], 1, 4);
-        if (pair == 0) {
-          sums.value[row + 8 * up] = write * sum;
-          if (a.p.write && row + 8 * up < rows)
-            a.d.d_write[b * a.d.d_write_batch + static_cast<int64_t>(begin + row + 8 * up) * a.d.d_write_time +
-                        h * a.d.d_write_head] = sum;
-        }
+        const float x = sum_lanes(by_key[up], 1, 4);
+        if (pair == 0) sums.key[row + 8 * up] = x;
       }
       if (a.p.skip) {
         along_out = sum_lanes(along_out, 1, 32);
         if (lane == 0) sums.skip[strip] = along_out;
       }
-      leave(head);
+      bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
+      group_wait<0>(dv);
+#pragma unroll
+      for (int up = 0; up < 2; ++up) {
+        if (row + 8 * up >= rows) continue;
+#pragma unroll
+        for (int n = 0; n < NV; ++n)
+          if (n * 8 < z.V)
+            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = packed(dv[n][2 * up], dv[n][2 * up + 1]);
+      }
     }
     const int place = PairTile::place(row, 0) + pair * 4;
 #pragma unroll
     for (int n = 0; n < NP; ++n)
 #pragma unroll
       for (int up = 0; up < 2; ++up)
-        *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) = packed(n_sum[n][2 * up], n_sum[n][2 * up + 1]);
+        *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
+            packed(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
     shared_writes_to_products();
     threads_barrier(0, kChunkThreads);
     return;
@@ -346,6 +339,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
     for (int n = 0; n < NK; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[n][e] = 0;
+    unsigned char* const keys = memory + (queries ? M::q : M::k);
     for (int head = 0; head < heads; ++head) {
       const GroupSteps& steps = all_steps[head];
       HeadSums& sums = all_sums[head % 2];
@@ -353,57 +347,39 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
       const uint32_t at = shared_address(item), left = at + (queries ? M::d_out : M::x),
                      right = at + (queries ? M::state : M::gradient);
       enter();
-      const float factor[2] = {
-          queries ? a.p.scale * steps.since[row] : steps.until[row] * steps.write[row],
-          queries ? a.p.scale * steps.since[row + 8] : steps.until[row + 8] * steps.write[row + 8]};
-      float from_start[2] = {0, 0};
+      float y[NK][4];
+      group_fence();
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {  // 64 keys at a time: registers
-        constexpr int NH = NK / 2;
-        float y[NH][4];
-        group_fence();
+      for (int s = 0; s < VP / 16; ++s)
+        GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
+      group_commit();
+      copy(head + 1);
+      const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
+      if (lane == 0) sums.along[warp - 4] = along;
+      if (queries && warp == 4 && head > 0)
+        write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
+      const int place = KeyTile::place(row, 0) + pair * 4;
+      group_wait<0>(y);
 #pragma unroll
-        for (int s = 0; s < VP / 16; ++s)
-          GroupProduct<8 * NH>::template tiles<0, 0>(y, Values::along(left, s),
-                                                     States::along(right + half * (States::panel / 2), s), s > 0);
-        group_commit();
-        if (half == 0) {  // meanwhile
-          if constexpr (!queries) {
-            const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
-            if (lane == 0) sums.along[strip] = along;
-          } else if (warp == 4 && head > 0) {
-            write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1].total(), b, first_head + head - 1, chunk, rows,
-                       lane);
-          }
+      for (int up = 0; up < 2; ++up) {
+        const float factor = queries ? a.p.scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
+        const float write = queries ? 1.f : steps.write[row + 8 * up];
+        float along_row = 0;
+#pragma unroll
+        for (int n = 0; n < NK; ++n) {
+          const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
+          const float2 key = unpacked(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
+          sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
+          sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
+          along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
         }
-        group_wait<0>(y);
-        const int place = KeyTile::place(row, 0) + pair * 4;
-#pragma unroll
-        for (int n = 0; n < NH; ++n)
-#pragma unroll
-          for (int up = 0; up < 2; ++up) {
-            const float y0 = factor[up] * y[n][2 * up], y1 = factor[up] * y[n][2 * up + 1];
-            sum[half * NH + n][2 * up] += y0;
-            sum[half * NH + n][2 * up + 1] += y1;
-            if constexpr (queries) {
-              const float2 query = unpacked(*pair_of<KeyTile>(memory + M::q, place + up * 8 * 128, half * NH + n));
-              from_start[up] = fmaf(query.x, y0, fmaf(query.y, y1, from_start[up]));
-            }
-          }
+        along_row = sum_lanes(along_row, 1, 4);
+        if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
       }
-      if constexpr (queries) {
-#pragma unroll
-        for (int up = 0; up < 2; ++up) {
-          const float x = sum_lanes(from_start[up], 1, 4);
-          if (pair == 0) sums.from_start[row + 8 * up] = x;
-        }
-      }
-      leave(head);
     }
     threads_barrier(0, kChunkThreads);
     if (queries && warp == 4)
-      write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1].total(), b, first_head + heads - 1, chunk, rows,
-                 lane);
+      write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1], b, first_head + heads - 1, chunk, rows, lane);
     group_fence();
 #pragma unroll
     for (int s = 0; s < kChunk / 16; ++s) {

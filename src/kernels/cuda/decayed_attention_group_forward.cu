@@ -5,14 +5,14 @@
 namespace sb::cuda::attention {
 namespace {
 
-constexpr int kThreadsForward = 3 * kGroupThreads, kStateThreads = 2 * kGroupThreads;
+constexpr int kThreadsForward = 3 * kGroupThreads, kStateThreads = 2 * kGroupThreads, kStages = 3;
 
 template <int VP>
 struct ForwardMemory {
-  static constexpr int q = 0, k = q + KeyTile::bytes, x = k + KeyTile::bytes, w = x + ValueTile<VP>::bytes;
-  static constexpr int stage = w + ValueTile<VP>::bytes, states = 2 * stage;
+  static constexpr int q = 0, k = q + KeyTile::bytes, x = k + KeyTile::bytes;
+  static constexpr int stage = x + ValueTile<VP>::bytes, states = kStages * stage;
   static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(GroupSteps));
+  static constexpr int bytes = steps + kStages * static_cast<int>(sizeof(WalkSteps));
 };
 
 template <int VP>
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
+  WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
   const uint32_t base = shared_address(memory);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -31,40 +31,41 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
 
   if (thread < kStateThreads) {
     const auto scan = [&](int chunk) {
-      if (chunk < z.chunks) sources.scan(all_steps[chunk % 3], chunk * kChunk, z.T - chunk * kChunk, lane);
+      if (chunk >= z.chunks) return;
+      WalkSteps& to = all_steps[chunk % kStages];
+      sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
+      const int t = 2 * lane;
+      to.set_factors(to.until[t] * to.write[t], to.until[t + 1] * to.write[t + 1], lane);
     };
     const auto copy = [&](int chunk) {
-      const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
-      unsigned char* const to = memory + chunk % 2 * M::stage;
-      copy_rows<Values, kChunk, kStateThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, steps, z.V,
-                                               thread);
-      copy_rows<KeyTile, kChunk, kStateThreads>(to + M::k, head_rows(a.p.k, b, begin, g), a.p.k.time, steps, z.K,
-                                                thread);
-      copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K,
-                                                thread);
+      if (chunk < z.chunks) {
+        const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
+        unsigned char* const to = memory + chunk % kStages * M::stage;
+        copy_rows<Values, kChunk, kStateThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, steps, z.V,
+                                                 thread);
+        copy_rows<KeyTile, kChunk, kStateThreads>(to + M::k, head_rows(a.p.k, b, begin, g), a.p.k.time, steps, z.K,
+                                                  thread);
+        copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K,
+                                                  thread);
+      }
       copy_commit();
     };
     copy(0);
+    copy(1);
     if (warp < 2) scan(warp);
     GroupState<VP> state(thread);
     state.read(a.p.initial_state ? a.p.initial_state + pair_of_heads * z.K * z.V : nullptr, z.K, z.V);
-    threads_barrier(1, kStateThreads);  // the decays
     bf16* kept = a.kept ? static_cast<bf16*>(a.kept) + pair_of_heads * z.chunks * z.state_size() : nullptr;
     for (int chunk = 0; chunk < z.chunks; ++chunk) {
-      const GroupSteps& steps = all_steps[chunk % 3];
-      unsigned char *const at = memory + chunk % 2 * M::stage, *const tile =
-                                                                   memory + M::states + chunk % 2 * States::bytes;
-      copy_wait<0>();
-      for_parts<Values, kChunk, kStateThreads>(thread, [&](int r, int, int place) {  // those this thread copied
-        *reinterpret_cast<uint4*>(at + M::w + place) =
-            times<bf16>(*reinterpret_cast<const uint4*>(at + M::x + place), steps.until[r] * steps.write[r]);
-      });
+      const WalkSteps& steps = all_steps[chunk % kStages];
+      unsigned char *const at = memory + chunk % kStages * M::stage, *const tile =
+                                                                         memory + M::states + chunk % 2 * States::bytes;
+      copy_wait<1>();
       state.to_tile(tile);
       shared_writes_to_products();
       threads_barrier(0, kThreadsForward);
-      if (chunk + 1 < z.chunks) copy(chunk + 1);
-      const uint32_t stage = base + static_cast<uint32_t>(chunk % 2 * M::stage);
-      state.advance(steps.total(), stage + M::k, stage + M::w);
+      copy(chunk + 2);
+      state.advance(steps, at + M::k, shared_address(at + M::x));
       if (kept) store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
       if (warp == 7) scan(chunk + 2);
       group_wait<0>(state.x);
@@ -77,8 +78,8 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
   const float skip = a.p.skip ? a.p.skip[h] : 0.f;
   for (int chunk = 0; chunk < z.chunks; ++chunk) {
     const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin);
-    const GroupSteps& steps = all_steps[chunk % 3];
-    const uint32_t stage = base + static_cast<uint32_t>(chunk % 2 * M::stage);
+    const WalkSteps& steps = all_steps[chunk % kStages];
+    const uint32_t stage = base + static_cast<uint32_t>(chunk % kStages * M::stage);
     const uint32_t tile = base + static_cast<uint32_t>(M::states + chunk % 2 * States::bytes);
     threads_barrier(0, kThreadsForward);
     float p[kChunk / 8][4], o[VP / 8][4];
@@ -105,7 +106,8 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
         const int i = row + 8 * up;
         const float first = j <= i ? exp2_fast(until_row[up] - sums.x) * (a.p.scale * writes.x) : 0.f;
         const float second = j + 1 <= i ? exp2_fast(until_row[up] - sums.y) * (a.p.scale * writes.y) : 0.f;
-        weights[n / 2][n % 2 * 2 + up] = packed(p[n][2 * up] * first, p[n][2 * up + 1] * second);
+        const float w0 = p[n][2 * up] * first, w1 = p[n][2 * up + 1] * second;
+        weights[n / 2][n % 2 * 2 + up] = packed(j == i ? w0 + skip : w0, j + 1 == i ? w1 + skip : w1);
       }
     }
     const float since[2] = {a.p.scale * steps.since[row], a.p.scale * steps.since[row + 8]};
@@ -120,20 +122,13 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
       GroupProduct<VP>::template registers_times_tile<1>(o, weights[s], Values::down(stage + M::x, s));
     group_commit();
     group_wait<0>(o);
-    const int at = Values::place(row, 0) + pair * 4;
     bf16* const out = head_rows(a.out, b, begin, h) + row * a.out.time + pair * 2;
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
         if (n * 8 >= z.V || row + 8 * up >= rows) continue;
-        float x = o[n][2 * up], y = o[n][2 * up + 1];
-        if (a.p.skip) {
-          const float2 v = unpacked(*pair_of<Values>(memory + chunk % 2 * M::stage + M::x, at + up * 8 * 64, n));
-          x = fmaf(skip, v.x, x);
-          y = fmaf(skip, v.y, y);
-        }
-        *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = packed(x, y);
+        *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = packed(o[n][2 * up], o[n][2 * up + 1]);
       }
   }
 }

@@ -47,8 +47,15 @@ class Mamba2 final : public Mixer {
     context.record("step", delta);
     context.record("write", write);
     context.record("decay", g.exp());
-    const auto read = carried_attention(context, xBC[2].unsqueeze(2), xBC[1].unsqueeze(2), scale_heads(x, write), g, 1);
+    const auto q = xBC[2].unsqueeze(2), k = xBC[1].unsqueeze(2), state = context.carried("state");
     const PaddedNorm norm(norm_->value, heads, 1e-5);
+    if (x.size(1) > 1 && o_[switches::output_gate] && attention_writes(q, k, x, g, write, skip_->value, state)) {
+      const auto read = written_attention(q, k, x, g, write, skip_->value, 1, state);
+      context.carry("state", read.state);
+      return project(gate_then_rms_norm(flat_heads(read.out), norm.gain, parts[0], norm.eps),
+                     with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
+    }
+    const auto read = carried_attention(context, q, k, scale_heads(x, write), g, 1);
     at::Tensor normed;
     if (o_[switches::output_gate])
       normed = skip_then_gate_then_rms_norm(read, x, skip_->value, norm.gain, parts[0], norm.eps);

@@ -49,6 +49,27 @@ DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
           float_data(c[4])};
 }
 
+// q, k, x, g, write, skip, state? as the kernels take them
+Tensors written_inputs(const Tensors& in) {
+  return {packed_last(in[0]), packed_last(in[1]), packed_last(in[2]), floats(in[3]),
+          floats(in[6]),      floats(in[4]),      floats(in[5])};
+}
+// c: q, k, x, g, state?, write, skip
+DecayedAttention written_problem(const op::WrittenAttention& op, const Tensors& c) {
+  DecayedAttention p = problem(op::DecayedAttention{op.scale}, c);
+  p.write = float_data(c[5]);
+  p.write_batch = c[5].stride(0), p.write_time = c[5].stride(1), p.write_head = c[5].stride(2);
+  p.skip = float_data(c[6]);
+  return p;
+}
+
+// Rows that the copy engine can read
+Tensor at_16_bytes(const Tensor& x) {
+  const bool fits = x.stride(3) == 1 && x.stride(0) % 8 == 0 && x.stride(1) % 8 == 0 && x.stride(2) % 8 == 0 &&
+                    reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0;
+  return fits ? x : x.contiguous();
+}
+
 }  // namespace
 
 bool takes_decayed_attention(const op::DecayedAttention&, const Tensors& in) {
@@ -100,6 +121,65 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back)
   const OnDevice on(v);
   on.check("decayed_attention", decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
   return {dq, dk, dv, dg, d_state};
+}
+
+bool takes_written_attention(const op::WrittenAttention& op, const Tensors& in) {
+  for (const Tensor& x : in)
+    if (!readable_or_absent(x)) return false;
+  const Tensor &q = in[0], &k = in[1], &x = in[2], &g = in[3];
+  for (const Tensor& operand : {q, k, x})
+    if (!is_low(operand) || operand.stride(-1) != 1) return false;
+  for (const Tensor& number : {g, in[4], in[5]})
+    if (number.scalar_type() != at::kFloat) return false;
+  return g.dim() == 3 && q.size(3) <= 256 && x.size(3) <= 256 &&
+         decayed_attention_writes(problem(op::DecayedAttention{op.scale}, {q, k, x, g, Tensor()}));
+}
+
+Tensors written_attention(const op::WrittenAttention& op, const Tensors& in, Tensors* saved) {
+  const Tensors c = written_inputs(in);
+  const DecayedAttention p = written_problem(op, c);
+  const Tensor out = fresh(c[2].sizes(), c[2]);
+  const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
+  const Tensor kept = saved ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
+  const OnDevice on(out);
+  on.check("written_attention",
+           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
+  if (saved) {
+    *saved = c;
+    saved->push_back(kept);
+  }
+  return {out, last};
+}
+
+Tensors written_attention_back(const op::WrittenAttention& op, const Back& back) {
+  const Tensors& c = back.saved;
+  const Tensor &q = c[0], &x = c[2], &g = c[3], &state = c[4], &skip = c[6], &kept = c[7];
+  const DecayedAttention p = written_problem(op, c);
+  const Tensor d_out = back.d_out[0].defined() ? at_16_bytes(back.d_out[0]) : at::zeros(x.sizes(), x.options());
+  const Tensor d_last = floats(back.d_out[1]);
+  const Tensor dq = fresh(q.sizes(), q), dk = fresh(q.sizes(), q), dx = fresh(x.sizes(), x);
+  const Tensor dg = fresh(g.sizes(), g), d_write = fresh(g.sizes(), g), d_skip = fresh(skip.sizes(), skip);
+  const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
+  const Strides strides(dg), write_strides(d_write);
+  const DecayedAttentionGradients d{head_rows<const void>(d_out),
+                                    float_data(d_last),
+                                    head_rows<void>(dq),
+                                    head_rows<void>(dk),
+                                    head_rows<void>(dx),
+                                    float_data(dg),
+                                    strides.batch,
+                                    strides.time,
+                                    strides.head,
+                                    float_data(d_state),
+                                    float_data(d_write),
+                                    write_strides.batch,
+                                    write_strides.time,
+                                    write_strides.head,
+                                    float_data(d_skip)};
+  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), x);
+  const OnDevice on(x);
+  on.check("written_attention", decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
+  return {dq, dk, dx, dg, d_write, d_skip, d_state};
 }
 
 }  // namespace sb::cuda::bind

@@ -15,6 +15,7 @@ namespace sb::cuda {
   }
 SB_CUDA(SelectiveScan, selective_scan)
 SB_CUDA(DecayedAttention, decayed_attention)
+SB_CUDA(WrittenAttention, written_attention)
 SB_CUDA(GatedDelta, gated_delta)
 SB_CUDA(Gru, gru)
 SB_CUDA_NONE(DecayedAttentionStep)
