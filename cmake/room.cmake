@@ -27,9 +27,9 @@ function(sb_precompile name)
   target_compile_options(${name} PRIVATE ${SB_POSITION_INDEPENDENT})
   target_precompile_headers(${name} PRIVATE ${ARGN} <algorithm> <filesystem> <fstream> <functional> <map> <optional> <string> <vector>)
 endfunction()
-sb_precompile(sb_pch <fmt/core.h> <nlohmann/json.hpp>)
+sb_precompile(sb_pch <fmt/format.h> <nlohmann/json.hpp>)
 target_compile_options(sb_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
-sb_precompile(sb_loops_pch <fmt/core.h>)
+sb_precompile(sb_loops_pch <fmt/format.h>)
 
 # sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
 function(sb_room name)

@@ -1,7 +1,7 @@
 // fmt's formatting, compiled once: a file that calls it only gathers the arguments (fmt::format costs each file 2 s of
 // compilation).
 #pragma once
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <string_view>
