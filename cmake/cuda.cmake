@@ -21,7 +21,7 @@ set(SB_CUDA_KERNELS
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
     decayed_attention_group_backward decayed_attention_group_forward head_scale residual_norm rope rows selective_scan
-    selective_scan_forward)
+    selective_scan_forward tensor_copy)
 # Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp

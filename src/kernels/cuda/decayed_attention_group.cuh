@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/decayed_attention_kernels.cuh"
+#include "kernels/cuda/tensor_copy.cuh"
 #include "kernels/cuda/warp_group.cuh"
 
 namespace sb::cuda::attention {
@@ -21,6 +22,10 @@ __device__ inline void threads_barrier(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
+__device__ inline void threads_arrive(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
 __device__ inline uint32_t packed(float x, float y) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
   return *reinterpret_cast<const uint32_t*>(&pair);
@@ -32,7 +37,7 @@ __device__ inline float2 unpacked(uint32_t x) {
 // `part` is a constant.
 template <class Tile>
 __device__ inline uint32_t* pair_of(unsigned char* tile, int at, int part) {
-  constexpr int each = Tile::parts / Tile::panels;
+  constexpr int each = Tile::panel_columns / 8;
   return reinterpret_cast<uint32_t*>(tile + part / each * Tile::panel + (at ^ part % each * 16));
 }
 
@@ -106,31 +111,26 @@ __device__ inline auto* head_rows(const RowsOf<Void>& rows, int64_t b, int64_t t
   return static_cast<E*>(rows.data) + b * rows.batch + time * rows.time + head * rows.head;
 }
 
-// body(row, part, its place) for the 16-byte parts of a tile of `Rows` that a thread cares for, all in one column
-template <class Tile, int Rows, int Threads, class Body>
-__device__ inline void for_parts(int thread, const Body& body) {
-  static_assert(Threads > 0 && Threads % (8 * Tile::parts) == 0);
-  constexpr int step = Threads / Tile::parts;
-  const int first = thread / Tile::parts, part = thread % Tile::parts, place = Tile::place(first, part);
-#pragma unroll
-  for (int r = 0; r < Rows; r += step)
-    if (Rows % step == 0 || first + r < Rows) body(first + r, part, place + r * (Tile::panel / Rows));
+// Maps of what is copied: rows of a step [B,T,heads,width], 64 steps of one head at a time; states [.,K,V], one at a
+// time.
+template <class Tile, class Void>
+cudaError_t rows_map(CUtensorMap& map, const RowsOf<Void>& rows, const Sizes& z, int heads, int width) {
+  return tensor_map(map, rows.data, {width, heads, z.T, z.B, rows.head, rows.time, rows.batch}, Tile::panel_columns, 1,
+                    Tile::rows, Tile::panel_columns == 64);
+}
+template <class Tile>
+cudaError_t states_map(CUtensorMap& map, const void* states, const Sizes& z) {
+  return tensor_map(map, states, {z.V, z.K, z.states(), 1, z.V, z.state_size(), z.state_size() * z.states()},
+                    Tile::panel_columns, Tile::rows, 1, false);
 }
 
-// Threads of a block that divide the parts of a tile evenly
-template <class Tile, int Threads>
-constexpr int kEvenThreads = Threads / (8 * Tile::parts) * (8 * Tile::parts);
-
-// rows x width of device memory to a tile, zeros elsewhere; done after a wait for copies and a barrier
-template <class Tile, int Rows, int AllThreads>
-__device__ inline void copy_rows(unsigned char* tile, const bf16* from, int64_t stride, int rows, int width,
-                                 int thread) {
-  constexpr int Threads = kEvenThreads<Tile, AllThreads>;
-  if (Threads < AllThreads && thread >= Threads) return;
-  for_parts<Tile, Rows, Threads>(thread, [&](int r, int c, int place) {
-    const bool inside = r < rows && c * 8 < width;
-    copy_async(tile + place, inside ? from + r * stride + c * 8 : from, inside ? 16 : 0);
-  });
+template <class... Arguments>
+cudaError_t launch_with_maps(void (*kernel)(Arguments...), dim3 grid, int threads, int shared, cudaStream_t stream,
+                             const Arguments&... arguments) {
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (status != cudaSuccess) return status;
+  kernel<<<grid, threads, static_cast<size_t>(shared), stream>>>(arguments...);
+  return cudaGetLastError();
 }
 
 // A state [128, VP] in two groups: this thread's part. Of the first `K` rows and `V` columns device memory has the
@@ -191,15 +191,17 @@ struct GroupState {
   }
 };
 
-// A tile of a state to device memory [K, V], V a multiple of 8
-template <int VP, int AllThreads>
+// A tile of a state to device memory [K, V], V a multiple of 8, by 2 groups
+template <int VP>
 __device__ inline void store_state(bf16* to, const unsigned char* tile, int K, int V, int thread) {
-  constexpr int Threads = kEvenThreads<GroupStateTile<VP>, AllThreads>;
-  if (Threads < AllThreads && thread >= Threads) return;
-  for_parts<GroupStateTile<VP>, kGroupKeys, Threads>(thread, [&](int r, int c, int place) {
-    if (r < K && c * 8 < V)
-      *reinterpret_cast<uint4*>(to + r * V + c * 8) = *reinterpret_cast<const uint4*>(tile + place);
-  });
+  constexpr int parts = VP / 8, used = 2 * kGroupThreads / (8 * parts) * (8 * parts), step = used / parts;
+  const int first = thread / parts, part = thread % parts, place = GroupStateTile<VP>::place(first, part);
+  if (thread >= used || part * 8 >= V) return;
+#pragma unroll
+  for (int r = 0; r < kGroupKeys; r += step)
+    if (first + r < K)
+      *reinterpret_cast<uint4*>(to + (first + r) * V + part * 8) =
+          *reinterpret_cast<const uint4*>(tile + place + r * 64);
 }
 
 }  // namespace sb::cuda::attention

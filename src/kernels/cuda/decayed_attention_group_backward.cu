@@ -15,16 +15,22 @@ template <int VP>
 struct StateMemory {
   static constexpr int q = 0, d_out = KeyTile::bytes, stage = d_out + ValueTile<VP>::bytes, states = 2 * stage;
   static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int bytes = steps + 3 * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int full = steps + 3 * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int bytes = full + 2 * static_cast<int>(sizeof(CopyBarrier));
+};
+struct BackwardMaps {
+  CUtensorMap q, k, v, d_out, states, gradients;
 };
 
 // dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
 template <int VP>
-__global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_constant__ BackwardArguments a) {
+__global__ void __launch_bounds__(kStateThreads, 2)
+    walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
   using M = StateMemory<VP>;
   using Values = ValueTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
   WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
+  CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
@@ -37,13 +43,15 @@ __global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_const
     to.set_factors(a.p.scale * to.since[2 * lane], a.p.scale * to.since[2 * lane + 1], lane);
   };
   const auto copy = [&](int chunk) {
-    const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
-    unsigned char* const to = memory + chunk % 2 * M::stage;
-    copy_rows<Values, kChunk, kStateThreads>(to + M::d_out, head_rows(a.d.d_out, b, begin, h), a.d.d_out.time, steps,
-                                             z.V, thread);
-    copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K, thread);
-    copy_commit();
+    if (chunk < 0 || thread != 0) return;
+    CopyBarrier& done = full[chunk % 2];
+    const uint32_t to = shared_address(memory + chunk % 2 * M::stage);
+    done.expect(M::stage);
+    copy_tile<KeyTile>(to + M::q, maps.q, g, chunk * kChunk, b, done);
+    copy_tile<Values>(to + M::d_out, maps.d_out, h, chunk * kChunk, b, done);
   };
+  if (thread < 2) full[thread].init();
+  __syncthreads();
   copy(z.chunks - 1);
   if (warp < 2) scan(z.chunks - 1 - warp);
   GroupState<VP> gradient(thread);
@@ -53,13 +61,13 @@ __global__ void __launch_bounds__(kStateThreads, 2) walk_back(const __grid_const
     const WalkSteps& steps = all_steps[chunk % 3];
     unsigned char *const at = memory + chunk % 2 * M::stage, *const tile = memory + M::states +
                                                                            chunk % 2 * GroupStateTile<VP>::bytes;
-    copy_wait<0>();
     gradient.to_tile(tile);
-    shared_writes_to_products();
     __syncthreads();
-    if (chunk > 0) copy(chunk - 1);
+    copy(chunk - 1);
+    full[chunk % 2].wait((z.chunks - 1 - chunk) / 2);
+    __syncwarp();
     gradient.advance(steps, at + M::q, shared_address(at + M::d_out));
-    store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+    store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
     if (warp == 7) scan(chunk - 2);
     group_wait<0>(gradient.x);
   }
@@ -77,13 +85,24 @@ struct ChunkMemory {
   static constexpr int q = 0, k = q + KeyTile::bytes, pairs = k + KeyTile::bytes, items = pairs + PairTile::bytes;
   static constexpr int x = 0, d_out = x + ValueTile<VP>::bytes, state = d_out + ValueTile<VP>::bytes;
   static constexpr int gradient = state + GroupStateTile<VP>::bytes, item = gradient + GroupStateTile<VP>::bytes;
-  static constexpr int sums = items + 2 * item, steps = sums + 2 * static_cast<int>(sizeof(HeadSums));
+  static constexpr int sums = items + 2 * item, full = sums + 2 * static_cast<int>(sizeof(HeadSums));
+  static constexpr int steps = full + 4 * static_cast<int>(sizeof(CopyBarrier));  // of items, of keys; whole 16 bytes
   static int bytes(int heads) { return steps + heads * static_cast<int>(sizeof(GroupSteps)); }
 };
 
 __device__ inline float sum_lanes(float x, int from, int to) {
   for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
   return x;
+}
+// Of 2 Half sums a lane keeps one half and gets its other part from the lane that keeps the other.
+template <int Half, int By, int N>
+__device__ inline void fold_sums(float (&x)[N], int lane) {
+  const bool upper = lane & By;
+#pragma unroll
+  for (int i = 0; i < Half; ++i) {
+    const float stays = upper ? x[i + Half] : x[i], goes = upper ? x[i] : x[i + Half];
+    x[i] = stays + __shfl_xor_sync(~0u, goes, By);
+  }
 }
 // Inclusive sum over 64 values, two a lane, in the order of the lanes.
 __device__ inline void running_sums(float (&x)[2], int lane) {
@@ -156,7 +175,8 @@ __device__ inline float products_of(const unsigned char* x, const unsigned char*
 }
 
 template <int VP>
-__global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid_constant__ BackwardArguments a) {
+__global__ void __launch_bounds__(kChunkThreads, 1)
+    chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
   using M = ChunkMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
@@ -174,37 +194,39 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
   const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin), heads = z.per_group / z.parts;
   const int first_head = group * z.per_group + part * heads;
 
+  CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
+  const bool copies = thread == kGroupThreads;  // for all
   const auto copy = [&](int head) {
-    if (head < heads) {
-      const int h = first_head + head;
-      unsigned char* const to = memory + M::items + head % 2 * M::item;
-      const int64_t from = ((static_cast<int64_t>(b) * z.H + h) * z.chunks + chunk) * z.state_size();
-      copy_rows<Values, kChunk, kChunkThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, rows, z.V, thread);
-      copy_rows<Values, kChunk, kChunkThreads>(to + M::d_out, head_rows(a.d.d_out, b, begin, h), a.d.d_out.time, rows,
-                                               z.V, thread);
-      copy_rows<States, kGroupKeys, kChunkThreads>(to + M::gradient, static_cast<const bf16*>(a.state_gradients) + from,
-                                                   z.V, z.K, z.V, thread);
-      copy_rows<States, kGroupKeys, kChunkThreads>(to + M::state, static_cast<const bf16*>(a.kept) + from, z.V, z.K,
-                                                   z.V, thread);
-    }
-    copy_commit();
+    if (head >= heads || !copies) return;
+    const int h = first_head + head, state = (b * z.H + h) * z.chunks + chunk;
+    const uint32_t to = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
+    CopyBarrier& done = full[head % 2];
+    done.expect(M::item);
+    copy_tile<Values>(to + M::x, maps.v, h, begin, b, done);
+    copy_tile<Values>(to + M::d_out, maps.d_out, h, begin, b, done);
+    copy_tile<States>(to + M::state, maps.states, 0, state, 0, done);
+    copy_tile<States>(to + M::gradient, maps.gradients, 0, state, 0, done);
   };
-  // Behind it the tiles of the last head copied are there, and all have done with those of the head before.
-  const auto enter = [&] {
-    copy_wait<0>();
-    shared_writes_to_products();
+  // Behind it the tiles of a head are there; those of the head before make room.
+  const auto enter = [&](int head) {
     threads_barrier(0, kChunkThreads);
+    copy(head + 1);
+    full[head % 2].wait(head / 2);
+    __syncwarp();
   };
 
-  copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::q, head_rows(a.p.q, b, begin, group), a.p.q.time, rows, z.K,
-                                            thread);
-  copy_rows<KeyTile, kChunk, kChunkThreads>(memory + M::k, head_rows(a.p.k, b, begin, group), a.p.k.time, rows, z.K,
-                                            thread);
-  copy(0);
+  if (copies) {
+    for (int i = 0; i < 3; ++i) full[i].init();
+    full[2].expect(2 * KeyTile::bytes);
+    copy_tile<KeyTile>(base + M::q, maps.q, group, begin, b, full[2]);
+    copy_tile<KeyTile>(base + M::k, maps.k, group, begin, b, full[2]);
+    copy(0);
+  }
   for (int head = warp; head < heads; head += kChunkThreads / 32)
     StepSources(a.p, b, first_head + head).scan(all_steps[head], begin, rows, lane);
-
-  enter();
+  threads_barrier(0, kChunkThreads);  // the barriers
+  full[2].wait(0);
+  __syncwarp();
 
   if (thread < kGroupThreads) {
     uint32_t pairs[NP][2];  // scale k_j . q_i
@@ -230,26 +252,20 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
       const GroupSteps& steps = all_steps[head];
       HeadSums& sums = all_sums[head % 2];
       const uint32_t at = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
-      enter();
-      float m[NP][4], dv[NV][4];
+      enter(head);
+      float m[NP][4];
       group_fence();
 #pragma unroll
       for (int s = 0; s < VP / 16; ++s)
         GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
                                                    s > 0);
       group_commit();
-#pragma unroll
-      for (int s = 0; s < kGroupKeys / 16; ++s)
-        GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
-                                               s > 0);
-      group_commit();
-      copy(head + 1);
       const float skip = a.p.skip ? a.p.skip[h] : 0.f;
       const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
       const float write_row[2] = {steps.write[row], steps.write[row + 8]};
       uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
       float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
-      group_wait<1>(m);
+      group_wait<0>(m);
 #pragma unroll
       for (int n = 0; n < NP; ++n) {
         by_query[2 * n] = by_query[2 * n + 1] = 0;
@@ -273,12 +289,20 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
           float w0 = p0 * write_row[up], w1 = p1 * write_row[up];
           if (n % 2 == up && n / 2 == strip && on_diagonal) {
             along_out += second ? m[n][2 * up + 1] : m[n][2 * up];
-            (second ? w1 : w0) += skip;
+            w0 += second ? 0.f : skip;
+            w1 += second ? skip : 0.f;
           }
           weights[n / 2][n % 2 * 2 + up] = packed(w0, w1);
         }
       }
       const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
+      float dv[NV][4];
+      group_fence();
+#pragma unroll
+      for (int s = 0; s < kGroupKeys / 16; ++s)
+        GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
+                                               s > 0);
+      group_commit();
       group_wait<0>(dv);
 #pragma unroll
       for (int n = 0; n < NV; ++n)
@@ -290,14 +314,9 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
         GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
       group_commit();
       // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
-#pragma unroll
-      for (int by = 16, half = NP; by >= 4; by /= 2, half /= 2)
-#pragma unroll
-        for (int i = 0; i < half; ++i) {
-          const bool upper = lane & by;
-          const float stays = upper ? by_query[i + half] : by_query[i], goes = upper ? by_query[i] : by_query[i + half];
-          by_query[i] = stays + __shfl_xor_sync(~0u, goes, by);
-        }
+      fold_sums<NP, 16>(by_query, lane);
+      fold_sums<NP / 2, 8>(by_query, lane);
+      fold_sums<NP / 4, 4>(by_query, lane);
       // the sums 2 n and 2 n + 1, n of three bits of the lane
       const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
       *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
@@ -346,14 +365,13 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
       const unsigned char* const item = memory + M::items + head % 2 * M::item;
       const uint32_t at = shared_address(item), left = at + (queries ? M::d_out : M::x),
                      right = at + (queries ? M::state : M::gradient);
-      enter();
+      enter(head);
       float y[NK][4];
       group_fence();
 #pragma unroll
       for (int s = 0; s < VP / 16; ++s)
         GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
       group_commit();
-      copy(head + 1);
       const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
       if (lane == 0) sums.along[warp - 4] = along;
       if (queries && warp == 4 && head > 0)
@@ -416,23 +434,28 @@ __global__ void __launch_bounds__(kChunkThreads, 1) chunk_gradients(const __grid
 }
 
 template <int VP>
-cudaError_t run_states(const BackwardArguments& a, cudaStream_t stream) {
-  return launch(walk_back<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
-                StateMemory<VP>::bytes, a, stream, kStateThreads);
-}
-template <int VP>
-cudaError_t run_chunks(const BackwardArguments& a, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
-  return launch(chunk_gradients<VP>, grid, ChunkMemory<VP>::bytes(a.z.per_group / a.z.parts), a, stream, kChunkThreads);
+cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
+  BackwardMaps maps;
+  const Sizes& z = a.z;
+  cudaError_t status = rows_map<KeyTile>(maps.q, a.p.q, z, z.G, z.K);
+  if (status == cudaSuccess) status = rows_map<KeyTile>(maps.k, a.p.k, z, z.G, z.K);
+  if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.v, a.p.v, z, z.H, z.V);
+  if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.d_out, a.d.d_out, z, z.H, z.V);
+  if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.states, a.kept, z);
+  if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.gradients, a.state_gradients, z);
+  if (status != cudaSuccess) return status;
+  status = launch_with_maps(walk_back<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.H)), kStateThreads,
+                            StateMemory<VP>::bytes, stream, a, maps);
+  if (status != cudaSuccess) return status;
+  return launch_with_maps(chunk_gradients<VP>,
+                          dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.G * z.parts * z.chunks)),
+                          kChunkThreads, ChunkMemory<VP>::bytes(z.per_group / z.parts), stream, a, maps);
 }
 
 }  // namespace
 
-cudaError_t group_state_gradients(const BackwardArguments& a, cudaStream_t stream) {
-  return a.z.V <= 64 ? run_states<64>(a, stream) : run_states<96>(a, stream);
-}
-cudaError_t group_chunk_gradients(const BackwardArguments& a, cudaStream_t stream) {
-  return a.z.V <= 64 ? run_chunks<64>(a, stream) : run_chunks<96>(a, stream);
+cudaError_t group_backward(const BackwardArguments& a, cudaStream_t stream) {
+  return a.z.V <= 64 ? run<64>(a, stream) : run<96>(a, stream);
 }
 
 }  // namespace sb::cuda::attention

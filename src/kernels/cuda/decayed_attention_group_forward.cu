@@ -1,72 +1,87 @@
 // One decay a step and head, bf16, by warp groups: a block walks the chunks of one sequence and head. Two groups hold
-// the state and copy, scale and round what comes next; the third makes the outputs of the chunk meanwhile.
+// the state, hand it over rounded and take it on; the other two make the outputs of every second chunk each.
 #include "kernels/cuda/decayed_attention_group.cuh"
 
 namespace sb::cuda::attention {
 namespace {
 
-constexpr int kThreadsForward = 3 * kGroupThreads, kStateThreads = 2 * kGroupThreads, kStages = 3;
+constexpr int kThreadsForward = 4 * kGroupThreads, kStateThreads = 2 * kGroupThreads, kStages = 3, kStepSets = 4;
 
 template <int VP>
 struct ForwardMemory {
   static constexpr int q = 0, k = q + KeyTile::bytes, x = k + KeyTile::bytes;
   static constexpr int stage = x + ValueTile<VP>::bytes, states = kStages * stage;
   static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int bytes = steps + kStages * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int full = steps + kStepSets * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int bytes = full + kStages * static_cast<int>(sizeof(CopyBarrier));
+};
+struct ForwardMaps {
+  CUtensorMap q, k, v;
 };
 
+// Barriers between the states' groups and the outputs': of even and of odd chunks
+constexpr int kHandOver = 3 * kGroupThreads;
+__device__ inline int ready(int chunk) {
+  return 2 + chunk % 2;
+}
+__device__ inline int done_with(int chunk) {
+  return 4 + chunk % 2;
+}
+
 template <int VP>
-__global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_constant__ ForwardArguments a) {
+__global__ void __launch_bounds__(kThreadsForward, 1)
+    walk_forward(const __grid_constant__ ForwardArguments a, const __grid_constant__ ForwardMaps maps) {
   using M = ForwardMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
   WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
+  CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
   const uint32_t base = shared_address(memory);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
   const int64_t pair_of_heads = static_cast<int64_t>(b) * z.H + h;
   const StepSources sources(a.p, b, h);
+  if (thread < kStages) full[thread].init();
+  __syncthreads();
 
   if (thread < kStateThreads) {
     const auto scan = [&](int chunk) {
       if (chunk >= z.chunks) return;
-      WalkSteps& to = all_steps[chunk % kStages];
+      WalkSteps& to = all_steps[chunk % kStepSets];
       sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
       const int t = 2 * lane;
       to.set_factors(to.until[t] * to.write[t], to.until[t + 1] * to.write[t + 1], lane);
     };
     const auto copy = [&](int chunk) {
-      if (chunk < z.chunks) {
-        const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
-        unsigned char* const to = memory + chunk % kStages * M::stage;
-        copy_rows<Values, kChunk, kStateThreads>(to + M::x, head_rows(a.p.v, b, begin, h), a.p.v.time, steps, z.V,
-                                                 thread);
-        copy_rows<KeyTile, kChunk, kStateThreads>(to + M::k, head_rows(a.p.k, b, begin, g), a.p.k.time, steps, z.K,
-                                                  thread);
-        copy_rows<KeyTile, kChunk, kStateThreads>(to + M::q, head_rows(a.p.q, b, begin, g), a.p.q.time, steps, z.K,
-                                                  thread);
-      }
-      copy_commit();
+      if (chunk >= z.chunks || thread != 0) return;
+      CopyBarrier& done = full[chunk % kStages];
+      const uint32_t to = base + static_cast<uint32_t>(chunk % kStages * M::stage);
+      done.expect(M::stage);
+      copy_tile<KeyTile>(to + M::q, maps.q, g, chunk * kChunk, b, done);
+      copy_tile<KeyTile>(to + M::k, maps.k, g, chunk * kChunk, b, done);
+      copy_tile<Values>(to + M::x, maps.v, h, chunk * kChunk, b, done);
     };
     copy(0);
-    copy(1);
     if (warp < 2) scan(warp);
     GroupState<VP> state(thread);
     state.read(a.p.initial_state ? a.p.initial_state + pair_of_heads * z.K * z.V : nullptr, z.K, z.V);
     bf16* kept = a.kept ? static_cast<bf16*>(a.kept) + pair_of_heads * z.chunks * z.state_size() : nullptr;
     for (int chunk = 0; chunk < z.chunks; ++chunk) {
-      const WalkSteps& steps = all_steps[chunk % kStages];
+      const WalkSteps& steps = all_steps[chunk % kStepSets];
       unsigned char *const at = memory + chunk % kStages * M::stage, *const tile =
                                                                          memory + M::states + chunk % 2 * States::bytes;
-      copy_wait<1>();
+      if (chunk >= 2) threads_barrier(done_with(chunk), kHandOver);
       state.to_tile(tile);
       shared_writes_to_products();
-      threads_barrier(0, kThreadsForward);
-      copy(chunk + 2);
+      threads_arrive(ready(chunk), kHandOver);
+      threads_barrier(1, kStateThreads);
+      copy(chunk + 1);
+      full[chunk % kStages].wait(chunk / kStages);
+      __syncwarp();
       state.advance(steps, at + M::k, shared_address(at + M::x));
-      if (kept) store_state<VP, kStateThreads>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+      if (kept) store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
       if (warp == 7) scan(chunk + 2);
       group_wait<0>(state.x);
     }
@@ -74,14 +89,17 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
     return;
   }
 
+  const int outputs = thread / kGroupThreads - 2;
   const int pair = lane % 4, row = warp % 4 * 16 + lane / 4;
   const float skip = a.p.skip ? a.p.skip[h] : 0.f;
-  for (int chunk = 0; chunk < z.chunks; ++chunk) {
+  for (int chunk = outputs; chunk < z.chunks; chunk += 2) {
     const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin);
-    const WalkSteps& steps = all_steps[chunk % kStages];
+    const WalkSteps& steps = all_steps[chunk % kStepSets];
     const uint32_t stage = base + static_cast<uint32_t>(chunk % kStages * M::stage);
     const uint32_t tile = base + static_cast<uint32_t>(M::states + chunk % 2 * States::bytes);
-    threads_barrier(0, kThreadsForward);
+    threads_barrier(ready(chunk), kHandOver);
+    full[chunk % kStages].wait(chunk / kStages);
+    __syncwarp();
     float p[kChunk / 8][4], o[VP / 8][4];
     group_fence();
 #pragma unroll
@@ -122,6 +140,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
       GroupProduct<VP>::template registers_times_tile<1>(o, weights[s], Values::down(stage + M::x, s));
     group_commit();
     group_wait<0>(o);
+    if (chunk + 2 < z.chunks) threads_arrive(done_with(chunk), kHandOver);
     bf16* const out = head_rows(a.out, b, begin, h) + row * a.out.time + pair * 2;
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
@@ -135,8 +154,13 @@ __global__ void __launch_bounds__(kThreadsForward, 1) walk_forward(const __grid_
 
 template <int VP>
 cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
-  return launch(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
-                ForwardMemory<VP>::bytes, a, stream, kThreadsForward);
+  ForwardMaps maps;
+  cudaError_t status = rows_map<KeyTile>(maps.q, a.p.q, a.z, a.z.G, a.z.K);
+  if (status == cudaSuccess) status = rows_map<KeyTile>(maps.k, a.p.k, a.z, a.z.G, a.z.K);
+  if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.v, a.p.v, a.z, a.z.H, a.z.V);
+  if (status != cudaSuccess) return status;
+  return launch_with_maps(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
+                          kThreadsForward, ForwardMemory<VP>::bytes, stream, a, maps);
 }
 
 bool wide(const void* data, int64_t batch, int64_t time, int64_t head) {

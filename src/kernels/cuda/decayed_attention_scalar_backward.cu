@@ -379,10 +379,7 @@ cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream) {
-  if (by_groups(a)) {
-    const cudaError_t status = group_state_gradients(a, stream);
-    return status == cudaSuccess ? group_chunk_gradients(a, stream) : status;
-  }
+  if (by_groups(a)) return group_backward(a, stream);
   if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
   if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
   if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);

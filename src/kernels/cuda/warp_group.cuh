@@ -88,7 +88,7 @@ template <int Rows, int Columns, int Bytes>
 struct PanelTile {
   static_assert(Bytes == 64 || Bytes == 128);
   static constexpr int panel = Rows * Bytes, panels = (Columns * 2 + Bytes - 1) / Bytes, bytes = panels * panel;
-  static constexpr int parts = panels * (Bytes / 16);  // 16-byte parts of a row
+  static constexpr int panel_columns = Bytes / 2, rows = Rows;
   // Bytes from the tile's start to a part of a row; the parts of a row differ in bits 4 and up, so that
   // place(row, n) = n-th panel + (place(row, 0) ^ 16 n's rest)
   __device__ static int place(int row, int part) {
