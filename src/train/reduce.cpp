@@ -55,7 +55,8 @@ TensorReduction::Terms TensorReduction::terms(int from, int to, std::vector<size
       sums.push_back({b, e, std::max(from, start[e]), std::min(to, start[e + 1]), start[e] < from});
     }
   }
-  std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.terms() > b.terms(); });
+  const auto longer = [](const Sum& a, const Sum& b) { return a.terms() > b.terms(); };
+  if (!std::is_sorted(sums.begin(), sums.end(), longer)) std::stable_sort(sums.begin(), sums.end(), longer);
   Terms out;
   out.sums = static_cast<int64_t>(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -320,6 +320,7 @@ class Run {
     try {
       return call();
     } catch (const c10::OutOfMemoryError&) {
+      valid_predictor_.reset();
       executor_.release();
     }
     try {
@@ -335,8 +336,12 @@ class Run {
 
   Evaluation run_evaluation(const TaskConfig& task, const EvaluationRequest& request) {
     return with_memory([&] {
-      NetworkPredictor predictor(trainer_.network());
-      return evaluate(predictor, *make_task(data_, task), request);
+      if (request.kept == nullptr) {
+        NetworkPredictor predictor(trainer_.network());
+        return evaluate(predictor, *make_task(data_, task), request);
+      }
+      if (!valid_predictor_) valid_predictor_.emplace(trainer_.network());
+      return evaluate(*valid_predictor_, *make_task(data_, task), request);
     });
   }
 
@@ -518,7 +523,9 @@ class Run {
   const SampleOrder order_;
   std::unique_ptr<Loader> loader_;
   std::deque<UnderWay> under_way_;
-  std::deque<Batch> valid_batches_;  // made once where the host has other things to do
+  // Batches made once, and what is recorded of them, where the host has other things to do.
+  std::deque<Batch> valid_batches_;
+  std::optional<NetworkPredictor> valid_predictor_;
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
   int64_t done_ = 0;        // updates made and read
