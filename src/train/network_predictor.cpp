@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostShapes = 4;                     // that are recorded
 constexpr int kStretch = 1024;                        // frames that keep a GPU busy
-constexpr int64_t kReducedBudget = int64_t{1} << 25;  // floats of probabilities that are reduced at a time
+constexpr int64_t kReducedBudget = int64_t{1} << 26;  // floats of probabilities that are reduced at a time
 
 }  // namespace
 
