@@ -38,6 +38,7 @@ struct Kernel {
 
 template <class Op>
 struct Operation {
+  const char* name;
   Kernel<Op> truth, aten, cpu, cuda;
   const Kernel<Op>& of(Backend backend, const Op& op, const Tensors& in) const {
     const Kernel<Op>& wanted = backend == Backend::truth  ? truth
@@ -58,10 +59,30 @@ bool records_gradient(const Tensors& tensors);
 Tensors differentiable(const std::function<Tensors(const Tensors& in, Tensors* saved)>& forward,
                        std::function<Tensors(const Back&)> backward, const Tensors& in);
 
+using CallForward = std::function<Tensors(const Tensors& in, Tensors* saved)>;
+using CallBackward = std::function<Tensors(const Back&)>;
+
+// For those that watch (calls.h).
+namespace detail {
+bool calls_are_watched();
+void tell_call(const char* name, const Tensors& in, CallForward forward, CallBackward backward);
+
+template <class Op>
+void tell(const char* name, const Op& op, const Kernel<Op>& kernel, const Tensors& in) {
+  CallBackward back;
+  if (kernel.backward) back = [op, backward = kernel.backward](const Back& given) { return backward(op, given); };
+  tell_call(
+      name, in, [op, forward = kernel.forward](const Tensors& x, Tensors* saved) { return forward(op, x, saved); },
+      std::move(back));
+}
+}  // namespace detail
+
 // in[0] decides where the operation runs.
 template <class Op>
 Tensors run(const Op& op, const Tensors& in) {
-  const Kernel<Op>& kernel = row_of<Op>().of(backend_of(in[0]), op, in);
+  const Operation<Op>& row = row_of<Op>();
+  const Kernel<Op>& kernel = row.of(backend_of(in[0]), op, in);
+  if (detail::calls_are_watched()) detail::tell(row.name, op, kernel, in);
   if (!kernel.backward || !records_gradient(in)) return kernel.forward(op, in, nullptr);
   return differentiable([&](const Tensors& inputs, Tensors* saved) { return kernel.forward(op, inputs, saved); },
                         [op, backward = kernel.backward](const Back& back) { return backward(op, back); }, in);

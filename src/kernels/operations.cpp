@@ -4,11 +4,11 @@ namespace sb::kernels {
 
 // One row an operation: truth, aten, cpu; the build says what there is for CUDA. {} where there is none: then aten's
 // runs.
-#define SB_OPERATION(Op, ...)                                                \
-  template <>                                                                \
-  const Operation<op::Op>& row_of<op::Op>() {                                \
-    static const Operation<op::Op> row{__VA_ARGS__, cuda::kernel<op::Op>()}; \
-    return row;                                                              \
+#define SB_OPERATION(Op, ...)                                                     \
+  template <>                                                                     \
+  const Operation<op::Op>& row_of<op::Op>() {                                     \
+    static const Operation<op::Op> row{#Op, __VA_ARGS__, cuda::kernel<op::Op>()}; \
+    return row;                                                                   \
   }
 
 SB_OPERATION(SelectiveScan, {truth::selective_scan}, {aten::selective_scan, aten::selective_scan_back},

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/format.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
+#include "kernels/calls.h"
+#include "kernels/frame_rows.h"
 #include "models/declare.h"
 #include "train/gpu.h"
 #include "train/trainer.h"
@@ -18,6 +21,11 @@ namespace sb {
 namespace {
 
 constexpr int kChannels = 41, kClasses = 1601;  // of the paper's grammar
+
+std::string first_line(const std::exception& error) {
+  const std::string line = error.what();
+  return printable(line.substr(0, line.find('\n')), 300);
+}
 
 RunConfig config_of(const GpuBenchRequest& request, const std::string& model, int width) {
   RunConfig config;
@@ -96,13 +104,141 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
     row.mfu = cost(trainer.network().config(), asked.time).training_flops() * row.tokens_per_second / rate;
     row.peak_bytes = gpu_peak_bytes();
   } catch (const std::exception& error) {
-    const std::string line = error.what();
-    row.failure = printable(line.substr(0, line.find('\n')), 300);
+    row.failure = first_line(error);
   }
   return row;
 }
 
+// A call that a step makes, and how often.
+struct Seen {
+  kernels::Call call;
+  int64_t times = 1;
+};
+
+std::vector<Seen> calls_of_a_step(Trainer& trainer, const TensorBatch& batch) {
+  std::vector<Seen> out;
+  std::map<std::string, size_t> known;
+  const kernels::WatchCalls watch([&](kernels::Call call) {
+    const auto [found, fresh] = known.emplace(call.name + " " + call.shape(), out.size());
+    if (fresh) {
+      out.push_back({std::move(call)});
+    } else {
+      ++out[found->second].times;
+    }
+  });
+  trainer.prepare(batch.real_frames, 500);
+  trainer.gradients(batch, true);
+  wait_for_gpu();
+  return out;
+}
+
+GpuKernelRow::Pass timed(const kernels::CallWork& work, const GpuKernelBench& rates,
+                         const std::function<void()>& call) {
+  GpuKernelRow::Pass out;
+  const double seconds = gpu_seconds(call);
+  const double products = work.operations / rates.product_flops, copies = work.bytes / rates.copy_bytes;
+  out.ms = seconds * 1e3;
+  out.operations = work.operations;
+  out.bytes = work.bytes;
+  out.bound = products > copies ? "product" : "copy";
+  out.share = std::max(products, copies) / seconds;
+  return out;
+}
+
+GpuKernelRow measure(const Seen& seen, const GpuBenchCase& of, const GpuKernelBench& rates) {
+  const at::NoGradGuard no_grad;
+  const kernels::Call& call = seen.call;
+  GpuKernelRow row;
+  row.of = of;
+  row.kernel = call.name;
+  row.shape = call.shape();
+  row.calls = seen.times;
+  try {
+    const bool trains = call.backward && std::find(call.wanted.begin(), call.wanted.end(), true) != call.wanted.end();
+    kernels::Back back;
+    back.wanted = call.wanted;
+    back.last = true;  // as in a step; what it overwrites takes the same time
+    const kernels::Tensors out = call.forward(call.in, trains ? &back.saved : nullptr);
+    row.forward = timed(kernels::forward_work(call, out), rates, [&] {
+      kernels::Tensors saved;
+      call.forward(call.in, trains ? &saved : nullptr);
+    });
+    if (!trains) return row;
+    back.d_out.resize(out.size());
+    back.d_out[0] = at::ones_like(out[0]);  // nobody looks at a final state
+    const kernels::Tensors gradients = call.backward(back);
+    row.backward = timed(kernels::backward_work(call, back.d_out, gradients), rates, [&] { call.backward(back); });
+  } catch (const std::exception& error) {
+    row.failure = first_line(error);
+  }
+  return row;
+}
+
+// What a step does beside its operations: frames from symbols, and Adam over all parameters.
+std::vector<GpuKernelRow> measure_around(Trainer& trainer, const TensorBatch& batch, const GpuBenchCase& of,
+                                         const GpuKernelBench& rates) {
+  const auto alone = [&](const char* name, const at::Tensor& shown, double bytes, const std::function<void()>& call) {
+    GpuKernelRow row;
+    row.of = of;
+    row.kernel = name;
+    row.shape = kernels::Call{"", {shown}, {}, {}, {}}.shape();
+    row.calls = 1;
+    try {
+      row.forward = timed({0, bytes}, rates, call);
+    } catch (const std::exception& error) {
+      row.failure = first_line(error);
+    }
+    return row;
+  };
+  const at::Tensor flat = trainer.network().parameters().flat(), copy = trainer.network().parameters().flat_copy();
+  const at::ScalarType type = copy.defined() ? at::kBFloat16 : at::kFloat;
+  const kernels::FrameNoise noise{static_cast<float>(batch.noise.size), batch.noise.seed,
+                                  static_cast<uint32_t>(batch.noise.split), batch.samples};
+  const auto frames = [&] { return kernels::frame_rows(batch.symbol, batch.noise.channels, type, noise); };
+  const at::TensorOptions one = at::TensorOptions().device(flat.device()).dtype(at::kDouble);
+  const at::Tensor lr = at::full({1}, 1e-3, one), loss = at::ones({1}, one);
+  // Weights and moments are read and written, gradients read, the copy written.
+  const double each = 7.0 * static_cast<double>(flat.element_size()) + (copy.defined() ? 2 : 0);
+  return {alone("frame_rows", batch.symbol, static_cast<double>(frames().nbytes() + batch.symbol.nbytes()),
+                [&] { frames(); }),
+          alone("adam_update", flat, each * static_cast<double>(flat.numel()),
+                [&] { trainer.adam().update(trainer.network().parameters().flat_grad(), lr, loss); })};
+}
+
 }  // namespace
+
+GpuKernelBench bench_gpu_kernels(const GpuBenchRequest& request) {
+  prepare_gpu(request.precision == Precision::tf32);
+  GpuKernelBench out;
+  {
+    const at::NoGradGuard no_grad;
+    out.product_flops = product_rate();
+    out.copy_bytes = copy_rate();
+  }
+  for (const GpuBenchCase& each : request.cases) {
+    const auto tell = [&](const std::string& what) {
+      if (request.progress) request.progress(formatted("{} {}, T = {}{}", each.model, each.width, each.time, what));
+    };
+    tell("");
+    try {
+      Trainer trainer(config_of(request, each.model, each.width), TaskShape{kChannels, kClasses, 0});
+      TensorBatch batch = random_batch(request.batch, each.time);
+      for (at::Tensor* x : {&batch.symbol, &batch.target, &batch.samples}) *x = x->to(trainer.device());
+      for (const Seen& seen : calls_of_a_step(trainer, batch)) {
+        tell(", " + seen.call.name);
+        out.rows.push_back(measure(seen, each, out));
+      }
+      for (GpuKernelRow& row : measure_around(trainer, batch, each, out)) out.rows.push_back(std::move(row));
+    } catch (const std::exception& error) {
+      GpuKernelRow row;
+      row.of = each;
+      row.kernel = "step";
+      row.failure = first_line(error);
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return out;
+}
 
 GpuBench bench_gpu(const GpuBenchRequest& request) {
   prepare_gpu(false);

@@ -1,6 +1,7 @@
 // Whole train steps on a GPU, on random data.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,30 @@ struct GpuBench {
   std::vector<GpuBenchRow> rows;
 };
 
+// An operation of a step, alone: its kernels one behind the other without the host's part.
+struct GpuKernelRow {
+  struct Pass {
+    double ms = 0;
+    double operations = 0, bytes = 0;  // what it cannot do without (kernels/calls.h)
+    std::string bound;                 // "product" or "copy": which of the card's rates it meets first
+    double share = 0;                  // of that rate
+  };
+  GpuBenchCase of;
+  std::string kernel, shape;  // of its tensors
+  int64_t calls = 0;          // a step
+  Pass forward;
+  std::optional<Pass> backward;  // absent: it has none of its own
+  std::string failure;           // why there is no figure
+  double step_ms() const { return static_cast<double>(calls) * (forward.ms + (backward ? backward->ms : 0)); }
+};
+
 // Throws bad_input where there is no GPU to use.
 GpuBench bench_gpu(const GpuBenchRequest& request);
+// The rates of the card, and the operations of a step of each case in the order in which it first makes them.
+struct GpuKernelBench {
+  double product_flops = 0, copy_bytes = 0;
+  std::vector<GpuKernelRow> rows;
+};
+GpuKernelBench bench_gpu_kernels(const GpuBenchRequest& request);
 
 }  // namespace sb

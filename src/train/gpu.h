@@ -29,6 +29,10 @@ void prepare_gpu(bool tf32);
 void wait_for_gpu();
 // A place behind all that was handed to the GPU so far; calling it waits until the GPU has got there.
 std::function<void()> gpu_marker();
+// The operations of a call as one graph, to be run again with what its tensors hold then. Makes the call twice.
+std::function<void()> gpu_recorded(const std::function<void()>& call);
+// Seconds of a call, of many recorded one behind the other and run at once: without what the host does between them.
+double gpu_seconds(const std::function<void()>& call);
 void reset_gpu_peak();
 int64_t gpu_peak_bytes();  // most bytes of tensors at a time since then
 

@@ -20,6 +20,13 @@ void wait_for_gpu() {}
 std::function<void()> gpu_marker() {
   return {};
 }
+std::function<void()> gpu_recorded(const std::function<void()>& call) {
+  return call;
+}
+double gpu_seconds(const std::function<void()>&) {
+  prepare_gpu(false);
+  return 0;
+}
 void reset_gpu_peak() {}
 int64_t gpu_peak_bytes() {
   return 0;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/stopwatch.h"
 #include "base/text.h"
 #include "kernels/backend.h"
 #include "train/trainer.h"
@@ -293,6 +294,38 @@ std::function<void()> gpu_marker() {
   auto reached = std::make_shared<at::cuda::CUDAEvent>();
   reached->record();
   return [reached] { reached->synchronize(); };
+}
+
+std::function<void()> gpu_recorded(const std::function<void()>& call) {
+  call();  // what is set up at its first use is set up here
+  wait_for_gpu();
+  auto graph = std::make_shared<at::cuda::CUDAGraph>();
+  graph->capture_begin(at::cuda::graph_pool_handle(), cudaStreamCaptureModeThreadLocal);
+  try {
+    call();
+  } catch (...) {
+    try {
+      graph->capture_end();  // the stream goes on
+    } catch (const c10::Error&) {
+    }
+    throw;
+  }
+  graph->capture_end();
+  return [graph] { graph->replay(); };
+}
+
+double gpu_seconds(const std::function<void()>& call) {
+  constexpr int calls = 10, replays = 3;
+  const auto many = gpu_recorded([&] {
+    for (int i = 0; i < calls; ++i) call();
+  });
+  many();
+  wait_for_gpu();
+  const double seconds = seconds_of([&] {
+    for (int i = 0; i < replays; ++i) many();
+    wait_for_gpu();
+  });
+  return seconds / (calls * replays);
 }
 
 void reset_gpu_peak() {

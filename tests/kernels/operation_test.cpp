@@ -1,6 +1,9 @@
 // One shape for every operation: the choice of a back end and the way to autograd.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+#include "kernels/calls.h"
+#include "kernels/matmul.h"
 #include "kernels/operations.h"
 #include "recurrence_run.h"
 
@@ -59,7 +62,7 @@ static kernels::Tensors times_back(const Times& op, const kernels::Back& back) {
 namespace sb::kernels {
 template <>
 const Operation<test::Times>& row_of<test::Times>() {
-  static constexpr Operation<test::Times> row{{}, {test::times}, {test::times, test::times_back}, {}};
+  static constexpr Operation<test::Times> row{"Times", {}, {test::times}, {test::times, test::times_back}, {}};
   return row;
 }
 }  // namespace sb::kernels
@@ -74,6 +77,35 @@ TEST(Backends, AbsentInputsAndUnusedOutputsPassThroughAutograd) {
   EXPECT_TRUE(at::equal(x.grad(), at::full({3}, 3.0F)));
   const at::NoGradGuard no_gradients;
   EXPECT_FALSE(kernels::run(Times{3}, {x, Tensor(), other})[0].requires_grad());
+}
+
+TEST(Calls, AreToldAsTheyAreMadeAndGiveTheSameAgain) {
+  const Tensor x = at::randn({2, 5, 8}).requires_grad_(), gain = at::randn({8}), weight = at::randn({3, 8});
+  std::vector<kernels::Call> seen;
+  Tensor normed;
+  {
+    const kernels::WatchCalls watch([&](kernels::Call call) { seen.push_back(std::move(call)); });
+    EXPECT_THROW(kernels::WatchCalls([](const kernels::Call&) {}), Error);
+    normed = rms_norm(x, gain, 1e-5);
+    project(normed, weight);
+  }
+  rms_norm(x, gain, 1e-5);  // nobody looks
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].name, "row_norm");
+  EXPECT_EQ(seen[0].shape(), "fp32 [2,5,8], fp32 [8], -");
+  EXPECT_EQ(seen[0].wanted, (std::vector<bool>{true, false, false}));
+  EXPECT_FALSE(seen[0].in[0].requires_grad());
+  kernels::Tensors saved;
+  const kernels::Tensors again = seen[0].forward(seen[0].in, &saved);
+  EXPECT_TRUE(at::equal(again[0], normed));
+  const Tensor d_out = at::randn({2, 5, 8});
+  const kernels::Tensors gradients = seen[0].backward({saved, {d_out}, seen[0].wanted, false});
+  EXPECT_TRUE(at::equal(gradients[0], torch::autograd::grad({normed}, {x}, {d_out})[0]));
+  EXPECT_EQ(kernels::forward_work(seen[0], again).bytes, 4 * (80 + 8 + 80));
+  EXPECT_EQ(kernels::forward_work(seen[0], again).operations, 0);
+  EXPECT_EQ(seen[1].name, "project");
+  EXPECT_EQ(kernels::forward_work(seen[1], {}).operations, 2 * 10 * 8 * 3);
+  EXPECT_EQ(kernels::backward_work(seen[1], {}, {}).operations, 4 * 10 * 8 * 3);
 }
 
 }  // namespace

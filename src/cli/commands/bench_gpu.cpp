@@ -23,6 +23,7 @@ struct Options {
   int width = 0, time = 0;
   GpuBenchRequest request;
   std::string precision = "amp", json;
+  bool kernels = false;
 };
 
 // The peers' steps are of batch 64, 8 layers and amp.
@@ -77,6 +78,55 @@ std::string as_json(const GpuBench& bench, const GpuBenchRequest& request) {
   return out.dump(2) + "\n";
 }
 
+std::string as_text(const GpuKernelBench& bench) {
+  using Align = TextTable::Align;
+  TextTable table({"model", "width", "T", "kernel", "first tensor", "calls", "forward ms", "share of", "backward ms",
+                   "share of", "step ms"},
+                  {Align::left, Align::right, Align::right, Align::left, Align::left, Align::right, Align::right,
+                   Align::right, Align::right, Align::right, Align::right});
+  const auto share = [](const GpuKernelRow::Pass& p) { return p.bound + " " + fixed(100 * p.share, 0) + " %"; };
+  std::string failures;
+  for (const auto& r : bench.rows) {
+    const bool made = r.failure.empty();
+    if (!made) failures += formatted("{} {}, T = {}, {}: {}\n", r.of.model, r.of.width, r.of.time, r.kernel, r.failure);
+    table.row({r.of.model, std::to_string(r.of.width), std::to_string(r.of.time), r.kernel,
+               r.shape.substr(0, r.shape.find(']') + 1), std::to_string(r.calls), made ? fixed(r.forward.ms, 3) : "-",
+               made ? share(r.forward) : "-", made && r.backward ? fixed(r.backward->ms, 3) : "",
+               made && r.backward ? share(*r.backward) : "", made ? fixed(r.step_ms(), 2) : "-"});
+  }
+  return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
+         fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +
+         "share: of the rate of products or copies, whichever it meets first with the work it cannot do without\n" +
+         failures;
+}
+
+Json pass_json(const GpuKernelRow::Pass& p) {
+  return {{"ms", p.ms}, {"flops", p.operations}, {"bytes", p.bytes}, {"bound", p.bound}, {"share", p.share}};
+}
+
+std::string as_json(const GpuKernelBench& bench, const GpuBenchRequest& request) {
+  Json out = {{"product_flops", bench.product_flops}, {"copy_bytes", bench.copy_bytes}, {"rows", Json::array()}};
+  for (const auto& r : bench.rows) {
+    Json row = {
+        {"model", r.of.model}, {"width", r.of.width}, {"time", r.of.time}, {"precision", to_string(request.precision)},
+        {"kernel", r.kernel},  {"shape", r.shape},    {"calls", r.calls}};
+    if (!r.failure.empty()) {
+      row["failure"] = r.failure;
+    } else {
+      row["forward"] = pass_json(r.forward);
+      if (r.backward) row["backward"] = pass_json(*r.backward);
+      row["step_ms"] = r.step_ms();
+    }
+    out["rows"].push_back(std::move(row));
+  }
+  return out.dump(2) + "\n";
+}
+
+template <class Bench>
+bool any_failed(const Bench& bench) {
+  return std::any_of(bench.rows.begin(), bench.rows.end(), [](const auto& r) { return !r.failure.empty(); });
+}
+
 Exit run(const Options& options) {
   GpuBenchRequest request = options.request;
   for (const auto& model : options.models.empty() ? paper_models() : options.models) {
@@ -94,12 +144,16 @@ Exit run(const Options& options) {
     end_if_stopped("bench gpu");
     complain("measuring " + line);
   };
+  if (options.kernels) {
+    const GpuKernelBench bench = bench_gpu_kernels(request);
+    if (!options.json.empty()) deliver(options.json, as_json(bench, request));
+    if (options.json != "-") print(as_text(bench));
+    return any_failed(bench) ? Exit::check_failed : Exit::done;
+  }
   const GpuBench bench = bench_gpu(request);
   if (!options.json.empty()) deliver(options.json, as_json(bench, request));
   if (options.json != "-") print(as_text(bench, request));
-  const bool failed =
-      std::any_of(bench.rows.begin(), bench.rows.end(), [](const auto& r) { return !r.failure.empty(); });
-  return failed ? Exit::check_failed : Exit::done;
+  return any_failed(bench) ? Exit::check_failed : Exit::done;
 }
 
 }  // namespace
@@ -108,12 +162,15 @@ void add_bench_gpu(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench gpu", "A whole train step of each model on a GPU, beside the models' published code",
-      {"selectivbench bench gpu", "selectivbench bench gpu --model mamba2 --width 256 --time 400 --json -"},
+      {"selectivbench bench gpu", "selectivbench bench gpu --model mamba2 --width 256 --time 400 --json -",
+       "selectivbench bench gpu --kernels --width 256 --time 400"},
       [options] { return run(*options); });
   arguments.texts("--model", options->models, "NAME",
                   "A model to measure, may be given many times; none: the paper's seven");
   arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the paper's of each model");
   arguments.integer("--time", options->time, 0, 100000, "Frames a sequence; 0: 400 and 1300");
+  arguments.flag("--kernels", options->kernels,
+                 "Each operation of a step alone: time, FLOPs or bytes, share of the card's measured rate");
   arguments.choice("--precision", options->precision, {"amp", "tf32", "fp32", "fp64"}, "Arithmetic");
   arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
   arguments.integer("--batch", options->request.batch, 1, 4096, "Sequences a step");
