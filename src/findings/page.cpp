@@ -125,12 +125,10 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   }
   out += formatted("\nDifferences in {}.\n", joined(units, "; "));
   for (const auto& line : below) out += line + "\n";
-  std::vector<std::string> decides;
-  for (const auto& one : scale.comparisons)
-    for (const auto& what : one.decides) decides.push_back(cell(one.comparison->name()) + ": " + cell(what));
+  const auto decides = decides_of(scale);
   if (!decides.empty()) {
     out += "\nWhat would decide it:\n\n";
-    for (const auto& line : decides) out += "- " + line + "\n";
+    for (const auto& line : decides) out += "- " + cell(line) + "\n";
   }
 }
 

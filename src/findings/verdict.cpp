@@ -209,4 +209,18 @@ std::string evidence_text(const ComparisonVerdict& v) {
   return out;
 }
 
+std::vector<std::string> decides_of(const ScaleVerdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;  // what, and which comparisons
+  for (const auto& one : verdict.comparisons)
+    for (const auto& what : one.decides) {
+      auto it = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.first == what; });
+      if (it == found.end()) it = found.insert(found.end(), {what, {}});
+      it->second.push_back(one.comparison->name());
+    }
+  std::vector<std::string> out;
+  for (const auto& [what, names] : found)
+    out.push_back((names.size() == 1 ? names.front() : fmt::format("{} comparisons", names.size())) + ": " + what);
+  return out;
+}
+
 }  // namespace sb

@@ -55,7 +55,10 @@ std::vector<std::string> counts_of(const Rows& rows);
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
-std::string unit_text(const Comparison& comparison);          // "points", "points a nat", …
+// What would decide the undecided ones, a line each: "task 1: a - b: …", or "10 comparisons: …" where many lack the
+// same.
+std::vector<std::string> decides_of(const ScaleVerdict& verdict);
+std::string unit_text(const Comparison& comparison);  // "points", "points a nat", …
 
 std::string verdict_text(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts,
                          const Rows& rows);

@@ -52,8 +52,7 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
     out += "    " + text.substr(at, end - at) + "\n";
     at = end + 1;
   }
-  for (const auto& one : scale.comparisons)
-    for (const auto& what : one.decides) out += "    decides " + one.comparison->name() + ": " + what + "\n";
+  for (const auto& line : decides_of(scale)) out += "    would decide " + line + "\n";
   for (const auto& line : remarks_of(scale)) out += "    note: " + line + "\n";
 }
 

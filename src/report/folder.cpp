@@ -154,6 +154,9 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select, 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
   std::vector<std::string> notes, runs, folders;
   for (const auto& root : roots) {
+    std::error_code failed;
+    if (!fs::is_directory(root, failed))
+      throw bad_input("runs", "expected a folder of runs, got '" + printable(root, 400) + "'");
     const FoundFolders below = find_runs(root);
     notes.insert(notes.end(), below.notes.begin(), below.notes.end());
     runs.insert(runs.end(), below.runs.begin(), below.runs.end());

@@ -19,7 +19,7 @@ FoundRuns read_runs(const std::vector<std::string>& folders);
 // Throws bad_input where there is no finished run, or where a given axis is no key of a run.
 Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
                const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
-// Rows of all these folders together, with the usual axes and those recorded there. No finished run is no fault here.
+// Rows of all these folders together, with the usual axes and those recorded there. No finished run is no fault here, no folder is bad_input.
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults = {});
 
 }  // namespace sb

@@ -1,8 +1,10 @@
-// The formulas count what the models declare.
+// With the rules of the real models: formulas count what they declare, and arms are found among their runs.
 #include "findings/gate_parameters.h"
 
 #include <gtest/gtest.h>
 
+#include "../report/synthetic.h"
+#include "findings/arms.h"
 #include "models/declare.h"
 #include "train/rules.h"
 
@@ -54,6 +56,29 @@ TEST(GateParameters, AreThePapersAtItsWidths) {
   EXPECT_NEAR(static_cast<double>(*gate_parameters(r)), 1.7e6, .05e6);
   r.model = "transformer";
   EXPECT_FALSE(gate_parameters(r).has_value());
+}
+
+// A run of this arm, its switches written as a config would have them.
+Rows run_of(const ArmModel& arm) {
+  std::string text = "[task]\nnumber = 1\n[model]\nname = '" + arm.model + "'\nwidth = 256\n";
+  for (const auto& [key, value] : arm.switches) text += key + " = '" + value + "'\n";
+  text += "[quirks]\n";
+  for (const auto& quirk : arm.quirks) text += quirk + " = true\n";
+  return rows_of(parse_suite(text, "suite.toml", {}, model_rules()));
+}
+
+TEST(Arms, AreFoundAmongRunsOfTheRealModelsAndNoOtherIs) {
+  std::set<ArmModel> arms;
+  for (const auto& claim : read_claims(SB_SOURCE_DIR "/configs/experiments/claims.toml").claims)
+    for (const auto& comparison : claim.comparisons)
+      for (const auto* arm : {&comparison.a, &comparison.b}) arms.insert(arm->begin(), arm->end());
+  EXPECT_GT(arms.size(), 12U);
+  for (const auto& made : arms) {
+    const Rows rows = run_of(made);
+    ASSERT_EQ(rows.groups.size(), 1U);
+    for (const auto& asked : arms)
+      EXPECT_EQ(fits(rows.groups[0], asked), asked == made) << made.text() << " / " << asked.text();
+  }
 }
 
 }  // namespace
