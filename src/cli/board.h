@@ -1,6 +1,7 @@
 // A suite at work: a line a running job on a terminal, redrawn in place; elsewhere lines when runs begin and end, and
 // in between often enough to see that it lives.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 
@@ -17,6 +18,7 @@ class Board {
   void over(size_t work, const std::string& outcome, bool counts);  // `counts`: one more is done
   void say(const std::string& line) { lines_.say(line); }
   void tick();
+  std::function<double()> clock() const { return lines_.console().clock; }  // seconds
   // Where the run stood when last heard of; null before its first word.
   const RunProgress* progress(size_t work) const;
 

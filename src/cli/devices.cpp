@@ -20,4 +20,16 @@ std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const 
   return "note: train.device is auto and comes to the CPU, which makes another run than the GPU would: " + missing;
 }
 
+std::vector<std::string> visible_cards(const char* visible, int count) {
+  std::vector<std::string> out;
+  const std::string names = visible ? visible : "";
+  for (size_t from = 0; from < names.size() && static_cast<int>(out.size()) < count;) {
+    const size_t end = std::min(names.find(',', from), names.size());
+    if (end > from) out.push_back(names.substr(from, end - from));
+    from = end + 1;
+  }
+  for (int card = static_cast<int>(out.size()); card < count; ++card) out.push_back(std::to_string(card));
+  return out;
+}
+
 }  // namespace sb::cli

@@ -15,4 +15,8 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 // why; empty: there is nothing to say.
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
+// The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`,
+// null where it is not set), else their numbers.
+std::vector<std::string> visible_cards(const char* visible, int count);
+
 }  // namespace sb::cli

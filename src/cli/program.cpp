@@ -141,12 +141,18 @@ Program::Program() : impl_(std::make_unique<Impl>()) {
 
 Program::~Program() = default;
 
-void Program::group(const std::string& name, const std::string& what) {
+Arguments& Program::group(const std::string& name, const std::string& what, std::function<Exit()> action) {
   CLI::App* made = impl_->groups[name] = impl_->app.add_subcommand(name, what);
   impl_->dress(*made);
-  made->footer("");  // not the program's own
-  made->require_subcommand(1);
-  made->footer("");  // else the program's own
+  const bool acts = static_cast<bool>(action);
+  if (acts)
+    made->callback([this, made, action = std::move(action)] {
+      if (made->get_subcommands().empty()) impl_->action = action;
+    });
+  else
+    made->require_subcommand(1);
+  made->footer(acts ? "Example:\n  selectivbench " + name : "");  // else the program's own
+  return impl_->arguments.emplace_back(*made, name);
 }
 
 Arguments& Program::command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,

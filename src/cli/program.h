@@ -18,8 +18,8 @@ class Program {
   // `path`: "grammar", or "bench data" for a command within a group. `examples` end the command's --help.
   Arguments& command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
                      std::function<Exit()> action);
-  // What a group of commands is for; before the first of them.
-  void group(const std::string& name, const std::string& what);
+  // What a group of commands is for; before the first of them. `action`: what it does by its own name alone.
+  Arguments& group(const std::string& name, const std::string& what, std::function<Exit()> action = {});
   int run(int argc, const char* const* argv);
 
  private:

@@ -1,49 +1,21 @@
 #include "cli/suite_overview.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <tuple>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/run_names.h"
 #include "cli/training.h"
-#include "grammar/build.h"
 #include "models/declare.h"
 #include "runs/checkpoint.h"
+#include "runs/data.h"
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "train/trainer.h"
 
 namespace sb::cli {
 namespace {
-
-class Sizes {
- public:
-  Size of(const ResolvedConfig& run) {
-    try {
-      const auto grammar = automaton(run.values.grammar);
-      const ModelConfig model = network_config(
-          run.values, grammar->vocab, answer_count(run.values.task.task.objective, grammar->states(), grammar->vocab));
-      const Cost c = cost(model, run.values.task.length);
-      return {c.parameters, c.training_flops()};
-    } catch (const Error&) {
-      return {};  // the run itself will say what is wrong with it
-    }
-  }
-
- private:
-  std::shared_ptr<const Automaton> automaton(const GrammarSection& grammar) {
-    if (const auto& file = grammar.file) return {file, &file->automaton};
-    const GrammarConfig& b = grammar.build;
-    auto& known = built_[{b.vocab, b.ambiguities, b.depth, b.density, b.start_states, b.seed}];
-    if (!known) known = build_automaton(b);
-    return known;
-  }
-  std::map<std::tuple<int, int, int, double, int, uint64_t>, std::shared_ptr<const Automaton>> built_;
-};
 
 // How far it is, by its files alone.
 void look(Overview::Run& run, int64_t updates) {
@@ -66,10 +38,28 @@ void look(Overview::Run& run, int64_t updates) {
 
 }  // namespace
 
-std::optional<TimeTaken> time_taken(const std::string& folder) {
+Size size_of(const ResolvedConfig& run) {
+  try {
+    const NetworkEnds ends = network_ends(run.values);
+    const Cost c = cost(network_config(run.values, ends.inputs, ends.outputs),
+                        std::max<int64_t>(1, std::llround(training_frames(run.values))));
+    return {c.parameters, c.training_flops()};
+  } catch (const Error&) {
+    return {};  // the run itself will say what is wrong with it
+  }
+}
+
+CostTable shipped_costs() {
+  return CostTable::shipped([](const MeasuredRate& row) {
+    const ModelConfig model = model_config(row.model, row.width, {}, row.layers, row.inputs, row.outputs);
+    return cost(model, std::llround(row.frames)).training_flops();
+  });
+}
+
+std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree) {
   try {
     const std::string path = folder + "/result.json";
-    const Result result = parse_result(read_file(path, size_t{1} << 28), path);
+    const Result result = parse_result(tree.read(path, largest_result), path);
     if (result.made && result.made->train_seconds && result.made->total_seconds)
       return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged"};
   } catch (const Error&) {
@@ -82,16 +72,21 @@ TimeTaken with_start(TimeTaken taken, double start, double whole) {
   return taken;
 }
 
-Overview::Overview(const std::string& root, const Suite& suite, double start) {
+Overview::Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known) {
   const auto varying = varying_keys(suite.runs);
-  Sizes sizes;
   for (const auto& config : suite.runs) {
     Run run;
     run.name = run_name(config, varying);
     run.folder = root + "/" + config.run_id;
-    run.size = sizes.of(config);
+    run.size = size_of(config);
     run.done = has_result(run.folder);
-    if (run.done) run.taken = time_taken(run.folder);
+    const RunTree* tree = &RunTree::disk();
+    if (const auto* elsewhere = run.done ? nullptr : known.find(config.run_id)) {
+      run.done = true;
+      run.folder = *elsewhere;
+      tree = &known.tree;
+    }
+    if (run.done) run.taken = time_taken(run.folder, *tree);
     look(run, config.values.train.updates);
     if (run.taken) costs.learn(config, run.size.flops, with_start(*run.taken, start));
     runs.push_back(std::move(run));
@@ -108,7 +103,8 @@ size_t Overview::count(const std::string& state) const {
 }
 
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
-  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
+  if (const auto seen = costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left)) return seen;
+  return rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

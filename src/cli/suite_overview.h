@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/cost_table.h"
 #include "cli/run_costs.h"
+#include "runs/known_runs.h"
 #include "runs/suite.h"
 
 namespace sb::cli {
@@ -15,8 +17,12 @@ struct Size {
   double flops = 0;  // of training, a token
 };
 
+Size size_of(const ResolvedConfig& run);  // nothing where there is no such network
+// Rates of the shipped table, with the FLOPs of the networks they were measured on.
+CostTable shipped_costs();
+
 // What a finished run took; nothing where its result does not say.
-std::optional<TimeTaken> time_taken(const std::string& folder);
+std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree = RunTree::disk());
 // What a process of its own takes for it, for estimates: it has more to do than it can put into its result, `start`
 // seconds before, and all of the `whole` seconds where it did the run alone.
 TimeTaken with_start(TimeTaken taken, double start, double whole = 0);
@@ -32,9 +38,10 @@ struct Overview {
   };
   std::vector<Run> runs;
   RunCosts costs;
+  CostTable rates;  // for runs that no other of the folder is like; empty: nothing is said of them
 
-  // `start`: seconds a process takes to begin.
-  Overview(const std::string& root, const Suite& suite, double start);
+  // `start`: seconds a process takes to begin. Runs that are not done in `root` may be known elsewhere.
+  Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known = {});
 
   size_t done() const;
   size_t count(const std::string& state) const;  // of those that begin so

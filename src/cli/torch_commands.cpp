@@ -13,9 +13,10 @@ void add_torch_commands(Program& program) {
   add_train(program);
   add_eval(program);
   add_suite(program);
+  add_experiments(program);
   add_table(program, defaults_of(model_rules()));
   add_check(program);
-  program.group("experiments", "The paper's claims, tested on runs");
+  add_pack(program);
   add_experiments_verdict(program, defaults_of(model_rules()));
   add_bench_kernels(program);
   add_bench_gpu(program);

@@ -113,6 +113,10 @@ void warn_about_slow_blas() {
       "your own and the comparisons of bench do: install libopenblas0-openmp.");
 }
 
+Cards usable_cards() {
+  return {gpu_facts().count, gpu_facts().missing};
+}
+
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {
   const GpuFacts& gpu = gpu_facts();
   if (const std::string line = cpu_note(runs, gpu.built, gpu.missing); !line.empty()) complain(line);
@@ -127,8 +131,8 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
   arguments.text("--out", root, "DIR", "Folder the runs live in, one folder a run");
 }
 
-std::string kept_label(const ResolvedConfig& config, const std::string& folder) {
-  const std::string kept = load_result(folder).label, asked = config.values.run.label;
+std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree) {
+  const std::string kept = load_result(folder, tree).label, asked = config.values.run.label;
   if (kept == asked) return "";
   return "note: the run is finished and keeps its label '" + printable(kept) + "', not '" + printable(asked) + "', " +
          printable(folder, 400);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "runs/config_file.h"
+#include "runs/run_tree.h"
 #include "train/rules.h"
 
 namespace sb::cli {
@@ -14,6 +15,12 @@ void use_threads(int threads);  // 0: all cores; large tensors keep their memory
 // Warns on standard error where the linear algebra behind torch is the slow reference one.
 void warn_about_slow_blas();
 
+struct Cards {
+  int count = 0;
+  std::string missing;  // why none can be used; empty: they can
+};
+Cards usable_cards();
+
 // Says on standard error where runs are of the CPU only since the GPU that this build is for cannot be used.
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
 
@@ -21,7 +28,7 @@ void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
 
 // One line where a finished run keeps another label than the config has; empty: it does not.
-std::string kept_label(const ResolvedConfig& config, const std::string& folder);
+std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
 // as one JSON object a line to standard output where `machine` is set.

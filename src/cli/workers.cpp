@@ -8,12 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -27,6 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kPollMilliseconds = 100;
 constexpr size_t kKeptErrors = 4096, kLongestLine = 65536;
+const std::string kCardsVariable = "CUDA_VISIBLE_DEVICES=";
 constexpr int kFirstOwn = 10;  // descriptors here lie above those a new process is given
 
 Error failure(const std::string& doing, int error) {
@@ -84,6 +87,7 @@ Descriptor file_of(const std::string& content) {
 
 struct Child {
   size_t work = 0;
+  std::optional<size_t> card;
   pid_t pid = 0;
   Clock::time_point began = Clock::now();
   Descriptor out, err, lifeline;
@@ -91,11 +95,17 @@ struct Child {
 };
 
 // A stop signal before the program is ready for it waits until it is; nothing ignored here is ignored there.
-pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors) {
+pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors, const std::string& card) {
   std::string program = "/proc/self/exe";
   std::vector<char*> list = {program.data()};
   for (auto& argument : arguments) list.push_back(argument.data());
   list.push_back(nullptr);
+  std::string seen = kCardsVariable + card;
+  std::vector<char*> environment;
+  for (char** at = environ; *at != nullptr; ++at)
+    if (card.empty() || !std::string_view(*at).starts_with(kCardsVariable)) environment.push_back(*at);
+  if (!card.empty()) environment.push_back(seen.data());
+  environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -111,7 +121,7 @@ pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descript
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  const int failed = posix_spawn(&pid, program.c_str(), &actions, &attributes, list.data(), environ);
+  const int failed = posix_spawn(&pid, program.c_str(), &actions, &attributes, list.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw failure("start a process", failed);
@@ -120,12 +130,13 @@ pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descript
 
 static_assert(kLifeline == 3 && kSecondInput == 4, "the order of spawn()'s descriptors");
 
-Child start(size_t index, const Work& work) {
+Child start(size_t index, const Work& work, const std::string& card) {
   Child child;
   child.work = index;
   Pipe out, err, life;
   const Descriptor input = file_of(work.input), second = file_of(work.second_input);
-  child.pid = spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get(), second.get()});
+  child.pid =
+      spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get(), second.get()}, card);
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   child.lifeline = std::move(life.write);
@@ -222,9 +233,13 @@ class Crew {
       if (workers_.stopping) workers_.stopping();
     }
     while (!stopping_ && !queue_.empty() && children_.size() < static_cast<size_t>(workers_.jobs)) {
-      const size_t next = queue_.front();
-      children_.push_back(start(next, works_[next]));
-      queue_.pop_front();
+      const auto place = workers_.pick ? workers_.pick(queue_) : std::optional<size_t>(0);
+      const auto card = free_card();
+      if (!place || (!workers_.cards.empty() && !card)) break;
+      const size_t next = queue_[*place];
+      children_.push_back(start(next, works_[next], card ? workers_.cards[*card] : ""));
+      children_.back().card = card;
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(*place));
       if (workers_.started) workers_.started(next);
     }
     if (children_.empty()) return false;
@@ -241,6 +256,12 @@ class Crew {
     }
     if (workers_.tick) workers_.tick();
     return true;
+  }
+
+  std::optional<size_t> free_card() const {
+    for (size_t card = 0; card < workers_.cards.size(); ++card)
+      if (std::none_of(children_.begin(), children_.end(), [&](const Child& c) { return c.card == card; })) return card;
+    return std::nullopt;
   }
 
   void ask_to_end() {

@@ -1,6 +1,8 @@
 // Runs of a suite in processes of their own, a few at a time.
 #pragma once
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,10 @@ struct WorkDone {
 
 struct Workers {
   int jobs = 1;
+  // Which of those that wait (places of works, in order) is started next; nothing: none now. Unset: the first.
+  std::function<std::optional<size_t>(const std::deque<size_t>& waiting)> pick;
+  // GPUs by their numbers, each handed to one process at a time as its only one; empty: all of them are anybody's.
+  std::vector<std::string> cards;
   std::function<void(size_t work)> started;
   std::function<void(size_t work, const std::string& line)> said;  // a line of its standard output
   // True: the work is done again after all others.

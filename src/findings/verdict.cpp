@@ -219,7 +219,7 @@ std::vector<std::string> decides_of(const ScaleVerdict& verdict) {
     }
   std::vector<std::string> out;
   for (const auto& [what, names] : found)
-    out.push_back((names.size() == 1 ? names.front() : fmt::format("{} comparisons", names.size())) + ": " + what);
+    out.push_back((names.size() == 1 ? names.front() : formatted("{} comparisons", names.size())) + ": " + what);
   return out;
 }
 

@@ -24,12 +24,19 @@ namespace fs = std::filesystem;
 constexpr size_t largest_record = size_t{1} << 20;
 constexpr int record_schema = 2;  // of suite.json
 constexpr size_t most_suites = 1000;
+constexpr size_t most_networks = 1000;  // of a suite
 
 struct Recorded {
   std::string name;
   std::vector<std::string> select, average;
+  std::vector<MatchedNetwork> matched;
   auto operator<=>(const Recorded&) const = default;
 };
+
+void add_networks(std::vector<MatchedNetwork>& all, const std::vector<MatchedNetwork>& more) {
+  for (const auto& each : more)
+    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+}
 
 void add_once(std::vector<std::string>& keys, const std::string& key) {
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
@@ -51,12 +58,33 @@ std::vector<std::string> texts_of(const nlohmann::json& entry, const char* key, 
   return out;
 }
 
+std::vector<MatchedNetwork> networks_of(const nlohmann::json& entry, const std::string& path) {
+  std::vector<MatchedNetwork> out;
+  const auto found = entry.find("matched");
+  if (found == entry.end()) return out;
+  if (!found->is_array() || found->size() > most_networks)
+    throw bad_input("suite", path + ": expected a list of at most " + std::to_string(most_networks) + " networks");
+  for (const auto& item : *found) {
+    FieldReader reader(item, "suite", path);
+    MatchedNetwork network;
+    std::string by;
+    reader.text("model", network.model);
+    reader.whole("width", network.width, 1, int64_t{1} << 32);
+    reader.text("by", by);
+    reader.real("target", network.target, kLeastMatch, kMostMatch);
+    reader.real("size", network.size, 0, kMostMatch);
+    const auto size = parse_matched_size(by);
+    if (!size) throw bad_input("suite", path + ": expected params, state or flops, got '" + printable(by) + "'");
+    network.by = *size;
+    out.push_back(std::move(network));
+  }
+  return out;
+}
+
 // Empty where there is no such file.
-std::vector<Recorded> read_record(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return {};
-  if (!fs::is_regular_file(path, ignored)) throw bad_input("suite", "expected a file, " + printable(path, 400));
-  const std::string text = read_file(path, largest_record);
+std::vector<Recorded> read_record(const std::string& path, const RunTree& tree = RunTree::disk()) {
+  if (!tree.is_there(path)) return {};
+  const std::string text = tree.read(path, largest_record);
   const nlohmann::json parsed = parse_bounded(text, largest_record, "suite", path);
   // Before they had a schema these files had another seal: what they say is taken, within the bounds below.
   if (!is_sealed(text) && parsed.contains("schema"))
@@ -68,7 +96,8 @@ std::vector<Recorded> read_record(const std::string& path) {
     const auto name = entry.is_object() ? entry.find("name") : entry.end();
     if (!entry.is_object() || name == entry.end() || !name->is_string())
       throw bad_input("suite", path + ": expected suites with a name");
-    out.push_back({name->get<std::string>(), texts_of(entry, "select", path), texts_of(entry, "average", path)});
+    out.push_back({name->get<std::string>(), texts_of(entry, "select", path), texts_of(entry, "average", path),
+                   networks_of(entry, path)});
   }
   return out;
 }
@@ -98,6 +127,19 @@ std::string set_aside(const std::string& path) {
   fs::rename(path, kept, failed);
   if (failed) throw cannot_write("suite", "cannot rename " + printable(path, 400) + ": " + failed.message());
   return kept;
+}
+
+Json recorded_json(const Recorded& suite) {
+  Json json = {{"name", suite.name}, {"select", suite.select}, {"average", suite.average}};
+  if (suite.matched.empty()) return json;
+  Json& networks = json["matched"] = Json::array();
+  for (const auto& each : suite.matched)
+    networks.push_back({{"model", each.model},
+                        {"width", each.width},
+                        {"by", to_string(each.by)},
+                        {"target", each.target},
+                        {"size", each.size}});
+  return json;
 }
 
 }  // namespace
@@ -137,32 +179,40 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
     warnings.push_back(std::string(error.what()) + "; kept as " + printable(set_aside(path), 400) + ", written anew");
   }
   // Suites without a name are told apart by their axes.
-  const Recorded now{suite.name, suite.select, suite.average};
-  std::erase_if(all, [&](const Recorded& each) { return now.name.empty() ? each == now : each.name == now.name; });
+  Recorded now{suite.name, suite.select, suite.average, suite.matched};
+  for (const auto& each : all)  // a part of a suite may have been run before
+    if (each.name == now.name && each.select == now.select && each.average == now.average)
+      add_networks(now.matched, each.matched);
+  std::sort(now.matched.begin(), now.matched.end());
+  if (now.matched.size() > most_networks) now.matched.resize(most_networks);
+  std::erase_if(all, [&](const Recorded& each) {
+    return each.name == now.name && (!now.name.empty() || (each.select == now.select && each.average == now.average));
+  });
   if (all.size() >= most_suites) all.erase(all.begin());
   all.push_back(now);
   std::sort(all.begin(), all.end());
   Json suites = Json::array();
-  for (const auto& each : all)
-    suites.push_back({{"name", each.name}, {"select", each.select}, {"average", each.average}});
+  for (const auto& each : all) suites.push_back(recorded_json(each));
   write_file_atomically(path, sealed_json(json_document({{"schema", record_schema}, {"suites", std::move(suites)}})));
   return warnings;
 }
 
-std::string record_fault(const std::string& root) {
+std::string record_fault(const std::string& root, const RunTree& tree) {
   try {
-    read_record(path_of(root));
+    read_record(path_of(root), tree);
   } catch (const Error& error) {
     return error.what();
   }
   return "";
 }
 
-Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes) {
+Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes, const RunTree& tree) {
   std::map<std::string, std::string> told[2];  // by key: averaged over, selected over, and who says so
+  std::vector<MatchedNetwork> matched;
   for (const auto& root : roots) {
     try {
-      for (const auto& suite : read_record(path_of(root)))
+      for (const auto& suite : read_record(path_of(root), tree)) {
+        add_networks(matched, suite.matched);
         for (const bool select : {true, false})
           for (const auto& key : select ? suite.select : suite.average) {
             const std::string known = key.starts_with("model.") ? key.substr(6) : "";  // switches are not checked here
@@ -175,10 +225,12 @@ Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::strin
               told[select ? 1 : 0].emplace(key, who);
             }
           }
+      }
     } catch (const Error& error) {
       notes.push_back("not used: " + printable(error.what(), 1000));
     }
   }
+  for (const auto& line : match_lines(matched)) notes.push_back(line);
   Axes axes;
   for (const bool select : {true, false})
     for (const auto& [key, who] : told[select ? 1 : 0]) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runs/run_tree.h"
 #include "runs/suite.h"
 
 namespace sb {
@@ -20,13 +21,16 @@ std::string config_key(const std::string& axis);
 std::string axis_name(const std::string& config_key);  // and back
 
 Axes axes_of(const Suite& suite);
-// ROOT/suite.json, sealed: the axes that suites of this folder named beyond the usual ones, one entry a suite.
+// ROOT/suite.json, sealed: the axes that suites of this folder named beyond the usual ones and the sizes they matched,
+// one entry a suite.
 // Written under a lock that is waited for so long. Warnings: a damaged file was set aside, or nothing was recorded.
 std::vector<std::string> record_suite(const std::string& root, const Suite& suite, double patience_seconds = 10);
 // Why ROOT/suite.json cannot be used; empty: it can, or there is none.
-std::string record_fault(const std::string& root);
-// The usual axes and those of every suite recorded in these folders; `notes` says where each of them comes from, that a
-// file is damaged and not used, or that suites disagree on a key: it is then neither selected nor averaged over.
-Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes);
+std::string record_fault(const std::string& root, const RunTree& tree = RunTree::disk());
+// The usual axes and those of every suite recorded in these folders; `notes` says where each of them comes from, what
+// networks were matched and how closely, that a file is damaged and not used, or that suites disagree on a key: it is
+// then neither selected nor averaged over.
+Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes,
+                   const RunTree& tree = RunTree::disk());
 
 }  // namespace sb

@@ -29,17 +29,15 @@ std::string counted(const std::string& what, const std::vector<std::string>& nam
                    shown < names.size() ? formatted(" and {} more", names.size() - shown) : "");
 }
 
-bool begun(const fs::path& run) {
-  std::error_code failed;
-  return fs::exists(fs::symlink_status(run / "config.json", failed)) ||
-         fs::exists(fs::symlink_status(run / "result.json", failed));
+bool begun(const std::string& run, const RunTree& tree) {
+  return tree.is_there(run + "/config.json") || tree.is_there(run + "/result.json");
 }
 
 // Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
-void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& other_weights) {
+void add_evaluations(TableRun& run, const RunTree& tree, std::vector<std::string>& notes, size_t& other_weights) {
   std::vector<std::string> problems;
   const auto final_weights = run.result.files.find("final.safetensors");
-  for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems)) {
+  for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems, tree)) {
     if (saved.weights != "final") {
       ++other_weights;
       continue;
@@ -60,9 +58,9 @@ void add_evaluations(TableRun& run, std::vector<std::string>& notes, size_t& oth
 }
 
 // Of a run that is not finished; empty where it cannot be read.
-ConfigMap config_of(const std::string& folder) {
+ConfigMap config_of(const std::string& folder, const RunTree& tree) {
   try {
-    return config_map(check_identity(folder).canonical);
+    return config_map(check_identity(folder, tree).canonical);
   } catch (const Error&) {
     return {};
   }
@@ -87,7 +85,7 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
 
 }  // namespace
 
-FoundRuns read_runs(const std::vector<std::string>& folders) {
+FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree) {
   FoundRuns out;
   std::vector<std::string> unfinished;
   std::map<int64_t, std::vector<std::string>> schemas;
@@ -95,14 +93,14 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
   std::set<std::string> seen;
   using Why = MissingRun::Why;
   const auto leave_out = [&](const std::string& folder, Why why) {
-    out.missing.push_back({name_of(folder), config_of(folder), why});
+    out.missing.push_back({name_of(folder), config_of(folder, tree), why});
   };
   for (const auto& folder : folders) {
     std::error_code unknown;
     const std::string place = fs::weakly_canonical(folder, unknown).string();
     if (!unknown && !seen.insert(place).second) continue;
-    const RunReport report = inspect_run(folder, Look::result);
-    if (report.state == RunState::unfinished || !begun(folder)) {
+    const RunReport report = inspect_run(folder, Look::result, tree);
+    if (report.state == RunState::unfinished || !begun(folder, tree)) {
       unfinished.push_back(name_of(folder));
       leave_out(folder, Why::unfinished);
       continue;
@@ -114,9 +112,9 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
         leave_out(folder, Why::damaged);
         continue;
       }
-      TableRun run{folder, open_result(folder), {}};
+      TableRun run{folder, open_result(folder, tree), {}};
       run.result.samples.clear();  // large, and in no table
-      add_evaluations(run, out.notes, other_weights);
+      add_evaluations(run, tree, out.notes, other_weights);
       out.runs.push_back(std::move(run));
     } catch (const OtherSchema& other) {
       schemas[other.schema()].push_back(name_of(folder));
@@ -138,10 +136,12 @@ FoundRuns read_runs(const std::vector<std::string>& folders) {
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
                SwitchDefaults defaults) {
-  const FoundFolders below = find_runs(root);
+  RunTree tree;
+  const FoundFolders below = find_runs(root, tree);
   std::vector<std::string> notes = below.notes;
-  Axes axes = recorded_axes(below.folders, notes);
-  FoundRuns found = read_runs(below.runs);
+  for (const auto& line : below.damaged) notes.push_back("left out, damaged: " + printable(line, 1000));
+  Axes axes = recorded_axes(below.folders, notes, tree);
+  FoundRuns found = read_runs(below.runs, tree);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   if (found.runs.empty())
     throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", printable(root, 400),
@@ -152,18 +152,20 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select, 
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
+  RunTree tree;
   std::vector<std::string> notes, runs, folders;
   for (const auto& root : roots) {
     std::error_code failed;
-    if (!fs::is_directory(root, failed))
-      throw bad_input("runs", "expected a folder of runs, got '" + printable(root, 400) + "'");
-    const FoundFolders below = find_runs(root);
+    if (!fs::is_directory(root, failed) && !(RunTree::is_archive_name(root) && fs::is_regular_file(root, failed)))
+      throw bad_input("runs", "expected a folder or an archive of runs, got '" + printable(root, 400) + "'");
+    const FoundFolders below = find_runs(root, tree);
     notes.insert(notes.end(), below.notes.begin(), below.notes.end());
+    for (const auto& line : below.damaged) notes.push_back("left out, damaged: " + printable(line, 1000));
     runs.insert(runs.end(), below.runs.begin(), below.runs.end());
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
-  const Axes axes = recorded_axes(folders, notes);
-  FoundRuns found = read_runs(runs);
+  const Axes axes = recorded_axes(folders, notes, tree);
+  FoundRuns found = read_runs(runs, tree);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
 }

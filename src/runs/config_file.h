@@ -9,6 +9,7 @@
 
 #include "runs/config.h"
 #include "runs/schema.h"
+#include "runs/size_match.h"
 #include "runs/toml_tree.h"
 
 namespace sb {
@@ -42,6 +43,9 @@ struct ModelRules {
   std::function<NetworkKeys(const RunConfig&)> network;
   // Keys that the model does not read, as "section.key": quirks of other models. Unset: none.
   std::function<std::vector<std::string>(const RunConfig&)> unread;
+  // The network of this model, switches, layers and task that comes nearest to a size; the automaton's file is read
+  // where one is used. Throws bad_input "[suite.match] …" where none comes near. Unset: nothing can be matched.
+  std::function<SizeFound(const RunConfig&, const SizeMatch&)> match;
   std::string shipped;  // folder of the configs that come with the program, for `extends` and `base`; empty: none
 };
 

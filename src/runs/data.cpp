@@ -1,5 +1,7 @@
 #include "runs/data.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "grammar/build.h"
 #include "tasks/gap_task.h"
@@ -35,6 +37,34 @@ TaskConfig with_gap(TaskConfig task, Split split, int gap) {
   law.law = gap == 0 ? GapLaw::none : GapLaw::constant;
   law.min = law.max = gap;
   return task;
+}
+
+namespace {
+
+double mean_frames(const GapConfig& gap, int length) {
+  const int free = gap.law == GapLaw::none ? length : std::min(gap.start, length);  // elements that have no gap
+  return free + (length - free) * mean_element_frames(gap);
+}
+
+}  // namespace
+
+double training_frames(const RunConfig& config) {
+  return mean_frames(config.task.task.train, config.task.length);
+}
+
+double test_frames(const RunConfig& config, std::optional<int> gap) {
+  const TaskConfig& task = config.task.task;
+  return mean_frames(gap ? with_gap(task, Split::test, *gap).test : task.test, config.task.length);
+}
+
+NetworkEnds network_ends(const RunConfig& config) {
+  const GrammarConfig& g = config.grammar.build;
+  const auto& file = config.grammar.file;
+  const int vocab = file ? file->automaton.vocab : g.vocab;
+  const int64_t states =
+      file ? file->automaton.states() : int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
+  return {vocab,
+          answer_count(config.task.task.objective, static_cast<int>(std::min<int64_t>(states, kMaxStates)), vocab)};
 }
 
 }  // namespace sb

@@ -1,6 +1,7 @@
 // What a run trains and is tested on, built from its config.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "runs/config.h"
 #include "tasks/task.h"
@@ -22,5 +23,16 @@ std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& tas
 // The task with gaps of `gap` frames on this split: a point of the generalisation grid. Which elements have one, and
 // what fills it, stays as it is.
 TaskConfig with_gap(TaskConfig task, Split split, int gap);
+
+// Frames of a sample, on average over the law of its gaps: one of training, one of the other splits, the same at
+// another gap length.
+double training_frames(const RunConfig& config);
+double test_frames(const RunConfig& config, std::optional<int> gap = {});
+
+// What a network for the run takes and gives, known without building the automaton.
+struct NetworkEnds {
+  int64_t inputs = 0, outputs = 0;
+};
+NetworkEnds network_ends(const RunConfig& config);
 
 }  // namespace sb

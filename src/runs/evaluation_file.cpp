@@ -69,8 +69,9 @@ std::string numbers_of(const SavedEvaluation& evaluation) {
   return json_line(json);
 }
 
-SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id) {
-  const std::string text = read_file(path, largest_result);
+SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id,
+                                const RunTree& tree = RunTree::disk()) {
+  const std::string text = tree.read(path, largest_result);
   if (!is_sealed(text)) throw bad_input("evaluation", printable(path, 400) + ": its bytes do not fit its sha256");
   SavedEvaluation out = parse_evaluation(text, path);
   if (out.run_id != run_id) {
@@ -83,14 +84,12 @@ SavedEvaluation read_evaluation(const std::string& path, const std::string& run_
   return out;
 }
 
-std::vector<std::string> evaluation_paths(const std::string& folder) {
+std::vector<std::string> evaluation_paths(const std::string& folder, const RunTree& tree = RunTree::disk()) {
   std::vector<std::string> out;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (name.size() == 26 && name.starts_with("eval-") && name.ends_with(".json")) out.push_back(entry.path().string());
-  }
-  std::sort(out.begin(), out.end());
+  for (const auto& name : tree.names(folder, failed))
+    if (name.size() == 26 && name.starts_with("eval-") && name.ends_with(".json"))
+      out.push_back((fs::path(folder) / name).string());
   return out;
 }
 
@@ -159,11 +158,11 @@ std::string save_evaluation(const std::string& folder, const SavedEvaluation& ev
 }
 
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const std::string& run_id,
-                                              std::vector<std::string>* problems) {
+                                              std::vector<std::string>* problems, const RunTree& tree) {
   std::vector<SavedEvaluation> out;
-  for (const auto& path : evaluation_paths(folder)) {
+  for (const auto& path : evaluation_paths(folder, tree)) {
     try {
-      out.push_back(read_evaluation(path, run_id));
+      out.push_back(read_evaluation(path, run_id, tree));
     } catch (const Error& error) {
       if (!problems) throw;
       problems->emplace_back(error.what());

@@ -7,6 +7,7 @@
 
 #include "base/file_system.h"
 #include "runs/result.h"
+#include "runs/run_tree.h"
 
 namespace sb {
 
@@ -51,7 +52,8 @@ std::string save_evaluation(const std::string& folder, const SavedEvaluation& ev
 // All of a run folder, by name. A file that is torn, hostile or of another run (`run_id`) is left out and has its line
 // in `problems`; without `problems` it throws.
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const std::string& run_id,
-                                              std::vector<std::string>* problems = nullptr);
+                                              std::vector<std::string>* problems = nullptr,
+                                              const RunTree& tree = RunTree::disk());
 // The same, with the run id that the folder's config.json tells.
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, std::vector<std::string>* problems = nullptr);
 

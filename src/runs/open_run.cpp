@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "runs/run_check.h"
 #include "runs/seal.h"
+#include "runs/thinned_metrics.h"
 
 namespace sb {
 namespace {
@@ -24,10 +25,10 @@ Error refused(const std::string& path, const std::string& what) {
 
 }  // namespace
 
-RunIdentity check_identity(const std::string& folder) {
-  const StoredConfig stored = read_stored_config(folder);
+RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
+  const StoredConfig stored = read_stored_config(folder, tree);
   const std::string toml = inside(folder, "config.toml");
-  if (read_file(toml, largest_config_file) != stored.toml) {
+  if (tree.read(toml, largest_config_file) != stored.toml) {
     throw refused(toml, "changed after the run began, its bytes do not fit the digest in config.json");
   }
   return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
@@ -35,9 +36,9 @@ RunIdentity check_identity(const std::string& folder) {
 
 namespace {
 
-Result result_of(const std::string& folder, const RunIdentity& identity) {
+Result result_of(const std::string& folder, const RunIdentity& identity, const RunTree& tree) {
   const std::string path = inside(folder, "result.json");
-  Result result = load_result(folder);
+  Result result = load_result(folder, tree);
   if (result.run_id != identity.run_id) {
     throw refused(path, "expected run " + identity.run_id + ", got " + printable(result.run_id));
   }
@@ -52,6 +53,12 @@ void check_files(const std::string& folder, const Result& result) {
       throw refused(inside(folder, "result.json"), "names a file '" + printable(name) + "' outside of the folder");
     }
     const std::string path = inside(folder, name.c_str());
+    std::error_code failed;
+    if (name == "metrics.jsonl" && !fs::exists(path, failed) &&
+        fs::exists(inside(folder, thinned_metrics_name), failed)) {
+      load_metrics(folder);  // a run that was packed
+      continue;
+    }
     if (sha256_hex(read_file(path, largest_metrics)) != digest) {
       throw refused(path, "its bytes do not fit the digest in result.json");
     }
@@ -60,8 +67,8 @@ void check_files(const std::string& folder, const Result& result) {
 
 }  // namespace
 
-Result open_result(const std::string& folder) {
-  return result_of(folder, check_identity(folder));
+Result open_result(const std::string& folder, const RunTree& tree) {
+  return result_of(folder, check_identity(folder, tree), tree);
 }
 
 OpenRun open_run(const std::string& folder, const ModelRules& rules) {
@@ -75,7 +82,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
                   "expected run " + identity.run_id + " of config.json, got " + run.config.run_id);
   }
   std::error_code failed;
-  if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity);
+  if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
   if (run.result) check_files(folder, *run.result);
   return run;
 }

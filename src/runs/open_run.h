@@ -7,6 +7,7 @@
 #include "base/safetensors.h"
 #include "runs/config_file.h"
 #include "runs/result.h"
+#include "runs/run_tree.h"
 
 namespace sb {
 
@@ -16,10 +17,10 @@ struct RunIdentity {
   std::string canonical;           // as ResolvedConfig has it
   std::string config_toml_sha256;  // fits
 };
-RunIdentity check_identity(const std::string& folder);
+RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // The result of a finished run after check_identity: sealed, of that run id and that config. Weights are not looked at.
-Result open_result(const std::string& folder);
+Result open_result(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 struct OpenRun {
   std::string folder;

@@ -13,12 +13,14 @@
 #include "runs/evaluation_file.h"
 #include "runs/json_fields.h"
 #include "runs/seal.h"
+#include "runs/thinned_metrics.h"
 
 namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* weights_name = "final.safetensors";
+constexpr const char* metrics_name = "metrics.jsonl";
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 3;
 constexpr int deepest_folder = 4;  // folders below the root in which runs are looked for
@@ -28,8 +30,7 @@ std::string file_in(const std::string& folder, const std::string& name) {
 }
 
 bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+  return RunTree::disk().is_there(path);
 }
 
 // The member's value as it stands on its line of the file: digests are of these bytes. "" where there is none.
@@ -68,47 +69,81 @@ void check_seal(const std::string& text, const std::string& path, int64_t expect
   throw bad_input("run", path + ": its bytes do not fit its sha256");
 }
 
-bool is_run(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder, ignored) && (is_there(folder / "config.json") || is_there(folder / "result.json"));
+bool is_run(const std::string& folder, const RunTree& tree) {
+  return tree.is_folder(folder) &&
+         (tree.is_there(file_in(folder, "config.json")) || tree.is_there(file_in(folder, "result.json")));
 }
 
-void look_into(const fs::path& folder, int depth, FoundFolders& found) {
-  found.folders.push_back(folder.string());
-  const auto note = [&](const fs::path& path, const std::string& why) {
-    found.notes.push_back("not looked into, " + why + ": " + printable(path.string(), 400));
-  };
-  std::vector<fs::path> inner;
-  std::error_code failed, ignored;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    if (at->is_directory(ignored)) inner.push_back(at->path());
-  if (failed && fs::is_directory(folder, ignored)) note(folder, failed.message());
-  std::sort(inner.begin(), inner.end());
-  for (const auto& each : inner) {
-    if (is_run(each)) {
-      found.runs.push_back(each.string());
-    } else if (fs::is_symlink(each, ignored)) {
-      note(each, "a link to a folder");
-    } else if (depth == deepest_folder) {
-      note(each, "more than " + std::to_string(deepest_folder) + " folders down");
-    } else {
-      look_into(each, depth + 1, found);
+// Folders and archives below a root; `archives`: null where these are not opened.
+class Search {
+ public:
+  Search(const RunTree& tree, RunTree* archives) : tree_(tree), archives_(archives) {}
+
+  FoundFolders look(const std::string& root) {
+    if (is_run(root, tree_)) found_.runs.push_back(root);
+    look_into(root, 0);
+    std::sort(found_.runs.begin(), found_.runs.end());
+    return std::move(found_);
+  }
+
+ private:
+  void note(const std::string& path, const std::string& why) {
+    found_.notes.push_back("not looked into, " + why + ": " + printable(path, 400));
+  }
+
+  void look_into(const std::string& folder, int depth) {
+    found_.folders.push_back(folder);
+    std::error_code failed;
+    const auto names = tree_.names(folder, failed);
+    if (failed && tree_.is_folder(folder)) note(folder, failed.message());
+    for (const auto& name : names) {
+      const std::string inner = file_in(folder, name);
+      if (tree_.is_folder(inner)) {
+        look_at(inner, depth);
+      } else if (archives_ && RunTree::is_archive_name(name)) {
+        open(inner, depth);
+      }
     }
   }
-}
+
+  void look_at(const std::string& folder, int depth) {
+    if (is_run(folder, tree_)) {
+      found_.runs.push_back(folder);
+    } else if (tree_.is_link(folder)) {
+      note(folder, "a link to a folder");
+    } else if (depth == deepest_folder) {
+      note(folder, "more than " + std::to_string(deepest_folder) + " folders down");
+    } else {
+      look_into(folder, depth + 1);
+    }
+  }
+
+  void open(const std::string& archive, int depth) {
+    try {
+      archives_->open(archive);
+      look_at(archive, depth);
+    } catch (const Error& error) {
+      found_.damaged.emplace_back(error.what());
+    }
+  }
+
+  const RunTree& tree_;
+  RunTree* archives_;
+  FoundFolders found_;
+};
 
 // Looks at one run; every check that fails leaves a line.
 class Inspector {
  public:
-  explicit Inspector(const std::string& folder) { out_.folder = folder; }
+  Inspector(const std::string& folder, const RunTree& tree) : tree_(tree) { out_.folder = folder; }
 
   RunReport look(Look upto) {
     const bool config = attempt([&] { look_at_config(); });
-    if (!is_there(path("result.json"))) {
+    if (!tree_.is_there(path("result.json"))) {
       out_.state = RunState::unfinished;
     } else {
       out_.result_stands = attempt([&] { look_at_result(); }) && config;
-      out_.state = lacks_weights_ ? RunState::without_weights : RunState::whole;
+      out_.state = packed_ ? RunState::packed : lacks_weights_ ? RunState::without_weights : RunState::whole;
     }
     if (upto == Look::all) {
       look_at_checkpoints();
@@ -139,13 +174,13 @@ class Inspector {
 
   void expect(const std::string& name, const std::string& digest, size_t limit) {
     attempt([&] {
-      if (sha256_hex(read_file(path(name), limit)) != digest)
+      if (sha256_hex(tree_.read(path(name), limit)) != digest)
         throw bad_input("run", path(name) + ": its bytes do not fit its digest");
     });
   }
 
   void look_at_config() {
-    const StoredConfig config = read_stored_config(out_.folder);
+    const StoredConfig config = read_stored_config(out_.folder, tree_);
     out_.run_id = config.run_id;
     canonical_ = config.canonical;
     out_.updates = config.updates;
@@ -172,7 +207,7 @@ class Inspector {
   // They say nothing of the result: it stands with or without them.
   void look_at_evaluations() {
     if (out_.run_id.empty()) return;
-    for (const auto& saved : load_evaluations(out_.folder, out_.run_id, &out_.problems)) {
+    for (const auto& saved : load_evaluations(out_.folder, out_.run_id, &out_.problems, tree_)) {
       if (!out_.result_stands || saved.weights != "final" || saved.weights_sha256 == weights_digest_) continue;
       out_.problems.push_back("[run] " + path(evaluation_name(saved)) +
                               ": measured on other final weights than those of result.json");
@@ -180,7 +215,7 @@ class Inspector {
   }
 
   void look_at_result() {
-    const std::string text = load_result_text(out_.folder);
+    const std::string text = load_result_text(out_.folder, tree_);
     const Result result = parse_result(text, path("result.json"));
     if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
       throw bad_input("run", path("result.json") + ": its numbers do not fit its numbers_sha256");
@@ -195,19 +230,30 @@ class Inspector {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
       if (name == weights_name) weights_digest_ = digest;
-      if (name == weights_name && !is_there(path(name))) {
+      if (name == weights_name && !tree_.is_there(path(name))) {
         lacks_weights_ = true;
+      } else if (name == metrics_name && !tree_.is_there(path(name)) && tree_.is_there(path(thinned_metrics_name))) {
+        attempt([&] { look_at_thinned(digest); });
       } else {
         expect(name, digest, name == weights_name ? largest_weights : largest_metrics);
       }
     }
   }
 
+  void look_at_thinned(const std::string& digest) {
+    const std::string file = path(thinned_metrics_name);
+    const ThinnedMetrics thinned = parse_thinned(tree_.read(file, largest_metrics), file);
+    if ((!out_.run_id.empty() && thinned.run_id != out_.run_id) || thinned.metrics_sha256 != digest)
+      throw bad_input("run", file + ": of other metrics than those of result.json");
+    packed_ = true;
+  }
+
+  const RunTree& tree_;
   RunReport out_;
   std::string canonical_;          // empty where config.json cannot be read
   std::string weights_digest_;     // as result.json has it; empty where it names none
   std::optional<RunState> other_;  // older or newer
-  bool lacks_weights_ = false;
+  bool lacks_weights_ = false, packed_ = false;
 };
 
 }  // namespace
@@ -225,9 +271,9 @@ std::string stored_config_text(const StoredConfig& config) {
   return sealed_json(out + ",\n" + line("canonical", config.canonical) + "\n}");
 }
 
-StoredConfig read_stored_config(const std::string& folder) {
+StoredConfig read_stored_config(const std::string& folder, const RunTree& tree) {
   const std::string path = file_in(folder, "config.json");
-  return parse_stored_config(read_file(path, largest_config_file), path);
+  return parse_stored_config(tree.read(path, largest_config_file), path);
 }
 
 StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
@@ -251,15 +297,15 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
   return config;
 }
 
-std::string load_result_text(const std::string& folder) {
+std::string load_result_text(const std::string& folder, const RunTree& tree) {
   const std::string path = file_in(folder, "result.json");
-  std::string text = read_file(path, largest_result);
+  std::string text = tree.read(path, largest_result);
   check_seal(text, path, result_schema);
   return text;
 }
 
-Result load_result(const std::string& folder) {
-  return parse_result(load_result_text(folder), file_in(folder, "result.json"));
+Result load_result(const std::string& folder, const RunTree& tree) {
+  return parse_result(load_result_text(folder, tree), file_in(folder, "result.json"));
 }
 
 const char* to_string(RunState state) {
@@ -268,6 +314,8 @@ const char* to_string(RunState state) {
       return "whole";
     case RunState::without_weights:
       return "whole without weights";
+    case RunState::packed:
+      return "whole, packed";
     case RunState::unfinished:
       return "unfinished";
     case RunState::damaged:
@@ -280,8 +328,8 @@ const char* to_string(RunState state) {
   return "newer format";
 }
 
-RunReport inspect_run(const std::string& folder, Look look) {
-  return Inspector(folder).look(look);
+RunReport inspect_run(const std::string& folder, Look look, const RunTree& tree) {
+  return Inspector(folder, tree).look(look);
 }
 
 std::vector<std::string> verify_run(const std::string& folder) {
@@ -297,11 +345,13 @@ bool has_result(const std::string& folder) {
 }
 
 FoundFolders find_runs(const std::string& root) {
-  FoundFolders found;
-  if (is_run(root)) found.runs.push_back(root);
-  look_into(root, 0, found);
-  std::sort(found.runs.begin(), found.runs.end());
-  return found;
+  return Search(RunTree::disk(), nullptr).look(root);
+}
+
+FoundFolders find_runs(const std::string& root, RunTree& tree) {
+  std::error_code ignored;
+  if (fs::is_regular_file(root, ignored)) tree.open(root);
+  return Search(tree, &tree).look(root);
 }
 
 bool restore_config(const std::string& path, FileSystem& files) {

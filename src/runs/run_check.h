@@ -7,6 +7,7 @@
 
 #include "base/file_system.h"
 #include "runs/result.h"
+#include "runs/run_tree.h"
 
 namespace sb {
 
@@ -22,18 +23,19 @@ struct StoredConfig {
 };
 std::string stored_config_text(const StoredConfig& config);  // sealed
 // Throws bad_input that names the file; OtherSchema for one written before it held the whole config.
-StoredConfig read_stored_config(const std::string& folder);
+StoredConfig read_stored_config(const std::string& folder, const RunTree& tree = RunTree::disk());
 StoredConfig parse_stored_config(const std::string& text, const std::string& path);
 
 // The result of a finished run: sealed, typed. Throws bad_input that names the file if it is absent, torn or changed,
 // OtherSchema for other versions.
-Result load_result(const std::string& folder);
+Result load_result(const std::string& folder, const RunTree& tree = RunTree::disk());
 // Its text: bounded and sealed, not yet read.
-std::string load_result_text(const std::string& folder);
+std::string load_result_text(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 enum class RunState {
   whole,            // every file fits its digest
   without_weights,  // the same, and final.safetensors is not there
+  packed,           // the same, and of the metrics only a part (metrics.thinned.json)
   unfinished,       // no result yet, and nothing is wrong
   damaged,
   older,  // written by a version that this program does not read
@@ -53,7 +55,7 @@ struct RunReport {
 };
 // How much is looked at: what the result rests on alone, or checkpoints and saved evaluations too.
 enum class Look { result, all };
-RunReport inspect_run(const std::string& folder, Look look = Look::all);
+RunReport inspect_run(const std::string& folder, Look look = Look::all, const RunTree& tree = RunTree::disk());
 // One line for each file of the run that is missing or does not fit its digest; empty: all is well.
 std::vector<std::string> verify_run(const std::string& folder);
 
@@ -65,8 +67,12 @@ struct FoundFolders {
   std::vector<std::string> runs;     // with a config.json or result.json, `root` itself too
   std::vector<std::string> folders;  // in which runs were looked for, `root` first
   std::vector<std::string> notes;    // what was not looked into, one line each
+  std::vector<std::string> damaged;  // archives that cannot be read, one line each
 };
 FoundFolders find_runs(const std::string& root);
+// The same with archives: `root` may be one, and those in folders are looked into. Throws bad_input where `root` is an
+// archive that cannot be read.
+FoundFolders find_runs(const std::string& root, RunTree& tree);
 // If `path` is the config.toml of a run folder and was changed, writes it anew from config.json; true if so. Throws
 // bad_input where the folder's automaton.json is not the one of config.json: it would be another run.
 bool restore_config(const std::string& path, FileSystem& files = real_file_system());

@@ -130,13 +130,49 @@ class Expansion {
     return asked;
   }
 
+  size_t targets() const { return file_.match ? file_.match->sizes.size() : 1; }
+
+  double target(size_t number) const {
+    for (const auto& axis : file_.axes) number /= axis.size();
+    return file_.match->sizes[number];
+  }
+
+  // The width, and d_state where that is solved too, of the network nearest to the size asked for.
+  void solve(Settings& settings, size_t number, AutomatonFiles& files) {
+    const SuiteTargets& match = *file_.match;
+    if (const auto given = settings.find("model.width"); given != settings.end())
+      throw bad_input("suite.match",
+                      "solves model.width, expected no value for it, got one, " + given->second.origin.text());
+    RunConfig values = tentative_values(settings, rules_);
+    SizeFound found;
+    try {
+      if (auto& grammar = values.grammar; !grammar.automaton.empty()) {
+        auto& file = files[grammar.automaton];
+        if (!file) file = read_automaton_file(grammar.automaton, settings.at("grammar.automaton").value.place);
+        grammar.file = file;
+      }
+      found = rules_.match(values, {*match.by, target(number), match.step});
+    } catch (const Error& error) {
+      resolve(settings, rules_, path_, &files);  // where the model itself is wrong, that is the fault to tell
+      throw Error(error.code(), std::string(error.what()) + ", " + match.place.text());
+    }
+    const auto put = [&](const std::string& key, int64_t value) {
+      settings.insert_or_assign(key, Setting{{value, match.place}, match.place, match.place});
+    };
+    put("model.width", found.width);
+    if (found.d_state) put("model.d_state", *found.d_state);
+    const MatchedNetwork network{values.model.name, found.width, *match.by, target(number), found.size};
+    auto& known = suite_.matched;
+    if (std::find(known.begin(), known.end(), network) == known.end()) known.push_back(network);
+  }
+
   // Values and keys of conditions that no run has, each with the nearest that one has.
   void check_conditions() {
     std::vector<std::string> keys(keys_.begin(), keys_.end());
     for (const auto& key : rules_.switches) keys.push_back("model." + key);
     for (const auto& rule : file_.overrides)
       for (const auto& condition : rule.when) {
-        if (condition.unclear) continue;
+        if (condition.unclear || rule.lent) continue;
         if (condition.seen.empty()) {
           const bool known = std::find(keys.begin(), keys.end(), condition.name) != keys.end();
           const std::string hint = known ? "" : did_you_mean(condition.name, keys);
@@ -194,6 +230,9 @@ class Expansion {
     for (const auto& [run, numbers] : merged_) {
       auto& names = suite_.names[run];
       names.resize(numbers.size());
+      for (size_t i = 0; file_.match && i < numbers.size(); ++i)
+        if (target(numbers[i]) != target(numbers[0]) || target(numbers.back()) != target(numbers[0]))
+          names[i] = "match_target = " + shortest(target(numbers[i]));
       for (size_t axis = 0; axis < file_.axes.size(); ++axis) {
         const auto chosen = [&](size_t number) { return choice(number, axis); };
         if (std::all_of(numbers.begin(), numbers.end(),
@@ -222,7 +261,7 @@ class Expansion {
 
   void expand() {
     check_axes();
-    size_t count = 1;
+    size_t count = targets();
     for (const auto& axis : file_.axes) {
       count *= axis.size();
       if (count > most_runs) {
@@ -235,11 +274,12 @@ class Expansion {
     AutomatonFiles files;
     for (size_t i = 0; i < count; ++i) {
       try {
-        const auto settings = combination(i);
+        auto settings = combination(i);
         if (!settings) {
           ++suite_.skipped;
           continue;
         }
+        if (file_.match && file_.faults.empty()) solve(*settings, i, files);
         ResolvedConfig run = resolve(*settings, rules_, path_, &files);
         const auto [known, fresh] = seen.emplace(run.run_id, suite_.runs.size());
         if (fresh) {
@@ -282,17 +322,18 @@ class Expansion {
 }  // namespace
 
 Suite parse_suite(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
-                  const ModelRules& rules) {
+                  const ModelRules& rules, const SuiteChoice& choice) {
   Settings command_line;
   add_overrides(command_line, overrides);
-  SuiteFile file = parse_suite_file(text, path, rules);
+  SuiteFile file = parse_suite_file(text, path, rules, choice);
   file.faults.insert(file.faults.begin(), command_line.faults.begin(), command_line.faults.end());
   command_line.faults.clear();
   return Expansion(std::move(file), path, std::move(command_line), rules).suite();
 }
 
-Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules) {
-  return parse_suite(read_text(path, largest_suite, "suite", {path, 1, 1}), path, overrides, rules);
+Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules,
+                 const SuiteChoice& choice) {
+  return parse_suite(read_text(path, largest_suite, "suite", {path, 1, 1}), path, overrides, rules, choice);
 }
 
 bool is_suite(std::string_view text, const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -23,24 +24,91 @@ class SuiteFileReader {
   SuiteFileReader(const std::string& path, const ModelRules& rules)
       : path_(path), folder_(fs::path(path).parent_path().string()), rules_(rules) {}
 
-  SuiteFile read(std::string_view text) {
+  SuiteFile read(std::string_view text, const SuiteChoice& choice) {
     const TomlValue document = parse_toml(text, path_);
     const auto& members = *document.table();
-    const auto of_a_run = std::find_if(members.begin(), members.end(), [](auto& m) { return m.key == "extends"; });
-    if (of_a_run != members.end() && !is_suite(text, path_))
+    const TomlMember* of_a_run = member_of(members, "extends");
+    if (of_a_run && !is_suite(text, path_))
       throw fault("suite",
                   "expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`",
                   of_a_run->place);
+    sweep_ = choice.sweep;
+    read_extended(members);
+    const TomlMember* scales = member_of(members, "scale");
+    if (scales && !scales->value.table())
+      attempt([&] { throw fault("scale", "expected sections [scale.NAME]", scales->value.place); });
+    if (scales && choice.scale.empty())
+      attempt([&] {
+        throw fault("scale", "expected one scale to be asked for, as `experiments run` does", scales->place);
+      });
+    if (!choice.scale.empty()) attempt([&] { read_file_beneath("scales/" + choice.scale, "scale", {path_, 1, 1}); });
+    read_part(members);
+    if (const auto* own = scales ? scales->value.table() : nullptr)
+      if (const TomlMember* part = member_of(*own, choice.scale); part && part->value.table())
+        read_part(*part->value.table());
+    check_match();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr int deepest = 8;  // files that extend each other
+
+  static const TomlMember* member_of(const TomlValue::Table& table, const std::string& key) {
+    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& member) { return member.key == key; });
+    return found == table.end() ? nullptr : &*found;
+  }
+
+  // What the file builds on comes first.
+  void read_extended(const TomlValue::Table& members) {
+    const TomlMember* suite = member_of(members, "suite");
+    const TomlMember* extends = suite && suite->value.table() ? member_of(*suite->value.table(), "extends") : nullptr;
+    if (!extends) return;
+    attempt([&] {
+      const auto* name = extends->value.text();
+      if (!name) throw fault("suite.extends", "expected text, got " + shown(extends->value), extends->value.place);
+      read_file_beneath(*name, "suite.extends", extends->value.place);
+    });
+  }
+
+  // Another suite's file; its overrides need not hold for any run of this one.
+  void read_file_beneath(const std::string& name, const std::string& where, const Place& place) {
+    const std::string target = named_file(folder_, name, rules_.shipped);
+    std::error_code ignored;
+    if (!fs::is_regular_file(target, ignored))
+      throw fault(where, "no file '" + printable(name) + "', expected one " + looked_for(), place);
+    if (depth_ == deepest)
+      throw fault(where, "expected at most " + std::to_string(deepest) + " files that extend each other", place);
+    const std::string path = path_, folder = folder_;
+    const bool lent = lent_;
+    path_ = fs::path(target).lexically_normal().string();
+    folder_ = fs::path(path_).parent_path().string();
+    lent_ = true;
+    ++depth_;
+    attempt([&] {
+      const TomlValue document = parse_toml(read_config_text(path_), path_);
+      read_extended(*document.table());
+      read_part(*document.table());
+    });
+    --depth_;
+    path_ = path;
+    folder_ = folder;
+    lent_ = lent;
+  }
+
+  // Sections on top of those before, axes in place of those of the same name, overrides behind.
+  void read_part(const TomlValue::Table& members) {
     TomlValue::Table sections;
-    for (const auto& member : *document.table()) {
+    for (const auto& member : members) {
       attempt([&] {
         if (member.key == "suite") {
           suite_section(member.value);
         } else if (member.key == "grid") {
           grid_section(member.value);
+        } else if (member.key == "sweep") {
+          if (sweep_) grid_section(member.value);
         } else if (member.key == "override") {
           override_blocks(member.value);
-        } else {
+        } else if (member.key != "scale" && member.key != "experiment") {
           check_section_name(member);
           sections.push_back(member);
         }
@@ -48,10 +116,8 @@ class SuiteFileReader {
     }
     add_settings(out_.base, sections, folder_);
     take_faults(out_.base);
-    return std::move(out_);
   }
 
- private:
   template <class Act>
   void attempt(const Act& act) {
     try {
@@ -78,9 +144,10 @@ class SuiteFileReader {
   void check_section_name(const TomlMember& member) const {
     std::vector<std::string> names = section_names();
     if (std::find(names.begin(), names.end(), member.key) != names.end()) return;
-    names.insert(names.end(), {"suite", "grid", "override"});
+    names.insert(names.end(), {"suite", "grid", "override", "sweep", "scale"});
     if (member.key == "extends")
-      throw fault("suite", "a suite has no 'extends', expected the file it builds on as base in [suite]", member.place);
+      throw fault("suite", "a suite has no 'extends', expected the file it builds on as base or extends in [suite]",
+                  member.place);
     throw fault("suite", formatted("unknown section '{}'{}", printable(member.key), did_you_mean(member.key, names)),
                 member.place);
   }
@@ -91,16 +158,66 @@ class SuiteFileReader {
   }
 
   void suite_key(const TomlMember& member) {
+    static const std::vector<std::string> names = {"name",    "base",  "extends",      "select",
+                                                   "average", "match", "match_target", "match_step"};
+    if (member.key == "extends") return;  // read before the rest
     if (member.key == "select" || member.key == "average") return axis_keys(member);
-    if (member.key != "name" && member.key != "base")
-      throw fault("suite",
-                  formatted("unknown key '{}'{}", printable(member.key),
-                            did_you_mean(member.key, {"name", "base", "select", "average"})),
-                  member.place);
+    if (member.key.starts_with("match")) return match_key(member, names);
+    if (member.key != "name" && member.key != "base") throw unknown_key(member, names);
     const auto* text = member.value.text();
     if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
     if (member.key == "name") out_.name = *text;
     if (member.key == "base") read_base(*text, member.value.place);
+  }
+
+  static Error unknown_key(const TomlMember& member, const std::vector<std::string>& names) {
+    return fault("suite", formatted("unknown key '{}'{}", printable(member.key), did_you_mean(member.key, names)),
+                 member.place);
+  }
+
+  void match_key(const TomlMember& member, const std::vector<std::string>& names) {
+    const TomlValue& value = member.value;
+    SuiteTargets match = out_.match.value_or(SuiteTargets{{}, {}, 1, member.place});
+    const auto refuse = [&](const std::string& expected) {
+      throw fault("suite." + member.key, "expected " + expected + ", got " + shown(value), value.place);
+    };
+    if (member.key == "match") {
+      const auto* text = value.text();
+      match.by = text ? parse_matched_size(*text) : std::nullopt;
+      match.place = member.place;
+      if (!match.by) refuse(join_or(matched_size_names()));
+    } else if (member.key == "match_target") {
+      match.sizes.clear();
+      for (const auto& item : value.list() ? *value.list() : TomlValue::List{value}) {
+        const auto* whole = std::get_if<int64_t>(&item.content);
+        const auto* real = std::get_if<double>(&item.content);
+        const double size = whole ? static_cast<double>(*whole) : real ? *real : 0;
+        if (!(size >= kLeastMatch && size <= kMostMatch)) refuse("a number, or several, from 1 to 1e15");
+        if (std::find(match.sizes.begin(), match.sizes.end(), size) != match.sizes.end()) refuse("each size once");
+        match.sizes.push_back(size);
+      }
+      if (match.sizes.empty()) refuse("at least one size");
+    } else if (member.key == "match_step") {
+      const auto* whole = std::get_if<int64_t>(&value.content);
+      if (!whole || *whole < 1 || *whole > kMostMatchStep)
+        refuse("an integer from 1 to " + std::to_string(kMostMatchStep));
+      match.step = static_cast<int>(*whole);
+    } else {
+      throw unknown_key(member, names);
+    }
+    out_.match = std::move(match);
+  }
+
+  void check_match() {
+    if (!out_.match || !out_.faults.empty()) return;
+    attempt([&] {
+      if (!out_.match->by)
+        throw fault("suite.match", "expected it beside match_target and match_step", out_.match->place);
+      if (out_.match->sizes.empty()) throw fault("suite.match", "expected match_target beside it", out_.match->place);
+      if (!rules_.match)
+        throw fault("suite.match", "this build knows no models to match, expected one with libtorch",
+                    out_.match->place);
+    });
   }
 
   void axis_keys(const TomlMember& member) {
@@ -125,13 +242,15 @@ class SuiteFileReader {
   }
 
   void read_base(const std::string& name, const Place& place) {
-    out_.base.whole = false;
+    const bool whole = std::exchange(out_.base.whole, false);
     const std::string target = named_file(folder_, name, rules_.shipped);
     std::error_code ignored;
     if (!fs::is_regular_file(target, ignored))
       throw fault("suite.base", "no file '" + printable(name) + "', expected one " + looked_for(), place);
-    out_.base = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
-    take_faults(out_.base);
+    Settings base = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
+    take_faults(base);
+    for (auto& [key, setting] : base) out_.base.insert_or_assign(key, setting);
+    out_.base.whole = whole && base.whole;
   }
 
   // Where a relative name is looked for, in words.
@@ -146,29 +265,44 @@ class SuiteFileReader {
   // An axis is `section.key = [values]` or `name = [{section.key = value, …}, …]`.
   void grid_section(const TomlValue& value) {
     if (!value.table()) throw fault("grid", "expected a section [grid]", value.place);
-    std::vector<std::pair<Place, SuiteAxis>> axes;
+    struct Named {
+      Place place;
+      std::string name;
+      SuiteAxis axis;
+    };
+    std::vector<Named> axes;
     for (const auto& member : *value.table())
       attempt([&] {
         if (const auto* items = member.value.list()) {
           SuiteAxis axis;
           for (const auto& item : *items) attempt([&] { axis.push_back(settings_of(item)); });
-          if (!axis.empty() || items->empty()) axes.emplace_back(member.place, std::move(axis));
+          if (!axis.empty() || items->empty()) axes.push_back({member.place, member.key, std::move(axis)});
           return;
         }
         if (!member.value.table()) throw fault("grid", "expected a list of values", member.value.place);
         for (const auto& key : *member.value.table())
-          attempt([&] { axes.emplace_back(key.place, key_axis(member, key)); });
+          attempt([&] { axes.push_back({key.place, member.key + "." + key.key, key_axis(member, key)}); });
       });
     std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
+      return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
     });
-    for (auto& [place, axis] : axes) {
+    for (auto& [place, name, axis] : axes) {
       const Place& where = place;
       if (axis.empty())
         attempt([&] { throw fault("grid", "expected a list of at least one value", where); });
       else
-        out_.axes.push_back(std::move(axis));
+        put_axis(name, std::move(axis));
     }
+  }
+
+  void put_axis(const std::string& name, SuiteAxis axis) {
+    const auto known = std::find(axis_names_.begin(), axis_names_.end(), name);
+    if (known != axis_names_.end()) {
+      out_.axes[static_cast<size_t>(known - axis_names_.begin())] = std::move(axis);
+      return;
+    }
+    axis_names_.push_back(name);
+    out_.axes.push_back(std::move(axis));
   }
 
   SuiteAxis key_axis(const TomlMember& section, const TomlMember& key) {
@@ -196,6 +330,7 @@ class SuiteFileReader {
   void override_block(const TomlValue& block) {
     if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
     SuiteOverride rule;
+    rule.lent = lent_;
     bool acts = false;
     for (const auto& member : *block.table()) {
       const size_t before = out_.faults.size();
@@ -236,6 +371,9 @@ class SuiteFileReader {
   std::string path_, folder_;
   const ModelRules& rules_;
   SuiteFile out_;
+  std::vector<std::string> axis_names_;  // of out_.axes
+  bool sweep_ = false, lent_ = false;
+  int depth_ = 0;
 };
 
 }  // namespace
@@ -263,8 +401,10 @@ std::string axis_fault(const std::string& key, const std::vector<std::string>& s
     return formatted("expected a key that is not selected over, got {}", key);
   return "";
 }
-SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules) {
-  return SuiteFileReader(path, rules).read(text);
+
+SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules,
+                           const SuiteChoice& choice) {
+  return SuiteFileReader(path, rules).read(text, choice);
 }
 
 std::string condition_text(const std::string& name, const TomlValue& value) {

@@ -1,11 +1,13 @@
 // A suite's file as it stands: what its sections say, before any combination is made.
 #pragma once
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runs/config_file.h"
+#include "runs/suite.h"
 
 namespace sb {
 
@@ -29,6 +31,14 @@ struct SuiteOverride {
   Settings set;
   bool skip = false;
   bool broken = false;  // a condition could not be read: it never applies
+  bool lent = false;    // of a file that this one extends: need not hold for any run
+};
+
+struct SuiteTargets {
+  std::optional<MatchedSize> by;
+  std::vector<double> sizes;
+  int step = 1;
+  Place place;  // of `match`, or of what stands there without it
 };
 
 struct SuiteFile {
@@ -37,10 +47,12 @@ struct SuiteFile {
   Settings base;  // of the named file, then of the sections
   std::vector<SuiteAxis> axes;
   std::vector<SuiteOverride> overrides;
+  std::optional<SuiteTargets> match;
   std::vector<std::string> faults;  // a line each
 };
 
-SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules);
+SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules,
+                           const SuiteChoice& choice);
 // The value of a key as conditions compare it: one spelling each.
 std::string condition_text(const std::string& name, const TomlValue& value);
 

@@ -17,6 +17,7 @@ struct GpuFacts {
   std::string compute;          // "9.0"
   std::string driver, runtime;  // newest CUDA of the driver, and the one this build runs with: "13.0"
   int64_t bytes = 0;            // of its memory
+  int count = 0;                // cards that this process sees
 };
 const GpuFacts& gpu_facts();  // asked once
 inline bool has_gpu() {

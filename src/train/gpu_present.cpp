@@ -48,6 +48,7 @@ GpuFacts look() {
                        : " (" + printable(cudaGetErrorString(status), 200) + ")") +
                   "; `nvidia-smi` lists those the driver sees";
   }
+  out.count = count;
   if (!out.missing.empty()) return out;
   cudaDeviceProp properties{};
   if (const cudaError_t failure = cudaGetDeviceProperties(&properties, 0); failure != cudaSuccess) {

@@ -1,13 +1,17 @@
 #include "train/rules.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "kernels/dropout_stream.h"
-#include "models/declare.h"
+#include "models/match.h"
+#include "runs/data.h"
 #include "train/gpu.h"
 #include "train/trainer.h"
 
@@ -53,6 +57,46 @@ std::vector<std::string> unread_keys(const RunConfig& config) {
   return out;
 }
 
+SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
+  const NetworkEnds ends = network_ends(config);
+  MatchRequest request;
+  request.model = config.model.name;
+  request.switches = config.model.switches;
+  request.layers = config.model.layers;
+  request.inputs = ends.inputs;
+  request.outputs = ends.outputs;
+  request.length = std::max<int64_t>(1, std::llround(training_frames(config)));
+  request.size = asked.by == MatchedSize::params ? parameters_of : asked.by == MatchedSize::state ? state_of : flops_of;
+  request.target = asked.target;
+  request.step = asked.step;
+  request.solve_states = asked.by == MatchedSize::state;
+  const auto found = nearest_width(request);
+  const auto refuse = [&](const std::string& what) {
+    return bad_input("suite.match", formatted("{}: {}, expected {} {} within {} %", config.model.name, what,
+                                              shortest(asked.target), in_words(asked.by), 100 * kMatchTolerance));
+  };
+  if (!found) throw refuse(formatted("no width has any {} with these switches", in_words(asked.by)));
+  if (std::abs(found->size - asked.target) > kMatchTolerance * asked.target)
+    throw refuse(formatted("the nearest is width {} with {}", found->config.mixer.width, shortest(found->size)));
+  return {found->config.mixer.width, found->d_state, found->size};
+}
+
+// Seeds, rates and labels do not matter: a suite asks for a few networks many times.
+std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() {
+  auto known = std::make_shared<std::map<std::string, SizeFound>>();
+  return [known](const RunConfig& config, const SizeMatch& asked) {
+    const GrammarConfig& g = config.grammar.build;
+    std::string key = formatted("{} {} {} {} {} {} {} {} {} {}", to_string(asked.by), asked.target, asked.step,
+                                config.model.name, config.model.layers, g.vocab, g.ambiguities, g.depth,
+                                config.grammar.automaton, static_cast<int>(config.task.task.objective));
+    if (asked.by == MatchedSize::flops) key += formatted(" {}", training_frames(config));
+    for (const auto& [name, value] : config.model.switches) key += formatted("\n{}={}", name, value);
+    const auto found = known->find(key);
+    if (found != known->end()) return found->second;
+    return known->emplace(key, solve_size(config, asked)).first->second;
+  };
+}
+
 std::vector<SwitchRow> switch_rows() {
   std::vector<SwitchRow> out;
   for (const auto& row : registry())
@@ -91,6 +135,7 @@ ModelRules model_rules() {
   rules.network = network_keys;
   rules.unread = unread_keys;
   rules.has_gpu = has_gpu;
+  rules.match = remembered_sizes();
   return rules;
 }
 

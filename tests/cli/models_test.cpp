@@ -157,7 +157,7 @@ TEST(Suite, GivenToTrainIsNamedAsOne) {
 
 TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
   const TemporaryFolder folder;
-  std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'small/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
+  std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'cpu/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
   const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("2 combinations are one run, the same with run.label = 'one'; run.label = 'two'"),

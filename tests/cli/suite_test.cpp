@@ -306,5 +306,57 @@ TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {
   EXPECT_EQ(saved(), 0U);
 }
 
+// No run can be finished in a second: it is begun, saved when the time is up, and goes on from there.
+TEST_F(SuiteProcesses, AtTheLimitOfTimeRunsSaveAndAreToBeContinued) {
+  const std::string file = write(suite_text("100000000"));
+  const Outcome outcome = run(command(file) + std::vector<std::string>{"--time-limit", "3s"});
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_NE(outcome.err.find("[suite] the time is up: runs save after their update"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the same command goes on"), std::string::npos) << outcome.err;
+  EXPECT_GE(saved(), 1U);
+}
+
+TEST_F(SuiteProcesses, WhatCanBeFinishedIsWithinAnyLimit) {
+  const Outcome outcome = run(command(write(suite_text("3"))) + std::vector<std::string>{"--time-limit", "100h"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
+  const std::string file = write(suite_text("3"));
+  ASSERT_EQ(run(command(file) + std::vector<std::string>{"--where", "run.seed=1"}).code, 0);
+  EXPECT_EQ(files("result.json").size(), 1U);
+  ASSERT_EQ(run({"pack", root(), folder_.file("one.tar")}).code, 0);
+  const std::string table = run({"table", root()}).out;
+  EXPECT_EQ(run({"table", folder_.file("one.tar")}).out, table);
+  fs::remove_all(root());
+  const Outcome rest = run(command(file) + std::vector<std::string>{"--have", folder_.file("one.tar")});
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(files("result.json").size(), 1U) << "the other seed alone";
+  EXPECT_NE(rest.out.find("2"), std::string::npos);
+  const Outcome both = run(command(file) + std::vector<std::string>{"--have", folder_.file("one.tar"), "--list"});
+  EXPECT_NE(both.err.find("0 missing"), std::string::npos) << both.err;
+  // Unpacked it is a folder of runs that are done.
+  ASSERT_EQ(std::system(("tar -xf " + folder_.file("one.tar") + " -C " + root()).c_str()), 0);
+  EXPECT_NE(run(command(file) + std::vector<std::string>{"--list"}).err.find("0 missing"), std::string::npos);
+  EXPECT_EQ(run({"check", root(), folder_.file("one.tar")}).code, 0);
+}
+
+TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {
+  const std::string file = write(suite_text("3"));
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& line) {
+    const Outcome outcome = run(command(file) + more);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_TRUE(outcome.err.starts_with(line)) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(fs::exists(root()));
+  };
+  refused({"--time-limit", "soon"}, "[suite --time-limit] expected a time such as 90s, 9m or 1.5h");
+  refused({"--where", "model.name=mamba"}, "[suite --where] no run has model.name = 'mamba', expected gla");
+  refused({"--have", folder_.file("nowhere")}, "[suite --have] expected a folder of runs or an archive");
+  refused({"--gpus", "0"}, "[suite --gpus]");
+  if (run({"doctor"}).out.find("this build trains on the CPU only") != std::string::npos)
+    refused({"--gpus", "1"}, "[suite --gpus] expected a GPU, got none: this build trains on the CPU only");
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "report/table.h"
 #include "runs/evaluation_file.h"
+#include "runs/pack.h"
 #include "runs/run_lock.h"
 #include "runs/run_store.h"
 #include "runs/seal.h"
@@ -265,6 +266,35 @@ TEST(Folder, AKeyThatCannotBeSelectedOverIsRefused) {
   EXPECT_NE(fault("train.bacth").find("did you mean train.batch"), std::string::npos);
   for (const char* key : {"train.seed", "grammar.seed", "task.gap_max", "model.name", "eval.every", "run.label"})
     EXPECT_NE(fault(key).find("[table --select] expected a key of [model] or [train]"), std::string::npos) << key;
+}
+
+TEST(Folder, AnArchiveHasTheTablesOfItsFolder) {
+  TemporaryFolder root;
+  const Suite suite = suite_of(
+      "[suite]\nname = 'matched'\nselect = ['train.weight_decay']\nmatch = 'params'\nmatch_target = "
+      "80000\n[model]\nlayers = 2\n"
+      "[task]\nnumber = 2\n[eval]\ngaps = [10, 20]\n"
+      "[grid]\nmodel.name = ['gla', 'mamba']\nrun.seed = [1, 2]\ntrain.weight_decay = [0.0, 0.1]\n");
+  for (const auto& run : suite.runs) finish(root.file("runs"), run);
+  record_suite(root.file("runs"), suite);
+  const std::string begun = RunStore(root.file("runs"), config(9)).folder();  // left out of both tables
+  fs::remove_all(begun);
+  write_archive(root.file("runs.tar"), pack_runs(root.file("runs")).files);
+  const Rows folder = read_rows(root.file("runs")), archive = read_rows(root.file("runs.tar"));
+  for (const auto format :
+       {TableFormat::text, TableFormat::markdown, TableFormat::csv, TableFormat::json, TableFormat::latex}) {
+    EXPECT_EQ(cell_table(archive, format), cell_table(folder, format));
+    EXPECT_EQ(run_table(archive, format), run_table(folder, format));
+  }
+  EXPECT_TRUE(noted(folder.notes, "parameters matched to 80,000: 1.000 (gla) to 1.000 (mamba) of it"));
+  // A folder of archives is read too; a damaged one is named.
+  fs::create_directory(root.file("results"));
+  fs::rename(root.file("runs.tar"), root.file("results/a.tar"));
+  write_file_atomically(root.file("results/b.tar"), "torn");
+  const Rows results = read_rows(root.file("results"));
+  EXPECT_EQ(results.runs.size(), suite.runs.size());
+  EXPECT_TRUE(noted(results.notes, "left out, damaged: [tar]"));
+  EXPECT_NE(error_line([&] { read_rows(root.file("results/b.tar")); }), "");
 }
 
 }  // namespace

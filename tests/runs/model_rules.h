@@ -1,6 +1,7 @@
 // Rules of a zoo like the real one, so that this room is tested without libtorch.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ namespace sb::test {
 inline const std::map<std::string, std::vector<std::string>>& zoo() {
   static const std::map<std::string, std::vector<std::string>> models = {
       {"transformer", {"heads", "mlp", "rope_base", "double_residual"}},
+      {"linear_attn", {"heads", "mlp"}},
+      {"s4", {"d_state", "mlp"}},
+      {"retnet", {"heads", "mlp"}},
       {"mamba", {"d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
       {"mamba2", {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
       {"gla", {"heads", "expand_k", "expand_v", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
@@ -41,6 +45,19 @@ inline ModelRules rules() {
       if (std::find(found->second.begin(), found->second.end(), key) == found->second.end())
         throw bad_input("model." + key, model.name + " has no such switch");
   });
+  // Parameters grow with the square of the width, the state of all but the Transformer with the width alone.
+  out.match = [](const RunConfig& config, const SizeMatch& asked) -> SizeFound {
+    const bool state = asked.by == MatchedSize::state;
+    if (state && config.model.name == "transformer")
+      throw bad_input("suite.match", "transformer: no width has any state");
+    const auto size = [&](double width) { return state ? 64 * width : config.model.layers * width * width; };
+    int64_t width = asked.step;
+    while (size(static_cast<double>(width + asked.step)) <= asked.target) width += asked.step;
+    const double found = size(static_cast<double>(width));
+    if (std::abs(found - asked.target) > kMatchTolerance * asked.target)
+      throw bad_input("suite.match", config.model.name + ": the nearest is width " + std::to_string(width));
+    return {width, {}, found};
+  };
   return out;
 }
 

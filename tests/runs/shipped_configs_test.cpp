@@ -14,6 +14,13 @@ namespace {
 
 const std::string configs = SB_SOURCE_DIR "/configs/";
 
+// Scales are parts of suites, experiments suites with scales (experiment_test.cpp), and rates no suite at all.
+bool stands_alone(const std::filesystem::path& path) {
+  const std::string folder = path.parent_path().filename().string();
+  return path.extension() == ".toml" && folder != "experiments" && folder != "scales" &&
+         path.filename() != "rates.toml";
+}
+
 Suite shipped(const std::string& name) {
   return read_suite(configs + name, {}, rules());
 }
@@ -27,7 +34,7 @@ std::set<std::string> ids(const Suite& suite) {
 TEST(ShippedConfigs, EveryOneResolves) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
-    if (entry.path().extension() != ".toml" || entry.path().parent_path().filename() == "experiments") continue;
+    if (!stands_alone(entry.path())) continue;
     EXPECT_EQ(error_line([&] { read_suite(entry.path().string(), {}, rules()); }), "") << entry.path();
     ++files;
   }
@@ -49,20 +56,20 @@ TEST(ShippedConfigs, TheRunsOfTheTasksAreThoseOfTheMainTable) {
   for (const auto& id : ids(shipped("paper/task4.toml"))) EXPECT_TRUE(second.contains(id));
   for (const char* name : {"paper/task2.toml", "paper/task3.toml"})
     for (const auto& id : ids(shipped(name))) EXPECT_TRUE(table.contains(id)) << name;
-  const auto small = ids(shipped("small/main_table.toml"));
-  for (const char* name : {"small/task2.toml", "small/task3.toml", "small/task4.toml"})
+  const auto small = ids(shipped("cpu/main_table.toml"));
+  for (const char* name : {"cpu/task2.toml", "cpu/task3.toml", "cpu/task4.toml"})
     for (const auto& id : ids(shipped(name))) EXPECT_TRUE(small.contains(id)) << name;
 }
 
-TEST(ShippedConfigs, EverySuiteOfThePaperAndOfTheAblationsHasASmallTwin) {
+TEST(ShippedConfigs, EverySuiteOfThePaperAndOfTheAblationsHasATwinForACpu) {
   for (const char* folder : {"paper", "ablations"})
     for (const auto& entry : std::filesystem::directory_iterator(configs + folder)) {
-      const std::string small = configs + "small/" + entry.path().filename().string();
-      EXPECT_TRUE(std::filesystem::exists(small)) << small;
-      if (!is_suite(read_config_text(small), small)) continue;
-      for (const auto& run : read_suite(small, {}, rules()).runs) {
-        EXPECT_EQ(run.values.train.device, DeviceKind::cpu) << small;
-        EXPECT_LE(run.values.train.updates, 1000) << small;
+      const std::string twin = configs + "cpu/" + entry.path().filename().string();
+      EXPECT_TRUE(std::filesystem::exists(twin)) << twin;
+      if (!is_suite(read_config_text(twin), twin)) continue;
+      for (const auto& run : read_suite(twin, {}, rules()).runs) {
+        EXPECT_EQ(run.values.train.device, DeviceKind::cpu) << twin;
+        EXPECT_LE(run.values.train.updates, 1000) << twin;
       }
     }
 }
@@ -88,7 +95,7 @@ TEST(ShippedConfigs, EverySuiteStatesItsCost) {
   };
   size_t suites = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
-    if (entry.path().extension() != ".toml" || entry.path().parent_path().filename() == "experiments") continue;
+    if (!stands_alone(entry.path())) continue;
     const std::string text = read_config_text(entry.path().string());
     if (!is_suite(text, entry.path().string())) continue;
     ++suites;

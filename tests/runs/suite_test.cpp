@@ -362,5 +362,136 @@ TEST(Suite, TheConfigOfOneRunIsCalledOne) {
             "[suite] a suite has no 'extends', expected the file it builds on as base in [suite], suite.toml:1:1");
 }
 
+TEST(Suite, BringsEveryModelToTheSizeAskedFor) {
+  const std::string text =
+      "[suite]\nmatch = 'params'\nmatch_target = 80000\nmatch_step = 4\n"
+      "[grid]\nmodel.name = ['gla', 'mamba']\nmodel.layers = [2, 8]\n";
+  const auto suite = suite_of(text);
+  ASSERT_EQ(suite.runs.size(), 4U);
+  EXPECT_EQ(suite.runs[0].values.model.width, 200);
+  EXPECT_EQ(suite.runs[1].values.model.width, 100);
+  EXPECT_EQ(suite.runs[0].origins.at("model.width").text(), "suite.toml:2:1");
+  ASSERT_EQ(suite.matched.size(), 4U);
+  EXPECT_EQ(match_lines(suite.matched),
+            (std::vector<std::string>{"parameters matched to 80,000: 1.000 (gla) to 1.000 (mamba) of it"}));
+  // The width is that of a run whose file says it.
+  const auto typed = suite_of("[model]\nname = 'gla'\nlayers = 2\nwidth = 200\n");
+  EXPECT_EQ(suite.runs[0].run_id, typed.runs[0].run_id);
+}
+
+TEST(Suite, SeveralSizesAreTheSlowestAxis) {
+  const auto suite = suite_of(
+      "[suite]\nmatch = 'params'\nmatch_target = [80000, 320000]\n[model]\nlayers = 2\n[grid]\nmodel.name = ['gla', "
+      "'mamba']\n");
+  std::vector<int> widths;
+  for (const auto& run : suite.runs) widths.push_back(run.values.model.width);
+  EXPECT_EQ(widths, (std::vector<int>{200, 200, 400, 400}));
+  EXPECT_EQ(match_lines(suite.matched).size(), 2U);
+}
+
+TEST(Suite, SizesThatCannotBeHadAreOneLine) {
+  const std::string head = "[suite]\nmatch = 'params'\nmatch_target = ";
+  EXPECT_EQ(suite_fault(head + "3\n[model]\nname = 'gla'\n"),
+            "[suite.match] gla: the nearest is width 1, suite.toml:2:1");
+  EXPECT_EQ(suite_fault(head + "80000\n[model]\nwidth = 64\n"),
+            "[suite.match] solves model.width, expected no value for it, got one, suite.toml:5:9");
+  EXPECT_EQ(suite_fault("[suite]\nmatch = 'weight'\nmatch_target = 5\n"),
+            "[suite.match] expected params, state or flops, got 'weight', suite.toml:2:9");
+  EXPECT_EQ(suite_fault(head + "0\n"),
+            "[suite.match_target] expected a number, or several, from 1 to 1e15, got 0, suite.toml:3:16");
+  EXPECT_EQ(suite_fault(head + "[5, 5]\n").substr(0, 50), "[suite.match_target] expected each size once, got ");
+  EXPECT_EQ(suite_fault("[suite]\nmatch = 'params'\n"),
+            "[suite.match] expected match_target beside it, suite.toml:2:1");
+  EXPECT_EQ(suite_fault("[suite]\nmatch_target = 5\n"),
+            "[suite.match] expected it beside match_target and match_step, suite.toml:2:1");
+  EXPECT_EQ(suite_fault(head + "5\nmatch_step = 0\n"),
+            "[suite.match_step] expected an integer from 1 to 1024, got 0, suite.toml:4:14");
+  // What is wrong with the model is said instead.
+  EXPECT_NE(suite_fault(head + "80000\n[model]\nname = 'glaa'\n").find("[model.name]"), std::string::npos);
+  ModelRules none = rules();
+  none.match = {};
+  EXPECT_EQ(error_line([&] { parse_suite(head + "80000\n", "suite.toml", {}, none); }),
+            "[suite.match] this build knows no models to match, expected one with libtorch, suite.toml:2:1");
+}
+
+TEST(Suite, ExtendsAnotherWhoseAxesAndOverridesComeFirst) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("scale.toml"),
+                        "[train]\nupdates = 10\nwarmup = 1\n[grid]\nrun.seed = [1, 2, 3]\nmodel.name = ['gla']\n"
+                        "[sweep]\ntrain.lr = [0.1, 0.2]\n"
+                        "[[override]]\nwhen = {model.name = 'mamba'}\nset = {model.d_state = 16}\n"
+                        "[[override]]\nwhen = {model.name = 's4'}\nset = {model.d_state = 4}\n");
+  const std::string path = folder.file("suite.toml");
+  const std::string text = "[suite]\nextends = 'scale'\n[train]\nupdates = 20\n[grid]\nmodel.name = ['gla', 'mamba']\n";
+  const auto suite = parse_suite(text, path, {}, rules());
+  ASSERT_EQ(suite.runs.size(), 6U) << "an axis of the same name is replaced where it stood";
+  EXPECT_EQ(suite.runs[0].values.run.seed, 1U);
+  EXPECT_EQ(suite.runs[1].values.model.name, "mamba");
+  EXPECT_EQ(suite.runs[1].values.model.switches.at("d_state"), "16");
+  EXPECT_EQ(suite.runs[1].values.train.updates, 20);
+  EXPECT_EQ(suite.runs[1].values.train.warmup, 1);
+  EXPECT_EQ(parse_suite(text, path, {}, rules(), {"", true}).runs.size(), 12U) << "a sweep has axes of its own";
+  EXPECT_NE(error_line([&] {
+              parse_suite("[suite]\nextends = 'none'\n", path, {}, rules());
+            }).find("[suite.extends] no file 'none'"),
+            std::string::npos);
+  write_file_atomically(folder.file("round.toml"), "[suite]\nextends = 'round'\n");
+  EXPECT_NE(
+      error_line([&] { read_suite(folder.file("round.toml"), {}, rules()); }).find("files that extend each other"),
+      std::string::npos);
+}
+
+TEST(Suite, HasWhatHoldsAtTheScaleAskedFor) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("scales"));
+  write_file_atomically(folder.file("scales/tiny.toml"), "[train]\nupdates = 10\n");
+  write_file_atomically(folder.file("scales/large.toml"), "[train]\nupdates = 99\n");
+  const std::string text =
+      "[grid]\nrun.seed = [1, 2]\n[scale.large.grid]\nrun.seed = [1]\n[scale.large.train]\nbatch = 8\n";
+  const auto at = [&](const std::string& scale) {
+    return parse_suite(text, folder.file("suite.toml"), {}, rules(), {scale, false});
+  };
+  EXPECT_EQ(at("tiny").runs.size(), 2U);
+  ASSERT_EQ(at("large").runs.size(), 1U);
+  EXPECT_EQ(at("large").runs[0].values.train.updates, 99);
+  EXPECT_EQ(at("large").runs[0].values.train.batch, 8);
+  EXPECT_NE(error_line([&] { at(""); }).find("[scale] expected one scale to be asked for"), std::string::npos);
+  EXPECT_NE(error_line([&] { at("huge"); }).find("[scale] no file 'scales/huge'"), std::string::npos);
+}
+
+TEST(Suite, TheFirstSeedOfEverySettingComesBeforeTheSecondOfAny) {
+  const auto suite = suite_of("[grid]\nmodel.name = ['gla', 'mamba']\nrun.seed = [3, 1, 2]\ntrain.lr = [0.1, 0.2]\n");
+  std::vector<std::string> names;
+  for (const size_t i : order_of_work(suite)) {
+    const auto& run = suite.runs[i].values;
+    names.push_back(run.model.name + " " + std::to_string(run.run.seed) + (run.train.lr < 0.15 ? " low" : " high"));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"gla 3 low", "gla 3 high", "mamba 3 low", "mamba 3 high",  //
+                                             "gla 1 low", "gla 1 high", "mamba 1 low", "mamba 1 high",  //
+                                             "gla 2 low", "gla 2 high", "mamba 2 low", "mamba 2 high"}));
+}
+
+TEST(Suite, RunsAreKeptByTheirValues) {
+  const std::string text =
+      "[suite]\nmatch = 'params'\nmatch_target = 80000\n[model]\nlayers = 2\n"
+      "[grid]\nmodel.name = ['gla', 'mamba', 'mamba2']\nrun.seed = [1, 2]\nrun.label = ['a', 'b']\n";
+  const auto kept = [&](const std::vector<std::string>& conditions) {
+    Suite suite = suite_of(text);
+    keep_where(suite, conditions, "suite --where");
+    return suite;
+  };
+  EXPECT_EQ(kept({"run.seed=2"}).runs.size(), 3U);
+  const Suite two = kept({"model.name=gla,mamba2", "run.seed=1"});
+  ASSERT_EQ(two.runs.size(), 2U);
+  EXPECT_EQ(two.runs[1].values.model.name, "mamba2");
+  EXPECT_EQ(two.matched.size(), 2U) << "networks that are left";
+  EXPECT_EQ(two.names.size(), 2U) << "two labels are one run each";
+  EXPECT_EQ(error_line([&] { kept({"run.seed"}); }),
+            "[suite --where] expected SECTION.KEY=VALUE or several values with commas, got 'run.seed'");
+  EXPECT_NE(error_line([&] { kept({"run.sed=1"}); }).find("no run has the key 'run.sed', did you mean run.seed?"),
+            std::string::npos);
+  EXPECT_EQ(error_line([&] { kept({"run.seed=3"}); }), "[suite --where] no run has run.seed = '3', expected 1 or 2");
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -10,7 +10,7 @@ failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 
 "$program" config show "$source/configs/example.toml" > /dev/null || fail "configs/example.toml does not resolve"
-for file in "$source"/configs/quick.toml "$source"/configs/{paper,ablations,small}/*.toml; do
+for file in "$source"/configs/quick.toml "$source"/configs/{paper,ablations,cpu}/*.toml; do
   if grep -q '^\[grid\]' "$file"; then
     runs=$("$program" suite "$file" --list --out "$work/none" | wc -l)
     [[ $runs -gt 0 ]] || fail "$file has no runs"

@@ -12,6 +12,7 @@
 #include "../models/zoo.h"
 #include "base/error.h"
 #include "models/declare.h"
+#include "runs/data.h"
 #include "runs/suite.h"
 #include "small_run.h"
 #include "tasks/ceiling.h"
@@ -289,6 +290,62 @@ TEST(Rules, TheTableOfSwitchesHoldsEverySwitchOfEveryModel) {
         << row.model << " " << row.key << ": its default written out is the same run";
   }
   for (const auto& row : registry()) EXPECT_FALSE(row.equations.empty()) << row.name;
+}
+
+// Every model of the zoo, within the tolerance the documentation states.
+TEST(Match, EveryModelComesToItsSize) {
+  const ModelRules rules = model_rules();
+  std::string names;
+  for (const auto& name : model_names()) names += (names.empty() ? "'" : ", '") + name + "'";
+  const auto suite = [&](const std::string& match, const std::string& models) {
+    return parse_suite("[suite]\n" + match + "[task]\nnumber = 1\n[grid]\nmodel.name = [" + models + "]\n", "s.toml",
+                       {}, rules);
+  };
+  const auto params = suite("match = 'params'\nmatch_target = 4700000\nmatch_step = 8\n", names);
+  ASSERT_EQ(params.runs.size(), model_names().size());
+  ASSERT_EQ(params.matched.size(), model_names().size());
+  for (size_t i = 0; i < params.runs.size(); ++i) {
+    const RunConfig& run = params.runs[i].values;
+    EXPECT_EQ(run.model.width % 8, 0) << run.model.name;
+    const NetworkEnds ends = network_ends(run);
+    const Cost c = cost(network_config(run, ends.inputs, ends.outputs), 400);
+    EXPECT_EQ(static_cast<double>(c.parameters), params.matched[i].size) << run.model.name;
+    EXPECT_NEAR(static_cast<double>(c.parameters), 4.7e6, 0.035 * 4.7e6) << run.model.name;
+  }
+  const auto flops = suite("match = 'flops'\nmatch_target = 12e6\n", names);
+  for (size_t i = 0; i < flops.runs.size(); ++i) {
+    const RunConfig& run = flops.runs[i].values;
+    const Cost c = cost(network_config(run, 41, 1601), 400);
+    EXPECT_NEAR(c.matmul_flops + c.mixing_flops, 12e6, 0.035 * 12e6) << run.model.name;
+  }
+  // The state of all that have one of a fixed size; widths and, where there is one, d_state.
+  const auto state =
+      suite("match = 'state'\nmatch_target = 30000\n", "'gla', 'mamba', 'mamba2', 'delta_net', 's4', 'retnet'");
+  for (size_t i = 0; i < state.runs.size(); ++i) {
+    const RunConfig& run = state.runs[i].values;
+    EXPECT_NEAR(static_cast<double>(cost(network_config(run, 41, 1601), 400).state_elements), 30000, 0.05 * 30000)
+        << run.model.name;
+  }
+}
+
+TEST(Match, SizesThatAModelCannotHaveAreOneLine) {
+  const ModelRules rules = model_rules();
+  const auto fault = [&](const std::string& by, const std::string& target, const std::string& model) -> std::string {
+    try {
+      parse_suite("[suite]\nmatch = '" + by + "'\nmatch_target = " + target + "\n[model]\nname = '" + model + "'\n",
+                  "s.toml", {}, rules);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      fault("state", "32768", "transformer"),
+      "[suite.match] transformer: no width has any state elements a layer with these switches, expected 32768.0 state "
+      "elements a layer within 10 %, s.toml:2:1");
+  EXPECT_EQ(fault("state", "1e9", "gru").substr(0, 32), "[suite.match] gru: the nearest i");
+  EXPECT_EQ(fault("params", "100", "mamba2").substr(0, 35), "[suite.match] mamba2: the nearest i");
 }
 
 TEST(Ceilings, NoneIsMeasuredWhereNoneIsAskedFor) {

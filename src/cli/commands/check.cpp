@@ -20,6 +20,7 @@ struct Options {
 };
 
 struct Findings {
+  std::vector<std::string> archives;  // damaged
   std::vector<RunReport> reports;
   std::vector<std::string> notes;   // what was not looked into
   std::vector<std::string> suites;  // damaged suite.json beside runs
@@ -27,6 +28,7 @@ struct Findings {
 
 Findings inspect_all(const Options& options) {
   Findings out;
+  RunTree tree;
   std::map<std::filesystem::path, std::string> seen;  // by where it really is
   // Whether the folder comes for the first time.
   const auto fresh = [&](const std::string& folder) {
@@ -36,20 +38,29 @@ Findings inspect_all(const Options& options) {
   };
   for (const auto& root : options.folders) {
     std::error_code failed;
-    if (!std::filesystem::is_directory(root, failed))
-      throw bad_input("check", "expected a folder of runs, got '" + one_line(root) + "'");
-    const FoundFolders found = find_runs(root);
+    if (std::filesystem::is_regular_file(root, failed)) {
+      try {
+        tree.open(root);
+      } catch (const Error& error) {
+        out.archives.emplace_back(error.what());
+        continue;
+      }
+    } else if (!std::filesystem::is_directory(root, failed)) {
+      throw bad_input("check", "expected a folder of runs or an archive, got '" + one_line(root) + "'");
+    }
+    const FoundFolders found = find_runs(root, tree);
+    out.archives.insert(out.archives.end(), found.damaged.begin(), found.damaged.end());
     for (const auto& note : found.notes)
       if (std::find(out.notes.begin(), out.notes.end(), note) == out.notes.end()) out.notes.push_back(note);
-    if (found.runs.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
+    if (found.runs.empty() && found.damaged.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
     for (const auto& folder : found.folders) {
       if (std::find(found.runs.begin(), found.runs.end(), folder) == found.runs.end() && !fresh(folder)) continue;
-      if (const std::string fault = record_fault(folder); !fault.empty()) out.suites.push_back(fault);
+      if (const std::string fault = record_fault(folder, tree); !fault.empty()) out.suites.push_back(fault);
     }
     for (const auto& folder : found.runs) {
       end_if_stopped("check");
       if (!fresh(folder)) continue;
-      out.reports.push_back(inspect_run(folder));
+      out.reports.push_back(inspect_run(folder, Look::all, tree));
     }
   }
   return out;
@@ -72,7 +83,7 @@ int count(const std::vector<RunReport>& reports, RunState state) {
   return n;
 }
 
-constexpr RunState kStates[] = {RunState::whole,   RunState::without_weights, RunState::unfinished,
+constexpr RunState kStates[] = {RunState::whole,   RunState::without_weights, RunState::packed, RunState::unfinished,
                                 RunState::damaged, RunState::older,           RunState::newer};
 
 std::string as_text(const Findings& findings) {
@@ -91,6 +102,7 @@ std::string as_text(const Findings& findings) {
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
     if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
+  for (const auto& fault : findings.archives) out += "damaged: " + one_line(fault) + "\n";
   for (const auto& fault : findings.suites) out += "damaged: " + one_line(fault) + "\n";
   for (const auto& note : findings.notes) out += one_line(note) + "\n";
   out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
@@ -116,6 +128,7 @@ std::string as_json(const Findings& findings) {
     entry["not_needed"] = report.not_needed;
   }
   json["suites"] = findings.suites;
+  json["archives"] = findings.archives;
   json["notes"] = findings.notes;
   return json_document(json);
 }
@@ -124,7 +137,9 @@ Exit run(const Options& options) {
   const Findings findings = inspect_all(options);
   if (!options.json.empty()) deliver(options.json, as_json(findings));
   if (options.json != "-") print(as_text(findings));
-  return count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() ? Exit::check_failed : Exit::done;
+  const bool damaged =
+      count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() || !findings.archives.empty();
+  return damaged ? Exit::check_failed : Exit::done;
 }
 
 }  // namespace
@@ -133,9 +148,10 @@ void add_check(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("check", "Are these runs whole: every file against its digest; exit code 1 if one is damaged",
-                      {"selectivbench check runs", "selectivbench check runs/quick runs/paper --json check.json"},
+                      {"selectivbench check runs", "selectivbench check runs/quick runs/paper --json check.json",
+                       "selectivbench check results/small.tar.gz"},
                       [options] { return run(*options); });
-  arguments.positionals("DIR", options->folders, true, "Folders of runs, or of one run each");
+  arguments.positionals("DIR", options->folders, true, "Folders of runs or of one run each, or archives of `pack`");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }
 

@@ -136,7 +136,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
        "selectivbench experiments verdict gated_delta_rule runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
   arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
-  arguments.positionals("DIR", options->folders, true, "Folders of runs, or of folders of runs");
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
   arguments.text("--scale", options->scale, "NAME", "Judge at this scale alone: quick, small or paper");
   arguments.choice("--format", options->format, {"text", "json"}, "How it is written");
   arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");

@@ -12,12 +12,13 @@
 #include "cli/output.h"
 #include "models/match.h"
 #include "models/probe.h"
+#include "runs/size_match.h"
 
 namespace sb::cli {
 namespace {
 
 struct Options {
-  int width = 256, layers = 8, inputs = 41, outputs = 1601, length = 400;
+  int width = 256, layers = 8, inputs = 41, outputs = 1601, length = 400, step = 1;
   bool probe = false;
   std::string json;
   std::string model;  // empty: all
@@ -209,12 +210,9 @@ std::optional<Match> match_of(const Options& options) {
   const auto add = [&](const char* option, const std::string& text, const char* what, double (*size)(const Cost&)) {
     if (!text.empty()) asked.push_back({option, what, amount(option, text), size});
   };
-  add("--match-params", options.match_params, "parameters",
-      [](const Cost& c) { return static_cast<double>(c.parameters); });
-  add("--match-state", options.match_state, "state elements a layer",
-      [](const Cost& c) { return static_cast<double>(c.state_elements); });
-  add("--match-flops", options.match_flops, "FLOPs a token",
-      [](const Cost& c) { return c.matmul_flops + c.mixing_flops; });
+  add("--match-params", options.match_params, in_words(MatchedSize::params), parameters_of);
+  add("--match-state", options.match_state, in_words(MatchedSize::state), state_of);
+  add("--match-flops", options.match_flops, in_words(MatchedSize::flops), flops_of);
   if (asked.size() > 1) throw bad_input("models " + asked[1].option, "expected one --match option, got two");
   return asked.empty() ? std::nullopt : std::optional(asked.front());
 }
@@ -227,8 +225,8 @@ Exit run_match(const Options& options, const Match& match) {
   std::string notes;
   const Switches switches = options.switches();
   for (const auto& model : options.models()) {
-    MatchRequest request{model,           switches,       options.layers, options.inputs,
-                         options.outputs, options.length, match.size,     match.target};
+    const MatchRequest request{model,          switches,   options.layers, options.inputs, options.outputs,
+                               options.length, match.size, match.target,   options.step,   match.size == state_of};
     const auto found = nearest_width(request);
     Json& entry = json["models"].emplace_back(Json{{"name", model}, {"found", found.has_value()}});
     if (found) {
@@ -239,6 +237,10 @@ Exit run_match(const Options& options, const Match& match) {
                  c.cache_per_frame > 0 ? formatted("{} T", c.cache_per_frame)
                                        : grouped(static_cast<uint64_t>(c.state_elements)),
                  fixed(flops / 1e6, 3), fixed(ratio, 4)});
+      if (found->d_state) {
+        notes += formatted("{}: with d_state {}\n", model, *found->d_state);
+        entry["d_state"] = *found->d_state;
+      }
       entry["width"] = found->config.mixer.width;
       entry["heads"] = found->config.mixer.heads();
       entry["value"] = found->size;
@@ -322,7 +324,10 @@ void refuse_idle(const Options& options) {
       if (options.arguments->given(name))
         throw bad_input(options.arguments->where(name), "has no effect beside " + beside + ", expected one of the two");
   };
-  if (const auto match = match_of(options)) refuse({"--width", "--probe"}, match->option);
+  if (const auto match = match_of(options))
+    refuse({"--width", "--probe"}, match->option);
+  else
+    refuse({"--match-step"}, "no --match option");
   if (options.probe) refuse({"--width", "--layers", "--inputs", "--outputs", "--length"}, "--probe");
 }
 
@@ -363,6 +368,7 @@ void add_models(Program& program) {
   arguments.text("--match-params", options->match_params, "N", "The width with about N parameters, e.g. 80k");
   arguments.text("--match-state", options->match_state, "N", "The width with about N numbers of state a layer");
   arguments.text("--match-flops", options->match_flops, "N", "The width with about N FLOPs a token, e.g. 1.5M");
+  arguments.integer("--match-step", options->step, 1, kMostMatchStep, "Widths that are multiples of this");
   arguments.flag("--probe", options->probe, "Measure the taxonomy on built layers instead; exit 1 where it differs");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }

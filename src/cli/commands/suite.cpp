@@ -1,275 +1,39 @@
 #include <algorithm>
-#include <csignal>
-#include <filesystem>
-#include <map>
 #include <memory>
-#include <optional>
-#include <thread>
 
-#include "base/file.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "cli/board.h"
 #include "cli/commands.h"
-#include "cli/devices.h"
-#include "cli/output.h"
-#include "cli/settings.h"
+#include "cli/run_costs.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
-#include "cli/suite_overview.h"
+#include "cli/suite_session.h"
 #include "cli/training.h"
-#include "cli/workers.h"
-#include "report/folder.h"
-#include "report/table.h"
-#include "runs/open_run.h"
-#include "runs/result.h"
-#include "runs/run_store.h"
-#include "runs/suite.h"
 
 namespace sb::cli {
 namespace {
 
-struct Options {
-  std::string file, root, only;
-  std::vector<std::string> overrides;
-  int jobs = 0, threads = 0, lifeline = -1;
-  bool list = false;
-  double start = 0;  // seconds until this process began to work
+struct Options : SuiteOptions {
+  std::string file, only;
+  int lifeline = -1;
 };
 
-std::string finished_text(const std::string& folder) {
-  const Result r = open_result(folder);
-  if (r.status == "diverged") return "diverged";
-  if (!r.test) return "no test accuracy, the output was not finite";
-  return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
-}
-
-std::string count_text(size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what;
-}
-
-// What is missing of a suite, worked through in processes.
-class Session {
- public:
-  Session(const Options& options, const Suite& suite)
-      : suite_(suite),
-        start_(options.start),
-        overview_(options.root, suite, options.start),
-        board_(suite.runs.size(), overview_.done(), standard_error()) {
-    const int cores =
-        options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<const ResolvedConfig*> missing;
-    for (size_t i = 0; i < suite.runs.size(); ++i)
-      if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
-    jobs_ = options.jobs > 0 ? options.jobs : usual_jobs(missing, cores);
-    const std::string threads = std::to_string(std::max(1, cores / jobs_));
-    for (size_t i = 0; i < suite.runs.size(); ++i) {
-      const ResolvedConfig& run = suite.runs[i];
-      if (overview_.runs[i].done) {
-        if (const std::string line = kept_label(run, overview_.runs[i].folder); !line.empty()) board_.say(line);
-        continue;
-      }
-      Work work;
-      work.name = overview_.runs[i].name;
-      work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
-                        options.root, "--threads",  threads,  "--lifeline", std::to_string(kLifeline)};
-      // The run as it was resolved here: no file is read again, none can change or be gone by then.
-      work.input = config_toml(run, false, "/dev/fd/" + std::to_string(kSecondInput));
-      if (const auto& automaton = run.values.grammar.file) work.second_input = automaton->text;
-      works_.push_back(std::move(work));
-      index_.push_back(i);
-    }
-    states_.resize(works_.size());
-  }
-
-  Exit work() {
-    std::signal(SIGPIPE, SIG_IGN);
-    Workers workers;
-    workers.jobs = jobs_;
-    workers.stop = [] { return stop_requested(); };
-    workers.stopping = [&] {
-      board_.say("[suite] stopping: runs save after their update; a further signal does not wait for them");
-    };
-    workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
-    workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
-    workers.tick = [&] { board_.tick(); };
-    workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
-    work_through(works_, workers);
-    return close();
-  }
-
- private:
-  enum class State { waiting, done, diverged, stopped, held, failed };
-
-  std::string stopped_text(size_t w) const {
-    const RunProgress* p = board_.progress(w);
-    return p == nullptr ? "stopped"
-                        : "stopped after update " + std::to_string(p->update) + " of " + std::to_string(p->updates);
-  }
-
-  // True: to be tried again after the others.
-  bool finished(size_t w, const WorkDone& done) {
-    Overview::Run& run = overview_.runs[index_[w]];
-    const RunProgress* p = board_.progress(w);
-    const bool held = p != nullptr && p->phase == "waiting";
-    const bool tried = states_[w] == State::held;
-    std::string outcome, rest;
-    run.done = has_result(run.folder);
-    if (run.done) {
-      states_[w] = State::done;
-      outcome = outcome_of(run.folder, w);
-      if (const auto taken = time_taken(run.folder))
-        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, with_start(*taken, start_, done.seconds));
-      if (const auto left = overview_.seconds_left(suite_, jobs_); left && *left > 0)
-        rest = "; estimate of the rest " + duration_text(*left);
-    } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
-      states_[w] = held ? State::held : State::stopped;
-      outcome = held ? "another process works on it" : stopped_text(w);
-    } else if (stop_requested() && done.exit_code > 128) {
-      states_[w] = State::stopped;
-      outcome = "ended by a signal";
-    } else {
-      states_[w] = State::failed;
-      outcome = done.exit_code > 128 ? "ended by signal " + std::to_string(done.exit_code - 128)
-                                     : "exit code " + std::to_string(done.exit_code);
-    }
-    board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
-    say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
-    return states_[w] == State::held && !tried && !stop_requested();
-  }
-
-  std::string outcome_of(const std::string& folder, size_t w) {
-    try {
-      const std::string text = finished_text(folder);
-      if (text == "diverged") states_[w] = State::diverged;
-      return text;
-    } catch (const Error& error) {
-      states_[w] = State::failed;
-      return error.what();
-    }
-  }
-
-  // Those that begin so.
-  void say_lines(const std::string& text, const std::string& beginning) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      if (text.compare(at, beginning.size(), beginning) == 0) board_.say("  " + text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-
-  Exit close() {
-    std::map<State, size_t> counts;
-    for (size_t w = 0; w < works_.size(); ++w) {
-      Overview::Run& run = overview_.runs[index_[w]];
-      // Another process may have finished it meanwhile.
-      if (!run.done && has_result(run.folder)) {
-        run.done = true;
-        states_[w] = State::done;
-      }
-      ++counts[states_[w]];
-    }
-    const size_t total = suite_.runs.size(), done = overview_.done();
-    std::string line = "[suite] " + count_text(done, "of " + std::to_string(total) + " runs done");
-    const auto add = [&](State state, const std::string& what) {
-      if (counts[state] > 0) line += ", " + count_text(counts[state], what);
-    };
-    add(State::diverged, "of them diverged now");
-    add(State::failed, "failed");
-    add(State::held, "in the hands of another process");
-    add(State::stopped, "stopped");
-    add(State::waiting, "not begun");
-    const bool failed = counts[State::failed] > 0;
-    if (done < total) line += failed && !stop_requested() ? "" : "; the same command goes on";
-    board_.say(line);
-    if (failed && !stop_requested()) return Exit::check_failed;
-    return done == total ? Exit::done : Exit::stopped;
-  }
-
-  const Suite& suite_;
-  double start_;  // seconds a process takes to begin
-  Overview overview_;
-  Board board_;
-  int jobs_ = 1;
-  std::vector<Work> works_;
-  std::vector<size_t> index_;  // of a work's run in the suite
-  std::vector<State> states_;
-};
-
-void write_tables(const Options& options, const Suite& suite, const ModelRules& rules) {
-  std::vector<std::string> folders;
-  for (const auto& run : suite.runs) folders.push_back(options.root + "/" + run.run_id);
-  FoundRuns found = read_runs(folders);
-  if (found.runs.empty()) return;
-  for (const auto& line : record_suite(options.root, suite)) complain("warning: " + line);
-  for (auto& missing : found.missing)  // one that was not begun has no config in its folder
-    for (const auto& run : suite.runs)
-      if (run.run_id == missing.name) missing.config = config_map(run.canonical);
-  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), std::move(found.missing),
-                              defaults_of(rules));
-  const std::string text = cell_table(rows, TableFormat::text);
-  write_file_atomically(options.root + "/table.txt", text);
-  write_file_atomically(options.root + "/table.md", cell_table(rows, TableFormat::markdown));
-  write_file_atomically(options.root + "/table.csv", cell_table(rows, TableFormat::csv));
-  write_file_atomically(options.root + "/table.json", cell_table(rows, TableFormat::json));
-  write_file_atomically(options.root + "/table.tex", cell_table(rows, TableFormat::latex));
-  print(text);
-  print("\nwritten to " + one_line(options.root) + "/table.{txt,md,csv,json,tex}\n");
-}
-
-Exit list_runs(const Options& options, const Suite& suite) {
-  const Overview overview(options.root, suite, options.start);
-  using Align = TextTable::Align;
-  TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
-  for (size_t i = 0; i < suite.runs.size(); ++i) {
-    const Overview::Run& run = overview.runs[i];
-    const auto estimate = overview.estimate(suite, i);
-    const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
-    table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
-               run.done   ? took
-               : estimate ? "estimate " + duration_text(*estimate)
-                          : "time unknown",
-               run.name});
-  }
-  print(table.text());
-  const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
-  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ");
-  if (begun > 0) line += count_text(begun, "begun, ");
-  if (damaged > 0) line += count_text(damaged, "damaged, ");
-  line += count_text(overview.count("missing"), "missing");
-  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
-    line += left ? ", estimate one after another " + duration_text(*left)
-                 : ", time unknown until runs like them are done in " + options.root;
-  complain(line);
-  return Exit::done;
+Exit work_on_one(const Options& options, const Suite& suite) {
+  const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
+                               [&](const ResolvedConfig& r) { return r.run_id == options.only; });
+  if (it == suite.runs.end())
+    throw bad_input("suite --only", "expected the id of a run of the suite, got " + options.only);
+  if (options.lifeline >= 0) stop_when_closed(options.lifeline);
+  use_threads(options.threads);
+  return work_on(*it, options.root, true);
 }
 
 Exit run(const Options& options) {
-  std::error_code ignored;
-  if (std::filesystem::exists(options.root, ignored) && !std::filesystem::is_directory(options.root, ignored))
-    throw bad_input("suite --out", "expected a folder, got a file, " + printable(options.root, 400));
+  check_options(options);
   const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
   ModelRules rules = look ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
-  const Suite suite = read_suite(options.file, options.overrides, rules);
-  if (options.only.empty()) {
-    for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
-    tell_unusable_gpu(suite.runs);
-  }
-  if (options.list) return list_runs(options, suite);
-  if (!options.only.empty()) {
-    const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
-                                 [&](const ResolvedConfig& r) { return r.run_id == options.only; });
-    if (it == suite.runs.end()) {
-      throw bad_input("suite --only", "expected the id of a run of the suite, got " + options.only);
-    }
-    if (options.lifeline >= 0) stop_when_closed(options.lifeline);
-    use_threads(options.threads);
-    return work_on(*it, options.root, true);
-  }
-  const Exit code = Session(options, suite).work();
-  write_tables(options, suite, rules);
-  return code;
+  Suite suite = read_suite(options.file, options.overrides, rules);
+  if (!options.only.empty() && !options.list) return work_on_one(options, suite);
+  return run_suite(options, std::move(suite), rules);
 }
 
 }  // namespace
@@ -278,20 +42,16 @@ void add_suite(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
-                                          "selectivbench suite configs/paper/task1_model_size.toml --list"},
+                                          "selectivbench suite configs/paper/task1_model_size.toml --list",
+                                          "selectivbench suite configs/cpu/task2.toml --time-limit 9m"},
                                          [options] {
                                            options->start = seconds_since_start();
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });
   arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
-  add_set(arguments, options->overrides);
-  add_root(arguments, options->root, "runs");
-  arguments.integer("--jobs", options->jobs, 0, 1024,
-                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU");
-  arguments.flag("--list", options->list, "Only list the runs and which of them are done");
+  add_suite_options(arguments, *options);
   arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
-  add_threads(arguments, options->threads);
   arguments.heading("");  // between a suite and its runs, not for people
   arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
 }

@@ -40,7 +40,7 @@ void add_table(Program& program, SwitchDefaults defaults) {
       {"selectivbench table runs/quick", "selectivbench table runs/quick --format latex --out table.tex",
        "selectivbench table runs/quick --per-run --format csv"},
       [options] { return run(*options); });
-  arguments.positional("DIR", options->folder, true, "Folder of runs, or of folders of runs");
+  arguments.positional("DIR", options->folder, true, "Folder of runs or of folders of runs, or an archive of `pack`");
   arguments.choice("--format", options->format, table_format_names(), "How the table is written");
   arguments.flag("--per-run", options->per_run, "One line a run instead of one cell a setting");
   arguments.texts("--select", options->select, "KEY",

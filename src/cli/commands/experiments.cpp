@@ -1,0 +1,138 @@
+#include "cli/commands/experiments.h"
+
+#include <memory>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/shipped.h"
+#include "cli/suite_overview.h"
+#include "cli/suite_session.h"
+#include "cli/training.h"
+
+namespace sb::cli {
+namespace {
+
+struct ListOptions {
+  std::string json;
+};
+
+struct RunOptions : SuiteOptions {
+  std::string name, scale = "quick";
+  bool sweep = false;
+  const Arguments* arguments = nullptr;
+};
+
+std::string frames_text(double frames) {
+  return frames >= 1e9 ? fixed(frames / 1e9, frames < 1e10 ? 2 : 1) + " G" : fixed(frames / 1e6, 1) + " M";
+}
+
+std::string hours_text(const std::optional<double>& seconds) {
+  if (!seconds) return "unknown";
+  const double hours = *seconds / 3600;
+  return hours >= 100 ? grouped(static_cast<uint64_t>(hours + 0.5)) + " h" : duration_text(*seconds);
+}
+
+Exit list(const ListOptions& options) {
+  const ModelRules rules = experiment_rules();
+  const CostTable costs = shipped_costs();
+  Json json = {{"experiments", Json::array()}};
+  std::string text;
+  using Align = TextTable::Align;
+  for (const auto& experiment : read_catalogue(rules.shipped)) {
+    Json& entry = json["experiments"].emplace_back(Json{{"name", experiment.name},
+                                                        {"title", experiment.title},
+                                                        {"sentence", experiment.sentence},
+                                                        {"claims", experiment.claims},
+                                                        {"suite", experiment.path},
+                                                        {"scales", Json::array()}});
+    TextTable table({"  scale", "runs", "updates", "frames", "two cores", "one H200"},
+                    {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+    for (const auto& scale : experiment_scales()) {
+      const Suite suite = experiment_suite(experiment, {scale, false}, {}, rules);
+      const SuiteCost cost = cost_of(suite, costs);
+      table.row({"  " + scale, std::to_string(suite.runs.size()), grouped(static_cast<uint64_t>(cost.updates)),
+                 frames_text(cost.frames), hours_text(cost.cpu_seconds), hours_text(cost.gpu_seconds)});
+      Json& said = entry["scales"].emplace_back(
+          Json{{"scale", scale}, {"runs", suite.runs.size()}, {"updates", cost.updates}, {"frames", cost.frames}});
+      if (cost.cpu_seconds) said["cpu_hours"] = *cost.cpu_seconds / 3600;
+      if (cost.gpu_seconds) said["gpu_hours"] = *cost.gpu_seconds / 3600;
+    }
+    text += experiment.name + ": " + one_line(experiment.sentence) + "\n  suite " + one_line(experiment.path) + "\n" +
+            table.text() + "  selectivbench experiments run " + experiment.name + " --scale quick|small|paper\n\n";
+  }
+  text += "Costs are estimates from measured rates:\n";
+  for (const auto& machine : costs.machines())
+    text += "  " + one_line(machine.name) + ": " + one_line(machine.source) + "\n";
+  text += "--sweep runs the paper's six combinations of learning rate and warm-up: six times as much.\n";
+  if (!options.json.empty()) deliver(options.json, json_document(json, 3));
+  if (options.json != "-") print(text);
+  return Exit::done;
+}
+
+Exit run(RunOptions& options) {
+  options.command = "experiments run";
+  options.table = options.name;
+  if (!options.arguments->given("--out")) options.root = "runs/" + options.scale;
+  check_options(options);
+  ModelRules rules = options.list ? model_rules() : run_rules();
+  rules.shipped = shipped_folder();
+  const auto all = read_catalogue(rules.shipped);
+  const Experiment& experiment = find_experiment(all, options.name, "experiments run NAME");
+  return run_suite(options, experiment_suite(experiment, {options.scale, options.sweep}, options.overrides, rules),
+                   rules);
+}
+
+}  // namespace
+
+ModelRules experiment_rules() {
+  ModelRules rules = model_rules();
+  rules.shipped = shipped_folder();
+  return rules;
+}
+
+SuiteCost cost_of(const Suite& suite, const CostTable& costs) {
+  SuiteCost out;
+  out.cpu_seconds = out.gpu_seconds = 0;
+  for (const auto& run : suite.runs) {
+    out.updates += run.values.train.updates;
+    out.frames += frames_of(run.values).training;
+    const double flops = size_of(run).flops;
+    const auto add = [&](std::optional<double>& sum, DeviceKind device) {
+      const auto seconds = costs.seconds_on(device, run.values, flops);
+      sum = sum && seconds ? std::optional(*sum + *seconds) : std::nullopt;
+    };
+    add(out.cpu_seconds, DeviceKind::cpu);
+    add(out.gpu_seconds, DeviceKind::cuda);
+  }
+  return out;
+}
+
+void add_experiments(Program& program) {
+  auto listed = std::make_shared<ListOptions>();
+  Arguments& list_arguments =
+      program.group("experiments", "Experiments that ship: what each tests, what it costs; run one, see what is left",
+                    [listed] { return list(*listed); });
+  list_arguments.text("--json", listed->json, "FILE", "Write the list as JSON, - for standard output");
+
+  auto options = std::make_shared<RunOptions>();
+  Arguments& arguments =
+      program.command("experiments run", "Run what is missing of an experiment, then print its table",
+                      {"selectivbench experiments run task3 --scale quick",
+                       "selectivbench experiments run main_table --scale small --where task.number=1 --time-limit 9m",
+                       "selectivbench experiments run task2 --scale paper --sweep --list"},
+                      [options] {
+                        options->start = seconds_since_start();
+                        return run(*options);
+                      });
+  options->arguments = &arguments;
+  arguments.positional("NAME", options->name, true, "The experiment");
+  arguments.choice("--scale", options->scale, experiment_scales(), "How large grammar, models and training are");
+  arguments.flag("--sweep", options->sweep, "The six combinations of learning rate and warm-up");
+  add_suite_options(arguments, *options);
+  add_experiments_queue(program);  // further commands of the group come here
+}
+
+}  // namespace sb::cli

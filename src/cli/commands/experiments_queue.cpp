@@ -1,0 +1,126 @@
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/commands/experiments.h"
+#include "cli/output.h"
+#include "cli/suite_overview.h"
+#include "runs/known_runs.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> results;
+  std::string json;
+};
+
+struct StepState {
+  QueueStep step;
+  size_t runs = 0, done = 0;
+  std::optional<double> seconds = 0;  // of what is missing, on one GPU; nothing where a rate is not known
+};
+
+// The rates of what is done go before those of the shipped table.
+std::vector<StepState> look(const KnownRuns& known) {
+  const ModelRules rules = experiment_rules();
+  const auto all = read_catalogue(rules.shipped);
+  const CostTable table = shipped_costs();
+  RunCosts measured;
+  std::vector<std::pair<StepState, Suite>> steps;
+  for (const auto& step : read_queue(rules.shipped, all)) {
+    Suite suite =
+        experiment_suite(find_experiment(all, step.experiment, "experiments queue"), {step.scale, false}, {}, rules);
+    if (!step.where.empty()) keep_where(suite, step.where, "experiments queue");
+    for (const auto& run : suite.runs)
+      if (const auto* folder = known.find(run.run_id))
+        if (const auto taken = time_taken(*folder, known.tree)) measured.learn(run, size_of(run).flops, *taken);
+    steps.push_back({{step, suite.runs.size(), 0, 0.0}, std::move(suite)});
+  }
+  std::vector<StepState> out;
+  std::set<std::string> asked;  // a run that two steps ask for costs the first of them
+  for (auto& [state, suite] : steps) {
+    for (const auto& run : suite.runs) {
+      if (known.find(run.run_id)) {
+        ++state.done;
+        continue;
+      }
+      if (!asked.insert(run.run_id).second) continue;
+      const double flops = size_of(run).flops;
+      auto each = measured.seconds(run, flops);
+      if (!each) each = table.seconds(run.values, flops);
+      state.seconds = state.seconds && each ? std::optional(*state.seconds + *each) : std::nullopt;
+    }
+    out.push_back(std::move(state));
+  }
+  return out;
+}
+
+std::string command_of(const StepState& state, const Options& options) {
+  std::string out = "selectivbench experiments run " + state.step.experiment + " --scale " + state.step.scale;
+  for (const auto& each : state.step.where) out += " --where " + each;
+  for (const auto& each : options.results) out += " --have " + one_line(each);
+  return out + " --time-limit 9m --out runs/" + state.step.scale;
+}
+
+std::string time_text(const StepState& state) {
+  return state.seconds ? duration_text(*state.seconds) : "unknown";
+}
+
+Exit run(Options options) {
+  std::error_code ignored;
+  if (options.results.empty() && std::filesystem::is_directory("results", ignored)) options.results = {"results"};
+  const KnownRuns known = known_runs(options.results, "experiments queue --results");
+  for (const auto& note : known.notes) complain(note);
+  const auto steps = look(known);
+  using Align = TextTable::Align;
+  TextTable table({"step", "runs", "done", "missing", "one H200"},
+                  {Align::left, Align::right, Align::right, Align::right, Align::right});
+  Json json = {{"steps", Json::array()}};
+  const StepState* next = nullptr;
+  for (const auto& state : steps) {
+    const size_t missing = state.runs - state.done;
+    table.row({state.step.title, std::to_string(state.runs), std::to_string(state.done), std::to_string(missing),
+               missing == 0 ? "-" : time_text(state)});
+    Json& entry = json["steps"].emplace_back(Json{{"title", state.step.title},
+                                                  {"experiment", state.step.experiment},
+                                                  {"scale", state.step.scale},
+                                                  {"where", state.step.where},
+                                                  {"runs", state.runs},
+                                                  {"missing", missing}});
+    if (state.seconds) entry["seconds"] = *state.seconds;
+    if (!next && missing > 0) next = &state;
+  }
+  if (next) json["next"] = command_of(*next, options);
+  if (!options.json.empty()) deliver(options.json, json_document(json, 2));
+  if (options.json == "-") return Exit::done;
+  std::string text = table.text();
+  if (next) {
+    text += "next: " + command_of(*next, options) + "\n";
+    text += "then: selectivbench pack runs/" + next->step.scale + " results/NAME.tar.gz\n";
+  } else {
+    text += "nothing is missing\n";
+  }
+  print(text);
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_experiments_queue(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "experiments queue",
+      "What is to be measured on a GPU, what of it is missing, what that costs, and the next command",
+      {"selectivbench experiments queue", "selectivbench experiments queue --results results --results runs/small"},
+      [options] { return run(*options); });
+  arguments.texts("--results", options->results, "DIR",
+                  "Folder of runs or of archives, or an archive; results, where nothing is said and it is there");
+  arguments.text("--json", options->json, "FILE", "Write it as JSON, - for standard output");
+}
+
+}  // namespace sb::cli

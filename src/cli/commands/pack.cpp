@@ -1,0 +1,53 @@
+#include <filesystem>
+#include <memory>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/stop.h"
+#include "runs/gzip.h"
+#include "runs/pack.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::string folder, file;
+};
+
+Exit run(const Options& options) {
+  std::error_code failed;
+  if (!std::filesystem::exists(options.folder, failed))
+    throw bad_input("pack DIR",
+                    "expected a folder of runs or an archive, got '" + printable(options.folder, 400) + "'");
+  if (!RunTree::is_archive_name(options.file))
+    throw bad_input("pack FILE",
+                    "expected a name that ends in .tar or .tar.gz, got '" + printable(options.file, 400) + "'");
+  if (!options.file.ends_with(".tar") && !has_gzip())
+    throw bad_input("pack FILE", "this build has no zlib, expected a name that ends in .tar, got '" +
+                                     printable(options.file, 400) + "'");
+  const Packed packed = pack_runs(options.folder);
+  end_if_stopped("pack");
+  const std::string digest = write_archive(options.file, packed.files);
+  for (const auto& note : packed.notes) complain(note);
+  if (packed.unfinished > 0) complain("left out, not finished: " + grouped(packed.unfinished));
+  const auto bytes = static_cast<double>(std::filesystem::file_size(options.file, failed));
+  print(grouped(packed.runs) + (packed.runs == 1 ? " run, " : " runs, ") + bytes_text(bytes) + ": " +
+        one_line(options.file) + "\nsha256 " + digest + "\n");
+  return packed.damaged ? Exit::check_failed : Exit::done;
+}
+
+}  // namespace
+
+void add_pack(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "pack", "Finished runs as one archive, which table and check read like their folder; no weights",
+      {"selectivbench pack runs/small results/small.tar.gz", "selectivbench table results/small.tar.gz"},
+      [options] { return run(*options); });
+  arguments.positional("DIR", options->folder, true, "Folder of runs or of folders of runs, or an archive");
+  arguments.positional("FILE", options->file, true, "The archive: .tar, or .tar.gz where the build has zlib");
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,334 @@
+#include "cli/suite_session.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "base/file.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/board.h"
+#include "cli/devices.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+#include "cli/stop.h"
+#include "cli/suite_overview.h"
+#include "cli/time_budget.h"
+#include "cli/training.h"
+#include "cli/workers.h"
+#include "report/folder.h"
+#include "report/table.h"
+#include "runs/open_run.h"
+#include "runs/result.h"
+#include "runs/run_store.h"
+
+namespace sb::cli {
+namespace {
+
+std::string finished_text(const std::string& folder) {
+  const Result r = open_result(folder);
+  if (r.status == "diverged") return "diverged";
+  if (!r.test) return "no test accuracy, the output was not finite";
+  return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
+}
+
+std::string count_text(size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what;
+}
+
+// The first cards that this process may use, one a run.
+std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
+  for (const auto* run : runs)
+    if (run->values.train.device != DeviceKind::cuda)
+      throw bad_input(options.command + " --gpus", "expected runs of the GPU alone, got one with train.device cpu");
+  return visible_cards(std::getenv("CUDA_VISIBLE_DEVICES"), options.gpus);
+}
+
+// What is missing of a suite, worked through in processes.
+class Session {
+ public:
+  Session(const SuiteOptions& options, const Suite& suite, const KnownRuns& known)
+      : suite_(suite),
+        start_(options.start),
+        overview_(options.root, suite, options.start, known),
+        board_(suite.runs.size(), overview_.done(), standard_error()) {
+    if (!options.time_limit.empty()) {
+      budget_ = TimeBudget(parse_duration(options.time_limit, options.command + " --time-limit"), board_.clock(),
+                           options.start);
+      overview_.rates = shipped_costs();
+    }
+    const int cores =
+        options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<const ResolvedConfig*> missing;
+    for (size_t i = 0; i < suite.runs.size(); ++i)
+      if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
+    if (options.gpus > 0) cards_ = hand_out_cards(options, missing);
+    jobs_ = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
+    const std::string threads = std::to_string(std::max(1, cores / jobs_));
+    for (const size_t i : in_order(suite)) {
+      const ResolvedConfig& run = suite.runs[i];
+      if (overview_.runs[i].done) {
+        if (const std::string line = kept_label(run, overview_.runs[i].folder, known.tree); !line.empty())
+          board_.say(line);
+        continue;
+      }
+      Work work;
+      work.name = overview_.runs[i].name;
+      work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
+                        options.root, "--threads",  threads,  "--lifeline", std::to_string(kLifeline)};
+      // The run as it was resolved here: no file is read again, none can change or be gone by then.
+      work.input = config_toml(run, false, "/dev/fd/" + std::to_string(kSecondInput));
+      if (const auto& automaton = run.values.grammar.file) work.second_input = automaton->text;
+      works_.push_back(std::move(work));
+      index_.push_back(i);
+    }
+    states_.resize(works_.size());
+  }
+
+  Exit work() {
+    std::signal(SIGPIPE, SIG_IGN);
+    Workers workers;
+    workers.jobs = jobs_;
+    workers.cards = cards_;
+    workers.stop = [&] { return stop_requested() || budget_.over(); };
+    workers.stopping = [&] {
+      board_.say(stop_requested()
+                     ? "[suite] stopping: runs save after their update; a further signal does not wait for them"
+                     : "[suite] the time is up: runs save after their update");
+    };
+    if (budget_.limited()) workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
+    workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
+    workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
+    workers.tick = [&] { board_.tick(); };
+    workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
+    work_through(works_, workers);
+    return close();
+  }
+
+ private:
+  enum class State { waiting, done, diverged, stopped, held, failed };
+
+  // Those that were begun first: they are to be finished.
+  std::vector<size_t> in_order(const Suite& suite) const {
+    std::vector<size_t> order = order_of_work(suite);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](size_t i) { return overview_.runs[i].state.starts_with("begun"); });
+    return order;
+  }
+
+  std::optional<size_t> next(const std::deque<size_t>& waiting) {
+    if (estimates_.empty())
+      for (const size_t i : index_) estimates_.push_back(overview_.estimate(suite_, i));
+    std::vector<std::optional<double>> estimates;
+    for (const size_t w : waiting) estimates.push_back(estimates_[w]);
+    return budget_.next(estimates);
+  }
+
+  std::string stopped_text(size_t w) const {
+    const RunProgress* p = board_.progress(w);
+    return p == nullptr ? "stopped"
+                        : "stopped after update " + std::to_string(p->update) + " of " + std::to_string(p->updates);
+  }
+
+  // True: to be tried again after the others.
+  bool finished(size_t w, const WorkDone& done) {
+    Overview::Run& run = overview_.runs[index_[w]];
+    const RunProgress* p = board_.progress(w);
+    const bool held = p != nullptr && p->phase == "waiting";
+    const bool tried = states_[w] == State::held;
+    std::string outcome, rest;
+    run.done = has_result(run.folder);
+    if (run.done) {
+      states_[w] = State::done;
+      outcome = outcome_of(run.folder, w);
+      if (const auto taken = time_taken(run.folder))
+        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, with_start(*taken, start_, done.seconds));
+      estimates_.clear();  // others are like it
+      if (const auto left = overview_.seconds_left(suite_, jobs_); left && *left > 0)
+        rest = "; estimate of the rest " + duration_text(*left);
+    } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
+      states_[w] = held ? State::held : State::stopped;
+      outcome = held ? "another process works on it" : stopped_text(w);
+    } else if (stop_requested() && done.exit_code > 128) {
+      states_[w] = State::stopped;
+      outcome = "ended by a signal";
+    } else {
+      states_[w] = State::failed;
+      outcome = done.exit_code > 128 ? "ended by signal " + std::to_string(done.exit_code - 128)
+                                     : "exit code " + std::to_string(done.exit_code);
+    }
+    board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
+    say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
+    return states_[w] == State::held && !tried && !stop_requested();
+  }
+
+  std::string outcome_of(const std::string& folder, size_t w) {
+    try {
+      const std::string text = finished_text(folder);
+      if (text == "diverged") states_[w] = State::diverged;
+      return text;
+    } catch (const Error& error) {
+      states_[w] = State::failed;
+      return error.what();
+    }
+  }
+
+  // Those that begin so.
+  void say_lines(const std::string& text, const std::string& beginning) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      if (text.compare(at, beginning.size(), beginning) == 0) board_.say("  " + text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  Exit close() {
+    std::map<State, size_t> counts;
+    for (size_t w = 0; w < works_.size(); ++w) {
+      Overview::Run& run = overview_.runs[index_[w]];
+      // Another process may have finished it meanwhile.
+      if (!run.done && has_result(run.folder)) {
+        run.done = true;
+        states_[w] = State::done;
+      }
+      ++counts[states_[w]];
+    }
+    const size_t total = suite_.runs.size(), done = overview_.done();
+    std::string line = "[suite] " + count_text(done, "of " + std::to_string(total) + " runs done");
+    const auto add = [&](State state, const std::string& what) {
+      if (counts[state] > 0) line += ", " + count_text(counts[state], what);
+    };
+    add(State::diverged, "of them diverged now");
+    add(State::failed, "failed");
+    add(State::held, "in the hands of another process");
+    add(State::stopped, "stopped");
+    add(State::waiting, budget_.limited() ? "not begun, for want of time" : "not begun");
+    const bool failed = counts[State::failed] > 0;
+    if (done < total) line += failed && !stop_requested() ? "" : "; the same command goes on";
+    board_.say(line);
+    if (failed && !stop_requested()) return Exit::check_failed;
+    return done == total ? Exit::done : Exit::stopped;
+  }
+
+  const Suite& suite_;
+  double start_;  // seconds a process takes to begin
+  Overview overview_;
+  Board board_;
+  TimeBudget budget_;
+  std::vector<std::string> cards_;
+  int jobs_ = 1;
+  std::vector<Work> works_;
+  std::vector<size_t> index_;  // of a work's run in the suite
+  std::vector<State> states_;
+  std::vector<std::optional<double>> estimates_;  // seconds of each work, by what is known now; empty: to be asked
+};
+
+void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRules& rules, const KnownRuns& known) {
+  std::vector<std::string> folders;
+  for (const auto& run : suite.runs) {
+    const std::string own = options.root + "/" + run.run_id;
+    const auto* elsewhere = has_result(own) ? nullptr : known.find(run.run_id);
+    folders.push_back(elsewhere ? *elsewhere : own);
+  }
+  FoundRuns found = read_runs(folders, known.tree);
+  if (found.runs.empty()) return;
+  std::filesystem::create_directories(options.root);
+  for (const auto& line : record_suite(options.root, suite)) complain("warning: " + line);
+  for (auto& missing : found.missing)  // one that was not begun has no config in its folder
+    for (const auto& run : suite.runs)
+      if (run.run_id == missing.name) missing.config = config_map(run.canonical);
+  for (const auto& line : match_lines(suite.matched)) found.notes.push_back(line);
+  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), std::move(found.missing),
+                              defaults_of(rules));
+  const std::string stem = options.root + "/" + options.table;
+  const std::string text = cell_table(rows, TableFormat::text);
+  write_file_atomically(stem + ".txt", text);
+  write_file_atomically(stem + ".md", cell_table(rows, TableFormat::markdown));
+  write_file_atomically(stem + ".csv", cell_table(rows, TableFormat::csv));
+  write_file_atomically(stem + ".json", cell_table(rows, TableFormat::json));
+  write_file_atomically(stem + ".tex", cell_table(rows, TableFormat::latex));
+  print(text);
+  print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
+}
+
+Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
+  const Overview overview(options.root, suite, options.start, known);
+  using Align = TextTable::Align;
+  TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    const Overview::Run& run = overview.runs[i];
+    const auto estimate = overview.estimate(suite, i);
+    const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
+    table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
+               run.done   ? took
+               : estimate ? "estimate " + duration_text(*estimate)
+                          : "time unknown",
+               run.name});
+  }
+  print(table.text());
+  const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
+  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ");
+  if (begun > 0) line += count_text(begun, "begun, ");
+  if (damaged > 0) line += count_text(damaged, "damaged, ");
+  line += count_text(overview.count("missing"), "missing");
+  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
+    line += left ? ", estimate one after another " + duration_text(*left)
+                 : ", time unknown until runs like them are done in " + options.root;
+  complain(line);
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_suite_options(Arguments& arguments, SuiteOptions& options) {
+  add_set(arguments, options.overrides);
+  arguments.texts("--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
+                  "Only the runs with this value, or one of these; may be given many times");
+  arguments.texts("--have", options.have, "DIR",
+                  "Runs that are whole in this folder or archive count as done; may be given many times");
+  add_root(arguments, options.root, "runs");
+  arguments.integer("--jobs", options.jobs, 0, 1024,
+                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU");
+  arguments.integer("--gpus", options.gpus, 1, 64, "Cards to hand out, each to one run at a time");
+  arguments.text(
+      "--time-limit", options.time_limit, "TIME",
+      "Begin no run that cannot be finished within it (90s, 9m, 1.5h), save what is at work then, exit with 75");
+  arguments.flag("--list", options.list, "Only list the runs and which of them are done");
+  add_threads(arguments, options.threads);
+}
+
+void check_options(const SuiteOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::exists(options.root, ignored) && !std::filesystem::is_directory(options.root, ignored))
+    throw bad_input(options.command + " --out", "expected a folder, got a file, " + printable(options.root, 400));
+  if (!options.time_limit.empty()) parse_duration(options.time_limit, options.command + " --time-limit");
+  if (options.gpus == 0) return;
+  const Cards cards = usable_cards();
+  if (!cards.missing.empty())
+    throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + cards.missing);
+  if (options.gpus > cards.count)
+    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(cards.count) +
+                                                     ", which this machine has, got " + std::to_string(options.gpus));
+  if (options.jobs > options.gpus)
+    throw bad_input(options.command + " --jobs", "expected at most one run a card (" + std::to_string(options.gpus) +
+                                                     "), got " + std::to_string(options.jobs));
+}
+
+Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
+  if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
+  for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
+  tell_unusable_gpu(suite.runs);
+  const KnownRuns known = known_runs(options.have, options.command + " --have");
+  for (const auto& note : known.notes) complain(note);
+  if (options.list) return list_runs(options, suite, known);
+  const Exit code = Session(options, suite, known).work();
+  write_tables(options, suite, rules, known);
+  return code;
+}
+
+}  // namespace sb::cli

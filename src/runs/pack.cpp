@@ -1,0 +1,130 @@
+#include "runs/pack.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "runs/evaluation_file.h"
+#include "runs/gzip.h"
+#include "runs/run_check.h"
+#include "runs/seal.h"
+#include "runs/thinned_metrics.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* record_name = "suite.json";
+constexpr size_t largest_record = size_t{1} << 20;
+
+class Packer {
+ public:
+  explicit Packer(const std::string& root) : root_(root), found_(find_runs(root, tree_)) {}
+
+  Packed pack() {
+    out_.notes = found_.notes;
+    for (const auto& line : found_.damaged) refuse(line);
+    for (const auto& folder : found_.runs) take_run(folder);
+    for (const auto& folder : found_.folders) take_record(folder);
+    if (out_.runs == 0)
+      throw bad_input("pack", "expected whole runs, got none, " + printable(root_, 400) +
+                                  (out_.notes.empty() ? "" : "; " + out_.notes.front()));
+    out_.files.push_back({packing_list_name, packing_list(out_.files)});
+    return std::move(out_);
+  }
+
+ private:
+  void refuse(const std::string& line) {
+    out_.notes.push_back("left out, damaged: " + line);
+    out_.damaged = true;
+  }
+
+  // A run that is the root itself lies in a folder of its own in the archive.
+  std::string name_of(const std::string& folder, const std::string& run_id, const std::string& file) const {
+    const std::string place = fs::path(folder).lexically_relative(root_).string();
+    const std::string inside = place == "." ? run_id : place;
+    return inside.empty() ? file : inside + "/" + file;
+  }
+
+  void add(const std::string& folder, const std::string& run_id, const std::string& file, std::string content) {
+    std::string name = name_of(folder, run_id, file);
+    if (!is_tar_name(name))
+      throw bad_input("pack",
+                      "expected names of printable ASCII that fit an archive, got '" + printable(name, 300) + "'");
+    out_.files.push_back({std::move(name), std::move(content)});
+  }
+
+  void take_run(const std::string& folder) {
+    const RunReport report = inspect_run(folder, Look::result, tree_);
+    if (report.state == RunState::unfinished) {
+      ++out_.unfinished;
+    } else if (report.state == RunState::damaged) {
+      for (const auto& problem : report.problems) refuse(problem);
+    } else if (!report.result_stands) {
+      out_.notes.push_back(std::string("left out, ") + to_string(report.state) + ": " + printable(folder, 400));
+    } else {
+      take_whole(folder, report);
+    }
+  }
+
+  void take_whole(const std::string& folder, const RunReport& report) {
+    const auto path = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
+    const auto copy = [&](const std::string& name, size_t limit) {
+      add(folder, report.run_id, name, tree_.read(path(name), limit));
+    };
+    copy("config.json", largest_config_file);
+    copy("config.toml", largest_config_file);
+    copy("result.json", largest_result);
+    if (!read_stored_config(folder, tree_).automaton_digest.empty()) copy("automaton.json", largest_automaton);
+    if (report.state == RunState::packed) {
+      copy(thinned_metrics_name, largest_metrics);
+    } else {
+      const std::string text = tree_.read(path("metrics.jsonl"), largest_metrics);
+      const auto rows = parse_metrics(text, path("metrics.jsonl"));
+      add(folder, report.run_id, thinned_metrics_name,
+          thinned_text(thin_metrics(rows, report.run_id, sha256_hex(text))));
+    }
+    std::vector<std::string> problems;
+    for (const auto& saved : load_evaluations(folder, report.run_id, &problems, tree_))
+      copy(evaluation_name(saved), largest_result);
+    for (const auto& problem : problems) refuse(problem);
+    ++out_.runs;
+  }
+
+  void take_record(const std::string& folder) {
+    const std::string path = (fs::path(folder) / record_name).string();
+    if (!tree_.is_there(path)) return;
+    try {
+      std::string text = tree_.read(path, largest_record);
+      if (!is_sealed(text)) throw bad_input("suite", path + ": its bytes do not fit its sha256");
+      add(folder, "", record_name, std::move(text));
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+
+  std::string root_;
+  RunTree tree_;
+  FoundFolders found_;
+  Packed out_;
+};
+
+}  // namespace
+
+Packed pack_runs(const std::string& root) {
+  return Packer(root).pack();
+}
+
+std::string write_archive(const std::string& path, const std::vector<TarFile>& files, FileSystem& system) {
+  std::string bytes = tar_bytes(files);
+  if (bytes.size() > largest_archive)
+    throw bad_input("pack", "expected at most " + std::to_string(largest_archive) + " bytes, got " +
+                                std::to_string(bytes.size()) + ", " + printable(path, 400));
+  if (path.ends_with(".gz") || path.ends_with(".tgz")) bytes = gzip(bytes, path);
+  write_file_atomically(path, bytes, system);
+  return sha256_hex(bytes);
+}
+
+}  // namespace sb

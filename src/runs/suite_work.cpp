@@ -1,0 +1,90 @@
+// Which runs of a suite are worked on, and in which order.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "runs/result.h"
+#include "runs/suite.h"
+
+namespace sb {
+namespace {
+
+struct Wanted {
+  std::string key;
+  std::vector<std::string> any_of;
+};
+
+Wanted parse_condition(const std::string& text, const std::string& where) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw bad_input(where, "expected SECTION.KEY=VALUE or several values with commas, got '" + printable(text) + "'");
+  Wanted wanted{text.substr(0, equals), {}};
+  for (size_t from = equals + 1; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    wanted.any_of.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return wanted;
+}
+
+std::vector<std::string> keys_of(const Suite& suite) {
+  std::set<std::string> keys;
+  for (const auto& run : suite.runs)
+    for (const auto& [key, origin] : run.origins) keys.insert(key);
+  return {keys.begin(), keys.end()};
+}
+
+}  // namespace
+
+void keep_where(Suite& suite, const std::vector<std::string>& conditions, const std::string& where) {
+  std::vector<bool> kept(suite.runs.size(), true);
+  for (const auto& text : conditions) {
+    const Wanted wanted = parse_condition(text, where);
+    const auto keys = keys_of(suite);
+    if (!std::binary_search(keys.begin(), keys.end(), wanted.key))
+      throw bad_input(where, "no run has the key '" + printable(wanted.key) + "'" + did_you_mean(wanted.key, keys));
+    std::set<std::string> values;
+    for (size_t i = 0; i < suite.runs.size(); ++i) {
+      const std::string value = value_text(suite.runs[i], wanted.key);
+      values.insert(value);
+      if (std::find(wanted.any_of.begin(), wanted.any_of.end(), value) == wanted.any_of.end()) kept[i] = false;
+    }
+    for (const auto& value : wanted.any_of)
+      if (!values.contains(value))
+        throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
+                                   join_or(nearest_first(value, {values.begin(), values.end()})));
+  }
+  Suite out;
+  std::set<std::pair<std::string, int64_t>> networks;
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    if (!kept[i]) continue;
+    if (const auto names = suite.names.find(i); names != suite.names.end())
+      out.names[out.runs.size()] = std::move(names->second);
+    networks.emplace(suite.runs[i].values.model.name, suite.runs[i].values.model.width);
+    out.runs.push_back(std::move(suite.runs[i]));
+  }
+  if (out.runs.empty()) throw bad_input(where, "no run of the suite meets all conditions, expected some that do");
+  suite.runs = std::move(out.runs);
+  suite.names = std::move(out.names);
+  std::erase_if(suite.matched, [&](const auto& each) { return !networks.contains({each.model, each.width}); });
+}
+
+std::vector<size_t> order_of_work(const Suite& suite) {
+  static const std::set<std::string> seeds = {"grammar.seed", "train.seed", "train.order_seed"};
+  std::map<std::map<std::string, std::string>, size_t> count;  // runs so far that differ in their seeds alone
+  std::vector<std::pair<size_t, size_t>> rounds;
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    auto config = config_map(suite.runs[i].canonical);
+    for (const auto& seed : seeds) config.erase(seed);
+    rounds.emplace_back(count[std::move(config)]++, i);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  std::vector<size_t> order;
+  for (const auto& [round, place] : rounds) order.push_back(place);
+  return order;
+}
+
+}  // namespace sb

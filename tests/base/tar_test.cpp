@@ -1,0 +1,96 @@
+#include "base/tar.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "temporary_folder.h"
+
+namespace sb::test {
+namespace {
+
+std::string fault(const std::string& bytes, size_t most = 100) {
+  try {
+    parse_tar(bytes, "a.tar", most);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.what();
+  }
+  return "";
+}
+
+// The header of the first file with its checksum made anew.
+std::string changed(std::string bytes, size_t at, const std::string& text) {
+  bytes.replace(at, text.size(), text);
+  bytes.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(bytes[i]);
+  char digits[8];
+  std::snprintf(digits, sizeof digits, "%06o", sum);
+  bytes.replace(148, 7, std::string(digits, 7));
+  return bytes;
+}
+
+const std::vector<TarFile> kFiles = {
+    {"b/" + std::string(120, 'x'), std::string(513, 'q')}, {"a/one.json", "{}\n"}, {"empty", ""}};
+
+TEST(Tar, FilesComeBackSortedAndTheSameFilesAreTheSameBytes) {
+  const std::string bytes = tar_bytes(kFiles);
+  EXPECT_EQ(bytes.size() % 512, 0U);
+  const auto files = parse_tar(bytes, "a.tar", 3);
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files[0].name, "a/one.json");
+  EXPECT_EQ(files[1].name, kFiles[0].name);
+  EXPECT_EQ(files[1].content, kFiles[0].content);
+  EXPECT_EQ(files[2].content, "");
+  EXPECT_EQ(tar_bytes({kFiles[2], kFiles[0], kFiles[1]}), bytes);
+  EXPECT_EQ(tar_bytes(files), bytes);
+}
+
+TEST(Tar, AnyTarUnpacksIt) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("a.tar"), tar_bytes(kFiles));
+  ASSERT_EQ(std::system(("cd " + folder.path() + " && tar -xf a.tar && tar -cf b.tar a b empty").c_str()), 0);
+  EXPECT_EQ(read_file(folder.file("a/one.json"), 100), "{}\n");
+  EXPECT_EQ(parse_tar(read_file(folder.file("b.tar"), 1 << 20), "b.tar", 3).size(), 3U)
+      << "what GNU tar writes is read";
+}
+
+TEST(Tar, NamesStayInside) {
+  for (const char* name : {"", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\\b", "a\nb", "\xff"})
+    EXPECT_FALSE(is_tar_name(name)) << name;
+  EXPECT_FALSE(is_tar_name(std::string(101, 'x')));
+  EXPECT_TRUE(is_tar_name(std::string(100, 'x')));
+  EXPECT_TRUE(is_tar_name(std::string(155, 'x') + "/" + std::string(100, 'y')));
+  EXPECT_FALSE(is_tar_name(std::string(156, 'x') + "/" + std::string(100, 'y')));
+  EXPECT_THROW(tar_bytes({{"../x", ""}}), Error);
+  EXPECT_THROW(tar_bytes({{"x", ""}, {"x", ""}}), Error);
+}
+
+TEST(Tar, HostileBytesAreOneLine) {
+  const std::string good = tar_bytes({{"one", "content"}, {"two", "x"}});
+  EXPECT_EQ(fault(good), "");
+  EXPECT_NE(fault(""), "");
+  EXPECT_NE(fault("hello"), "");
+  EXPECT_NE(fault(std::string(1024, 'x')).find("checksum"), std::string::npos);
+  for (size_t cut = 0; cut < good.size(); cut += 100) EXPECT_NE(fault(good.substr(0, cut)), "") << cut;
+  EXPECT_NE(fault(good + "x").find("zeros behind"), std::string::npos);
+  for (size_t i = 0; i < 512; ++i) {
+    std::string flipped = good;
+    flipped[i] = static_cast<char>(flipped[i] ^ 1);
+    EXPECT_NE(fault(flipped), "") << i;
+  }
+  EXPECT_NE(fault(changed(good, 0, "../")).find("names inside"), std::string::npos);
+  EXPECT_NE(fault(changed(good, 0, "/ne")).find("names inside"), std::string::npos);
+  for (const char* type : {"1", "2", "3", "4", "6", "x", "g", "L"})
+    EXPECT_NE(fault(changed(good, 156, type)).find("plain files"), std::string::npos) << type;
+  EXPECT_NE(fault(changed(good, 124, "77777777777")).find("longer than the archive"), std::string::npos);
+  EXPECT_NE(fault(changed(good, 124, "-1         ")).find("longer than the archive"), std::string::npos);
+  EXPECT_NE(fault(changed(good, 0, "two")).find("twice"), std::string::npos);
+  EXPECT_NE(fault(good, 1).find("at most 1 files"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sb::test
