@@ -74,7 +74,7 @@ Operations operations_of(const Call& call) {
     const double each = 2 * K * V + n * (4 * K * V + 2 * chunk * (K + V) + chunk * K + chunk * chunk / 3);
     return {rows * each, 2 * rows * each};
   }
-  if (call.name == "decayed_attention") {  // q [B,T,G,K], v [B,T,H,V]
+  if (call.name == "decayed_attention" || call.name == "written_attention") {  // q [B,T,G,K], v [B,T,H,V]
     const double rows = number(x[2].size(0) * x[2].size(1) * x[2].size(2));
     const double K = number(x[0].size(3)), V = number(x[2].size(3)), each = 4 * K * V + chunk * (K + V);
     return {rows * each, 2 * rows * each};
