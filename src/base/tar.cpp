@@ -72,6 +72,8 @@ std::string_view text_in(std::string_view header, Field field) {
 // Digits with spaces or zeros around them, as various tars write them.
 std::optional<uint64_t> octal_in(std::string_view header, Field field) {
   std::string_view text = text_in(header, field);
+  for (const char rest : header.substr(field.at + text.size(), field.size - text.size()))
+    if (rest != '\0' && rest != ' ') return std::nullopt;
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   if (text.empty()) return std::nullopt;
@@ -151,6 +153,7 @@ std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, 
     if (!is_tar_name(name)) throw refused("expected names inside of it, got '" + printable(name) + "'");
     if (!seen.insert(name).second) throw refused("expected each file once, got '" + printable(name) + "' twice");
     if (out.size() == most_files) throw refused("expected at most " + std::to_string(most_files) + " files");
+    if (!all_zero(bytes.substr(at + *size, padded - *size))) throw refused("something stands behind the end of a file");
     out.push_back({std::move(name), std::string(bytes.substr(at, *size))});
     at += padded;
   }

@@ -66,6 +66,9 @@ RunMetrics load_metrics(const std::string& folder, const RunTree& tree) {
   if (!tree.is_there(path) && tree.is_there(thinned)) {
     ThinnedMetrics kept = parse_thinned(tree.read(thinned, largest_thinned), thinned);
     fits(kept.metrics_sha256, thinned);
+    if (kept.run_id != result.run_id)
+      throw bad_input("run",
+                      printable(thinned, 400) + ": expected run " + result.run_id + ", got " + printable(kept.run_id));
     return {std::move(kept.rows), kept.every};
   }
   const std::string text = tree.read(path, largest_metrics);

@@ -33,8 +33,9 @@ std::string changed(std::string bytes, size_t at, const std::string& text) {
   return bytes;
 }
 
-const std::vector<TarFile> kFiles = {
-    {"b/" + std::string(120, 'x'), std::string(513, 'q')}, {"a/one.json", "{}\n"}, {"empty", ""}};
+const std::vector<TarFile> kFiles = {{"b/" + std::string(50, 'x') + "/" + std::string(90, 'y'), std::string(513, 'q')},
+                                     {"a/one.json", "{}\n"},
+                                     {"empty", ""}};
 
 TEST(Tar, FilesComeBackSortedAndTheSameFilesAreTheSameBytes) {
   const std::string bytes = tar_bytes(kFiles);
@@ -52,10 +53,13 @@ TEST(Tar, FilesComeBackSortedAndTheSameFilesAreTheSameBytes) {
 TEST(Tar, AnyTarUnpacksIt) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.tar"), tar_bytes(kFiles));
-  ASSERT_EQ(std::system(("cd " + folder.path() + " && tar -xf a.tar && tar -cf b.tar a b empty").c_str()), 0);
+  ASSERT_EQ(std::system(("cd " + folder.path() +
+                         " && tar -xf a.tar && tar --format=ustar -cf b.tar a b empty && tar -cf c.tar a empty")
+                            .c_str()),
+            0);
   EXPECT_EQ(read_file(folder.file("a/one.json"), 100), "{}\n");
-  EXPECT_EQ(parse_tar(read_file(folder.file("b.tar"), 1 << 20), "b.tar", 3).size(), 3U)
-      << "what GNU tar writes is read";
+  EXPECT_EQ(parse_tar(read_file(folder.file("b.tar"), 1 << 20), "b.tar", 3).size(), 3U);
+  EXPECT_EQ(parse_tar(read_file(folder.file("c.tar"), 1 << 20), "c.tar", 3).size(), 2U) << "GNU's own format";
 }
 
 TEST(Tar, NamesStayInside) {
@@ -82,6 +86,9 @@ TEST(Tar, HostileBytesAreOneLine) {
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
     EXPECT_NE(fault(flipped), "") << i;
   }
+  std::string behind = good;
+  behind[512 + 100] = 'x';
+  EXPECT_NE(fault(behind).find("behind the end of a file"), std::string::npos);
   EXPECT_NE(fault(changed(good, 0, "../")).find("names inside"), std::string::npos);
   EXPECT_NE(fault(changed(good, 0, "/ne")).find("names inside"), std::string::npos);
   for (const char* type : {"1", "2", "3", "4", "6", "x", "g", "L"})

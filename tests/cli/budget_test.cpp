@@ -150,7 +150,7 @@ TEST(CostTable, TablesThatAreNoneGetOneLine) {
     }
     return "";
   };
-  EXPECT_EQ(fault("[x]\n"), "[rates] unknown section 'x', r.toml:1:1");
+  EXPECT_EQ(fault("[x]\n"), "[rates] unknown section 'x', r.toml:1:2");
   EXPECT_EQ(fault("[[machine]]\ndevice = 'tpu'\n"), "[rates] expected cpu or cuda, got 'tpu', r.toml:2:10");
   std::string few = kRates;
   few.replace(few.find("[1000, 500]"), 11, "[1000]");

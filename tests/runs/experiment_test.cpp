@@ -144,9 +144,9 @@ TEST(Experiments, TheQueueIsOfRunsThatThereAre) {
 TEST(Experiments, FilesThatAreNoneGetOneLine) {
   const auto fault = [](const std::string& text) { return error_line([&] { parse_experiment(text, "x.toml"); }); };
   EXPECT_EQ(fault("[grid]\n"), "[experiment] expected a section [experiment], x.toml:1:1");
-  EXPECT_EQ(fault("[experiment]\ntitle = 'a'\n"), "[experiment] expected a title and a sentence, x.toml:1:1");
+  EXPECT_EQ(fault("[experiment]\ntitle = 'a'\n"), "[experiment] expected a title and a sentence, x.toml:1:2");
   EXPECT_EQ(fault("[experiment]\ntitel = 'a'\n"), "[experiment] unknown key 'titel', did you mean title?, x.toml:2:1");
-  EXPECT_EQ(fault("[experiment]\ntitle = 1\n").substr(0, 60),
+  EXPECT_EQ(fault("[experiment]\ntitle = 1\n").substr(0, 61),
             "[experiment.title] expected a text of at most 1000 bytes, got");
   const auto all = read_catalogue(configs);
   const auto queue = [&](const std::string& text) { return error_line([&] { parse_queue(text, "q.toml", all); }); };

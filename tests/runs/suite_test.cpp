@@ -358,8 +358,9 @@ TEST(Suite, TheConfigOfOneRunIsCalledOne) {
   EXPECT_EQ(suite_fault("extends = 'example'\n[train]\nbatch = 8\n"),
             "[suite] expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`, "
             "suite.toml:1:1");
-  EXPECT_EQ(suite_fault("extends = 'example'\n[grid]\nrun.seed = [1, 2]\n"),
-            "[suite] a suite has no 'extends', expected the file it builds on as base in [suite], suite.toml:1:1");
+  EXPECT_EQ(
+      suite_fault("extends = 'example'\n[grid]\nrun.seed = [1, 2]\n"),
+      "[suite] a suite has no 'extends', expected the file it builds on as base or extends in [suite], suite.toml:1:1");
 }
 
 TEST(Suite, BringsEveryModelToTheSizeAskedFor) {
