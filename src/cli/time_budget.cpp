@@ -27,17 +27,22 @@ double TimeBudget::left() const {
   return limit_ ? end_ - clock_() : std::numeric_limits<double>::infinity();
 }
 
-std::optional<size_t> TimeBudget::next(const std::vector<std::optional<double>>& estimates) const {
+std::optional<size_t> TimeBudget::next(const std::vector<std::optional<double>>& estimates) {
   if (estimates.empty()) return std::nullopt;
   if (!limit_) return 0;
   const double left = this->left();
   if (left <= 0) return std::nullopt;
-  for (size_t i = 0; i < estimates.size(); ++i)
-    if (!estimates[i] || *estimates[i] <= left) return i;
+  const auto first = [&](const auto& fits) -> std::optional<size_t> {
+    for (size_t i = 0; i < estimates.size(); ++i)
+      if (fits(estimates[i])) {
+        begun_ = true;
+        return i;
+      }
+    return std::nullopt;
+  };
+  if (const auto in_time = first([&](const auto& estimate) { return !estimate || *estimate <= left; })) return in_time;
   if (left < 0.1 * *limit_) return std::nullopt;
-  for (size_t i = 0; i < estimates.size(); ++i)
-    if (*estimates[i] > *limit_) return i;
-  return std::nullopt;
+  return first([&, any = !begun_](const auto& estimate) { return any || *estimate > *limit_; });
 }
 
 }  // namespace sb::cli

@@ -24,13 +24,15 @@ class TimeBudget {
   // Which of the runs that wait is begun next, by their estimates in seconds (nothing: unknown), in their order;
   // nothing: none. The first that can be finished in time, as far as is known. One that takes longer than the whole
   // limit can only be done in pieces: it is begun where none is left that can be finished, and a tenth of the limit
-  // still is.
-  std::optional<size_t> next(const std::vector<std::optional<double>>& estimates) const;
+  // still is. So is the first where nothing was begun so far: a run that just fits the limit, but not what is left of
+  // it after the start, would never be.
+  std::optional<size_t> next(const std::vector<std::optional<double>>& estimates);
 
  private:
   std::optional<double> limit_;
   Clock clock_;
   double end_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace sb::cli

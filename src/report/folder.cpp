@@ -167,6 +167,7 @@ Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults default
   const Axes axes = recorded_axes(folders, notes, tree);
   FoundRuns found = read_runs(runs, tree);
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  for (auto& run : found.runs) run.result.label.clear();
   return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
 }
 

@@ -20,7 +20,9 @@ FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree
 // run.
 Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
                const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
-// Rows of all these folders and archives together, with the usual axes and those recorded there. No finished run is no fault here, neither folder nor archive is bad_input.
+// Rows of all these folders and archives together, with the usual axes and those recorded there, and without labels:
+// runs of one network that two suites call by different words are one group. No finished run is no fault here, neither
+// folder nor archive is bad_input.
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults = {});
 
 }  // namespace sb

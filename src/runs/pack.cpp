@@ -21,7 +21,17 @@ constexpr size_t largest_record = size_t{1} << 20;
 
 class Packer {
  public:
-  explicit Packer(const std::string& root) : root_(root), found_(find_runs(root, tree_)) {}
+  Packer(const std::string& root, const std::string& except) : root_(root), found_(find_runs(root, tree_)) {
+    std::error_code failed;
+    if (except.empty() || !fs::exists(except, failed) || fs::equivalent(root, except, failed)) return;
+    const auto inside = [&](const std::string& path) {
+      for (fs::path at = path; !at.empty() && at != at.parent_path(); at = at.parent_path())
+        if (std::error_code unknown; fs::equivalent(at, except, unknown)) return true;
+      return false;
+    };
+    std::erase_if(found_.runs, inside);
+    std::erase_if(found_.folders, inside);
+  }
 
   Packed pack() {
     out_.notes = found_.notes;
@@ -113,11 +123,14 @@ class Packer {
 
 }  // namespace
 
-Packed pack_runs(const std::string& root) {
-  return Packer(root).pack();
+Packed pack_runs(const std::string& root, const std::string& except) {
+  return Packer(root, except).pack();
 }
 
 std::string write_archive(const std::string& path, const std::vector<TarFile>& files, FileSystem& system) {
+  if (files.size() > most_archived)
+    throw bad_input("pack", "expected at most " + std::to_string(most_archived) + " files, got " +
+                                std::to_string(files.size()) + ", " + printable(path, 400));
   std::string bytes = tar_bytes(files);
   if (bytes.size() > largest_archive)
     throw bad_input("pack", "expected at most " + std::to_string(largest_archive) + " bytes, got " +

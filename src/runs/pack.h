@@ -18,8 +18,8 @@ struct Packed {
 };
 
 // Whole runs below `root`, a folder or an archive, and the records of suites beside them, under their paths there.
-// Throws bad_input where there is none.
-Packed pack_runs(const std::string& root);
+// `except`: an archive that is not looked into, the one to be written. Throws bad_input where there is none.
+Packed pack_runs(const std::string& root, const std::string& except = "");
 // Whole or not at all; compressed where the name ends in .gz or .tgz. Returns the SHA-256 of the file.
 std::string write_archive(const std::string& path, const std::vector<TarFile>& files,
                           FileSystem& system = real_file_system());

@@ -97,7 +97,8 @@ class Run {
         const bool last = begun() == config_.train.updates;
         if (saved_ != done_ && (last || !writer_.busy())) save();
         if (!evaluate_periodically()) return stop();
-        writer_.run(store_.rows_writing());
+        // Those who watch can wait for the next one; a checkpoint brings its rows along.
+        if (!writer_.busy()) writer_.run(store_.rows_writing());
       }
       if (begun() == config_.train.updates) break;
       if (asked_to_stop()) return settle() ? stop() : diverged();
@@ -178,8 +179,13 @@ class Run {
 
   // Equal bytes need equal micro-batches: those that the run began with, where they fit.
   void keep_split(std::optional<int64_t> before) {
-    if (!trainer_.may_split()) return;
     const int64_t now = trainer_.micro_batches();
+    if (!trainer_.may_split()) {
+      if (before && *before != now && hooks_.warning)
+        hooks_.warning("train.accumulate is " + std::to_string(now) + ", the updates so far were made with " +
+                       std::to_string(*before) + ", and the rest rounds otherwise");
+      return;
+    }
     if (before && *before > now) trainer_.split(*before);
     if (!hooks_.warning) return;
     if (before && *before < now) {

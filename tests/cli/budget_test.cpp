@@ -26,7 +26,7 @@ TEST(TimeBudget, ReadsTimes) {
 
 TEST(TimeBudget, BeginsWhatCanBeFinishedInOrder) {
   double now = 1000;
-  const TimeBudget budget(
+  TimeBudget budget(
       100, [&] { return now; }, 10);
   EXPECT_EQ(budget.left(), 90);
   EXPECT_EQ(budget.next({80.0, 20.0}), 0U);
@@ -43,7 +43,7 @@ TEST(TimeBudget, BeginsWhatCanBeFinishedInOrder) {
 
 TEST(TimeBudget, WhatTakesLongerThanTheLimitIsDoneInPieces) {
   double now = 0;
-  const TimeBudget budget(100, [&] { return now; });
+  TimeBudget budget(100, [&] { return now; });
   EXPECT_EQ(budget.next({500.0, 60.0}), 1U) << "what can be finished first";
   now = 50;
   EXPECT_EQ(budget.next({60.0, 500.0}), 1U);
@@ -52,8 +52,16 @@ TEST(TimeBudget, WhatTakesLongerThanTheLimitIsDoneInPieces) {
   EXPECT_EQ(budget.next({500.0}), std::nullopt) << "too little is left to be worth its start";
 }
 
+TEST(TimeBudget, ARunThatFitsTheLimitButNotWhatTheStartLeavesOfItIsBegun) {
+  double now = 0;
+  TimeBudget budget(
+      100, [&] { return now; }, 5);
+  EXPECT_EQ(budget.next({98.0, 99.0}), 0U) << "or every session would end without it";
+  EXPECT_EQ(budget.next({99.0}), std::nullopt);
+}
+
 TEST(TimeBudget, WithoutALimitTheFirstIsNext) {
-  const TimeBudget budget;
+  TimeBudget budget;
   EXPECT_FALSE(budget.limited());
   EXPECT_FALSE(budget.over());
   EXPECT_EQ(budget.next({1e9, 1.0}), 0U);
@@ -66,7 +74,7 @@ TEST(TimeBudget, PiecesEndWithEverythingDoneOnce) {
   std::vector<size_t> finished;
   for (int piece = 0; piece < 20 && finished.size() < left.size(); ++piece) {
     double now = 0;
-    const TimeBudget budget(100, [&] { return now; });
+    TimeBudget budget(100, [&] { return now; });
     for (;;) {
       std::vector<size_t> waiting;
       Estimates estimates;

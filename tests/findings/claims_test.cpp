@@ -96,6 +96,8 @@ TEST(ClaimsFile, BadOnesGetOneLineWithTheirPlace) {
            claim("comparisons = [{a = 'gla', gaps = [10]}]"),
            claim("comparisons = [{a = 'gla', over = 'params'}]"),
            claim("comparisons = [{a = 'gla', match = 0.5}]"),
+           claim("comparisons = [{a = {mean = ['gla', 'mamba']}, b = 'gru'}]"),
+           claim("comparisons = [{a = 'gru', b = {mean = ['gla', 'mamba']}}]"),
            claim("comparisons = [{a = 'gla', statistic = 'slope'}]"),
            claim("comparisons = [{a = 'gla', statistic = 'slope', over = 'task.nonsense'}]"),
            claim("comparisons = [{a = 'gla', statistic = 'slope', over = 'params', b = 'chance'}]"),

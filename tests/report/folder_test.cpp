@@ -48,6 +48,17 @@ TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
   EXPECT_TRUE(noted(rows.notes, "a second copy of the run"));
 }
 
+TEST(Folder, FoldersReadTogetherHaveOneGroupWhateverTheirLabels) {
+  TemporaryFolder root;
+  for (const int seed : {1, 2})
+    finish(root.file("a"), resolve_text("[run]\nlabel = \"none\"\nseed = " + std::to_string(seed) + "\n"));
+  for (const int seed : {2, 3, 4}) finish(root.file("b"), config(seed));
+  EXPECT_EQ(read_rows(root.file("")).groups.size(), 2U) << "a table tells them apart";
+  const Rows rows = read_all_rows({root.file("a"), root.file("b")});
+  EXPECT_EQ(rows.runs.size(), 4U);
+  EXPECT_EQ(rows.groups.size(), 1U);
+}
+
 TEST(Folder, AFolderInTwoSpellingsIsReadOnce) {
   TemporaryFolder root;
   const std::string done = finish(root.file("a"), config(1));

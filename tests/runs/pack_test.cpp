@@ -123,6 +123,17 @@ TEST(Pack, ThinnedMetricsOfOthersAreDamage) {
   EXPECT_EQ(inspect_run(one).state, RunState::damaged);
 }
 
+TEST(Pack, AnArchiveInTheFolderItIsMadeOfDoesNotPackItself) {
+  TemporaryFolder folder;
+  make_run(folder.file("runs"), 1);
+  const std::string file = folder.file("runs") + "/all.tar";
+  const std::string first = write_archive(file, pack_runs(folder.file("runs"), file).files);
+  const Packed again = pack_runs(folder.file("runs"), file);
+  EXPECT_EQ(again.runs, 1U);
+  EXPECT_EQ(write_archive(file, again.files), first);
+  EXPECT_EQ(pack_runs(folder.file("runs")).runs, 2U) << "archives of others are looked into";
+}
+
 TEST(Pack, LeavesOutWhatIsDamagedAndSaysSo) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);

@@ -27,7 +27,7 @@ Exit run(const Options& options) {
   if (!options.file.ends_with(".tar") && !has_gzip())
     throw bad_input("pack FILE", "this build has no zlib, expected a name that ends in .tar, got '" +
                                      printable(options.file, 400) + "'");
-  const Packed packed = pack_runs(options.folder);
+  const Packed packed = pack_runs(options.folder, options.file);
   end_if_stopped("pack");
   const std::string digest = write_archive(options.file, packed.files);
   for (const auto& note : packed.notes) complain(note);
