@@ -33,19 +33,10 @@ class SuiteFileReader {
                   "expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`",
                   of_a_run->place);
     sweep_ = choice.sweep;
+    scale_ = choice.scale;
     read_extended(members);
-    const TomlMember* scales = member_of(members, "scale");
-    if (scales && !scales->value.table())
-      attempt([&] { throw fault("scale", "expected sections [scale.NAME]", scales->value.place); });
-    if (scales && choice.scale.empty())
-      attempt([&] {
-        throw fault("scale", "expected one scale to be asked for, as `experiments run` does", scales->place);
-      });
-    if (!choice.scale.empty()) attempt([&] { read_file_beneath("scales/" + choice.scale, "scale", {path_, 1, 1}); });
-    read_part(members);
-    if (const auto* own = scales ? scales->value.table() : nullptr)
-      if (const TomlMember* part = member_of(*own, choice.scale); part && part->value.table())
-        read_part(*part->value.table());
+    if (!scale_.empty()) attempt([&] { read_file_beneath("scales/" + scale_, "scale", {path_, 1, 1}); });
+    read_own(members);
     check_match();
     return std::move(out_);
   }
@@ -56,6 +47,21 @@ class SuiteFileReader {
   static const TomlMember* member_of(const TomlValue::Table& table, const std::string& key) {
     const auto found = std::find_if(table.begin(), table.end(), [&](const auto& member) { return member.key == key; });
     return found == table.end() ? nullptr : &*found;
+  }
+
+  // What a file says at every scale, then what it says at the one that is asked for.
+  void read_own(const TomlValue::Table& members) {
+    const TomlMember* scales = member_of(members, "scale");
+    if (scales && !scales->value.table())
+      attempt([&] { throw fault("scale", "expected sections [scale.NAME]", scales->value.place); });
+    if (scales && scale_.empty())
+      attempt([&] {
+        throw fault("scale", "expected one scale to be asked for, as `experiments run` does", scales->place);
+      });
+    read_part(members);
+    if (const auto* own = scales ? scales->value.table() : nullptr)
+      if (const TomlMember* part = member_of(*own, scale_); part && part->value.table())
+        read_part(*part->value.table());
   }
 
   // What the file builds on comes first.
@@ -87,7 +93,7 @@ class SuiteFileReader {
     attempt([&] {
       const TomlValue document = parse_toml(read_config_text(path_), path_);
       read_extended(*document.table());
-      read_part(*document.table());
+      read_own(*document.table());
     });
     --depth_;
     path_ = path;
@@ -373,6 +379,7 @@ class SuiteFileReader {
   SuiteFile out_;
   std::vector<std::string> axis_names_;  // of out_.axes
   bool sweep_ = false, lent_ = false;
+  std::string scale_;
   int depth_ = 0;
 };
 

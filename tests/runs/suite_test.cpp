@@ -458,6 +458,14 @@ TEST(Suite, HasWhatHoldsAtTheScaleAskedFor) {
   EXPECT_EQ(at("large").runs[0].values.train.batch, 8);
   EXPECT_NE(error_line([&] { at(""); }).find("[scale] expected one scale to be asked for"), std::string::npos);
   EXPECT_NE(error_line([&] { at("huge"); }).find("[scale] no file 'scales/huge'"), std::string::npos);
+  // So has a suite that builds on it.
+  write_file_atomically(folder.file("suite.toml"), text);
+  const auto built = [&](const std::string& scale) {
+    return parse_suite("[suite]\nextends = 'suite'\n", folder.file("other.toml"), {}, rules(), {scale, false});
+  };
+  ASSERT_EQ(built("large").runs.size(), 1U);
+  EXPECT_EQ(built("large").runs[0].values.train.batch, 8);
+  EXPECT_NE(error_line([&] { built(""); }).find("[scale] expected one scale to be asked for"), std::string::npos);
 }
 
 TEST(Suite, TheFirstSeedOfEverySettingComesBeforeTheSecondOfAny) {
