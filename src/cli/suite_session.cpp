@@ -285,13 +285,13 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
 
 }  // namespace
 
-void add_suite_options(Arguments& arguments, SuiteOptions& options) {
+void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root) {
   add_set(arguments, options.overrides);
   arguments.texts("--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
                   "Only the runs with this value, or one of these; may be given many times");
   arguments.texts("--have", options.have, "DIR",
                   "Runs that are whole in this folder or archive count as done; may be given many times");
-  add_root(arguments, options.root, "runs");
+  add_root(arguments, options.root, root);
   arguments.integer("--jobs", options.jobs, 0, 1024,
                     "Runs at a time, each in its own process; 0: one a core, or one on a GPU");
   arguments.integer("--gpus", options.gpus, 1, 64, "Cards to hand out, each to one run at a time");

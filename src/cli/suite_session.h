@@ -19,7 +19,7 @@ struct SuiteOptions {
 };
 
 // --set --where --have --out --jobs --gpus --time-limit --threads --list
-void add_suite_options(Arguments& arguments, SuiteOptions& options);
+void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root = "runs");
 // What can be refused before anything is read: a file in the place of the folder of runs, no such time, no such cards.
 void check_options(const SuiteOptions& options);
 // Lists the runs, or works on those that are missing and writes ROOT/TABLE.{txt,md,csv,json,tex}.

@@ -131,7 +131,7 @@ void add_experiments(Program& program) {
   arguments.positional("NAME", options->name, true, "The experiment");
   arguments.choice("--scale", options->scale, experiment_scales(), "How large grammar, models and training are");
   arguments.flag("--sweep", options->sweep, "The six combinations of learning rate and warm-up");
-  add_suite_options(arguments, *options);
+  add_suite_options(arguments, *options, "runs/SCALE");
   add_experiments_queue(program);  // further commands of the group come here
 }
 

@@ -132,7 +132,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   Arguments& arguments = program.command(
       "experiments verdict",
       "Test the claims of an experiment on folders of runs: holds, does not hold, or undecided and what would decide",
-      {"selectivbench experiments verdict main_table runs/main_table",
+      {"selectivbench experiments verdict main_table runs/quick",
        "selectivbench experiments verdict gated_delta_rule runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
   arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");

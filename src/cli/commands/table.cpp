@@ -1,7 +1,9 @@
 #include "cli/commands/table.h"
 
+#include <filesystem>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/folder.h"
@@ -20,6 +22,9 @@ struct Options {
 
 Exit run(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
+  if (std::error_code failed; !std::filesystem::exists(options.folder, failed))
+    throw bad_input("table DIR",
+                    "expected a folder of runs or an archive, got '" + printable(options.folder, 400) + "'");
   const Rows rows = read_rows(options.folder, options.select, options.average, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // A CSV file has no place for them.
