@@ -184,9 +184,10 @@ class ComparisonReader {
       throw toml_fault(std::string(to_string(s)) + (gaps ? " needs gaps" : " has no gaps"), row_.place);
     if (common_.against_chance && s != Statistic::gap_accuracy && s != Statistic::accuracy)
       throw toml_fault("chance is compared with accuracies only", row_.place);
+    const bool beside = std::any_of(b_.begin(), b_.end(), [](const Arm& b) { return !b.empty(); });
     for (const auto* arms : {&a_, &b_})
       for (const auto& arm : *arms)
-        if (!b_.empty() && arm.size() > 1)
+        if (beside && arm.size() > 1)
           throw toml_fault("a mean of several models has nothing beside it, expected no b", row_.place);
     for (const auto& a : a_)
       if (s == Statistic::rank_correlation && a.size() < 3)
