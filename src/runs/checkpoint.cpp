@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view suffix = ".safetensors";
-constexpr size_t kept = 2;
+constexpr size_t kept_checkpoints = 2;
 
 Dtype dtype_of(const NamedBytes& tensor) {
   for (int i = 0; i <= static_cast<int>(Dtype::f64); ++i)
@@ -155,7 +155,7 @@ void save_checkpoint(const std::string& folder, int64_t update, const std::vecto
   metadata["update"] = std::to_string(update);
   const std::string path = (fs::path(folder) / checkpoint_name(update)).string();
   write_pieces(path, sealed_pieces(tensors, std::move(metadata)), files);  // nobody asks for the file's own digest
-  prune_checkpoints(folder, update, kept, files);
+  prune_checkpoints(folder, update, kept_checkpoints, files);
 }
 
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,

@@ -177,7 +177,7 @@ class Resolver {
       if (!name.starts_with("model.") || find_config_key(name)) continue;
       const std::string key = name.substr(6);
       if (unknown_switch(key, setting)) continue;
-      take_key(name, [&] { values().model.switches[key] = switch_text(key, setting.value); });
+      take_key(name, [&, &setting = setting] { values().model.switches[key] = switch_text(key, setting.value); });
       out_.origins[name] = Origin{Origin::Kind::given, setting.origin, ""};
     }
   }

@@ -233,7 +233,7 @@ class Inspector {
       if (name == weights_name && !tree_.is_there(path(name))) {
         lacks_weights_ = true;
       } else if (name == metrics_name && !tree_.is_there(path(name)) && tree_.is_there(path(thinned_metrics_name))) {
-        attempt([&] { look_at_thinned(digest); });
+        attempt([&, &digest = digest] { look_at_thinned(digest); });
       } else {
         expect(name, digest, name == weights_name ? largest_weights : largest_metrics);
       }

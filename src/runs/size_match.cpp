@@ -55,7 +55,7 @@ std::vector<std::string> match_lines(const std::vector<MatchedNetwork>& networks
       return std::pair(a->size, a->model) < std::pair(b->size, b->model);
     };
     const auto [least, most] = std::minmax_element(found.begin(), found.end(), by_size);
-    const auto end_of = [&](const MatchedNetwork& each) {
+    const auto end_of = [&asked = asked](const MatchedNetwork& each) {
       return formatted("{} ({})", fixed(each.size / asked.second, 3), printable(each.model));
     };
     const std::string closely = found.size() == 1 ? end_of(**least) : end_of(**least) + " to " + end_of(**most);

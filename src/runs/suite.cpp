@@ -236,7 +236,7 @@ class Expansion {
       for (size_t axis = 0; axis < file_.axes.size(); ++axis) {
         const auto chosen = [&](size_t number) { return choice(number, axis); };
         if (std::all_of(numbers.begin(), numbers.end(),
-                        [&](size_t number) { return chosen(number) == chosen(numbers[0]); }))
+                        [&, &numbers = numbers](size_t number) { return chosen(number) == chosen(numbers[0]); }))
           continue;
         for (size_t i = 0; i < numbers.size(); ++i)
           for (const auto& [key, setting] : file_.axes[axis][chosen(numbers[i])])

@@ -12,7 +12,8 @@ std::vector<std::string> Suite::merged_lines() const {
   constexpr size_t most_lines = 5, most_names = 8;
   std::vector<std::pair<std::vector<std::string>, size_t>> kinds;  // names, runs whose combinations are called so
   for (const auto& [run, words] : names) {
-    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == words; });
+    const auto known =
+        std::find_if(kinds.begin(), kinds.end(), [&words = words](const auto& kind) { return kind.first == words; });
     if (known == kinds.end())
       kinds.emplace_back(words, 1);
     else
