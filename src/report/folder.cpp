@@ -134,41 +134,59 @@ FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree
   return out;
 }
 
+namespace {
+
+// Folders and archives of runs, read together.
+struct Gathered {
+  Axes axes;
+  FoundRuns found;
+  std::vector<std::string> notes;
+};
+
+Gathered gathered(const std::vector<std::string>& roots) {
+  RunTree tree;
+  Gathered out;
+  std::vector<std::string> runs, folders;
+  for (const auto& root : roots) {
+    const FoundFolders below = find_runs(root, tree);
+    out.notes.insert(out.notes.end(), below.notes.begin(), below.notes.end());
+    for (const auto& line : below.damaged) out.notes.push_back("left out, damaged: " + printable(line, 1000));
+    runs.insert(runs.end(), below.runs.begin(), below.runs.end());
+    folders.insert(folders.end(), below.folders.begin(), below.folders.end());
+  }
+  out.axes = recorded_axes(folders, out.notes, tree);
+  out.found = read_runs(runs, tree);
+  out.notes.insert(out.notes.end(), out.found.notes.begin(), out.found.notes.end());
+  return out;
+}
+
+Rows rows_of(Gathered all, SwitchDefaults defaults) {
+  return make_rows(std::move(all.found.runs), all.axes, std::move(all.notes), std::move(all.found.missing),
+                   std::move(defaults));
+}
+
+}  // namespace
+
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
                SwitchDefaults defaults) {
-  RunTree tree;
-  const FoundFolders below = find_runs(root, tree);
-  std::vector<std::string> notes = below.notes;
-  for (const auto& line : below.damaged) notes.push_back("left out, damaged: " + printable(line, 1000));
-  Axes axes = recorded_axes(below.folders, notes, tree);
-  FoundRuns found = read_runs(below.runs, tree);
-  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
-  if (found.runs.empty())
+  Gathered all = gathered({root});
+  if (all.found.runs.empty())
     throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", printable(root, 400),
-                                       found.notes.empty() ? "" : "; " + found.notes.front()));
-  add_given(axes, select, true, found.runs);
-  add_given(axes, average, false, found.runs);
-  return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
+                                       all.found.notes.empty() ? "" : "; " + all.found.notes.front()));
+  add_given(all.axes, select, true, all.found.runs);
+  add_given(all.axes, average, false, all.found.runs);
+  return rows_of(std::move(all), std::move(defaults));
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
-  RunTree tree;
-  std::vector<std::string> notes, runs, folders;
   for (const auto& root : roots) {
     std::error_code failed;
     if (!fs::is_directory(root, failed) && !(RunTree::is_archive_name(root) && fs::is_regular_file(root, failed)))
       throw bad_input("runs", "expected a folder or an archive of runs, got '" + printable(root, 400) + "'");
-    const FoundFolders below = find_runs(root, tree);
-    notes.insert(notes.end(), below.notes.begin(), below.notes.end());
-    for (const auto& line : below.damaged) notes.push_back("left out, damaged: " + printable(line, 1000));
-    runs.insert(runs.end(), below.runs.begin(), below.runs.end());
-    folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
-  const Axes axes = recorded_axes(folders, notes, tree);
-  FoundRuns found = read_runs(runs, tree);
-  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
-  for (auto& run : found.runs) run.result.label.clear();
-  return make_rows(std::move(found.runs), axes, std::move(notes), std::move(found.missing), std::move(defaults));
+  Gathered all = gathered(roots);
+  for (auto& run : all.found.runs) run.result.label.clear();
+  return rows_of(std::move(all), std::move(defaults));
 }
 
 }  // namespace sb

@@ -4,27 +4,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/error.h"
+#include "attempt.h"
 #include "base/tar.h"
 #include "runs/run_tree.h"
 #include "runs/thinned_metrics.h"
 
 namespace {
-
-void expect(bool holds) {
-  if (!holds) std::abort();
-}
-
-template <class Read>
-void attempt(const Read& read) {
-  try {
-    read();
-  } catch (const sb::Error& error) {
-    const std::string line = error.what();
-    expect(error.code() == sb::Exit::bad_input && line.starts_with("[") && line.find('\n') == std::string::npos);
-    expect(line.size() < 2000);
-  }
-}
 
 // So that changes behind a header are met too.
 std::string summed(std::string bytes) {

@@ -4,30 +4,11 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/error.h"
+#include "attempt.h"
 #include "runs/checkpoint.h"
 #include "runs/metrics.h"
 #include "runs/run_check.h"
 #include "runs/seal.h"
-
-namespace {
-
-void expect(bool holds) {
-  if (!holds) std::abort();
-}
-
-template <class Read>
-void attempt(const Read& read) {
-  try {
-    read();
-  } catch (const sb::Error& error) {
-    const std::string line = error.what();
-    expect(error.code() == sb::Exit::bad_input && line.starts_with("[") && line.find('\n') == std::string::npos);
-    expect(line.size() < 2000);
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
