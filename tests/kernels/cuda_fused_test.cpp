@@ -96,6 +96,13 @@ TEST_F(CudaFused, Gates) {
            {z, bias});
     expect("softplus_decay", where, [](const Tensors& in) -> Tensors { return {softplus_decay(in[0], in[1], in[2])}; },
            {z, bias, A_log});
+    expect("softplus_gates", where,
+           [](const Tensors& in) -> Tensors {
+             const auto [step, decay] = softplus_gates(in[0], in[1], in[2]);
+             return {step, decay};
+           },
+           {z, bias, A_log});
+    expect("sigmoid_gate", where, [](const Tensors& in) -> Tensors { return {sigmoid_gate(in[0], 2)}; }, {z});
     expect("log_sigmoid", where, [](const Tensors& in) -> Tensors { return {log_sigmoid(in[0], 1.0 / 16)}; }, {z});
   }
 }
