@@ -179,11 +179,7 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select, 
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
-  for (const auto& root : roots) {
-    std::error_code failed;
-    if (!fs::is_directory(root, failed) && !(RunTree::is_archive_name(root) && fs::is_regular_file(root, failed)))
-      throw bad_input("runs", "expected a folder or an archive of runs, got '" + printable(root, 400) + "'");
-  }
+  for (const auto& root : roots) expect_folder_or_archive(root, "runs");
   Gathered all = gathered(roots);
   for (auto& run : all.found.runs) run.result.label.clear();
   return rows_of(std::move(all), std::move(defaults));

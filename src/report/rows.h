@@ -93,6 +93,22 @@ SwitchDefaults defaults_of(const ModelRules& rules);
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
+// A run that is in no cell, and its config where that is known.
+struct MissingRun {
+  enum class Why { unfinished, damaged, untested, other_schema };
+  std::string name;  // of its folder
+  ConfigMap config;
+  Why why = Why::unfinished;
+};
+
+// The same among the rows.
+struct AbsentRun {
+  std::string id, words;             // "gla, task 1, seed 2"; empty where its config is not known
+  ConfigMap config;                  // as that of the group it would be in; empty where it is not known
+  std::vector<std::string> grammar;  // as grammar_of
+  MissingRun::Why why = MissingRun::Why::unfinished;
+};
+
 struct Rows {
   std::vector<TableRun> runs;
   std::vector<Standing> standing;                         // of each run
@@ -106,15 +122,8 @@ struct Rows {
   // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
+  std::vector<AbsentRun> absent;  // all of these
   SwitchDefaults defaults;
-};
-
-// A run that is in no cell, and its config where that is known.
-struct MissingRun {
-  enum class Why { unfinished, damaged, untested, other_schema };
-  std::string name;  // of its folder
-  ConfigMap config;
-  Why why = Why::unfinished;
 };
 
 // `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
