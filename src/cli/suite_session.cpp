@@ -55,9 +55,10 @@ std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::
   return cards;
 }
 
-// Runs that share what rates were measured on: a card, or all cores.
+// The most runs that share what rates were measured on: a card, or all cores.
 double sharing(const SuiteOptions& options, int jobs) {
-  return std::max(1.0, static_cast<double>(jobs) / std::max(1, options.gpus));
+  const int cards = std::max(1, options.gpus);
+  return (std::max(1, jobs) + cards - 1) / cards;
 }
 
 // What is missing of a suite, worked through in processes.

@@ -9,6 +9,7 @@
 #include "runs/result.h"
 #include "runs/suite.h"
 #include "runs/suite_file.h"
+#include "runs/toml_tree.h"
 
 namespace sb {
 namespace {
@@ -35,12 +36,14 @@ Wanted parse_condition(const std::string& text, const std::string& where) {
   return wanted;
 }
 
-// One spelling a value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. What is no value of the key stays as it is.
+// One spelling a value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. A text may stand without quotes, whatever is in
+// it; what is no value of the key stays as it is.
 std::string spelled_as_value(const std::string& key, const std::string& text) {
+  const ConfigKey* parameter = find_config_key(key);
   try {
-    return condition_text(key, parse_assigned(text, find_config_key(key), {}));
+    return condition_text(key, parse_assigned(text, parameter, {}));
   } catch (const Error&) {
-    return text;
+    return parameter && parameter->kind == ConfigKey::Kind::text ? toml_quoted(text) : text;
   }
 }
 

@@ -187,6 +187,16 @@ TEST(RunsWithoutAFigure, AreOfTheScaleOfTheirNetwork) {
       << "others of its network have 4.7 M parameters";
 }
 
+TEST(RunsWithoutAFigure, OfAQuirkThatIsASwitchAreNotThePlainModels) {
+  auto runs = table_runs(as_in_the_paper);
+  MissingRun quirky = unfinished(runs.back());
+  ASSERT_EQ(runs.back().result.model, "transformer");
+  runs.pop_back();
+  quirky.config["model.switch double_residual"] = "\"on\"";
+  const Rows rows = make_rows(runs, Axes{}, {}, {quirky});
+  EXPECT_TRUE(judged(rows, "attention_leads", "small").comparisons.back().figures.lost.empty());
+}
+
 TEST(RunsWithoutAFigure, OfWhichAnotherCopyIsWholeAreNone) {
   const auto runs = table_runs(as_in_the_paper);
   const Rows rows = make_rows(runs, Axes{}, {}, {unfinished(runs.front())});

@@ -523,6 +523,17 @@ TEST(Suite, RunsAreKeptByValuesInAnySpelling) {
             "[suite --where] no run has eval.gaps = '[4', expected [], [8] or [4, 8]");
 }
 
+TEST(Suite, RunsAreKeptByTextsWithAnythingInThem) {
+  Suite suite = suite_of(
+      "[grid]\nrun.label = ['lr (high)', 'plain']\ntrain.lr = [1e-3, 0.02]\n[[override]]\nwhen = {run.label = "
+      "'plain'}\nset = {train.warmup = 7}\n[model]\nname = 'gla'\n");
+  const size_t all = suite.runs.size();
+  keep_where(suite, {"run.label=lr (high)"}, "suite --where");
+  EXPECT_GT(suite.runs.size(), 0U);
+  EXPECT_LT(suite.runs.size(), all);
+  for (const auto& run : suite.runs) EXPECT_EQ(run.values.run.label, "lr (high)");
+}
+
 TEST(Suite, AScaleThatIsNoneIsNotPassedOver) {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("scales"));
