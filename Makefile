@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -66,6 +66,16 @@ deb: deps
 	@ninja -C build/package -j $(JOBS) selectivbench sb_library
 	@cd build/package && cpack -G DEB
 
+# The Python package (docs/python.md), for the Python whose packages it uses: built without torch, installed into a private environment,
+# tested there. `pip install .` builds the same.
+PYTHON ?= /usr/bin/python3
+python: deps
+	@scripts/install-deps python
+	@cmake -S . -B build/python -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_TORCH=OFF -DSELECTIVBENCH_TESTS=OFF -DSELECTIVBENCH_PYTHON=ON \
+	  -DSELECTIVBENCH_PYTHON_EXECUTABLE=$(PYTHON) $(CMAKE_FLAGS)
+	@ninja -C build/python -j $(JOBS) sb_python selectivbench
+	scripts/test-python build/python $(PYTHON) build/python/selectivbench
+
 bench: program
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
 
@@ -77,6 +87,10 @@ bench-kernels: program
 
 bench-train: program
 	$(BUILD)/selectivbench bench train
+
+# After `make python`.
+bench-python:
+	build/python/python/env/bin/python3 python/bench.py
 
 # What a change can break quickly.
 test: build

@@ -88,20 +88,24 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
 }
 
 Safetensors open_weights(const OpenRun& run) {
-  const std::string path = inside(run.folder, "final.safetensors");
   if (!run.result) throw refused(inside(run.folder, "result.json"), "expected a finished run, got none yet");
-  if (run.result->status == "diverged") throw refused(run.folder, "the run diverged and left no weights");
-  const auto digest = run.result->files.find("final.safetensors");
-  if (digest == run.result->files.end()) {
-    throw refused(inside(run.folder, "result.json"), "expected the digest of final.safetensors, got none");
+  return open_weights(run.folder, run.config.run_id, *run.result);
+}
+
+Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result) {
+  const std::string path = inside(folder, "final.safetensors");
+  if (result.status == "diverged") throw refused(folder, "the run diverged and left no weights");
+  const auto digest = result.files.find("final.safetensors");
+  if (digest == result.files.end()) {
+    throw refused(inside(folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
   std::string content = read_file(path, largest_weights);
   if (sha256_hex(content) != digest->second) throw refused(path, "its bytes do not fit the digest in result.json");
   if (!is_sealed(content)) throw refused(path, "its bytes do not fit its sha256");
   Safetensors file = Safetensors::parse(std::move(content), path);
   const auto id = file.metadata().find("run_id");
-  if (id == file.metadata().end() || id->second != run.config.run_id) {
-    throw refused(path, "expected weights of run " + run.config.run_id + ", got " +
+  if (id == file.metadata().end() || id->second != run_id) {
+    throw refused(path, "expected weights of run " + run_id + ", got " +
                             (id == file.metadata().end() ? "none named" : printable(id->second)));
   }
   return file;

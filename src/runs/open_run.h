@@ -32,5 +32,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules);
 
 // final.safetensors of a finished run: there, sealed, with the digest of result.json and the run's id.
 Safetensors open_weights(const OpenRun& run);
+// The same for those who know no models: run id and result as check_identity and open_result give them.
+Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result);
 
 }  // namespace sb

@@ -1,0 +1,171 @@
+"""PEP 517 back end: CMake builds the native module, this file packs it with the Python sources. Requires nothing.
+
+Settings (pip: --config-settings NAME=VALUE):
+  build-dir   folder of a CMake build to use (default: build/python-<tag>)
+  native      off: compiled for x86-64-v3 or armv8-a instead of this machine's processor
+  sanitize    as SELECTIVBENCH_SANITIZE
+"""
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "selectivbench"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources, equal wheels
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+get_requires_for_build_sdist = get_requires_for_build_wheel
+
+
+def version():
+    found = re.search(r"^project\(selectivbench VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)
+    return found.group(1)
+
+
+def metadata():
+    """Core metadata from pyproject.toml; the few forms that stand there are read without a TOML library, for Python 3.9."""
+    text = (ROOT / "pyproject.toml").read_text()
+
+    def one(pattern):
+        return re.search(pattern, text, re.M).group(1)
+
+    lines = [
+        "Metadata-Version: 2.1",
+        "Name: selectivbench",
+        f"Version: {version()}",
+        "Summary: " + one(r'^description = "(.*)"$'),
+        "Author: " + one(r'^authors = \[\{name = "(.*)"\}\]$'),
+        "License: MIT",
+        "Requires-Python: " + one(r'^requires-python = "(.*)"$'),
+        "Requires-Dist: " + one(r'^dependencies = \["(.*)"\]$'),
+        "Project-URL: Paper, " + one(r'^Paper = "(.*)"$'),
+    ]
+    lines += ["Classifier: " + each for each in re.findall(r'^  "(.* :: .*)",$', text, re.M)]
+    lines += ["Description-Content-Type: text/markdown", "", (ROOT / "docs" / "python.md").read_text()]
+    return "\n".join(lines)
+
+
+def tag():
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    platform = re.sub(r"[.-]", "_", sysconfig.get_platform())
+    return f"{python}-{python}-{platform}"
+
+
+def wheel_text():
+    return f"Wheel-Version: 1.0\nGenerator: selectivbench_build\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+
+
+def setting(config_settings, name, default):
+    value = (config_settings or {}).get(name, default)
+    return value[-1] if isinstance(value, list) else value
+
+
+def build_module(config_settings):
+    """The built module's path."""
+    folder = pathlib.Path(setting(config_settings, "build-dir", ROOT / "build" / f"python-{tag()}")).resolve()
+    if not (folder / "CMakeCache.txt").exists():
+        native = setting(config_settings, "native", "on").lower() not in ("off", "0", "false", "no")
+        command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", "-DSELECTIVBENCH_TORCH=OFF"]
+        command += ["-DSELECTIVBENCH_TESTS=OFF", "-DSELECTIVBENCH_PYTHON=ON", f"-DSELECTIVBENCH_NATIVE={'ON' if native else 'OFF'}"]
+        command += [f"-DSELECTIVBENCH_PYTHON_EXECUTABLE={sys.executable}"]
+        command += [f"-DSELECTIVBENCH_SANITIZE={setting(config_settings, 'sanitize', '')}"]
+        if (ROOT / "staged" / "include").is_dir():
+            command.append(f"-DSELECTIVBENCH_HEADERS={ROOT / 'staged' / 'include'}")
+        try:
+            subprocess.run(["ninja", "--version"], check=True, capture_output=True)
+            command += ["-G", "Ninja"]
+        except (OSError, subprocess.CalledProcessError):
+            pass
+        subprocess.run(command, check=True)
+    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
+    subprocess.run(["cmake", "--build", str(folder), "--target", "sb_python", "--parallel", jobs], check=True)
+    name = "_native" + sysconfig.get_config_var("EXT_SUFFIX")
+    module = folder / "python" / "selectivbench" / name
+    if not module.exists():
+        raise SystemExit(f"[build] {module} is missing: {folder} was configured for another Python, expected {sys.executable}")
+    return module
+
+
+class Wheel:
+    """A wheel being written: files, then RECORD with their digests."""
+
+    def __init__(self, path):
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.rows = []
+
+    def add(self, name, content, mode=0o644):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        self.rows.append(f"{name},sha256={digest},{len(content)}")
+        self._write(name, content, mode)
+
+    def _write(self, name, content, mode):
+        entry = zipfile.ZipInfo(name, EPOCH)
+        entry.external_attr = (0o100000 | mode) << 16
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        self.zip.writestr(entry, content)
+
+    def finish(self, info):
+        name = f"{info}/RECORD"
+        self._write(name, ("\n".join(self.rows + [f"{name},,"]) + "\n").encode(), 0o644)
+        self.zip.close()
+
+
+def pack(wheel_directory, add_files):
+    info = f"selectivbench-{version()}.dist-info"
+    name = f"selectivbench-{version()}-{tag()}.whl"
+    wheel = Wheel(pathlib.Path(wheel_directory) / name)
+    add_files(wheel)
+    wheel.add(f"{info}/METADATA", metadata().encode())
+    wheel.add(f"{info}/WHEEL", wheel_text().encode())
+    wheel.add(f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes())
+    wheel.finish(info)
+    return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    module = build_module(config_settings)
+
+    def add_files(wheel):
+        for path in sorted(PACKAGE.iterdir()):
+            if path.suffix in (".py", ".pyi") or path.name == "py.typed":
+                wheel.add(f"selectivbench/{path.name}", path.read_bytes())
+        wheel.add(f"selectivbench/{module.name}", module.read_bytes(), 0o755)
+
+    return pack(wheel_directory, add_files)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    info = f"selectivbench-{version()}.dist-info"
+    folder = pathlib.Path(metadata_directory) / info
+    folder.mkdir()
+    (folder / "METADATA").write_text(metadata())
+    (folder / "WHEEL").write_text(wheel_text())
+    return info
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """The files that git knows, as one tarball."""
+    import io
+    import tarfile
+
+    base = f"selectivbench-{version()}"
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True).stdout
+    name = base + ".tar.gz"
+    with tarfile.open(pathlib.Path(sdist_directory) / name, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(filter(None, listed.decode().split("\0"))):
+            tar.add(ROOT / path, f"{base}/{path}", recursive=False)
+        text = metadata().encode()
+        entry = tarfile.TarInfo(f"{base}/PKG-INFO")
+        entry.size = len(text)
+        tar.addfile(entry, io.BytesIO(text))
+    return name

@@ -1,0 +1,68 @@
+"""Your model in ten minutes: a GRU in torch on a small task 1, its score, its row in the table.
+
+usage: your_model.py [folder of runs] [updates]
+"""
+# %% The task: the paper's first, on a small grammar. sb.Task(1) is the paper's own.
+from __future__ import annotations
+
+import sys
+
+import torch
+
+import selectivbench as sb
+
+runs = sys.argv[1] if len(sys.argv) > 1 else "runs/python"
+settings: dict[str, bool | int | float | str | list[int]] = {
+    "grammar.vocab": 9,
+    "grammar.ambiguities": 4,
+    "grammar.depth": 4,
+    "task.number": 1,
+    "task.length": 50,
+    "train.updates": int(sys.argv[2]) if len(sys.argv) > 2 else 400,
+    "train.batch": 32,
+    "train.lr": 5e-3,
+    "eval.every": 100,
+    "eval.valid_samples": 100,
+    "eval.test_samples": 200,
+    "eval.ceiling_samples": 200,
+    "model.width": 64,
+    "model.layers": 1,
+}
+config = sb.Config(settings)
+task = config.task
+print(task, task.grammar, sep="\n")
+
+
+# %% The model: frames [batch, frames, channels] to logits [batch, frames, answers].
+class Model(torch.nn.Module):
+    """One layer; swap it for your own."""
+
+    def __init__(self, channels: int, width: int, answers: int) -> None:
+        super().__init__()
+        self.gru = torch.nn.GRU(channels, width, batch_first=True)
+        self.out = torch.nn.Linear(width, answers)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.out(self.gru(frames)[0])
+        return logits
+
+
+torch.manual_seed(1)
+model = Model(task.channels, 64, task.answers)
+params = sum(parameter.numel() for parameter in model.parameters())
+
+
+# %% Training with the protocol of the program: its samples in its order, its schedule, clipping and evaluations.
+def show(row: dict[str, float]) -> None:
+    """A line at every evaluation."""
+    if "valid_accuracy" in row:
+        print(f"update {row['update']:4.0f}  valid accuracy {row['valid_accuracy']:.4f}")
+
+
+trained = sb.train(model, config, progress=show)
+print(trained.result)
+
+# %% Its row, beside whatever else is in that folder.
+declared = {key: value for key, value in settings.items() if key.startswith(("train.", "model."))}
+folder = sb.record(runs, name="my gru", params=params, result=trained.result, settings=declared, state_size=64, overwrite=True)
+print(folder, sb.table(runs), sep="\n\n")

@@ -1,0 +1,28 @@
+// A resolved config with the settings it came from, so that others can build on it.
+#pragma once
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "native/common.h"
+#include "runs/config_file.h"
+
+namespace sb::python {
+
+// "section.key", value, and the place that messages name.
+using Item = std::tuple<std::string, py::object, std::string>;
+
+struct Config {
+  std::string name;  // stands for a file in messages
+  Settings settings;
+  std::shared_ptr<const AutomatonFile> automaton;  // null where the grammar is built
+  ResolvedConfig resolved;
+};
+
+// `automaton`: name and text of the file that grammar.automaton names. Throws bad_input, one line a fault.
+std::shared_ptr<const Config> make_config(const std::vector<Item>& items, const std::string& name,
+                                          const std::optional<std::pair<std::string, std::string>>& automaton);
+std::shared_ptr<const Config> read_config(const std::string& path, const std::vector<std::string>& overrides);
+
+}  // namespace sb::python

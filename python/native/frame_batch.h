@@ -1,0 +1,41 @@
+// Batches as Python sees them, and their buffers, which come back when Python has let go of them.
+#pragma once
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "native/task.h"
+
+namespace sb::python {
+
+// Symbols and gaps of tasks/batch.h, what a model is asked, and dense frames where they are wanted.
+struct FrameBatch {
+  Batch batch;
+  bool dense = false;
+  std::vector<float> frames;      // [batch][frames][channels]
+  std::vector<int64_t> targets;   // [batch][frames]: the answer, -1 where none is asked for
+  std::vector<uint8_t> mask;      // [batch][frames]: 0 on padding
+  std::vector<int64_t> indices;   // [batch]
+
+  void fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to);
+};
+
+// Large buffers are kept for the next batch: fresh pages cost more than filling them.
+class BatchPool : public std::enable_shared_from_this<BatchPool> {
+ public:
+  explicit BatchPool(size_t most) : most_(most) {}
+  std::shared_ptr<FrameBatch> take();
+
+ private:
+  void give_back(std::unique_ptr<FrameBatch> batch);
+
+  const size_t most_;
+  const pid_t process_ = ::getpid();  // after a fork the lock may be held by a thread that is not there
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<FrameBatch>> spare_;
+};
+
+}  // namespace sb::python

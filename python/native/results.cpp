@@ -1,0 +1,199 @@
+#include <filesystem>
+
+#include "base/text.h"
+#include "grammar/figures.h"
+#include "native/task.h"
+#include "report/folder.h"
+#include "report/table.h"
+#include "runs/evaluation_file.h"
+#include "runs/measure.h"
+#include "runs/open_run.h"
+#include "runs/result_fields.h"
+#include "runs/run_store.h"
+
+namespace sb::python {
+namespace {
+
+template <class T>
+std::string json_of(const T& value) {
+  FieldWriter writer;
+  describe(writer, value);
+  return writer.out.dump();
+}
+
+template <class T>
+T from_json(const std::string& text, const char* what) {
+  const nlohmann::json parsed = parse_bounded(text, largest_result, "record", what);
+  FieldReader reader(parsed, "record", what);
+  T out;
+  describe(reader, out);
+  return out;
+}
+
+// Folder, result and saved measurements of every finished run below the roots; what was left out, a line each.
+py::tuple load_runs(const std::vector<std::string>& roots) {
+  py::list runs;
+  RunTree tree;
+  FoundRuns found;
+  std::vector<std::string> notes;
+  {
+    const py::gil_scoped_release unlocked;
+    std::vector<std::string> folders;
+    for (const auto& root : roots) {
+      std::error_code failed;
+      if (!std::filesystem::exists(root, failed))
+        throw bad_input("runs", "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+      FoundFolders below = find_runs(root, tree);
+      folders.insert(folders.end(), below.runs.begin(), below.runs.end());
+      notes.insert(notes.end(), below.notes.begin(), below.notes.end());
+      notes.insert(notes.end(), below.damaged.begin(), below.damaged.end());
+    }
+    found = read_runs(folders, tree);
+    notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  }
+  for (const auto& run : found.runs) {
+    std::vector<std::string> saved;
+    for (const auto& each : run.evaluations) saved.push_back(json_of<Measurement>(each));
+    runs.append(py::make_tuple(run.folder, to_json(run.result).dump(), saved));
+  }
+  return py::make_tuple(runs, notes);
+}
+
+template <class T>
+py::array array_of(const StoredTensor& tensor) {
+  const Shape shape(tensor.shape.begin(), tensor.shape.end());
+  return py::array_t<T>(shape, reinterpret_cast<const T*>(tensor.bytes.data()));  // copies
+}
+
+py::array to_array(const StoredTensor& tensor) {
+  switch (tensor.dtype) {
+    case Dtype::f32:
+      return array_of<float>(tensor);
+    case Dtype::f64:
+      return array_of<double>(tensor);
+    case Dtype::i64:
+      return array_of<int64_t>(tensor);
+    case Dtype::i32:
+      return array_of<int32_t>(tensor);
+    case Dtype::u8:
+      return array_of<uint8_t>(tensor);
+    default:
+      break;
+  }
+  // Kinds that numpy lacks or few use, widened; float holds every bfloat16 and half exactly.
+  const std::vector<double> wide = tensor.as_doubles();
+  const std::vector<float> values(wide.begin(), wide.end());
+  return py::array_t<float>(Shape(tensor.shape.begin(), tensor.shape.end()), values.data());
+}
+
+py::dict load_weights(const std::string& folder) {
+  std::optional<Safetensors> file;
+  {
+    const py::gil_scoped_release unlocked;
+    const RunIdentity identity = check_identity(folder);
+    file = open_weights(folder, identity.run_id, open_result(folder));
+  }
+  py::dict out;
+  for (const auto& tensor : file->tensors()) out[py::str(tensor.name)] = to_array(tensor);
+  return out;
+}
+
+std::string table(const std::string& root, const std::string& format, bool per_run) {
+  const TableFormat as = parse_table_format(format);
+  const py::gil_scoped_release unlocked;
+  std::error_code failed;
+  if (!std::filesystem::exists(root, failed))
+    throw bad_input("table", "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+  const Rows rows = read_rows(root);
+  return per_run ? run_table(rows, as) : cell_table(rows, as);
+}
+
+struct Recorded {
+  int64_t params = 0;
+  std::optional<int64_t> state_size;
+  std::optional<std::string> test, valid;  // measurements as JSON
+  std::vector<std::string> grid;
+  std::string made;  // provenance as JSON
+};
+
+Result result_of(const PyTask& task, const Config& config, const Recorded& recorded) {
+  const RunConfig& values = config.resolved.values;
+  Result out;
+  out.run_id = config.resolved.run_id;
+  out.status = "done";
+  out.model = values.model.name;
+  out.task = values.task.task.number;
+  out.objective = to_string(values.task.task.objective);
+  out.precision = to_string(values.train.precision);
+  out.device = to_string(values.train.device);
+  out.config = config_map(config.resolved.canonical);
+  out.label = values.run.label;
+  out.run_seed = values.run.seed;
+  out.grammar_seed = values.grammar.build.seed;
+  out.train_seed = values.train.seed;
+  out.width = values.model.width;
+  out.layers = values.model.layers;
+  out.params = recorded.params;
+  out.state_size = recorded.state_size;
+  out.updates = values.train.updates;
+  out.samples_seen = values.train.updates * values.train.batch;
+  out.states = task.data.language->states();
+  out.lr = values.train.lr;
+  out.chance = 1.0 / static_cast<double>(task.task().shape().answers);
+  if (const double entropy = topological_entropy(*task.data.automaton); std::isfinite(entropy))
+    out.topological_entropy = entropy;
+  if (recorded.test) out.test = from_json<Measurement>(*recorded.test, "test");
+  if (recorded.valid) out.valid = from_json<Measurement>(*recorded.valid, "valid");
+  for (const auto& point : recorded.grid) out.grid.push_back(from_json<Measurement>(point, "grid"));
+  out.made = from_json<Provenance>(recorded.made, "made");
+  return parse_result(to_json(out).dump(), "the recorded result");  // held to the bounds of any other
+}
+
+// The folder. A result that stands there with other numbers is kept unless `overwrite`.
+std::string record(const std::string& root, const PyTask& task, const Config& config, int64_t params,
+                   std::optional<int64_t> state_size, const std::optional<std::string>& test,
+                   const std::optional<std::string>& valid, const std::vector<std::string>& grid,
+                   const std::string& made, const std::vector<std::pair<std::string, py::array>>& weights,
+                   bool overwrite) {
+  std::vector<NamedBytes> tensors;
+  for (const auto& [name, array] : weights) {
+    const bool is_double = py::isinstance<py::array_t<double>>(array);
+    tensors.push_back({name, is_double ? "F64" : "F32", {array.shape(), array.shape() + array.ndim()}, array.data()});
+  }
+  const py::gil_scoped_release unlocked;
+  const Result result = result_of(task, config, {params, state_size, test, valid, grid, made});
+  RunStore store(root, config.resolved);
+  if (has_result(store.folder()) && !overwrite) {
+    Result before = load_result(store.folder()), now = result;
+    before.files.clear();
+    now.files.clear();
+    if (comparable_text(before) != comparable_text(now))
+      throw bad_input("record", printable(store.folder(), 400) +
+                                    ": has a result with other numbers, expected overwrite=True, another name or "
+                                    "other hyper-parameters");
+  }
+  store.finish(result, tensors);
+  return store.folder();
+}
+
+std::string check(const std::string& folder) {
+  const py::gil_scoped_release unlocked;
+  const RunReport report = inspect_run(folder);
+  std::string out = to_string(report.state);
+  for (const auto& problem : report.problems) out += "\n" + problem;
+  return out;
+}
+
+}  // namespace
+
+void bind_results(py::module_& m) {
+  m.def("load_runs", &load_runs, py::arg("roots"));
+  m.def("load_weights", &load_weights, py::arg("folder"));
+  m.def("table", &table, py::arg("root"), py::arg("format"), py::arg("per_run"));
+  m.def("record", &record, py::arg("root"), py::arg("task"), py::arg("config"), py::arg("params"),
+        py::arg("state_size"), py::arg("test"), py::arg("valid"), py::arg("grid"), py::arg("made"), py::arg("weights"),
+        py::arg("overwrite"));
+  m.def("check", &check, py::arg("folder"));
+}
+
+}  // namespace sb::python

@@ -1,0 +1,149 @@
+#include "native/common.h"
+#include "native/task.h"
+#include "tasks/baselines.h"
+#include "tasks/ceiling.h"
+
+namespace sb::python {
+namespace {
+
+CeilingRequest request_of(const std::string& split, uint64_t start, uint64_t samples, int threads) {
+  CeilingRequest out;
+  out.split = parse_split(split);
+  out.first = start;
+  out.samples = samples;
+  out.threads = threads;
+  out.progress = [](uint64_t) { end_if_interrupted(); };
+  return out;
+}
+
+py::dict state_ceiling(const PyTask& task, const CeilingRequest& request) {
+  const Ceiling c = [&] {
+    const py::gil_scoped_release unlocked;
+    return exact_ceiling(task.task(), request);
+  }();
+  py::dict out;
+  out["accuracy"] = c.accuracy;
+  out["stderr"] = c.stderr_;
+  out["upper_bound"] = c.upper_bound;
+  out["counted"] = c.filter_accuracy;
+  out["counted_stderr"] = c.filter_stderr;
+  out["exact"] = c.exact;
+  out["samples"] = c.samples;
+  out["mean_entropy"] = c.mean_entropy;
+  out["by_position"] = copied(c.by_position);
+  out["entropy_by_position"] = copied(c.entropy_by_position);
+  return out;
+}
+
+py::dict class_ceiling(const PyTask& task, const CeilingRequest& request) {
+  const PredictCeiling c = [&] {
+    const py::gil_scoped_release unlocked;
+    return predict_ceiling(task.task(), request);
+  }();
+  py::dict out;
+  out["accuracy"] = c.accuracy;
+  out["stderr"] = c.stderr_;
+  out["upper_bound"] = c.upper_bound;
+  out["counted"] = c.counted;
+  out["counted_stderr"] = c.counted_stderr;
+  out["exact"] = c.exact;
+  out["samples"] = c.samples;
+  out["kl"] = c.kl;
+  out["kl_stderr"] = c.kl_stderr;
+  out["kl_bound"] = c.kl_bound;
+  out["kl_counted"] = c.kl_counted;
+  out["by_position"] = copied(c.by_position);
+  out["kl_by_position"] = copied(c.kl_by_position);
+  return out;
+}
+
+py::dict ceiling_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples, int threads) {
+  const CeilingRequest request = request_of(split, start, samples, threads);
+  return task.data.task.objective == Objective::state ? state_ceiling(task, request) : class_ceiling(task, request);
+}
+
+py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
+                      uint64_t train_samples, int threads) {
+  if (task.data.task.objective != Objective::state)
+    throw bad_input("baselines", "they name states, expected objective state, got predict");
+  const Split of = parse_split(split);
+  const Baselines b = [&] {
+    const py::gil_scoped_release unlocked;
+    return baselines(task.data.language, task.data.task, train_samples, samples, threads, of, start,
+                     &end_if_interrupted);
+  }();
+  py::dict out;
+  out["chance"] = b.chance;
+  out["majority"] = b.majority;
+  out["n_gram"] = std::vector<double>(b.n_gram.begin(), b.n_gram.end());
+  out["table_learner"] = b.table_learner;
+  out["train_samples"] = b.train_samples;
+  out["test_samples"] = b.test_samples;
+  return out;
+}
+
+// [elements] of each field of ElementBelief.
+py::dict columns(const std::vector<ElementBelief>& beliefs) {
+  const auto column = [&](auto field) {
+    std::vector<decltype(field(beliefs.front()))> out;
+    for (const ElementBelief& each : beliefs) out.push_back(field(each));
+    return copied(out);
+  };
+  py::dict out;
+  out["states"] = column([](const ElementBelief& b) { return b.state; });
+  out["best"] = column([](const ElementBelief& b) { return b.given_segment.best; });
+  out["probability"] = column([](const ElementBelief& b) { return b.given_segment.probability; });
+  out["entropy"] = column([](const ElementBelief& b) { return b.given_segment.entropy; });
+  out["causal_best"] = column([](const ElementBelief& b) { return b.causal.best; });
+  out["causal_probability"] = column([](const ElementBelief& b) { return b.causal.probability; });
+  out["causal_entropy"] = column([](const ElementBelief& b) { return b.causal.entropy; });
+  out["named"] = column([](const ElementBelief& b) { return b.summed_best; });
+  out["named_probability"] = column([](const ElementBelief& b) { return b.summed_probability; });
+  out["since_certain"] = column([](const ElementBelief& b) { return b.since_certain; });
+  return out;
+}
+
+py::dict beliefs_of(const PyTask& task, const std::string& split, uint64_t index) {
+  const Split of = parse_split(split);
+  const auto beliefs = [&] {
+    const py::gil_scoped_release unlocked;
+    Batch batch;
+    task.task().fill(of, index, 1, batch);
+    return follow(*expect_oracle(task.task(), of), batch, 0);
+  }();
+  return columns(beliefs);
+}
+
+// Posterior of each frame's state given the frames so far, [frames][states] by state id.
+py::array_t<double> posterior_of(const PyTask& task, const std::string& split, uint64_t index) {
+  const Split of = parse_split(split);
+  Batch batch;
+  std::unique_ptr<Oracle> oracle;
+  {
+    const py::gil_scoped_release unlocked;
+    task.task().fill(of, index, 1, batch);
+    oracle = expect_oracle(task.task(), of);
+  }
+  py::array_t<double> out(Shape{batch.frames, oracle->states()});
+  double* rows = out.mutable_data();
+  const py::gil_scoped_release unlocked;
+  oracle->reset();
+  for (int t = 0; t < batch.frames; ++t) {
+    oracle->frame(batch.symbol[static_cast<size_t>(t)]);
+    oracle->posterior(rows + static_cast<size_t>(t) * static_cast<size_t>(oracle->states()));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_truth(py::module_& m) {
+  m.def("ceiling", &ceiling_of, py::arg("task"), py::arg("split"), py::arg("start"), py::arg("samples"),
+        py::arg("threads"));
+  m.def("baselines", &baselines_of, py::arg("task"), py::arg("split"), py::arg("start"), py::arg("samples"),
+        py::arg("train_samples"), py::arg("threads"));
+  m.def("beliefs", &beliefs_of, py::arg("task"), py::arg("split"), py::arg("index"));
+  m.def("posterior", &posterior_of, py::arg("task"), py::arg("split"), py::arg("index"));
+}
+
+}  // namespace sb::python

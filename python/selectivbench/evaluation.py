@@ -1,0 +1,194 @@
+"""A model of your own: measured as ours are, and recorded beside them."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._checks import path, text, whole
+from .batches import Batch
+from .config import Config, Setting
+from .results import EXTERNAL, Measurement
+from .score import Score, as_floats
+from .task import Task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model reached on a task: on test with its breakdowns, on valid, and at other gap lengths."""
+
+    task: Task
+    test: Measurement
+    valid: Measurement | None = None
+    grid: list[Measurement] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"test: {self.test}"]
+        if self.valid is not None:
+            lines.append(f"valid: {self.valid}")
+        return "\n".join(lines + [f"gap {point.gap}: {point}" for point in self.grid])
+
+
+def evaluate(
+    predict: Callable[[Batch], Any],
+    task: Task,
+    gaps: Sequence[int] = (),
+    *,
+    samples: int = 1000,
+    valid_samples: int = 1000,
+    grid_samples: int = 1000,
+    ceiling_samples: int = 1000,
+    batch_size: int = 50,
+    kind: str = "logits",
+    dense: bool = True,
+    threads: int = 0,
+) -> Evaluation:
+    """Measures a model on test, on valid (0 samples: not) and with gaps of these lengths, as the program does.
+
+    ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch.
+
+    >>> import numpy as np
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> def first_state_of_the_symbol(batch):
+    ...     return np.eye(task.answers)[np.maximum(batch.symbols, 0)]
+    >>> found = sb.evaluate(first_state_of_the_symbol, task, samples=100, valid_samples=50, ceiling_samples=100)
+    >>> print(found.test)
+    accuracy 0.3120 ± 0.0039 over 100 samples, loss 2.1493, ceiling 0.9757
+    """
+
+    def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
+        score = Score(of, split, breakdowns=breakdowns, threads=threads)
+        for batch in of.batches(split, batch_size, count=count, dense=dense, threads=threads):
+            for part in _parts(predict(batch)):
+                score.update(batch, part, kind)
+        return score.result(ceiling)
+
+    for what, value, least in (
+        ("samples", samples, 1),
+        ("valid_samples", valid_samples, 0),
+        ("grid_samples", grid_samples, 1),
+        ("ceiling_samples", ceiling_samples, 0),
+    ):
+        whole("evaluate", what, value, least, 10_000_000)
+    points = [task.at_gap(gap) for gap in gaps]
+    if len({point.gap for point in points}) != len(points):
+        raise ValueError(f"[evaluate] gaps, expected different ones, got {list(gaps)}")
+    valid = measured(task, "valid", valid_samples, False, 0) if valid_samples else None
+    test = measured(task, "test", samples, True, ceiling_samples)
+    return Evaluation(
+        task, test, valid, [measured(point, "test", grid_samples, False, ceiling_samples) for point in points]
+    )
+
+
+def _parts(values: Any) -> Iterator[Any]:
+    """Outputs at once, or an iterator's stretches of them."""
+    return values if hasattr(values, "__next__") else iter((values,))
+
+
+def record(
+    run_dir: str | os.PathLike[str],
+    *,
+    name: str,
+    params: int,
+    result: Evaluation,
+    settings: Mapping[str, Setting] | None = None,
+    weights: Mapping[str, Any] | None = None,
+    state_size: int | None = None,
+    overwrite: bool = False,
+) -> str:
+    """Writes a run folder that ``selectivbench table``, ``check`` and the report show beside the program's own runs.
+
+    The model is called "``name`` (external)". ``settings`` declares hyper-parameters by the keys of configs:
+    ``{"train.lr": 1e-3, "train.updates": 500, "train.seed": 2, "model.width": 64}``, and whatever else tells your model from
+    others as ``model.KEY``; width and layers are 1 where nothing is said. The folder's name is a digest of name,
+    parameters, task and settings. Returns the folder.
+
+    >>> import numpy as np, tempfile
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> found = sb.evaluate(lambda batch: np.zeros((*batch.shape[:2], task.answers)), task, samples=20, valid_samples=20,
+    ...                     ceiling_samples=20)
+    >>> with tempfile.TemporaryDirectory() as runs:
+    ...     folder = sb.record(runs, name="nothing", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
+    ...     print(sb.load_runs(runs)[0].model)
+    nothing (external)
+    """
+    task = result.task
+    if not isinstance(result, Evaluation):
+        raise ValueError(f"[record] result, expected what evaluate() gives, got {type(result).__name__}")
+    if task.gap is not None:
+        raise ValueError(f"[record] result, expected one of the task itself, got one at gap {task.gap}")
+    params = whole("record", "params", params, 0, 2**53)
+    size = None if state_size is None else whole("record", "state_size", state_size, 0, 2**53)
+    declared: dict[str, Setting] = {"model.width": 1, "model.layers": 1, "model.dropout": 0.0}
+    declared.update(settings or {})
+    declared["model.name"] = text("record", "name", name) + EXTERNAL
+    declared["model.parameters"] = params
+    declared.update(_measured_settings(result))
+    config = task.config.with_settings(declared)
+    return _native.record(
+        path(run_dir),
+        task._native,
+        config._native,
+        params,
+        size,
+        result.test.text,
+        result.valid.text if result.valid else None,
+        [point.text for point in result.grid],
+        json.dumps(_made()),
+        _tensors(weights or {}),
+        overwrite,
+    )
+
+
+def _measured_settings(result: Evaluation) -> dict[str, Setting]:
+    """What the measurements themselves say of [eval]."""
+    out: dict[str, Setting] = {"eval.test_samples": result.test.samples, "eval.every": 0}
+    out["eval.ceiling_samples"] = result.test.ceiling.samples if result.test.ceiling else 0
+    if result.valid:
+        out["eval.valid_samples"] = result.valid.samples
+    out["eval.gaps"] = [point.gap for point in result.grid if point.gap is not None]
+    if result.grid:
+        out["eval.grid_samples"] = result.grid[0].samples
+    return out
+
+
+def _tensors(weights: Mapping[str, Any]) -> list[tuple[str, NDArray[Any]]]:
+    return [(text("record", "name of a weight", name), as_floats(value)) for name, value in weights.items()]
+
+
+def _made() -> dict[str, Any]:
+    torch = sys.modules.get("torch")
+    return {
+        "version": _native.version,
+        "commit": _native.commit,
+        "compiler": _native.compiler,
+        "libtorch": str(getattr(torch, "__version__", "none")),
+        "blas": "none",
+        "instructions": platform.machine(),
+        "device": "cpu",
+        "host": platform.node() or "unknown",
+        "threads": os.cpu_count() or 1,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def flat_settings(config: Config, sections: Iterable[str] = ("model", "train", "run")) -> dict[str, Setting]:
+    """Settings of a config's sections by section.key, as record() takes them."""
+    skip = {"model.name", "train.device", "train.precision"}
+    return {
+        f"{section}.{key}": value
+        for section in sections
+        for key, value in config.values[section].items()
+        if f"{section}.{key}" not in skip
+    }

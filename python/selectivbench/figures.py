@@ -1,0 +1,86 @@
+"""Figures as Vega-Lite specifications: ``altair.Chart.from_dict(spec)`` draws them, and so do notebooks and web pages."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .evaluation import Evaluation
+from .results import Bin, Measurement, Run
+
+Measured = Mapping[str, "Run | Evaluation | Measurement"]
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+
+def by_position(measured: Measured) -> dict[str, Any]:
+    """Accuracy by the element's place in the sample, a line a name.
+
+    >>> import numpy as np
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> found = sb.evaluate(lambda b: np.zeros((*b.shape[:2], 10)), task, samples=9, valid_samples=0, ceiling_samples=0)
+    >>> spec = sb.figures.by_position({"nothing": found})
+    >>> spec["mark"]["type"], len(spec["data"]["values"])
+    ('line', 20)
+    """
+    rows = [
+        {"name": name, "position": place, "accuracy": accuracy}
+        for name, each in measured.items()
+        for place, accuracy in enumerate(_test(name, each).by_position)
+        if accuracy is not None
+    ]
+    return _lines(rows, "position", "element", "Accuracy by position")
+
+
+def by_gap_frame(measured: Measured) -> dict[str, Any]:
+    """Accuracy of single frames by their place in the gap; 0 is the data frame."""
+    return _binned(measured, "by_gap_frame", "frame of the gap", "Accuracy by gap frame")
+
+
+def by_since_certain(measured: Measured) -> dict[str, Any]:
+    """Accuracy by the elements since the exact filter was last certain."""
+    return _binned(measured, "by_since_certain", "elements since the state was certain", "Accuracy by certainty")
+
+
+def by_entropy(measured: Measured) -> dict[str, Any]:
+    """Accuracy by the entropy of the exact filter's belief, in nats."""
+    return _binned(measured, "by_entropy", "entropy of the filter's belief, nats", "Accuracy by entropy")
+
+
+def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
+    """Accuracy on test by the length of its gaps, with the ceiling: a line a name."""
+    rows = []
+    for name, each in measured.items():
+        for point in each.grid:
+            rows.append({"name": name, "gap": point.gap, "accuracy": point.accuracy})
+            if point.ceiling is not None:
+                rows.append({"name": "ceiling", "gap": point.gap, "accuracy": point.ceiling.accuracy})
+    return _lines(rows, "gap", "frames of every gap", "Accuracy by gap length")
+
+
+def _test(name: str, each: Run | Evaluation | Measurement) -> Measurement:
+    found = each if isinstance(each, Measurement) else each.test
+    if found is None:
+        raise ValueError(f"[figures] {name}, expected a run with a test accuracy, got none")
+    return found
+
+
+def _binned(measured: Measured, key: str, axis: str, title: str) -> dict[str, Any]:
+    rows = []
+    for name, each in measured.items():
+        bins: list[Bin] = getattr(_test(name, each), key)
+        rows += [{"name": name, "from": bin.low, "accuracy": bin.accuracy, "count": bin.count} for bin in bins]
+    return _lines(rows, "from", axis, title)
+
+
+def _lines(rows: list[dict[str, Any]], x: str, axis: str, title: str) -> dict[str, Any]:
+    return {
+        "$schema": _SCHEMA,
+        "title": title,
+        "data": {"values": rows},
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {
+            "x": {"field": x, "type": "quantitative", "title": axis},
+            "y": {"field": "accuracy", "type": "quantitative", "title": "accuracy", "scale": {"domain": [0, 1]}},
+            "color": {"field": "name", "type": "nominal", "title": None},
+        },
+    }

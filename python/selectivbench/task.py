@@ -1,0 +1,332 @@
+"""Tasks: what a model is shown and asked."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._checks import MOST_INDEX, split as check_split, whole
+from .batches import Batch, Batches
+from .config import Config, items
+from .grammar import Grammar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Sample:
+    """One sample: its elements, and the frames a model is shown."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    @property
+    def index(self) -> int:
+        """Number of the sample in its split."""
+        return int(self._batch.indices[0])
+
+    @property
+    def split(self) -> str:
+        """train, valid, test or reference."""
+        return self._batch.split
+
+    @property
+    def classes(self) -> NDArray[np.int16]:
+        """Symbol of each element."""
+        return self.symbols[self.starts[:-1]]
+
+    @property
+    def states(self) -> NDArray[np.int32]:
+        """State id of each element."""
+        return self._batch.states[0]
+
+    @property
+    def gaps(self) -> NDArray[np.int32]:
+        """Gap frames after each element."""
+        starts = self.starts
+        return starts[1:] - starts[:-1] - 1
+
+    @property
+    def wrong(self) -> NDArray[np.int16]:
+        """Symbols shown in gaps, one after the other; empty where gaps are blank."""
+        shown = self.symbols[self._batch.gaps[0]]
+        return shown[shown >= 0]
+
+    @property
+    def starts(self) -> NDArray[np.int32]:
+        """Element e has the frames ``starts[e]`` to ``starts[e + 1] - 1``."""
+        return self._batch.starts[0]
+
+    @property
+    def symbols(self) -> NDArray[np.int16]:
+        """Symbol of each frame, -1 for a blank one."""
+        return self._batch.symbols[0]
+
+    @property
+    def frames(self) -> NDArray[np.float32]:
+        """Dense frames with their noise, [frames, channels]."""
+        return self._batch.frames[0]
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """What each frame asks for, -1 where nothing."""
+        return self._batch.targets[0]
+
+    @property
+    def elements(self) -> NDArray[np.int32]:
+        """Element that each frame belongs to."""
+        return self._batch.elements[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sample as ``selectivbench generate`` writes it."""
+        law, content = self._batch.task._gap_law(self.split)
+        out: dict[str, Any] = {
+            "index": self.index,
+            "classes": self.classes.tolist(),
+            "states": self.states.tolist(),
+        }
+        if law != "none":
+            out["gaps"] = self.gaps.tolist()
+            if content == "forbidden_symbol":
+                out["wrong"] = self.wrong.tolist()
+        return out
+
+    def __repr__(self) -> str:
+        return f"<selectivbench.Sample {self.index} of {self.split}: {len(self.states)} elements, {len(self.symbols)} frames>"
+
+
+class Task:
+    """A task of the paper (1 to 4; 0: bare sequences) on a grammar; every value of it is a keyword, named as in TOML files.
+
+    ``gap_*`` are the gaps in training, ``test_gap_*`` those of the other splits, which follow unless given.
+
+    >>> import selectivbench as sb
+    >>> small = sb.Grammar(vocab=6, ambiguities=2, depth=3)
+    >>> task = sb.Task(2, grammar=small, length=20, gap_max=5)
+    >>> task
+    <selectivbench.Task 2: 20 elements, 6 channels, 10 answers, noise 0.2>
+    >>> task.longest("train"), task.config["task.test_gap_min"]
+    (120, 5)
+    >>> sb.Task(2, gap_min=12)
+    Traceback (most recent call last):
+    ValueError: [task.gap_min] gap_min (12) > gap_max (10), gap_min=12
+    """
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        grammar: Grammar | None = None,
+        length: int | None = None,
+        stream: str | None = None,
+        objective: str | None = None,
+        noise: float | None = None,
+        gap_law: str | None = None,
+        gap_min: int | None = None,
+        gap_max: int | None = None,
+        gap_probability: float | None = None,
+        gap_start: int | None = None,
+        gap_content: str | None = None,
+        gap_mu: float | None = None,
+        gap_sigma: float | None = None,
+        test_gap_law: str | None = None,
+        test_gap_min: int | None = None,
+        test_gap_max: int | None = None,
+        test_gap_probability: float | None = None,
+        test_gap_start: int | None = None,
+        test_gap_content: str | None = None,
+        test_gap_mu: float | None = None,
+        test_gap_sigma: float | None = None,
+    ) -> None:
+        given = {key: value for key, value in locals().items() if key not in ("self", "grammar")}
+        if grammar is not None and not isinstance(grammar, Grammar):
+            raise ValueError(f"[task] grammar, expected a selectivbench.Grammar, got {type(grammar).__name__}")
+        pairs = grammar._given() if grammar is not None else []
+        automaton = grammar._native.config.automaton if grammar is not None else None
+        self._native = _native.Task(_native.Config(pairs + items(given, "task"), "Task", automaton))
+        self._config: Config | None = None
+        self._grammar = grammar
+
+    @classmethod
+    def from_config(cls, config: Config) -> Task:
+        """The task of a config's ``[grammar]`` and ``[task]``."""
+        return cls._of(config._native, None)
+
+    @classmethod
+    def from_toml(cls, file: str | os.PathLike[str], set: Iterable[str] = ()) -> Task:
+        """The task of a config file; messages name file and line."""
+        return cls.from_config(Config.from_toml(file, set))
+
+    @classmethod
+    def _of(cls, config: _native.Config, gap: int | None) -> Task:
+        out = cls.__new__(cls)
+        out._native, out._config, out._grammar = _native.Task(config, gap), None, None
+        return out
+
+    @classmethod
+    def _from_config(cls, config: Config, gap: int | None) -> Task:
+        return cls._of(config._native, gap)
+
+    @property
+    def config(self) -> Config:
+        """Every value of the task, and of the run it would be."""
+        if self._config is None:
+            self._config = Config._of(self._native.config)
+        return self._config
+
+    @property
+    def grammar(self) -> Grammar:
+        """What sequences are drawn from."""
+        if self._grammar is None:
+            self._grammar = Grammar._of(self._native.config)
+        return self._grammar
+
+    @property
+    def number(self) -> int:
+        """Of the paper's task; 0: bare sequences."""
+        return self._native.number
+
+    @property
+    def gap(self) -> int | None:
+        """Frames of every test gap, for a task of :meth:`at_gap`."""
+        return self._native.gap
+
+    @property
+    def objective(self) -> str:
+        """``state``: name the hidden state; ``predict``: the next symbol."""
+        return self._native.objective
+
+    @property
+    def noise(self) -> float:
+        """Added to each channel of every frame, times a uniform draw."""
+        return self._native.noise
+
+    @property
+    def channels(self) -> int:
+        """Width of a dense frame."""
+        return self._native.channels
+
+    @property
+    def answers(self) -> int:
+        """Outputs of a model."""
+        return self._native.answers
+
+    @property
+    def length(self) -> int:
+        """Elements of a sample."""
+        return self._native.length
+
+    @property
+    def states(self) -> int:
+        """Hidden states of the grammar."""
+        return self._native.states
+
+    def longest(self, split: str) -> int:
+        """Most frames a sample of the split can have."""
+        return self._native.longest(check_split("task", split))
+
+    def at_gap(self, gap: int) -> Task:
+        """The same task with gaps of so many frames on valid and test: a point of the generalisation grid.
+
+        >>> import selectivbench as sb
+        >>> sb.Task(4, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20).at_gap(50).longest("test")
+        1020
+        """
+        out = Task.__new__(Task)
+        out._native = self._native.at_gap(whole("task", "gap", gap, 0, 100_000))
+        out._config, out._grammar = self._config, self._grammar
+        return out
+
+    def sample(self, split: str, index: int) -> Sample:
+        """A sample; it depends on seed, split and index alone.
+
+        >>> import selectivbench as sb
+        >>> sample = sb.Task(3, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=60).sample("test", 7)
+        >>> sample.states[:5], sample.frames.shape == (60 + sample.gaps.sum(), 6)
+        (array([6, 9, 6, 9, 6], dtype=int32), True)
+        """
+        return Sample(self.batch(split, [index]))
+
+    def batch(self, split: str, indices: Iterable[int], *, dense: bool = True, pad_to: int | None = None) -> Batch:
+        """The samples of these indices as one batch.
+
+        >>> import selectivbench as sb
+        >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+        >>> task.batch("valid", [3, 1]).frames.shape
+        (2, 40, 6)
+        """
+        import numpy as np
+
+        samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in indices]
+        whole("batch", "samples", len(samples), 1, 65536)
+        padded = 0 if pad_to is None else whole("batch", "pad_to", pad_to, 1, 2**31 - 1)
+        native = _native.make_batch(
+            self._native, check_split("batch", split), np.array(samples, dtype=np.int64), bool(dense), padded
+        )
+        return Batch(self, native)
+
+    def batches(
+        self,
+        split: str,
+        batch_size: int,
+        start: int = 0,
+        count: int | None = None,
+        *,
+        dense: bool = True,
+        order: tuple[int, int] | None = None,
+        shard: tuple[int, int] = (0, 1),
+        pad_to: int | None = None,
+        threads: int = 0,
+        ahead: int = 4,
+    ) -> Batches:
+        """Samples ``start``, ``start + 1``, … in batches, made ahead by native threads while Python does other things.
+
+        ``count`` samples, or without end. ``dense=False`` leaves the frames out for models that embed symbols.
+        ``order=(seed, n)``: the order of ``train.order_seed`` over a training set of n samples. ``shard=(i, n)``: batch
+        i, i + n, … alone. ``threads`` 0: all cores; no number depends on it. Each ``iter()`` begins anew.
+
+        >>> import selectivbench as sb
+        >>> task = sb.Task(2, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+        >>> for frames, targets, elements, mask in task.batches("train", 32, count=64):
+        ...     print(frames.shape, targets.dtype, mask.sum(axis=1).max() == frames.shape[1])
+        (32, 142, 6) int64 True
+        (32, 145, 6) int64 True
+        """
+        return Batches(
+            self,
+            split,
+            batch_size,
+            start,
+            count,
+            dense=dense,
+            order=order,
+            shard=shard,
+            pad_to=pad_to,
+            threads=threads,
+            ahead=ahead,
+        )
+
+    def _gap_law(self, split: str) -> tuple[str, str]:
+        prefix = "gap_" if split == "train" else "test_gap_"
+        law: str = self.config["task." + prefix + "law"]
+        if self.gap is not None and split != "train":
+            law = "constant" if self.gap > 0 else "none"
+        return law, self.config["task." + prefix + "content"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and self._native.text == other._native.text
+
+    def __hash__(self) -> int:
+        return hash(self._native.text)
+
+    def __repr__(self) -> str:
+        gap = "" if self.gap is None else f", gap {self.gap}"
+        return (
+            f"<selectivbench.Task {self.number}: {self.length} elements, {self.channels} channels, "
+            f"{self.answers} answers, noise {self.noise:g}{gap}>"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
+        return Task._from_config, (self.config, self.gap)

@@ -1,0 +1,140 @@
+"""What can be known: the exact filter, its score, and learners without a network."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import _native
+from ._checks import MOST_INDEX, split as check_split, whole
+from .task import Sample, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What the exact filter scores: the best any causal model can expect. Fields are those of ``ceiling --json``.
+
+    ``counted`` and ``kl_counted`` are the same means by counting on these samples. ``kl`` and what goes with it: objective
+    ``predict`` alone; entropies: objective ``state`` alone.
+    """
+
+    accuracy: float
+    stderr: float
+    upper_bound: float
+    counted: float
+    counted_stderr: float
+    exact: bool
+    samples: int
+    by_position: NDArray[np.float64]
+    mean_entropy: float | None = None
+    entropy_by_position: NDArray[np.float64] | None = None
+    kl: float | None = None
+    kl_stderr: float | None = None
+    kl_bound: float | None = None
+    kl_counted: float | None = None
+    kl_by_position: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Accuracies without a network; ``n_gram[n - 1]`` sees the last n symbols."""
+
+    chance: float
+    majority: float
+    n_gram: list[float]
+    table_learner: float
+    train_samples: int
+    test_samples: int
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What the exact filter believed of each element at its last frame; every array is [elements].
+
+    ``best``, ``probability`` and ``entropy`` (nats) know where elements begin and end, as the metric does; ``causal_*``
+    know the frames so far alone. ``named`` is what the metric makes of the filter's outputs. ``since_certain`` counts
+    elements since the state was last certain, 0: it is now.
+    """
+
+    states: NDArray[np.int32]
+    best: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    causal_best: NDArray[np.int32]
+    causal_probability: NDArray[np.float64]
+    causal_entropy: NDArray[np.float64]
+    named: NDArray[np.int32]
+    named_probability: NDArray[np.float64]
+    since_certain: NDArray[np.int32]
+    posterior: NDArray[np.float64] | None = None
+
+
+def ceiling(task: Task, samples: int = 1000, *, split: str = "test", start: int = 0, threads: int = 0) -> Ceiling:
+    """The score of the exact filter under the metric, with its standard error and the bound no causal model exceeds.
+
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> best = sb.ceiling(task, samples=200)
+    >>> round(best.accuracy, 4), best.accuracy <= best.upper_bound, best.exact
+    (0.9762, True, True)
+    """
+    found = _native.ceiling(
+        task._native,
+        check_split("ceiling", split),
+        whole("ceiling", "start", start, 0, MOST_INDEX),
+        whole("ceiling", "samples", samples, 1, 100_000_000),
+        whole("ceiling", "threads", threads, 0, 1024),
+    )
+    return Ceiling(**found)
+
+
+def filter(task: Task, sample: Sample | int, *, split: str | None = None, posterior: bool = False) -> Beliefs:
+    """What the exact filter believes of a sample, or of the sample of this index of ``split`` (test).
+
+    With ``posterior`` also P(state id | frames so far), [frames, states].
+
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> beliefs = sb.filter(task, task.sample("test", 0), posterior=True)
+    >>> beliefs.probability[:3], beliefs.posterior.shape
+    (array([0.5, 1. , 1. ]), (40, 10))
+    """
+    if isinstance(sample, Sample):
+        index, of = sample.index, sample.split
+        if split is not None and split != of:
+            raise ValueError(f"[filter] split, expected that of the sample, {of}, got {split!r}")
+    else:
+        index, of = whole("filter", "sample", sample, 0, MOST_INDEX), check_split("filter", split or "test")
+    found = _native.beliefs(task._native, of, index)
+    return Beliefs(**found, posterior=_native.posterior(task._native, of, index) if posterior else None)
+
+
+def baselines(
+    task: Task,
+    samples: int = 1000,
+    *,
+    train_samples: int = 10_000,
+    split: str = "test",
+    start: int = 0,
+    threads: int = 0,
+) -> Baselines:
+    """Chance, the commonest state, n-grams, and a table learner that counts transitions and filters with them.
+
+    >>> import selectivbench as sb
+    >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
+    >>> found = sb.baselines(task, samples=100, train_samples=100)
+    >>> found.chance, found.n_gram[0] < found.n_gram[1] < found.table_learner
+    (0.1, True)
+    """
+    found = _native.baselines(
+        task._native,
+        check_split("baselines", split),
+        whole("baselines", "start", start, 0, MOST_INDEX),
+        whole("baselines", "samples", samples, 1, 100_000_000),
+        whole("baselines", "train_samples", train_samples, 1, 100_000_000),
+        whole("baselines", "threads", threads, 0, 1024),
+    )
+    return Baselines(**found)

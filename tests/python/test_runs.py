@@ -1,0 +1,216 @@
+import json
+import shutil
+import unittest
+
+import numpy as np
+
+import selectivbench as sb
+from common import TemporaryFolder, has, needs_program, needs_torch, program, small, trains
+
+SETTINGS = {"train.updates": 40, "train.batch": 8, "train.lr": 1e-2, "model.width": 16, "model.heads": 2}
+
+
+def task(**keys):
+    return sb.Task(1, grammar=small(), length=20, **keys)
+
+
+def guess(batch):
+    """The first state of the symbol shown."""
+    return np.eye(batch.task.answers)[np.maximum(batch.symbols, 0)]
+
+
+def evaluated(of, predict=guess, gaps=()):
+    return sb.evaluate(predict, of, gaps, samples=30, valid_samples=20, grid_samples=10, ceiling_samples=30)
+
+
+class RecordTest(TemporaryFolder):
+    def test_a_recorded_run_reads_back(self):
+        found = evaluated(task(), gaps=[3, 5])
+        weights = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(4)}
+        folder = sb.record(self.folder, name="guess", params=12, result=found, settings=SETTINGS, weights=weights, state_size=7)
+        (run,) = sb.load_runs(self.folder)
+        self.assertEqual(run.folder, folder)
+        self.assertEqual((run.model, run.external, run.params, run.width, run.lr), ("guess (external)", True, 12, 16, 0.01))
+        self.assertEqual(run.test.to_dict(), found.test.to_dict())
+        self.assertEqual(run.valid.accuracy, found.valid.accuracy)
+        self.assertEqual([point.gap for point in run.grid], [3, 5])
+        self.assertEqual(run.config["model.switch heads"], '"2"')
+        self.assertEqual(run.data["state_size"], 7)
+        again = sb.load_weights(run)
+        np.testing.assert_array_equal(again["a"], weights["a"])
+        np.testing.assert_array_equal(again["b"], weights["b"])
+        self.assertEqual(sb._native.check(folder), "whole")
+
+    def test_the_id_is_of_name_parameters_task_and_settings(self):
+        found = evaluated(task())
+        other = evaluated(task(noise=0.1))
+
+        def folder(**keys):
+            arguments = {"name": "a", "params": 1, "result": found, "settings": SETTINGS, **keys}
+            return sb.record(self.folder, **arguments)
+
+        folders = [folder(), folder(name="b"), folder(params=2), folder(result=other), folder(settings={**SETTINGS, "train.seed": 2}),
+                   folder(settings={**SETTINGS, "model.heads": 4})]
+        self.assertEqual(len(set(folders)), len(folders))
+        self.assertEqual(folder(), folders[0])
+
+    def test_other_numbers_of_the_same_run_are_not_written_over_by_chance(self):
+        folder = sb.record(self.folder, name="a", params=1, result=evaluated(task()), settings=SETTINGS)
+        worse = evaluated(task(), lambda batch: np.zeros((*batch.shape[:2], 10)))
+        with self.assertRaisesRegex(ValueError, r"\[record\] .*has a result with other numbers, expected overwrite=True"):
+            sb.record(self.folder, name="a", params=1, result=worse, settings=SETTINGS)
+        self.assertEqual(sb.record(self.folder, name="a", params=1, result=worse, settings=SETTINGS, overwrite=True), folder)
+        self.assertEqual(sb.load_runs(self.folder)[0].test.accuracy, worse.test.accuracy)
+
+    def test_seeds_are_averaged_in_one_row_of_the_table(self):
+        for seed in (1, 2):
+            of = sb.Task(1, grammar=small(seed=seed), length=20)
+            sb.record(self.folder, name="guess", params=12, result=evaluated(of), settings={**SETTINGS, "train.seed": seed})
+        cells = [cell for cell in json.loads(sb.table(self.folder, "json"))["cells"]]
+        self.assertEqual(len(cells), 1)
+        self.assertIn("guess (external)", sb.table(self.folder))
+        self.assertEqual(sb.table(self.folder, "csv", per_run=True).count("guess (external)"), 2)
+
+    @needs_program
+    def test_the_program_shows_and_checks_it(self):
+        folder = sb.record(self.folder, name="guess", params=12, result=evaluated(task()), settings=SETTINGS)
+        self.assertEqual(program("table", self.folder).stdout, sb.table(self.folder))
+        self.assertIn("whole", program("check", self.folder).stdout)
+        with open(folder + "/result.json", "a") as file:
+            file.write(" ")
+        self.assertEqual(program("check", self.folder, check=False).returncode, 1)
+        self.assertEqual(sb.load_runs(self.folder), [])
+        self.assertTrue(any("damaged" in note for note in sb.load_runs(self.folder).notes))
+
+    def test_bad_arguments(self):
+        found = evaluated(task())
+        for keys, line in [
+            (dict(name=""), r"\[record\] name, expected 1\.\.200 characters on one line, got ''"),
+            (dict(params=-1), r"\[record\] params, expected 0\.\."),
+            (dict(settings={"train.lr": -1}), r"\[train.lr\] out of range, expected \(0, 10\], got -1, train.lr=-1"),
+            (dict(settings={"train.rl": 1}), r"\[train\] unknown key 'rl'"),
+            (dict(settings={"lr": 1}), r"\[config\] expected section.key, got 'lr'"),
+            (dict(weights={"a": "x"}), "expected numbers"),
+        ]:
+            with self.assertRaisesRegex(ValueError, line):
+                sb.record(self.folder, **{"name": "a", "params": 1, "result": found, **keys})
+        with self.assertRaisesRegex(ValueError, "expected a folder of runs or an archive"):
+            sb.load_runs(self.folder / "missing")
+        with self.assertRaisesRegex(ValueError, r"\[evaluate\] gaps, expected different ones"):
+            sb.evaluate(guess, task(), [3, 3])
+        (self.folder / "file").write_text("")
+        with self.assertRaises(OSError):
+            sb.record(self.folder / "file", name="a", params=1, result=found)
+
+    def test_stretches_that_are_yielded_score_as_the_whole(self):
+        def stretches(batch):
+            values = guess(batch)
+            for first in range(0, batch.shape[1], 7):
+                yield values[:, first : first + 7]
+
+        self.assertEqual(evaluated(task(), stretches).test.text, evaluated(task()).test.text)
+
+    @unittest.skipUnless(has("pandas"), "pandas is not installed")
+    def test_a_frame_has_a_line_a_run(self):
+        sb.record(self.folder, name="guess", params=12, result=evaluated(task()), settings=SETTINGS)
+        frame = sb.load_runs(self.folder).to_frame()
+        self.assertEqual(frame.loc[0, "model"], "guess (external)")
+        self.assertAlmostEqual(frame.loc[0, "fraction"], frame.loc[0, "accuracy"] / frame.loc[0, "ceiling"])
+
+    def test_figures_are_vega_lite(self):
+        found = evaluated(task(), gaps=[1, 4])
+        for make in (sb.figures.by_position, sb.figures.by_gap_frame, sb.figures.by_since_certain, sb.figures.by_entropy,
+                     sb.figures.by_gap):
+            spec = make({"guess": found})
+            self.assertTrue(spec["data"]["values"])
+            json.dumps(spec)
+            fields = {axis["field"] for axis in spec["encoding"].values()}
+            self.assertTrue(all(fields <= row.keys() for row in spec["data"]["values"]))
+
+
+CONFIG = """
+[grammar]
+vocab = 6
+ambiguities = 2
+depth = 3
+[task]
+number = 2
+length = 20
+gap_max = 3
+[model]
+name = "gru"
+width = 16
+layers = 2
+[train]
+updates = 30
+batch = 8
+lr = 1e-2
+precision = "fp64"
+device = "cpu"
+[eval]
+every = 0
+valid_samples = 20
+test_samples = 40
+gaps = [1, 6]
+grid_samples = 20
+ceiling_samples = 40
+"""
+
+
+@unittest.skipUnless(trains(), "the program was built without torch")
+class ProgramsRunTest(TemporaryFolder):
+    """A run of the program, read and scored again."""
+
+    def setUp(self):
+        super().setUp()
+        self.config = self.folder / "gru.toml"
+        self.config.write_text(CONFIG)
+        program("train", self.config, "--out", self.folder / "runs")
+        (self.run_,) = sb.load_runs(self.folder / "runs")
+
+    def test_it_is_read_with_its_weights(self):
+        self.assertEqual((self.run_.model, self.run_.external, self.run_.status), ("gru", False, "done"))
+        weights = sb.load_weights(self.run_)
+        self.assertEqual(sum(array.size for array in weights.values()), self.run_.params)
+        self.assertTrue(all(array.dtype == np.float64 for array in weights.values()))
+        shutil.copy(self.config, self.run_.folder + "/final.safetensors")
+        with self.assertRaisesRegex(ValueError, "its bytes do not fit the digest in result.json"):
+            sb.load_weights(self.run_)
+
+    def test_ceiling_and_facts_are_those_of_its_result(self):
+        of = sb.Task.from_toml(self.config)
+        found = sb.ceiling(of, 40)
+        self.assertEqual(found.accuracy, self.run_.test.ceiling.accuracy)
+        self.assertEqual(found.upper_bound, self.run_.test.ceiling.upper_bound)
+        self.assertEqual(of.grammar.entropy, self.run_.data["topological_entropy"])
+        self.assertEqual(of.states, self.run_.data["states"])
+
+    @needs_torch
+    def test_its_network_in_torch_scores_the_same(self):
+        import torch
+
+        weights = {name: torch.from_numpy(array) for name, array in sb.load_weights(self.run_).items()}
+        of = sb.Task.from_toml(self.config)
+
+        def predict(batch):
+            h = torch.nn.functional.linear(torch.from_numpy(batch.frames).double(), weights["encoder.weight"], weights["encoder.bias"])
+            for layer in range(2):
+                prefix = f"layers.{layer}."
+                names = [name for name in weights if name.startswith(prefix)]
+                gru = torch.nn.GRU(16, 16, batch_first=True).double()
+                gru.load_state_dict({name.rsplit(".", 1)[1]: weights[name] for name in names})
+                h = torch.nn.functional.layer_norm(gru(h)[0] + h, (16,), weights[f"norms.{layer}.weight"], weights[f"norms.{layer}.bias"])
+            return torch.nn.functional.linear(h, weights["decoder.weight"], weights["decoder.bias"]).detach()
+
+        found = sb.evaluate(predict, of, [1, 6], samples=40, valid_samples=20, grid_samples=20, ceiling_samples=40)
+        theirs = self.run_.test.to_dict()
+        ours = found.test.to_dict()
+        self.assertAlmostEqual(ours.pop("loss"), theirs.pop("loss"), 6)
+        self.assertEqual(ours, theirs)
+        self.assertEqual(found.valid.accuracy, self.run_.valid.accuracy)
+        for mine, its in zip(found.grid, self.run_.grid):
+            self.assertEqual((mine.gap, mine.accuracy, mine.ceiling), (its.gap, its.accuracy, its.ceiling))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,105 @@
+import unittest
+
+import numpy as np
+
+import selectivbench as sb
+from common import needs_torch, small
+
+SETTINGS = {
+    "grammar.vocab": 6,
+    "grammar.ambiguities": 2,
+    "grammar.depth": 3,
+    "task.number": 1,
+    "task.length": 20,
+    "train.updates": 60,
+    "train.batch": 16,
+    "train.lr": 2e-2,
+    "train.order_seed": 3,
+    "eval.every": 30,
+    "eval.valid_samples": 20,
+    "eval.test_samples": 50,
+    "eval.ceiling_samples": 50,
+}
+
+
+def task():
+    return sb.Task(2, grammar=small(), length=20)
+
+
+@needs_torch
+class TorchTest(unittest.TestCase):
+    def test_tensors_share_memory(self):
+        import torch
+
+        (batch,) = task().batches("train", 4, count=4)
+        for tensor in (torch.from_dlpack(batch.frames), batch.torch().frames):
+            tensor[0, 0, 0] += 5
+        self.assertGreater(batch.frames[0, 0, 0], 9)
+        for array in (batch.targets, batch.elements, batch.symbols, batch.indices, batch.states, batch.starts):
+            self.assertEqual(torch.from_dlpack(array).tolist(), array.tolist())
+
+    def test_a_tensor_keeps_the_batch(self):
+        import torch
+
+        frames = [torch.from_dlpack(batch.frames) for batch in task().batches("train", 8, count=160)]
+        for tensor, batch in zip(frames, task().batches("train", 8, count=160)):
+            np.testing.assert_array_equal(tensor.numpy(), batch.frames)
+
+    def test_workers_give_the_batches_of_one_process_in_their_order(self):
+        from torch.utils.data import DataLoader
+
+        dataset = sb.torch.IterableDataset(task(), count=100, batch_size=8)
+        alone = [batch["indices"].tolist() for batch in DataLoader(dataset, batch_size=None)]
+        self.assertEqual(alone, [batch.indices.tolist() for batch in task().batches("train", 8, count=100)])
+        for workers in (1, 2, 3):
+            found = [batch["indices"].tolist() for batch in DataLoader(dataset, batch_size=None, num_workers=workers)]
+            self.assertEqual(found, alone)
+
+    def test_single_samples_are_collated_as_batches_are_padded(self):
+        from torch.utils.data import DataLoader
+
+        dataset = sb.torch.IterableDataset(task(), count=40)
+        for batch, fresh in zip(DataLoader(dataset, batch_size=8, collate_fn=sb.torch.collate), task().batches("train", 8, count=40)):
+            for key in ("frames", "targets", "elements", "mask", "symbols", "indices"):
+                np.testing.assert_array_equal(batch[key].numpy(), getattr(fresh, key))
+        seen = [int(sample["indices"]) for sample in DataLoader(dataset, batch_size=None, num_workers=2)]
+        self.assertEqual(sorted(seen), list(range(40)))
+
+    def test_scores_take_tensors_of_any_float_type(self):
+        import torch
+
+        of = task()
+        accuracies = []
+        for kind in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+            score = sb.Score(of)
+            for batch in of.batches("test", 8, count=16):
+                logits = torch.nn.functional.one_hot(torch.from_numpy(batch.targets.clip(0)), of.answers).to(kind)
+                score.update(batch, logits.requires_grad_())
+            accuracies.append(score.result(0).accuracy)
+        self.assertEqual(accuracies, [1.0] * 4)
+
+    def test_the_reference_loop_learns_and_repeats(self):
+        import torch
+
+        config = sb.Config(SETTINGS)
+
+        def trained():
+            torch.manual_seed(1)
+            gru = torch.nn.GRU(6, 24, batch_first=True)
+            model = torch.nn.Sequential()
+            model.gru, model.out = gru, torch.nn.Linear(24, config.task.answers)
+            model.forward = lambda frames: model.out(gru(frames)[0])
+            return sb.train(model, config)
+
+        first, second = trained(), trained()
+        self.assertEqual(first.history, second.history)
+        losses = [row["loss"] for row in first.history if "loss" in row]
+        self.assertEqual(len(losses), 60)
+        self.assertLess(losses[-1], losses[0] / 2)
+        self.assertEqual([row["update"] for row in first.history if "valid_accuracy" in row], [30])
+        self.assertGreater(first.result.test.accuracy, 0.5)
+        self.assertEqual(first.result.test.samples, 50)
+
+
+if __name__ == "__main__":
+    unittest.main()
