@@ -1,5 +1,5 @@
 """Look inside a task: its grammar, a sample, what the exact filter believes, and the best that can be had."""
-# %% A grammar of ten states whose letters B and C stand for three states each.
+# %% A grammar of ten states whose letters C and D stand for three states each.
 from __future__ import annotations
 
 import selectivbench as sb

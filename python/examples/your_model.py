@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
 
     def __init__(self, channels: int, width: int, answers: int) -> None:
         super().__init__()
-        self.gru = torch.nn.GRU(channels, width, batch_first=True)
+        self.gru = torch.nn.GRU(channels, width, batch_first=True)  # type: ignore[no-untyped-call]
         self.out = torch.nn.Linear(width, answers)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@
 >>> for frames, targets, elements, mask in task.batches("train", batch_size=64, count=128):
 ...     pass                                       # train on them
 >>> round(sb.ceiling(task, samples=100).accuracy, 2)     # the best any causal model can expect
-0.98
+0.95
 
 docs/python.md is the guide. Importing this package imports neither numpy nor torch; what needs them does.
 """

@@ -46,7 +46,7 @@ class Batch:
     >>> import selectivbench as sb
     >>> batch = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=3).batch("test", [0])
     >>> batch.symbols, batch.targets
-    (array([[ 3, -1,  0, -1,  2, -1]], dtype=int16), array([[5, 5, 0, 0, 2, 2]]))
+    (array([[ 3, -1,  0, -1,  4, -1]], dtype=int16), array([[5, 5, 0, 0, 8, 8]]))
     """
 
     __slots__ = ("task", "_native", "__weakref__")
@@ -142,7 +142,10 @@ class Batch:
         )
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter((self.frames if self.dense else self.symbols, self.targets, self.elements, self.mask))
+        yield self.frames if self.dense else self.symbols
+        yield self.targets
+        yield self.elements
+        yield self.mask
 
     def __len__(self) -> int:
         return self._native.shape[0]

@@ -28,9 +28,9 @@ class Grammar:
     >>> import selectivbench as sb
     >>> grammar = sb.Grammar(vocab=6, ambiguities=2, depth=3, seed=1)
     >>> grammar
-    Grammar(vocab=6, ambiguities=2, depth=3, start_states=4, seed=1): 10 states, entropy 1.0132
+    Grammar(vocab=6, ambiguities=2, depth=3, start_states=4, seed=1): 10 states, entropy 0.9195
     >>> grammar.states[:4], grammar.transitions.probability[:2]
-    (['A', 'D', 'E', 'B0'], array([0.5, 0.5]))
+    (['A', 'B', 'E', 'C0'], array([1.        , 0.33333333]))
     >>> sb.Grammar(vocab=6, ambiguities=6)
     Traceback (most recent call last):
     ValueError: [grammar.ambiguities] expected at most vocab - 1 (5), got 6, ambiguities=6
@@ -60,7 +60,7 @@ class Grammar:
         >>> import selectivbench as sb
         >>> sb.Grammar.from_json('{"states": ["A0", "A1", "#"], "start_states": ["A1"],'
         ...                      ' "transitions": [[1, 0, 0.5], [1, 2, 0.5], [0, 2, 1]]}')
-        Grammar.from_json(seed=1): 3 states, entropy 0.3822
+        Grammar.from_json(seed=1): 3 states, entropy 0.2812
         """
         name = "text" if isinstance(source, str) and source.lstrip().startswith("{") else path(source)
         text = str(source) if name == "text" else _native.read_automaton_text(name)
@@ -122,7 +122,7 @@ class Grammar:
 
         >>> import selectivbench as sb
         >>> round(sb.Grammar(vocab=6, ambiguities=2, depth=3).figures()["mean_string_length"], 1)
-        5.2
+        6.2
         """
         return self._native.figures(whole("grammar", "length", length, 1, 1_000_000))
 

@@ -72,8 +72,10 @@ class Score:
         if self._batch is None:
             self._native.begin(batch.indices, frames)
         self._batch = None  # left out where what follows raises
-        add = self._native.add_floats if array.dtype.itemsize == 4 else self._native.add_doubles
-        self._left = add(array, kind == "logits")
+        if array.dtype.itemsize == 4:
+            self._left = self._native.add_floats(array, kind == "logits")
+        else:
+            self._left = self._native.add_doubles(array, kind == "logits")
         self._batch = batch if self._left > 0 else None
 
     def result(self, ceiling_samples: int = 1000) -> Measurement:

@@ -35,49 +35,58 @@ class Sample:
     @property
     def classes(self) -> NDArray[np.int16]:
         """Symbol of each element."""
-        return self.symbols[self.starts[:-1]]
+        out: NDArray[np.int16] = self.symbols[self.starts[:-1]]
+        return out
 
     @property
     def states(self) -> NDArray[np.int32]:
         """State id of each element."""
-        return self._batch.states[0]
+        out: NDArray[np.int32] = self._batch.states[0]
+        return out
 
     @property
     def gaps(self) -> NDArray[np.int32]:
         """Gap frames after each element."""
         starts = self.starts
-        return starts[1:] - starts[:-1] - 1
+        out: NDArray[np.int32] = starts[1:] - starts[:-1] - 1
+        return out
 
     @property
     def wrong(self) -> NDArray[np.int16]:
         """Symbols shown in gaps, one after the other; empty where gaps are blank."""
         shown = self.symbols[self._batch.gaps[0]]
-        return shown[shown >= 0]
+        out: NDArray[np.int16] = shown[shown >= 0]
+        return out
 
     @property
     def starts(self) -> NDArray[np.int32]:
         """Element e has the frames ``starts[e]`` to ``starts[e + 1] - 1``."""
-        return self._batch.starts[0]
+        out: NDArray[np.int32] = self._batch.starts[0]
+        return out
 
     @property
     def symbols(self) -> NDArray[np.int16]:
         """Symbol of each frame, -1 for a blank one."""
-        return self._batch.symbols[0]
+        out: NDArray[np.int16] = self._batch.symbols[0]
+        return out
 
     @property
     def frames(self) -> NDArray[np.float32]:
         """Dense frames with their noise, [frames, channels]."""
-        return self._batch.frames[0]
+        out: NDArray[np.float32] = self._batch.frames[0]
+        return out
 
     @property
     def targets(self) -> NDArray[np.int64]:
         """What each frame asks for, -1 where nothing."""
-        return self._batch.targets[0]
+        out: NDArray[np.int64] = self._batch.targets[0]
+        return out
 
     @property
     def elements(self) -> NDArray[np.int32]:
         """Element that each frame belongs to."""
-        return self._batch.elements[0]
+        out: NDArray[np.int32] = self._batch.elements[0]
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """The sample as ``selectivbench generate`` writes it."""
@@ -245,7 +254,7 @@ class Task:
         >>> import selectivbench as sb
         >>> sample = sb.Task(3, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=60).sample("test", 7)
         >>> sample.states[:5], sample.frames.shape == (60 + sample.gaps.sum(), 6)
-        (array([6, 9, 6, 9, 6], dtype=int32), True)
+        (array([3, 9, 4, 6, 0], dtype=int32), True)
         """
         return Sample(self.batch(split, [index]))
 
@@ -291,8 +300,8 @@ class Task:
         >>> task = sb.Task(2, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
         >>> for frames, targets, elements, mask in task.batches("train", 32, count=64):
         ...     print(frames.shape, targets.dtype, mask.sum(axis=1).max() == frames.shape[1])
-        (32, 142, 6) int64 True
-        (32, 145, 6) int64 True
+        (32, 144, 6) int64 True
+        (32, 168, 6) int64 True
         """
         return Batches(
             self,

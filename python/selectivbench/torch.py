@@ -27,7 +27,7 @@ class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
     >>> loader = torch.utils.data.DataLoader(sb.torch.IterableDataset(task, count=64), batch_size=32,
     ...                                      collate_fn=sb.torch.collate)
     >>> [tuple(batch["frames"].shape) for batch in loader]
-    [(32, 142, 6), (32, 145, 6)]
+    [(32, 144, 6), (32, 168, 6)]
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
 
     def _of_this_worker(self) -> Batches:
         b = self.batches
-        worker = data.get_worker_info()
+        worker = data.get_worker_info()  # type: ignore[no-untyped-call]
         rank, ranks = b.shard
         shard = b.shard if worker is None else (rank + ranks * worker.id, ranks * worker.num_workers)
         return Batches(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from .batches import Batch
 from .config import Config
-from .evaluation import Evaluation, evaluate
+from .evaluation import Evaluation, evaluate, measure
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,6 @@ def train(
         if progress is not None:
             progress(row)
 
-    def measure(**samples: int) -> Evaluation:
-        return evaluate(predictor(model, device), task, batch_size=e["batch"], **samples)
-
     for update, batch in enumerate(_batches(config)):
         model.train()
         lr = learning_rate(update, t["lr"], t["warmup"], t["updates"])
@@ -85,14 +83,13 @@ def train(
         )
         adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
+        norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
         if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
             raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
         adam.step()
         keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
         if e["every"] > 0 and (update + 1) % e["every"] == 0 and update + 1 < t["updates"]:
-            valid = measure(samples=1, valid_samples=e["valid_samples"], ceiling_samples=0).valid
-            assert valid is not None
+            valid = measure(predictor(model, device), task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
             keep({"update": update + 1, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
     result = evaluate(
         predictor(model, device),

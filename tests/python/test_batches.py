@@ -215,7 +215,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_ctrl_c_ends_long_work_with_keyboard_interrupt(self):
         for work in ("sb.ceiling(task, samples=10**7)",
-                     "sb.baselines(task, samples=10**7)",
+                     "sb.baselines(task, samples=300_000)",
                      "[None for _ in task.batches('train', 64)]",
                      "sb.Score(task); s = sb.Score(task); b = task.batch('test', [0]); "
                      "s.update(b, __import__('numpy').zeros((1, b.shape[1], task.answers))); s.result(10**7)"):
@@ -225,7 +225,8 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(child.stdout.readline(), "ready\n")
             threading.Event().wait(0.5)
             child.send_signal(signal.SIGINT)
-            _, said = child.communicate(timeout=60)
+            self.addCleanup(child.kill)
+            _, said = child.communicate(timeout=120)
             self.assertIn("KeyboardInterrupt", said, work)
             self.assertNotEqual(child.returncode, -signal.SIGABRT)
 

@@ -7,8 +7,8 @@ import selectivbench as sb
 from common import GRAMMAR_OPTIONS, needs_program, program, small
 
 
-def task(number=1, **keys):
-    return sb.Task(number, grammar=small(), length=20, **keys)
+def task(number=1, length=20, **keys):
+    return sb.Task(number, grammar=small(), length=length, **keys)
 
 
 def scored(of, values, count=20, split="test", kind="logits", ceiling_samples=0, batch_size=8):
@@ -154,9 +154,9 @@ class ScoreTest(unittest.TestCase):
 
 
 class TruthTest(unittest.TestCase):
-    def options(self, number, **other):
+    def options(self, number, length=20, **other):
         flags = [str(part) for key, value in other.items() for part in ("--" + key.replace("_", "-"), value)]
-        return [*GRAMMAR_OPTIONS, "--length", 20, "--task", number, *flags]
+        return [*GRAMMAR_OPTIONS, "--length", length, "--task", number, *flags]
 
     @needs_program
     def test_ceilings_and_baselines_are_the_programs_digit_for_digit(self):
@@ -172,9 +172,9 @@ class TruthTest(unittest.TestCase):
 
     @needs_program
     def test_ceilings_of_predict_are_the_programs_digit_for_digit(self):
-        said = json.loads(program("ceiling", *self.options(3, objective="predict", test_gap_start=3), "--samples", 40, "--json",
+        said = json.loads(program("ceiling", *self.options(3, 60, objective="predict", test_gap_start=3), "--samples", 40, "--json",
                                   "-").stdout)
-        found = sb.ceiling(task(3, gap_start=3, objective="predict"), 40)
+        found = sb.ceiling(task(3, 60, gap_start=3, objective="predict"), 40)
         for ours, theirs in [("accuracy", "ceiling"), ("stderr",) * 2, ("kl",) * 2, ("kl_stderr",) * 2, ("kl_bound",) * 2,
                              ("kl_counted",) * 2]:
             self.assertEqual(getattr(found, ours), said[theirs], ours)
@@ -187,8 +187,8 @@ class TruthTest(unittest.TestCase):
     def test_the_filters_beliefs_score_what_the_program_counts(self):
         for number, keys, options in ((1, {}, {}), (3, {"gap_start": 2, "gap_probability": 0.4},
                                                    {"test_gap_start": 2, "test_gap_probability": 0.4})):
-            of = task(number, **keys)
-            said = json.loads(program("ceiling", *self.options(number, **options), "--samples", 60, "--json", "-").stdout)
+            of = task(number, 60, **keys)
+            said = json.loads(program("ceiling", *self.options(number, 60, **options), "--samples", 60, "--json", "-").stdout)
 
             def beliefs(batch):
                 out = np.zeros((*batch.shape[:2], of.answers))
@@ -203,7 +203,8 @@ class TruthTest(unittest.TestCase):
             self.assertEqual(found.ceiling.stderr, said["stderr"])
             self.assertAlmostEqual(found.fraction, said["counted"] / said["ceiling"], 12)
             at_zero = next(bin for bin in found.by_since_certain if bin.low == 0)
-            self.assertEqual(at_zero.accuracy, 1.0)  # where the filter is certain it is right
+            # Where the state is certain the filter is right; with wrong symbols it needs the segment for that.
+            self.assertEqual(at_zero.accuracy == 1.0, number == 1)
             self.assertEqual(sum(bin.count for bin in found.by_entropy), found.elements)
             self.assertEqual(sum(c.right for c in found.confusion), round(found.accuracy * found.elements))
 
