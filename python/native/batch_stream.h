@@ -15,14 +15,14 @@ namespace sb::python {
 struct StreamRequest {
   Split split = Split::train;
   int batch = 64;
-  uint64_t start = 0;               // place of the first sample
-  uint64_t count = 0;               // samples; the last batch may be smaller
-  SampleOrder order;                // place to sample
-  uint64_t shard = 0, shards = 1;   // of the batches: number shard, shard + shards, …
+  uint64_t start = 0;              // place of the first sample
+  uint64_t count = 0;              // samples; the last batch may be smaller
+  SampleOrder order;               // place to sample
+  uint64_t shard = 0, shards = 1;  // of the batches: number shard, shard + shards, …
   bool dense = true;
-  int pad_to = 0;                   // frames of every batch; 0: those of its longest sample
-  int threads = 0;                  // 0: all cores
-  int ahead = 4;                    // batches made before they are asked for
+  int pad_to = 0;   // frames of every batch; 0: those of its longest sample
+  int threads = 0;  // 0: all cores
+  int ahead = 4;    // batches made before they are asked for
 };
 
 class BatchStream {
@@ -33,8 +33,8 @@ class BatchStream {
   BatchStream& operator=(const BatchStream&) = delete;
 
   uint64_t batches() const { return total_; }
-  // The next one, null after the last. With the interpreter lock held; waits without it and raises what Ctrl-C asks for.
-  // What making a batch threw is thrown in its place.
+  // The next one, null after the last. With the interpreter lock held; waits without it and raises what Ctrl-C asks
+  // for. What making a batch threw is thrown in its place.
   std::shared_ptr<FrameBatch> next();
   void close();
 

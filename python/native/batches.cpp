@@ -56,13 +56,13 @@ double fill_seconds(const PyTask& task, const std::string& split, int batch, int
 void expect_symbols(const Batch& b) {
   for (const int16_t symbol : b.symbol) {
     if (symbol < kPaddingFrame || symbol >= b.channels)
-      throw bad_input("batch", "symbols, expected -2.." + std::to_string(b.channels - 1) + ", got " +
-                                   std::to_string(symbol));
+      throw bad_input("batch",
+                      "symbols, expected -2.." + std::to_string(b.channels - 1) + ", got " + std::to_string(symbol));
   }
   for (int row = 0; row < b.batch; ++row) {
     if (b.real_frames(row) < 0 || b.real_frames(row) > b.frames)
-      throw bad_input("batch", "starts, expected 0.." + std::to_string(b.frames) + ", got " +
-                                   std::to_string(b.real_frames(row)));
+      throw bad_input(
+          "batch", "starts, expected 0.." + std::to_string(b.frames) + ", got " + std::to_string(b.real_frames(row)));
   }
 }
 
@@ -91,10 +91,9 @@ struct CloseUnlocked {
 };
 using StreamPointer = std::unique_ptr<BatchStream, CloseUnlocked>;
 
-StreamPointer make_stream(std::shared_ptr<PyTask> task, const std::string& split, int batch,
-                                         uint64_t start, uint64_t count, uint64_t order_seed, uint64_t order_count,
-                                         uint64_t shard, uint64_t shards, bool dense, int pad_to, int threads,
-                                         int ahead) {
+StreamPointer make_stream(std::shared_ptr<PyTask> task, const std::string& split, int batch, uint64_t start,
+                          uint64_t count, uint64_t order_seed, uint64_t order_count, uint64_t shard, uint64_t shards,
+                          bool dense, int pad_to, int threads, int ahead) {
   StreamRequest request;
   request.split = parse_split(split);
   request.batch = batch;
@@ -135,10 +134,8 @@ void bind_batches(py::module_& m) {
                                const auto& b = self.cast<const FrameBatch&>();
                                return view(b.indices.data(), {b.batch.batch}, self);
                              })
-      .def_property_readonly("shape",
-                             [](const FrameBatch& b) {
-                               return py::make_tuple(b.batch.batch, b.batch.frames, b.batch.channels);
-                             })
+      .def_property_readonly(
+          "shape", [](const FrameBatch& b) { return py::make_tuple(b.batch.batch, b.batch.frames, b.batch.channels); })
       .def_property_readonly("split", [](const FrameBatch& b) { return to_string(b.batch.split); })
       .def_readonly("dense", &FrameBatch::dense)
       .def("expand", &expand, py::arg("first"), py::arg("last"));

@@ -129,7 +129,8 @@ void bind_config(py::module_& m) {
       .def_property_readonly("canonical", [](const Config& c) { return c.resolved.canonical; })
       .def_property_readonly("json", [](const Config& c) { return config_json(c.resolved); })
       .def_property_readonly("toml", [](const Config& c) { return config_toml(c.resolved, false); });
-  m.def("config_keys", [] { return parameter_json({}); }, "Every key with range, default and meaning, as JSON.");
+  m.def(
+      "config_keys", [] { return parameter_json({}); }, "Every key with range, default and meaning, as JSON.");
 }
 
 }  // namespace sb::python

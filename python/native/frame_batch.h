@@ -15,10 +15,10 @@ namespace sb::python {
 struct FrameBatch {
   Batch batch;
   bool dense = false;
-  std::vector<float> frames;      // [batch][frames][channels]
-  std::vector<int64_t> targets;   // [batch][frames]: the answer, -1 where none is asked for
-  std::vector<uint8_t> mask;      // [batch][frames]: 0 on padding
-  std::vector<int64_t> indices;   // [batch]
+  std::vector<float> frames;     // [batch][frames][channels]
+  std::vector<int64_t> targets;  // [batch][frames]: the answer, -1 where none is asked for
+  std::vector<uint8_t> mask;     // [batch][frames]: 0 on padding
+  std::vector<int64_t> indices;  // [batch]
 
   void fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to);
 };

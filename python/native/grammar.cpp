@@ -56,8 +56,7 @@ std::vector<int32_t> sources(const Automaton& a) {
 void bind_grammar(py::module_& m) {
   py::class_<Grammar>(m, "Grammar")
       .def(py::init(&make_grammar), py::arg("config"))
-      .def_property_readonly("config",
-                             [](const Grammar& g) { return std::const_pointer_cast<Config>(g.config); })
+      .def_property_readonly("config", [](const Grammar& g) { return std::const_pointer_cast<Config>(g.config); })
       .def_property_readonly("vocab", [](const Grammar& g) { return g.automaton->vocab; })
       .def_property_readonly("seed", [](const Grammar& g) { return g.config->resolved.values.grammar.build.seed; })
       .def_property_readonly("names", [](const Grammar& g) { return g.automaton->names; })
@@ -79,8 +78,10 @@ void bind_grammar(py::module_& m) {
       .def("dot", [](const Grammar& g) { return to_dot(*g.automaton); });
   m.def(
       "read_automaton_text",
-      [](const std::string& path) { return read_automaton_file(path, {path, 1, 1})->text; }, py::arg("path"),
-      "The text of an automaton's file, checked.");
+      [](const std::string& path) {
+        return read_automaton_file(path, {path, 1, 1})->text;
+      },
+      py::arg("path"), "The text of an automaton's file, checked.");
   m.def(
       "symbol_name", [](int symbol) { return symbol == 0 ? std::string("#") : letter_name(symbol - 1); },
       py::arg("symbol"));

@@ -62,8 +62,7 @@ class Score {
       if (found.samples == 0) throw check_failed("score", "no predictions, expected those of at least one sample");
       out = measurement(found, split_, task_->data.task, task_->gap, breakdowns_);
       try {
-        out->ceiling =
-            measured_ceiling(task_->data, task_->data.task, split_, ceiling_samples, threads_, &interrupted);
+        out->ceiling = measured_ceiling(task_->data, task_->data.task, split_, ceiling_samples, threads_, &interrupted);
       } catch (const Stopped&) {
         stopped = true;
       }
@@ -130,10 +129,12 @@ class Score {
         }
         if (!std::isfinite(sum)) throw NotFinite(split_, static_cast<int64_t>(batch_.samples[b]), from + t);
         if (least < 0 || std::abs(sum - 1) > slack)
-          throw bad_input("score", "probabilities, expected numbers from 0 on that sum to 1 (or kind=\"logits\"), got a "
-                                   "sum of " + std::to_string(sum) + " and a least of " + std::to_string(least) + ", " +
-                                       to_string(split_) + " sample " + std::to_string(batch_.samples[b]) +
-                                       ", frame " + std::to_string(from + t));
+          throw bad_input("score",
+                          "probabilities, expected numbers from 0 on that sum to 1 (or kind=\"logits\"), got a "
+                          "sum of " +
+                              std::to_string(sum) + " and a least of " + std::to_string(least) + ", " +
+                              to_string(split_) + " sample " + std::to_string(batch_.samples[b]) + ", frame " +
+                              std::to_string(from + t));
       }
     }
   }

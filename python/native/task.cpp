@@ -30,8 +30,7 @@ std::shared_ptr<PyTask> at_gap(const PyTask& task, int gap) {
 void bind_task(py::module_& m) {
   py::class_<PyTask, std::shared_ptr<PyTask>>(m, "Task")
       .def(py::init(&make_py_task), py::arg("config"), py::arg("gap") = py::none())
-      .def_property_readonly("config",
-                             [](const PyTask& t) { return std::const_pointer_cast<Config>(t.config); })
+      .def_property_readonly("config", [](const PyTask& t) { return std::const_pointer_cast<Config>(t.config); })
       .def_readonly("gap", &PyTask::gap)
       .def_property_readonly("number", [](const PyTask& t) { return t.data.task.number; })
       .def_property_readonly("objective", [](const PyTask& t) { return to_string(t.data.task.objective); })

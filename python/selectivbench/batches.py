@@ -142,7 +142,10 @@ class Batch:
         )
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        yield self.frames if self.dense else self.symbols
+        if self.dense:
+            yield self.frames
+        else:
+            yield self.symbols
         yield self.targets
         yield self.elements
         yield self.mask
