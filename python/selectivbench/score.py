@@ -1,6 +1,7 @@
 """The metric of the program, fed batch by batch."""
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -38,6 +39,7 @@ class Score:
         self._native = _native.Score(
             task._native, self.split, bool(breakdowns), whole("score", "threads", threads, 0, 1024)
         )
+        self._lock = threading.Lock()
         self._batch: Batch | None = None  # of which frames are missing
         self._left = 0
 
@@ -50,6 +52,10 @@ class Score:
             raise ValueError(f"[score] kind, expected {' or '.join(KINDS)}, got {kind!r}")
         if not isinstance(batch, Batch):
             raise ValueError(f"[score] batch, expected one of Task.batches, got {type(batch).__name__}")
+        with self._lock:
+            self._update(batch, values, kind)
+
+    def _update(self, batch: Batch, values: Any, kind: str) -> None:
         if self._batch is not None and batch is not self._batch:
             raise ValueError(f"[score] another batch, expected {self._left} more frames of the last one first")
         if batch.split != self.split or batch.task != self.task:
