@@ -90,7 +90,7 @@ bench-train: program
 
 # After `make python`.
 bench-python:
-	build/python/python/env/bin/python3 python/bench.py
+	build/python/python/env/bin/python3 bench/python_package.py
 
 # What a change can break quickly.
 test: build
