@@ -1,4 +1,4 @@
-#include <filesystem>
+#include <cmath>
 
 #include "base/text.h"
 #include "grammar/figures.h"
@@ -40,9 +40,7 @@ py::tuple load_runs(const std::vector<std::string>& roots) {
     const py::gil_scoped_release unlocked;
     std::vector<std::string> folders;
     for (const auto& root : roots) {
-      std::error_code failed;
-      if (!std::filesystem::exists(root, failed))
-        throw bad_input("runs", "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+      expect_folder_or_archive(root, "runs");
       FoundFolders below = find_runs(root, tree);
       folders.insert(folders.end(), below.runs.begin(), below.runs.end());
       notes.insert(notes.end(), below.notes.begin(), below.notes.end());
@@ -101,9 +99,7 @@ py::dict load_weights(const std::string& folder) {
 std::string table(const std::string& root, const std::string& format, bool per_run) {
   const TableFormat as = parse_table_format(format);
   const py::gil_scoped_release unlocked;
-  std::error_code failed;
-  if (!std::filesystem::exists(root, failed))
-    throw bad_input("table", "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+  expect_folder_or_archive(root, "table");
   const Rows rows = read_rows(root);
   return per_run ? run_table(rows, as) : cell_table(rows, as);
 }
