@@ -21,6 +21,7 @@ void add_experiments(Program& program);
 void add_experiments_verdict(Program& program);
 void add_models(Program& program);
 void add_pack(Program& program);
+void add_report(Program& program);
 void add_suite(Program& program);
 void add_table(Program& program);
 void add_train(Program& program);

@@ -1,0 +1,10 @@
+#pragma once
+#include "cli/program.h"
+#include "report/rows.h"
+
+namespace sb::cli {
+
+// With the defaults of every model's switches; without them switches are told beside the paper's alone.
+void add_report(Program& program, SwitchDefaults defaults);
+
+}  // namespace sb::cli
