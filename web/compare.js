@@ -17,7 +17,7 @@
     return {n, mean: negative(mean), low: negative(high), high: negative(low), p, text: turned_sign(text), interval: turned_interval(interval), p_text};
   };
   // "+1.2" to "-1.2" and "[-1.0, +3.4]" to "[-3.4, +1.0]": the digits stay.
-  const turned_sign = text => text.replace(/^([+\-−])/, sign => (sign === '+' ? '-' : '+'));
+  const turned_sign = text => (/[1-9]/.test(text) ? text.replace(/^[+\-−]/, sign => (sign === '+' ? '-' : '+')) : text);
   const turned_interval = text => {
     const ends = /^\[([^,]+), ([^\]]+)\]$/.exec(text);
     return ends ? '[' + turned_sign(ends[2]) + ', ' + turned_sign(ends[1]) + ']' : text;

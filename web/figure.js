@@ -32,12 +32,19 @@
   SB.draw_all = async () => { for (const card of cards) if (card.stale) await card.draw(); };
   // What has no drawing yet is printed as its table.
   SB.open_undrawn = () => { for (const card of cards) if (card.stale) card.open_values(); };
+  SB.show_figure = id => {
+    const card = [...cards].find(one => one.choices.some(figure => figure.id === id));
+    if (!card) return;
+    if (card.figure.id !== id) card.choose(id);
+    card.element.scrollIntoView();
+  };
   SB.drop_card = card => { cards.delete(card); watcher.unobserve(card.plot); if (card.view) card.view.finalize(); };
 
   class Card {
     constructor(choices, wide) {
       this.choices = choices;  // the same figure for different settings
       this.figure = choices[0];
+      this.element_is_wide = wide;
       this.stale = true;
       this.near = false;
       this.title = SB.h('h3', {});
@@ -55,11 +62,15 @@
     }
 
     picker() {
-      return SB.picker('Setting', this.choices.map(figure => [figure.id, figure.setting]), this.figure.id, id => {
-        this.figure = this.choices.find(figure => figure.id === id);
-        this.show();
-        this.touch();
-      });
+      const titles = this.choices.map(figure => [figure.id, figure.setting]);
+      this.setting = SB.picker('Setting', titles, this.figure.id, id => this.choose(id));
+      return this.setting;
+    }
+    choose(id) {
+      this.figure = this.choices.find(figure => figure.id === id);
+      if (this.setting) this.setting.querySelector('select').value = id;
+      this.show();
+      this.touch();
     }
 
     tools() {
@@ -78,7 +89,18 @@
       return SB.h('div', {class: 'saves'}, SB.h('span', {}, 'Save'), drawn,
         save('CSV', () => SB.download(file('csv'), 'text/csv', SB.csv(this.figure.columns.map(c => c.key), this.figure.rows))),
         save('JSON', () => SB.download(file('vl.json'), 'application/json', JSON.stringify(SB.whole_spec(this.figure), null, 1) + '\n')),
-        SB.h('span', {class: 'grow'}), this.runs);
+        SB.h('span', {class: 'grow'}), this.runs, SB.can_draw() ? this.widener() : null);
+    }
+
+    widener() {
+      const button = SB.h('button', {type: 'button', class: 'quiet', 'aria-pressed': 'false', onclick: () => {
+        const wide = this.element.classList.toggle('wide');
+        button.setAttribute('aria-pressed', String(wide));
+        this.reserve();
+        this.touch();
+      }}, 'Wide');
+      button.hidden = this.element_is_wide;
+      return button;
     }
 
     show() {

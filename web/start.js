@@ -70,7 +70,8 @@
   function figures(at, section) {
     const grid = SB.figure_grid(SB.data.figures.filter(figure => figure.section === section.id && figure.kind !== 'overview'));
     cards.set(section.id, grid.cards);
-    at.append(...section.text.map(line => SB.h('p', {}, SB.text(line))), grid.cards.length ? grid.element : '',
+    const hint = grid.cards.length && SB.can_draw() ? 'Point at a mark for its numbers, click a name of a legend to single it out, drag to move, Ctrl and wheel to zoom, double-click to go back.' : '';
+    at.append(...section.text.map(line => SB.h('p', {}, SB.text(line))), hint ? SB.h('p', {class: 'small muted no-print'}, hint) : '', grid.cards.length ? grid.element : '',
       section.absent.length ? SB.h('details', {}, SB.h('summary', {}, 'Not measured (' + section.absent.length + ')'),
         SB.h('ul', {class: 'small muted'}, section.absent.map(line => SB.h('li', {}, SB.text(line))))) : '');
   }
@@ -124,6 +125,7 @@
     if (cell) SB.show_runs(cell.runs, SB.series.get(cell.series).name + ', ' + SB.columns.get(cell.column).name + ': ' + cell.mean_text);
     else if (figure) SB.show_runs(figure.runs, '“' + figure.title + '”');
     else if (at.startsWith('run-')) SB.show_run(at.slice(4));
+    else if (at.startsWith('figure-')) SB.show_figure(at.slice(7));
   }
 
   function build() {
