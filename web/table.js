@@ -1,0 +1,103 @@
+'use strict';
+// Tables that sort. A column: {title, cell: row => text or node, key: row => number or text to sort by, left, wrap, head}.
+(() => {
+  const SB = (window.SB = window.SB || {});
+  const collator = new Intl.Collator('en', {numeric: true});
+  const absent = value => value === null || value === undefined || value === '';
+
+  // What is not known stays last in either direction.
+  SB.compare_keys = (a, b, descending) => {
+    if (absent(a) || absent(b)) return absent(a) - absent(b);
+    const order = typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b));
+    return descending ? -order : order;
+  };
+
+  SB.table = ({columns, rows, label, caption, name = '', pin = true, tall = false, sort = null, id = null, foot = [], build = null}) => {
+    const heads = columns.map((column, i) => {
+      const content = column.lines ? column.lines.flatMap((line, n) => (n ? [SB.h('br'), line] : [line])) : [column.title];
+      const sortable = column.key
+        ? SB.h('button', {type: 'button', onclick: () => order_by(i), title: column.about}, SB.h('span', {}, ...content))
+        : SB.h('span', {title: column.about}, ...content);
+      return SB.h('th', {scope: 'col', class: column.left ? 'left' : null}, sortable);
+    });
+    const body = SB.h('tbody');
+    const table = SB.h('table', {class: (pin ? 'pin ' : '') + name}, caption ? SB.h('caption', {}, caption) : null,
+      SB.h('thead', {}, SB.h('tr', {}, heads)), body,
+      foot.length ? SB.h('tfoot', {}, foot.map(line => SB.h('tr', {}, line.map((cell, i) => SB.h(i ? 'td' : 'th', i ? {} : {scope: 'row'}, cell))))) : null);
+    const element = SB.h('div', {class: 'scroll' + (tall ? ' tall' : ''), tabindex: '0', role: 'region', 'aria-label': label}, table);
+
+    const made = new Map();  // row to its element
+    const line_of = row => {
+      if (!made.has(row)) {
+        const line = SB.h('tr', {id: id ? id(row) : null}, columns.map(column => {
+          const style = [column.left ? 'left' : '', column.wrap ? 'wrap' : '', column.name || ''].join(' ').trim();
+          const content = column.cell(row);
+          return column.head ? SB.h('th', {scope: 'row', class: style || null}, content) : SB.h('td', {class: style || null}, content);
+        }));
+        if (build) build(line, row);
+        made.set(row, line);
+      }
+      return made.get(row);
+    };
+    let shown = rows, sorted = null;
+
+    function place() {
+      const lines = [];
+      for (const row of shown) {
+        const line = line_of(row);
+        lines.push(line);
+        if (line.extra) lines.push(line.extra);
+      }
+      body.replaceChildren(...lines);
+    }
+    function arrange() {
+      if (sorted) {
+        const key = columns[sorted.column].key;
+        shown = shown.map((row, at) => [row, key(row), at])
+          .sort((a, b) => SB.compare_keys(a[1], b[1], sorted.descending) || a[2] - b[2]).map(entry => entry[0]);
+      }
+      place();
+    }
+    function order_by(column, descending) {
+      const numbers = columns[column].falling !== undefined ? columns[column].falling : false;
+      const next = descending !== undefined ? descending : sorted && sorted.column === column ? !sorted.descending : numbers;
+      sorted = {column, descending: next};
+      heads.forEach((head, i) => {
+        if (i === column) head.setAttribute('aria-sort', next ? 'descending' : 'ascending');
+        else head.removeAttribute('aria-sort');
+      });
+      shown = kept();
+      arrange();
+    }
+    let keep = () => true;
+    const kept = () => rows.filter(row => keep(row));
+    if (sort) order_by(sort.column, sort.descending);
+    else place();
+    return {
+      element, table, order_by,
+      line: row => line_of(row),
+      filter: predicate => { keep = predicate; shown = kept(); arrange(); return shown.length; },
+      refresh: () => { made.clear(); shown = kept(); arrange(); },
+      replace: next => { rows = next; made.clear(); shown = kept(); arrange(); },
+      place,
+    };
+  };
+
+  // Plain columns and rows, as figures have them; long ones are shown up to `most` rows at a time.
+  SB.value_table = (columns, rows, label, most = 200) => {
+    const make = count => SB.table({
+      label, pin: false, rows: rows.slice(0, count).map(cells => ({cells})),
+      columns: columns.map((column, i) => ({
+        title: column.title, left: column.type !== 'quantitative', key: row => row.cells[i], name: 'value',
+        cell: row => (column.type === 'quantitative' ? SB.dash(row.cells[i]) : SB.text(SB.dash(row.cells[i]))),
+      })),
+    }).element;
+    if (rows.length <= most) return make(rows.length);
+    const box = SB.h('div', {}, make(most));
+    const more = SB.h('button', {type: 'button', class: 'quiet', onclick: () => {
+      box.replaceChildren(make(rows.length));
+    }}, 'Show all ' + rows.length.toLocaleString('en') + ' rows');
+    box.append(more);
+    return box;
+  };
+})();
