@@ -4,9 +4,9 @@ JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
-TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_progress test_suite loader_test
+TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb charts bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -68,6 +68,14 @@ deb: deps
 
 bench: program
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
+	$(BUILD)/selectivbench report runs/quick --out runs/quick/report.html
+
+# What draws the charts of `report`, from npm by the lock file, into web/node_modules; the program takes it in when it is built again.
+charts:
+	@scripts/install-deps charts
+	@echo "npm ci in web/: vega, vega-lite, vega-embed and vega-interpreter, as web/package-lock.json has them"
+	@npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@$(MAKE) program
 
 bench-data: program
 	$(BUILD)/selectivbench bench data
@@ -104,7 +112,7 @@ coverage: deps
 	@find build/coverage -name '*.gcda' -delete
 	GTEST_FILTER=-*TrainingSetOfSeedOne* ctest --test-dir build/coverage --output-on-failure -j 2 --timeout 1800
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
-	  --filter 'src/(base|random|grammar|tasks|runs|report|findings)/' --fail-under-line 95
+	  --filter 'src/(base|random|grammar|tasks|runs|report|findings|page)/' --fail-under-line 95
 
 # Every room and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
 asan: deps

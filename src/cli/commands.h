@@ -26,6 +26,7 @@ void add_suite(Program& program);
 void add_table(Program& program);
 void add_train(Program& program);
 void add_verify(Program& program);
+void add_watch(Program& program);
 
 void add_torch_commands(Program& program);  // runs: those that need libtorch are left out in a build without it
 void add_all_commands(Program& program);

@@ -17,6 +17,7 @@ void add_torch_commands(Program& program) {
   add_experiments(program);
   add_table(program, defaults_of(model_rules()));
   add_report(program, defaults_of(model_rules()));
+  add_watch(program, defaults_of(model_rules()));
   add_check(program);
   add_pack(program);
   add_experiments_verdict(program, defaults_of(model_rules()));

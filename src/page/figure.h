@@ -1,6 +1,7 @@
 // A figure: its numbers as a table, and a Vega-Lite specification that draws them.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>

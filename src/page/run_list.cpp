@@ -20,6 +20,11 @@ std::string shown(std::string_view text) {
   return one_line(text.substr(0, longest_text)) + "…";
 }
 
+// As result.json has it, whose writer at times takes more digits than the shortest.
+std::string file_digits(double value) {
+  return Json(value).dump();
+}
+
 std::string percent_encoded(const std::string& path) {
   std::string out;
   for (const char c : path) {
@@ -115,11 +120,11 @@ void add_result(const Result& r, PageRun& out) {
   const auto accuracy = [](const std::optional<Measurement>& m) { return m ? std::optional(m->accuracy) : std::nullopt; };
   out.test = accuracy(r.test);
   out.valid = accuracy(r.valid);
-  out.test_text = out.test ? shortest(*out.test) : "–";
-  out.valid_text = out.valid ? shortest(*out.valid) : "–";
+  out.test_text = out.test ? file_digits(*out.test) : "–";
+  out.valid_text = out.valid ? file_digits(*out.valid) : "–";
   if (r.test && r.test->ceiling)
-    out.ceiling_text = r.test->ceiling->exact ? shortest(r.test->ceiling->accuracy)
-                                              : "≤ " + shortest(r.test->ceiling->upper_bound);
+    out.ceiling_text = r.test->ceiling->exact ? file_digits(r.test->ceiling->accuracy)
+                                              : "≤ " + file_digits(r.test->ceiling->upper_bound);
   out.precision_text = shown(r.precision);
   out.updates_text = grouped(static_cast<uint64_t>(std::max<int64_t>(0, r.updates)));
   if (r.divergence)
@@ -195,7 +200,7 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     out.standing = to_string(rows.standing[run]);
     out.standing_text = standing_text(rows.standing[run]);
     for (const auto& [point, measurement] : points_of(rows.runs[run]))
-      if (point != Point{}) out.points.emplace_back(joined(point_lines(point), ", "), shortest(measurement->accuracy));
+      if (point != Point{}) out.points.emplace_back(joined(point_lines(point), ", "), file_digits(measurement->accuracy));
     counts.averaged += rows.standing[run] == Standing::averaged;
     counts.diverged += rows.standing[run] == Standing::diverged;
     counts.not_chosen += rows.standing[run] != Standing::averaged && rows.standing[run] != Standing::diverged;
@@ -235,13 +240,16 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
 }
 
 void add_board(const Outline& outline, PageData& data) {
-  std::map<std::string, const SourceRun*> unfinished;
-  for (const auto& run : outline.source.runs)
-    if (!run->read->run && run->read->report.state == RunState::unfinished) unfinished[shown(run->read->report.folder)] = run.get();
+  std::map<std::string, size_t> unfinished;  // by folder as shown
+  for (size_t i = 0; i < outline.source.runs.size(); ++i) {
+    const ReadRun& read = *outline.source.runs[i]->read;
+    if (!read.run && read.report.state == RunState::unfinished) unfinished[shown(read.report.folder)] = i;
+  }
   for (const auto& page_run : data.runs) {
     const auto at = unfinished.find(page_run.folder);
     if (at == unfinished.end()) continue;
-    const SourceRun& run = *at->second;
+    const SourceRun& run = *outline.source.runs[at->second];
+    const bool held = outline.source.held[at->second];
     BoardLine line;
     line.key = page_run.key;
     line.name = joined(std::vector<std::string>{page_run.model.empty() ? page_run.folder : page_run.model,
@@ -250,9 +258,9 @@ void add_board(const Outline& outline, PageData& data) {
                        ", ");
     line.updates = run.read->report.updates;
     line.update = std::min(line.updates, std::max(run.read->report.update, run.curves.last));
-    line.state = line.update > 0 ? "running" : "waiting";
+    line.state = held ? "running" : line.update > 0 ? "stopped" : "waiting";
     line.rate_text = line.left_text = "–";
-    if (run.seconds_a_step) {
+    if (held && run.seconds_a_step) {
       line.rate_text = *run.seconds_a_step < 1 ? formatted("{:.1f} updates/s", 1 / *run.seconds_a_step)
                                                : formatted("{:.1f} s an update", *run.seconds_a_step);
       line.left_text = duration_text(*run.seconds_a_step * static_cast<double>(line.updates - line.update));

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "runs/run_lock.h"
 #include "runs/thinned_metrics.h"
 
 namespace sb {
@@ -142,6 +143,8 @@ SourceContent PageSource::read() {
     now[folder] = {std::move(stamp), run};
     out.by_folder[folder] = out.runs.size();
     out.runs.push_back(run);
+    const bool unfinished = !in_archive && !run->read->run && run->read->report.state == RunState::unfinished;
+    out.held.push_back(unfinished && lock_is_held(folder + "/lock").value_or(true));
     return run->read;
   });
   kept_ = std::move(now);

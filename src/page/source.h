@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/folder.h"
+#include "runs/metrics.h"
 
 namespace sb {
 
@@ -37,6 +38,7 @@ struct SourceRun {
 struct SourceContent {
   Rows rows;
   std::vector<std::shared_ptr<const SourceRun>> runs;  // every folder, in order of path
+  std::vector<bool> held;                              // of each: not finished, and a process works on it
   std::map<std::string, size_t> by_folder;             // as in Rows::runs
 };
 
