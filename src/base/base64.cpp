@@ -11,8 +11,7 @@ std::string base64(std::string_view bytes) {
     uint32_t group = 0;
     for (size_t k = 0; k < 3; ++k)
       group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k)
-      out += i + k <= bytes.size() ? digits[group >> (18 - 6 * k) & 63] : '=';
+    for (size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? digits[group >> (18 - 6 * k) & 63] : '=';
   }
   return out;
 }

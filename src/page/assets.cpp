@@ -31,7 +31,8 @@ PageParts read_parts() {
     const std::string name(file.name.substr(7));
     out.scripts.push_back({name, std::string(file.text)});
     const auto package = nlohmann::json::parse(file_of("package " + name), nullptr, false);
-    out.notices.push_back({name, member(package, "version"), member(package, "license"), std::string(file_of("licence " + name))});
+    out.notices.push_back(
+        {name, member(package, "version"), member(package, "license"), std::string(file_of("licence " + name))});
     out.charts = true;
   }
   out.scripts.insert(out.scripts.end(), own.begin(), own.end());

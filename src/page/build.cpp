@@ -20,7 +20,8 @@ std::string counted(size_t n, const char* what) {
 
 void add_head(const Outline& outline, const PageRequest& request, PageData& data) {
   for (const auto& source : request.sources) data.sources.push_back(one_line(source));
-  data.title = "SelectivBench: " + (data.sources.size() == 1 ? data.sources.front() : counted(data.sources.size(), "folder"));
+  data.title =
+      "SelectivBench: " + (data.sources.size() == 1 ? data.sources.front() : counted(data.sources.size(), "folder"));
   std::set<int> tasks;
   std::set<std::vector<std::string>> grammars;
   for (const auto& column : outline.columns) tasks.insert(column.task);
@@ -29,7 +30,8 @@ void add_head(const Outline& outline, const PageRequest& request, PageData& data
   data.warnings = head_of(outline.rows);
   for (auto& line : data.warnings) line = one_line(line);
   for (const auto& line : above_ceiling(outline.rows))
-    data.warnings.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " + line);
+    data.warnings.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " +
+                            line);
   for (const auto& note : outline.rows.notes) data.notes.push_back(one_line(note));
 }
 

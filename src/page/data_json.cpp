@@ -22,30 +22,31 @@ Json meta_json(const PageData& data, const PageSettings& settings) {
   const PageCounts& n = data.counts;
   Json live = nullptr;
   if (settings.live) live = {{"data", settings.live->data}, {"every_ms", settings.live->every_ms}};
-  return {{"title", data.title},
-          {"program", std::string("selectivbench ") + program_version()},
-          {"commit", program_commit()},
-          {"sources", data.sources},
-          {"dated", maybe(settings.dated)},
-          {"charts", settings.charts},
-          {"charts_hint", settings.charts ? ""
-                                          : "Charts are left out: this program was built without what draws them. In a "
-                                            "checkout `make charts` gets it (npm) and builds anew; the tables below hold "
-                                            "the same numbers."},
-          {"live", std::move(live)},
-          {"headline", data.headline},
-          {"warnings", data.warnings},
-          {"notes", data.notes},
-          {"counts",
-           {{"found", n.found},
-            {"averaged", n.averaged},
-            {"diverged", n.diverged},
-            {"unfinished", n.unfinished},
-            {"damaged", n.damaged},
-            {"other_version", n.other_version},
-            {"copies", n.copies},
-            {"untested", n.untested},
-            {"not_chosen", n.not_chosen}}}};
+  return {
+      {"title", data.title},
+      {"program", std::string("selectivbench ") + program_version()},
+      {"commit", program_commit()},
+      {"sources", data.sources},
+      {"dated", maybe(settings.dated)},
+      {"charts", settings.charts},
+      {"charts_hint", settings.charts ? ""
+                                      : "Charts are left out: this program was built without what draws them. In a "
+                                        "checkout `make charts` gets it (npm) and builds anew; the tables below hold "
+                                        "the same numbers."},
+      {"live", std::move(live)},
+      {"headline", data.headline},
+      {"warnings", data.warnings},
+      {"notes", data.notes},
+      {"counts",
+       {{"found", n.found},
+        {"averaged", n.averaged},
+        {"diverged", n.diverged},
+        {"unfinished", n.unfinished},
+        {"damaged", n.damaged},
+        {"other_version", n.other_version},
+        {"copies", n.copies},
+        {"untested", n.untested},
+        {"not_chosen", n.not_chosen}}}};
 }
 
 Json column_json(const PageColumn& c) {
@@ -102,14 +103,10 @@ Json summary_json(const PageData& data) {
   return {{"caption", data.caption},
           {"rows", array_of(data.summary,
                             [](const SummaryRow& r) {
-                              return Json{{"series", r.series},
-                                          {"params", maybe(r.params)},
-                                          {"params_text", r.params_text},
-                                          {"state", maybe(r.state)},
-                                          {"state_text", r.state_text},
-                                          {"precision_text", r.precision_text},
-                                          {"speed", maybe(r.speed)},
-                                          {"speed_text", r.speed_text}};
+                              return Json{{"series", r.series},           {"params", maybe(r.params)},
+                                          {"params_text", r.params_text}, {"state", maybe(r.state)},
+                                          {"state_text", r.state_text},   {"precision_text", r.precision_text},
+                                          {"speed", maybe(r.speed)},      {"speed_text", r.speed_text}};
                             })},
           {"cells", array_of(data.cells, cell_json)}};
 }
@@ -164,22 +161,21 @@ Json beliefs_json(const std::vector<Belief5>& beliefs) {
 }
 
 Json sample_json(const PageSample& s) {
-  return {{"id", s.id},
-          {"column", s.column},
-          {"title", s.title},
-          {"length", s.length},
-          {"shown", s.elements.size()},
-          {"elements", array_of(s.elements,
-                                [](const SampleElement& e) {
-                                  return Json{{"symbol", e.symbol},
-                                              {"state", e.state},
-                                              {"gap", e.gap},
-                                              {"gap_symbols", e.gap_symbols}};
-                                })},
-          {"filter", beliefs_json(s.filter)},
-          {"models", array_of(s.models, [](const SampleModel& m) {
-             return Json{{"series", m.series}, {"run", m.run}, {"beliefs", beliefs_json(m.beliefs)}};
-           })}};
+  return {
+      {"id", s.id},
+      {"column", s.column},
+      {"title", s.title},
+      {"length", s.length},
+      {"shown", s.elements.size()},
+      {"elements",
+       array_of(s.elements,
+                [](const SampleElement& e) {
+                  return Json{{"symbol", e.symbol}, {"state", e.state}, {"gap", e.gap}, {"gap_symbols", e.gap_symbols}};
+                })},
+      {"filter", beliefs_json(s.filter)},
+      {"models", array_of(s.models, [](const SampleModel& m) {
+         return Json{{"series", m.series}, {"run", m.run}, {"beliefs", beliefs_json(m.beliefs)}};
+       })}};
 }
 
 Json run_json(const PageRun& r) {
@@ -203,9 +199,14 @@ Json run_json(const PageRun& r) {
           {"valid", maybe(r.valid)},
           {"valid_text", r.valid_text},
           {"ceiling_text", r.ceiling_text},
-          {"points", array_of(r.points, [](const auto& p) { return Json::array({p.first, p.second}); })},
-          {"config",
-           array_of(r.config, [](const ConfigDifference& d) { return Json::array({d.key, d.value, d.usual}); })},
+          {"points", array_of(r.points,
+                              [](const auto& p) {
+                                return Json::array({p.first, p.second});
+                              })},
+          {"config", array_of(r.config,
+                              [](const ConfigDifference& d) {
+                                return Json::array({d.key, d.value, d.usual});
+                              })},
           {"digest", r.digest},
           {"precision_text", r.precision_text},
           {"machine_text", r.machine_text},
@@ -255,8 +256,8 @@ Json page_json(const PageData& data, const PageSettings& settings) {
   out["runs"] = array_of(data.runs, run_json);
   out["board"] = array_of(data.board, [](const BoardLine& b) {
     const double share = b.updates > 0 ? static_cast<double>(b.update) / static_cast<double>(b.updates) : 0;
-    return Json{{"key", b.key},       {"name", b.name},         {"update", b.update},       {"updates", b.updates},
-                {"fraction", share},  {"rate_text", b.rate_text}, {"left_text", b.left_text}, {"state", b.state}};
+    return Json{{"key", b.key},      {"name", b.name},           {"update", b.update},       {"updates", b.updates},
+                {"fraction", share}, {"rate_text", b.rate_text}, {"left_text", b.left_text}, {"state", b.state}};
   });
   out["method"] = array_of(data.method, [](const MethodPart& part) {
     return Json{{"title", part.title}, {"blocks", array_of(part.blocks, block_json)}};

@@ -60,8 +60,9 @@ void add_positions(const Outline& outline, size_t column, const std::vector<Colu
   if (place.ceiling)
     for (const size_t at : {size_t{0}, (length - 1) / block * block})
       figure.rows.push_back({"ceiling", "reference", at, *place.ceiling});
-  figure.caption = formatted("Accuracy of the n-th element of a sample, counted from 0: {}{}. Dashed: the ceiling of all positions.",
-                             averaged_text(cells), block > 1 ? formatted(", in blocks of {} elements", block) : "");
+  figure.caption =
+      formatted("Accuracy of the n-th element of a sample, counted from 0: {}{}. Dashed: the ceiling of all positions.",
+                averaged_text(cells), block > 1 ? formatted(", in blocks of {} elements", block) : "");
   figure.summary = formatted("Accuracy by position in the sample of {} rows.", cells.size());
   finish(figure, series_of(outline, cells), {"position", "element of the sample"}, data);
 }
@@ -72,7 +73,8 @@ struct Breakdown {
 };
 const Breakdown breakdowns[] = {
     {"gap_frame", "Accuracy by frames since the last data frame", "frames since the data frame",
-     "Accuracy of single frames, by the frame's own probabilities: 0 is the data frame, g the g-th frame of its gap. It "
+     "Accuracy of single frames, by the frame's own probabilities: 0 is the data frame, g the g-th frame of its gap. "
+     "It "
      "falls where the state is lost in the gap.",
      &Measurement::by_gap_frame},
     {"since_certain", "Accuracy by elements since the state was certain", "elements since certain",

@@ -21,8 +21,8 @@ struct Spread {
 };
 
 const std::vector<FigureColumn> curve_columns(const std::string& value, const std::string& title) {
-  return {{"series", "model", "nominal"},       {"kind", "kind", "nominal"},
-          {"update", "update", "quantitative"}, {value, title, "quantitative"},
+  return {{"series", "model", "nominal"},        {"kind", "kind", "nominal"},
+          {"update", "update", "quantitative"},  {value, title, "quantitative"},
           {"low", "lowest run", "quantitative"}, {"high", "highest run", "quantitative"},
           {"runs", "runs", "quantitative"}};
 }
@@ -109,9 +109,9 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
     section.absent.push_back("Loss while training" + of + ": the runs' metrics hold no rows of training.");
     return;
   }
-  loss.caption = formatted(
-      "Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates: {}{}.", most_blocks,
-      averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
+  loss.caption =
+      formatted("Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates: {}{}.",
+                most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {} rows.", cells.size());
   loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, losses.band, plot);
   loss.height = chart_height(series.size(), plot);

@@ -1,10 +1,9 @@
-// What networks do inside: gates on data and in gaps, decays, and what wrong answers are.
+// What networks do inside: gates on data and in gaps, and decays.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/format.h"
-#include "grammar/build.h"
 #include "page/figures.h"
 #include "page/palette.h"
 #include "page/vega.h"
@@ -16,14 +15,7 @@ const Result& result_of(const Outline& outline, size_t run) {
   return outline.rows.runs[run].result;
 }
 
-const std::vector<int> frame_colours = {0, 1};      // data, gap
-const std::vector<int> answer_colours = {0, 1, 6};  // right, right symbol, wrong symbol
-
-Json colours_of(const std::vector<int>& palette) {
-  Json out = Json::array();
-  for (const int colour : palette) out.push_back(palette_light()[static_cast<size_t>(colour)]);
-  return out;
-}
+const std::vector<int> frame_colours = {0, 1};  // data, gap
 
 // First, last and evenly between.
 std::set<int> shown_layers(const std::set<int>& all) {
@@ -68,10 +60,14 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   figure.kind = "gates_" + word;
   figure.section = "inside";
   figure.setting = place.name;
-  figure.title = gate == "decay" ? "Decay gate" : gate == "write" ? "Write gate" : gate == "step" ? "Step size" : "Gate " + gate;
+  figure.title = gate == "decay"   ? "Decay gate"
+                 : gate == "write" ? "Write gate"
+                 : gate == "step"  ? "Step size"
+                                   : "Gate " + gate;
   figure.title += " on data and in gaps";
-  figure.columns = {{"series", "model", "nominal"}, {"layer", "layer", "ordinal"},     {"frames", "frames", "nominal"},
-                    {"low", "from", "quantitative"}, {"high", "to", "quantitative"}, {"share", "share of values", "quantitative"}};
+  figure.columns = {{"series", "model", "nominal"},  {"layer", "layer", "ordinal"},
+                    {"frames", "frames", "nominal"}, {"low", "from", "quantitative"},
+                    {"high", "to", "quantitative"},  {"share", "share of values", "quantitative"}};
   bool log10 = false;
   for (const auto& cell : cells)
     for (const int layer : shown)
@@ -110,26 +106,45 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   spec["config"]["range"]["category"] = colours_of(frame_colours);
   Json names = Json::array();
   for (const auto& one : series_of(outline, cells)) names.push_back(one.name);
-  spec["facet"] = {{"row", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}, {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 150}}}}},
+  spec["facet"] = {{"row",
+                    {{"field", "series"},
+                     {"type", "nominal"},
+                     {"title", nullptr},
+                     {"sort", names},
+                     {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 150}}}}},
                    {"column", {{"field", "layer"}, {"type", "ordinal"}, {"title", "layer"}}}};
   spec["spec"] = {
       {"width", 170},
       {"height", plot},
-      {"params", Json::array({{{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"frames"}}}}, {"bind", "legend"}}})},
+      {"params",
+       Json::array({{{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"frames"}}}}, {"bind", "legend"}}})},
       {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
       {"encoding",
-       {{"x", {{"field", "low"}, {"type", "quantitative"}, {"title", log10 ? gate + ", log10" : gate}, {"scale", {{"zero", false}}}}},
+       {{"x",
+         {{"field", "low"},
+          {"type", "quantitative"},
+          {"title", log10 ? gate + ", log10" : gate},
+          {"scale", {{"zero", false}}}}},
         {"x2", {{"field", "high"}}},
         {"y", {{"field", "share"}, {"type", "quantitative"}, {"title", "share"}, {"stack", nullptr}}},
-        {"color", {{"field", "frames"}, {"type", "nominal"}, {"title", "frames"}, {"scale", {{"domain", {"data", "gap"}}}}, {"legend", {{"orient", "top"}}}}},
+        {"color",
+         {{"field", "frames"},
+          {"type", "nominal"},
+          {"title", "frames"},
+          {"scale", {{"domain", {"data", "gap"}}}},
+          {"legend", {{"orient", "top"}}}}},
         {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.55}}}, {"value", 0.05}}}}}};
   figure.spec = std::move(spec);
   figure.palette = frame_colours;
   figure.height = 90 + (plot + 30) * static_cast<int>(cells.size());
-  figure.caption = formatted("Distribution of gate values over test samples, on data frames and in gaps, every head or channel a value: {}{}.",
-                             averaged_text(cells),
-                             shown.size() < layers.size() ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", ")) : "");
-  figure.summary = formatted("Histograms of the {} gate of {} rows, data frames against gap frames.", gate, cells.size());
+  figure.caption = formatted(
+      "Distribution of gate values over test samples, on data frames and in gaps, every head or channel a value: {}{}.",
+      averaged_text(cells),
+      shown.size() < layers.size()
+          ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", "))
+          : "");
+  figure.summary =
+      formatted("Histograms of the {} gate of {} rows, data frames against gap frames.", gate, cells.size());
   data.figures.push_back(std::move(figure));
 }
 
@@ -161,7 +176,10 @@ void add_selectivity(const Outline& outline, PageData& data) {
   figure = begin_figure(outline, "selectivity", nullptr, cells);
   figure.section = "inside";
   figure.title = "Selectivity of gates";
-  figure.columns = {{"series", "model", "nominal"}, {"column", "column", "nominal"}, {"index", "index", "nominal"}, {"selectivity", "selectivity", "quantitative"}};
+  figure.columns = {{"series", "model", "nominal"},
+                    {"column", "column", "nominal"},
+                    {"index", "index", "nominal"},
+                    {"selectivity", "selectivity", "quantitative"}};
   figure.rows = std::move(rows);
   const auto series = series_of(outline, cells);
   const int step = std::max(40, static_cast<int>(10 * cells.size() + 14));
@@ -173,7 +191,10 @@ void add_selectivity(const Outline& outline, PageData& data) {
                    {"x", axis_encoding({"selectivity", "selectivity", false, true})}};
   colour_by_series(encoding, series);
   encoding.erase("strokeDash");
-  encoding["shape"] = {{"field", "index"}, {"type", "nominal"}, {"scale", {{"domain", {"write", "forget"}}, {"range", {"circle", "triangle-up"}}}}, {"legend", {{"orient", "top"}, {"title", nullptr}}}};
+  encoding["shape"] = {{"field", "index"},
+                       {"type", "nominal"},
+                       {"scale", {{"domain", {"write", "forget"}}, {"range", {"circle", "triangle-up"}}}},
+                       {"legend", {{"orient", "top"}, {"title", nullptr}}}};
   encoding["opacity"] = dimmed_unless_picked();
   Json spec = vega_base(series, plot);
   spec["params"] = Json::array({legend_pick()});
@@ -182,8 +203,10 @@ void add_selectivity(const Outline& outline, PageData& data) {
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), plot) + 30;
   figure.caption =
-      "Write: mean of the write gate on data less its mean in gaps, averaged over layers. Forget: mean decay in gaps less its mean on data. "
-      "Both are positive where a network writes on data and keeps its state through gaps, and near zero where it treats both alike. Means over the runs of a cell.";
+      "Write: mean of the write gate on data less its mean in gaps, averaged over layers. Forget: mean decay in gaps "
+      "less its mean on data. "
+      "Both are positive where a network writes on data and keeps its state through gaps, and near zero where it "
+      "treats both alike. Means over the runs of a cell.";
   figure.summary = formatted("Write and forget selectivity of {} rows.", cells.size());
   data.figures.push_back(std::move(figure));
 }
@@ -225,7 +248,8 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
   const auto series = series_of(outline, cells);
   Json names = Json::array();
   for (const auto& one : series) names.push_back(one.name);
-  const Json y = {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}, {"axis", {{"labelLimit", 200}}}};
+  const Json y = {
+      {"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}, {"axis", {{"labelLimit", 200}}}};
   const Json offset = {{"field", "layer"}, {"type", "ordinal"}};
   const auto layer = [&](const char* from, const char* to, Json mark) {
     Json encoding = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({from, "decay a frame"})}};
@@ -244,114 +268,19 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
   spec["layer"] = Json::array({layer("q0", "q100", {{"type", "rule"}, {"opacity", 0.5}}),
                                layer("q5", "q95", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.7}}),
                                layer("q25", "q75", {{"type", "rule"}, {"strokeWidth", 7}}),
-                               layer("q50", nullptr, {{"type", "point"}, {"filled", false}, {"size", 50}, {"strokeWidth", 2}, {"tooltip", {{"content", "data"}}}})});
+                               layer("q50", nullptr,
+                                     {{"type", "point"},
+                                      {"filled", false},
+                                      {"size", 50},
+                                      {"strokeWidth", 2},
+                                      {"tooltip", {{"content", "data"}}}})});
   figure.spec = std::move(spec);
   figure.height = plot + 60;
   figure.caption = formatted(
-      "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50, 75, 95 and 100 % of its mean over data frames, or of the fixed one; {}.",
+      "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50, 75, "
+      "95 and 100 % of its mean over data frames, or of the fixed one; {}.",
       averaged_text(cells));
   figure.summary = formatted("Quantiles of decays by layer of {} rows.", cells.size());
-  data.figures.push_back(std::move(figure));
-}
-
-struct Answers {
-  double right = 0, same = 0, other = 0;
-  double all() const { return right + same + other; }
-};
-
-std::string symbol_name(int symbol) {
-  return symbol == 0 ? "#" : letter_name(symbol - 1);
-}
-
-void add_confusion(const Outline& outline, PageData& data) {
-  std::map<size_t, ColumnRuns> by_series;
-  std::vector<std::vector<FigureValue>> rows;
-  Json order = Json::array();
-  for (size_t c = 0; c < outline.columns.size(); ++c) {
-    if (!outline.columns[c].own) continue;
-    std::vector<ColumnRuns> cells;
-    std::vector<std::vector<FigureValue>> symbols;
-    std::set<int> seen;
-    for (const auto& cell : runs_of_column(outline, c)) {
-      std::map<int, Answers> by_symbol;
-      Answers sum;
-      for (const size_t run : cell.runs)
-        for (const auto& one : result_of(outline, run).test->confusion) {
-          Answers& a = by_symbol[one.symbol];
-          for (Answers* to : {&a, &sum}) {
-            to->right += static_cast<double>(one.right);
-            to->same += static_cast<double>(one.same_symbol);
-            to->other += static_cast<double>(one.other_symbol);
-          }
-        }
-      if (sum.all() <= 0) continue;
-      cells.push_back(cell);
-      const std::string& name = outline.series[cell.series].name;
-      rows.push_back({name, outline.columns[c].name, "right", sum.right / sum.all()});
-      rows.push_back({name, outline.columns[c].name, "right symbol, wrong state", sum.same / sum.all()});
-      rows.push_back({name, outline.columns[c].name, "wrong symbol", sum.other / sum.all()});
-      by_series[cell.series].series = cell.series;
-      by_series[cell.series].runs.insert(by_series[cell.series].runs.end(), cell.runs.begin(), cell.runs.end());
-      for (const auto& [symbol, a] : by_symbol) {
-        if (a.all() <= 0) continue;
-        seen.insert(symbol);
-        symbols.push_back({name, symbol_name(symbol), (a.same + a.other) / a.all(), a.same / a.all(), a.other / a.all(), static_cast<int64_t>(a.all())});
-      }
-    }
-    if (cells.empty()) continue;
-    order.push_back(outline.columns[c].name);
-    Figure figure = begin_figure(outline, "confusion_symbol", &outline.columns[c], cells);
-    figure.section = "inside";
-    figure.setting = outline.columns[c].name;
-    figure.title = "Wrong answers by symbol";
-    figure.columns = {{"series", "model", "nominal"}, {"symbol", "symbol", "nominal"}, {"wrong", "wrong", "quantitative"},
-                      {"same", "right symbol, wrong state", "quantitative"}, {"other", "wrong symbol", "quantitative"}, {"count", "elements", "quantitative"}};
-    figure.rows = std::move(symbols);
-    Json letters = Json::array(), names = Json::array();
-    for (const int symbol : seen) letters.push_back(symbol_name(symbol));
-    for (const auto& cell : cells) names.push_back(outline.series[cell.series].name);
-    const int plot = 24 * static_cast<int>(cells.size());
-    Json spec = vega_base(series_of(outline, cells), plot);
-    spec["config"]["range"].erase("category");
-    spec["mark"] = {{"type", "rect"}, {"tooltip", {{"content", "data"}}}};
-    spec["encoding"] = {{"x", {{"field", "symbol"}, {"type", "nominal"}, {"sort", letters}, {"title", "symbol of the true state"}, {"axis", {{"labelAngle", 0}}}}},
-                        {"y", {{"field", "series"}, {"type", "nominal"}, {"sort", names}, {"title", nullptr}, {"axis", {{"labelLimit", 200}}}}},
-                        {"color", {{"field", "wrong"}, {"type", "quantitative"}, {"title", "share wrong"}, {"scale", {{"scheme", "viridis"}, {"domainMin", 0}}}, {"legend", {{"orient", "bottom"}}}}}};
-    figure.spec = std::move(spec);
-    figure.palette.clear();
-    figure.height = plot + 130;
-    figure.caption = "Share of elements answered wrong, by the symbol of the true state; counts of a cell's runs, whose grammars may differ, are pooled.";
-    figure.summary = formatted("Share of wrong answers by symbol of {} rows.", cells.size());
-    data.figures.push_back(std::move(figure));
-  }
-  if (rows.empty()) return;
-  std::vector<ColumnRuns> cells;
-  for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
-  Figure figure = begin_figure(outline, "confusion", nullptr, cells);
-  figure.section = "inside";
-  figure.title = "What wrong answers are";
-  figure.columns = {{"series", "model", "nominal"}, {"column", "column", "nominal"}, {"answer", "answer", "nominal"}, {"share", "share of elements", "quantitative"}};
-  figure.rows = std::move(rows);
-  const auto series = series_of(outline, cells);
-  Json names = Json::array();
-  for (const auto& one : series) names.push_back(one.name);
-  const int plot = 20 * static_cast<int>(series.size());
-  Json spec = vega_base(series, plot);
-  for (const char* key : {"width", "height"}) spec.erase(key);
-  spec["config"]["range"]["category"] = colours_of(answer_colours);
-  spec["facet"] = {{"row", {{"field", "column"}, {"type", "nominal"}, {"sort", order}, {"title", nullptr}, {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 160}}}}}};
-  spec["spec"] = {{"width", 420},
-                  {"height", plot},
-                  {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
-                  {"encoding",
-                   {{"y", {{"field", "series"}, {"type", "nominal"}, {"sort", names}, {"title", nullptr}, {"axis", {{"labelLimit", 200}}}}},
-                    {"x", {{"field", "share"}, {"type", "quantitative"}, {"title", "share of elements"}, {"scale", {{"domain", {0, 1}}}}}},
-                    {"color", {{"field", "answer"}, {"type", "nominal"}, {"title", nullptr}, {"scale", {{"domain", {"right", "right symbol, wrong state", "wrong symbol"}}}}, {"legend", {{"orient", "top"}}}}}}}};
-  figure.spec = std::move(spec);
-  figure.palette = answer_colours;
-  figure.height = 70 + (plot + 34) * static_cast<int>(order.size());
-  figure.caption = "Answers by what they got right: a wrong state of the right symbol lost the context, a wrong symbol lost the symbol itself. Counts of a cell's runs are pooled.";
-  figure.summary = formatted("Shares of right answers, right symbols and wrong symbols of {} rows.", cells.size());
   data.figures.push_back(std::move(figure));
 }
 

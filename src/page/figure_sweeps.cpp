@@ -92,24 +92,33 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
     means.push_back({{"aggregate", Json::array({{{"op", "mean"}, {"field", "entropy"}, {"as", "entropy"}},
                                                 {{"op", "mean"}, {"field", "accuracy"}, {"as", "accuracy"}}})},
                      {"groupby", {"series", "setting"}}});
-    layers.push_back({{"transform", std::move(means)},
-                      {"mark", {{"type", "line"}, {"strokeWidth", 2}}},
-                      {"encoding", encoding}});
+    layers.push_back(
+        {{"transform", std::move(means)}, {"mark", {{"type", "line"}, {"strokeWidth", 2}}}, {"encoding", encoding}});
   }
-  layers.push_back({{"transform", models},
-                    {"params", Json::array({legend_pick(), pan_and_zoom()})},
-                    {"mark", {{"type", "point"}, {"filled", true}, {"size", 60}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
-                    {"encoding", encoding}});
+  layers.push_back(
+      {{"transform", models},
+       {"params", Json::array({legend_pick(), pan_and_zoom()})},
+       {"mark",
+        {{"type", "point"}, {"filled", true}, {"size", 60}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
+       {"encoding", encoding}});
   layers.push_back({{"transform", Json::array({{{"filter", "datum.kind == 'reference'"}}})},
-                    {"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", 2}, {"size", 26}, {"clip", true}, {"tooltip", {{"content", "data"}}}, {"orient", "horizontal"}}},
+                    {"mark",
+                     {{"type", "tick"},
+                      {"color", "#808080"},
+                      {"thickness", 2},
+                      {"size", 26},
+                      {"clip", true},
+                      {"tooltip", {{"content", "data"}}},
+                      {"orient", "horizontal"}}},
                     {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}}}});
   spec["layer"] = std::move(layers);
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), plot);
-  figure.caption = formatted(
-      "One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling{}.",
-      columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
-  figure.summary = formatted("Accuracy over topological entropy of {} rows on {} grammars.", cells.size(), entropies.size());
+  figure.caption =
+      formatted("One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling{}.",
+                columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
+  figure.summary =
+      formatted("Accuracy over topological entropy of {} rows on {} grammars.", cells.size(), entropies.size());
   data.figures.push_back(std::move(figure));
 }
 
@@ -134,12 +143,16 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
     return;
   }
   figure.title = "Accuracy by size of the network";
-  figure.columns = {{"series", "row", "nominal"},           {"kind", "kind", "nominal"},
-                    {"model", "model", "nominal"},          {"params", "parameters", "quantitative"},
-                    {"accuracy", "test accuracy", "quantitative"}, {"low", "interval from", "quantitative"},
+  figure.columns = {{"series", "row", "nominal"},
+                    {"kind", "kind", "nominal"},
+                    {"model", "model", "nominal"},
+                    {"params", "parameters", "quantitative"},
+                    {"accuracy", "test accuracy", "quantitative"},
+                    {"low", "interval from", "quantitative"},
                     {"high", "to", "quantitative"}};
   const auto series = series_of(outline, cells);
-  const bool lines = std::any_of(by_model.begin(), by_model.end(), [](const auto& each) { return each.second.size() > 1; });
+  const bool lines =
+      std::any_of(by_model.begin(), by_model.end(), [](const auto& each) { return each.second.size() > 1; });
   const Axis x{"params", "parameters", true}, y{"accuracy", "test accuracy"};
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
   Json joined_up = encoding;
@@ -153,18 +166,21 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   Json spec = vega_base(series, plot);
   spec["layer"] = Json::array();
   if (lines)
-    spec["layer"].push_back({{"mark", {{"type", "line"}, {"color", "#808080"}, {"strokeWidth", 1}}},
-                             {"encoding", std::move(joined_up)}});
+    spec["layer"].push_back(
+        {{"mark", {{"type", "line"}, {"color", "#808080"}, {"strokeWidth", 1}}}, {"encoding", std::move(joined_up)}});
   spec["layer"].push_back({{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
                            {"mark", {{"type", "rule"}, {"clip", true}}},
                            {"encoding", std::move(bars)}});
-  spec["layer"].push_back({{"params", Json::array({legend_pick(), pan_and_zoom()})},
-                           {"mark", {{"type", "point"}, {"filled", true}, {"size", 70}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
-                           {"encoding", std::move(encoding)}});
+  spec["layer"].push_back(
+      {{"params", Json::array({legend_pick(), pan_and_zoom()})},
+       {"mark",
+        {{"type", "point"}, {"filled", true}, {"size", 70}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
+       {"encoding", std::move(encoding)}});
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), plot);
-  figure.caption = formatted("Mean test accuracy over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.",
-                             lines ? "; lines join networks of one model" : "");
+  figure.caption =
+      formatted("Mean test accuracy over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.",
+                lines ? "; lines join networks of one model" : "");
   figure.summary = formatted("Accuracy over parameters of {} networks.", cells.size());
   data.figures.push_back(std::move(figure));
 }
@@ -192,8 +208,8 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
     Figure figure = begin_figure(outline, "gaps", &outline.columns[columns.front()], cells);
     figure.setting = setting;
     figure.title = "Accuracy over the length of gaps (task 4)";
-    figure.columns = {{"series", "model", "nominal"},        {"kind", "kind", "nominal"},
-                      {"gap", "gap, frames", "quantitative"}, {"accuracy", "accuracy", "quantitative"},
+    figure.columns = {{"series", "model", "nominal"},           {"kind", "kind", "nominal"},
+                      {"gap", "gap, frames", "quantitative"},   {"accuracy", "accuracy", "quantitative"},
                       {"low", "interval from", "quantitative"}, {"high", "to", "quantitative"},
                       {"runs", "runs", "quantitative"}};
     bool band = false;
@@ -206,21 +222,25 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
         }
     for (const size_t c : columns)
       if (outline.columns[c].ceiling)
-        figure.rows.push_back({"ceiling", "reference", *outline.points[c].gap, *outline.columns[c].ceiling, {}, {}, {}});
+        figure.rows.push_back(
+            {"ceiling", "reference", *outline.points[c].gap, *outline.columns[c].ceiling, {}, {}, {}});
     for (const size_t c : columns)
       if (outline.columns[c].chance)
         figure.rows.push_back({"chance", "reference", *outline.points[c].gap, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
-    figure.spec = line_chart(series, {"gap", "frames of every gap of the test"}, {"accuracy", "accuracy", false, true}, band, plot);
+    figure.spec = line_chart(series, {"gap", "frames of every gap of the test"}, {"accuracy", "accuracy", false, true},
+                             band, plot);
     figure.height = chart_height(series.size(), plot);
     figure.caption = formatted(
-        "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each length.",
+        "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each "
+        "length.",
         averaged_text(cells), band ? "; band: 95 % interval over grammars" : "");
     figure.summary = formatted("Accuracy over gap length of {} rows.", cells.size());
     data.figures.push_back(std::move(figure));
   }
   if (curves.empty() && (task == 2 || task == 4))
-    section.absent.emplace_back("Accuracy over the length of gaps: no run was tested at other lengths (eval.gaps, or `eval --gap … --save`).");
+    section.absent.emplace_back(
+        "Accuracy over the length of gaps: no run was tested at other lengths (eval.gaps, or `eval --gap … --save`).");
 }
 
 }  // namespace

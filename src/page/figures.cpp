@@ -52,7 +52,8 @@ std::string averaged_text(const std::vector<ColumnRuns>& cells) {
     most = std::max(most, cell.runs.size());
   }
   if (most <= 1) return "one run each";
-  return least == most ? formatted("means over {} runs each", most) : formatted("means over {} to {} runs", least, most);
+  return least == most ? formatted("means over {} runs each", most)
+                       : formatted("means over {} to {} runs", least, most);
 }
 
 void add_overview(const Outline& outline, PageData& data) {
@@ -61,10 +62,14 @@ void add_overview(const Outline& outline, PageData& data) {
   Figure figure = begin_figure(outline, "overview", nullptr, all);
   figure.section = "summary";
   figure.title = "All rows, all columns";
-  figure.columns = {{"series", "model", "nominal"},        {"column", "column", "nominal"},
-                    {"mean", "accuracy", "quantitative"},  {"low", "interval from", "quantitative"},
-                    {"high", "to", "quantitative"},        {"ceiling", "ceiling", "quantitative"},
-                    {"fraction", "of the ceiling", "quantitative"}, {"runs", "runs", "quantitative"}};
+  figure.columns = {{"series", "model", "nominal"},
+                    {"column", "column", "nominal"},
+                    {"mean", "accuracy", "quantitative"},
+                    {"low", "interval from", "quantitative"},
+                    {"high", "to", "quantitative"},
+                    {"ceiling", "ceiling", "quantitative"},
+                    {"fraction", "of the ceiling", "quantitative"},
+                    {"runs", "runs", "quantitative"}};
   std::map<std::string, const PageColumn*> columns;
   std::map<std::string, const PageSeries*> series;
   for (const auto& one : outline.columns) columns[one.id] = &one;
@@ -82,12 +87,13 @@ void add_overview(const Outline& outline, PageData& data) {
   figure.caption =
       "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars where there are several; grey "
       "ticks: the ceiling.";
-  figure.summary = formatted("Accuracy of {} rows in {} columns of the table above.", outline.series.size(), used.size());
+  figure.summary =
+      formatted("Accuracy of {} rows in {} columns of the table above.", outline.series.size(), used.size());
   const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));
   const int plot = step * static_cast<int>(used.size());
   Json spec = vega_base(outline.series, plot);
-  const Json y = {{"field", "column"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order},
-                  {"axis", {{"labelLimit", 220}}}};
+  const Json y = {
+      {"field", "column"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order}, {"axis", {{"labelLimit", 220}}}};
   Json names = Json::array();
   for (const auto& one : outline.series) names.push_back(one.name);
   const Json offset = {{"field", "series"}, {"type", "nominal"}, {"sort", names}};
@@ -98,15 +104,15 @@ void add_overview(const Outline& outline, PageData& data) {
     encoding->erase("strokeDash");
     (*encoding)["opacity"] = dimmed_unless_picked();
   }
-  spec["layer"] = Json::array(
-      {{{"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", 2}, {"size", step - 10}}},
-        {"encoding", {{"y", y}, {"x", axis_encoding({"ceiling", "accuracy"})}}}},
-       {{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
-        {"mark", {{"type", "rule"}, {"strokeWidth", 2}}},
-        {"encoding", std::move(bars)}},
-       {{"params", Json::array({legend_pick()})},
-        {"mark", {{"type", "point"}, {"filled", true}, {"size", 70}, {"tooltip", {{"content", "data"}}}}},
-        {"encoding", std::move(dots)}}});
+  spec["layer"] =
+      Json::array({{{"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", 2}, {"size", step - 10}}},
+                    {"encoding", {{"y", y}, {"x", axis_encoding({"ceiling", "accuracy"})}}}},
+                   {{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
+                    {"mark", {{"type", "rule"}, {"strokeWidth", 2}}},
+                    {"encoding", std::move(bars)}},
+                   {{"params", Json::array({legend_pick()})},
+                    {"mark", {{"type", "point"}, {"filled", true}, {"size", 70}, {"tooltip", {{"content", "data"}}}}},
+                    {"encoding", std::move(dots)}}});
   figure.spec = std::move(spec);
   figure.height = chart_height(outline.series.size(), plot);
   for (const auto& cell : data.cells) figure.runs.insert(figure.runs.end(), cell.runs.begin(), cell.runs.end());

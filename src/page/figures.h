@@ -14,6 +14,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
 void add_breakdowns(const Outline& outline, size_t column, PageData& data, PageSection& section);  // by position, …
 void add_sweeps(const Outline& outline, int task, PageData& data, PageSection& section);  // over complexity, size, gap
 void add_inside(const Outline& outline, PageData& data);
+void add_confusion(const Outline& outline, PageData& data);  // of the section "inside" too
 
 // Shared by these.
 struct ColumnRuns {

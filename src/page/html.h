@@ -15,11 +15,11 @@ struct PageNotice {
   std::string name, version, licence, text;
 };
 struct PageParts {
-  std::string html, css;             // the template, with {{CSP}} {{TITLE}} {{STYLE}} {{DATA}} {{SCRIPTS}} {{NOTICES}}
-  std::vector<PageScript> scripts;   // in their order
-  std::vector<PageNotice> notices;   // of what others wrote
-  bool charts = false;               // what draws charts is among the scripts
-  std::string citation;              // CITATION.cff
+  std::string html, css;            // the template, with {{CSP}} {{TITLE}} {{STYLE}} {{DATA}} {{SCRIPTS}} {{NOTICES}}
+  std::vector<PageScript> scripts;  // in their order
+  std::vector<PageNotice> notices;  // of what others wrote
+  bool charts = false;              // what draws charts is among the scripts
+  std::string citation;             // CITATION.cff
 };
 const PageParts& built_in_parts();  // compiled in from web/
 

@@ -36,7 +36,9 @@ std::string gap_text(const Group& group, const std::string& prefix) {
   const std::string law = value("gap_law"), content = value("gap_content"), least = value("gap_min"),
                     most = value("gap_max"), probability = value("gap_probability"), start = value("gap_start");
   if (law.empty()) return "–";
-  std::string out = law == "constant" ? least : law == "uniform" ? least + " to " + most : law + " " + least + " to " + most;
+  std::string out = law == "constant"  ? least
+                    : law == "uniform" ? least + " to " + most
+                                       : law + " " + least + " to " + most;
   out += content == "forbidden_symbol" ? " wrong" : " blank";
   if (!probability.empty() && probability != "1" && probability != "1.0") out += ", p = " + probability;
   if (!start.empty() && start != "0") out += ", from element " + start;
@@ -47,13 +49,14 @@ MethodPart tasks_part(const Outline& outline) {
   MethodPart out{"Tasks", {}};
   out.blocks.push_back(paragraph(
       "A random finite automaton emits symbols; most of them stand for several states, so that a symbol alone does not "
-      "tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is followed "
+      "tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is "
+      "followed "
       "by gap frames that are blank or show a symbol that cannot follow; noise may be added to every channel. At every "
       "frame the model names the hidden state of the current element. docs/benchmark.md defines all of it."));
   MethodBlock table;
   table.kind = MethodBlock::Kind::table;
-  table.columns = {"column", "symbols", "ambiguous", "states each", "elements", "training gaps", "test gaps", "noise",
-                   "updates", "batch", "test samples"};
+  table.columns = {"column",    "symbols", "ambiguous", "states each", "elements",    "training gaps",
+                   "test gaps", "noise",   "updates",   "batch",       "test samples"};
   for (size_t c = 0; c < outline.columns.size(); ++c) {
     if (!outline.columns[c].own) continue;
     std::vector<std::set<std::string>> values(table.columns.size());
@@ -63,10 +66,10 @@ MethodPart tasks_part(const Outline& outline) {
         const std::string text = plain_value(group.value(key));
         return text.empty() ? std::string("–") : text;
       };
-      const std::string row[] = {outline.columns[c].name,     value("grammar.vocab"),  value("grammar.ambiguities"),
-                                 value("grammar.depth"),      value("task.length"),    gap_text(group, ""),
-                                 gap_text(group, "test_"),    value("task.noise"),     value("train.updates"),
-                                 value("train.batch"),        value("eval.test_samples")};
+      const std::string row[] = {outline.columns[c].name,  value("grammar.vocab"),    value("grammar.ambiguities"),
+                                 value("grammar.depth"),   value("task.length"),      gap_text(group, ""),
+                                 gap_text(group, "test_"), value("task.noise"),       value("train.updates"),
+                                 value("train.batch"),     value("eval.test_samples")};
       for (size_t i = 0; i < values.size(); ++i) values[i].insert(row[i]);
     }
     std::vector<std::string> row;
@@ -92,13 +95,14 @@ MethodPart metric_part(const Outline& outline) {
       "ŝ_e = argmax_c Σ_{t in F_e} p_t(c), accuracy = #{e : ŝ_e = s_e} / #{e}"));
   out.blocks.push_back(paragraph(
       "The ceiling is the accuracy of exact Bayesian filtering under the same metric: the posterior of the state given "
-      "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds its "
+      "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds "
+      "its "
       "upper bound in expectation. The fraction of the ceiling is accuracy over ceiling."));
   bool predict = false;
   for (const auto& group : outline.rows.groups) predict |= group.value("task.objective") == "\"predict\"";
   if (predict)
-    out.blocks.push_back(paragraph(
-        "Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
+    out.blocks.push_back(
+        paragraph("Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
   out.blocks.push_back(paragraph(
       "Learners without a network: the table learner counts transitions of labelled samples and filters with them; an "
       "n-gram answers with the commonest state after the last n symbols; chance is one over the number of answers."));
@@ -108,20 +112,22 @@ MethodPart metric_part(const Outline& outline) {
 MethodPart statistics_part(const Outline& outline) {
   MethodPart out{"Statistics", {}};
   const Rows& rows = outline.rows;
-  out.blocks.push_back(paragraph(formatted(
-      "A cell averages runs whose configs differ in {} alone. {}", joined(rows.axes.average, ", "),
-      "Of several settings of " + joined(rows.axes.select, ", ") +
-          " the one with the best mean accuracy on valid is shown; test accuracy chooses nothing unless a note says so.")));
   out.blocks.push_back(
-      paragraph("The unit is the grammar: runs that share one are averaged first. With n grammars of means x̄ and standard "
-                "deviation s of their values, the 95 % interval is"));
+      paragraph(formatted("A cell averages runs whose configs differ in {} alone. {}", joined(rows.axes.average, ", "),
+                          "Of several settings of " + joined(rows.axes.select, ", ") +
+                              " the one with the best mean accuracy on valid is shown; test accuracy chooses nothing "
+                              "unless a note says so.")));
+  out.blocks.push_back(paragraph(
+      "The unit is the grammar: runs that share one are averaged first. With n grammars of means x̄ and standard "
+      "deviation s of their values, the 95 % interval is"));
   out.blocks.push_back(formula(
       "<mrow><mover><mi>x</mi><mo>¯</mo></mover><mo>±</mo><msub><mi>t</mi><mrow><mn>0.975</mn><mo>,</mo><mi>n</mi>"
       "<mo>−</mo><mn>1</mn></mrow></msub><mfrac><mi>s</mi><msqrt><mi>n</mi></msqrt></mfrac></mrow>",
       "x̄ ± t(0.975, n−1) · s / √n"));
   out.blocks.push_back(paragraph(
       "Two rows are compared by their differences on the grammars that both have, with the same interval and Student's "
-      "two-sided test. In the summary each row is tested against the highest mean of its column; Holm's step-down keeps "
+      "two-sided test. In the summary each row is tested against the highest mean of its column; Holm's step-down "
+      "keeps "
       "the chance of any false mark in a column at 5 %. With one grammar there is neither. The paper's figures stand "
       "beside runs with the paper's settings only."));
   return out;
@@ -151,15 +157,17 @@ MethodPart training_part(const Outline& outline) {
     return sorted.empty() ? std::string("–") : joined(sorted, ", ");
   };
   out.blocks.push_back(paragraph(formatted(
-      "Networks of {} layers, width {}, dropout {}; Adam with clipping at norm {}, weight decay {}, peak learning rate {}, "
+      "Networks of {} layers, width {}, dropout {}; Adam with clipping at norm {}, weight decay {}, peak learning rate "
+      "{}, "
       "warm-up {} updates, then a cosine to 0; {} updates in batches of {} samples, each seen once.",
       list("model.layers"), list("model.width"), list("model.dropout"), list("train.clip"), list("train.weight_decay"),
       list("train.lr"), list("train.warmup"), list("train.updates"), list("train.batch"))));
-  out.blocks.push_back(paragraph(formatted("Precision: {}; device: {}; made by version{} {} of selectivbench.",
-                                           joined(precisions, ", "), joined(devices, ", "),
-                                           versions.size() == 1 ? "" : "s", joined(versions, ", "))));
+  out.blocks.push_back(
+      paragraph(formatted("Precision: {}; device: {}; made by version{} {} of selectivbench.", joined(precisions, ", "),
+                          joined(devices, ", "), versions.size() == 1 ? "" : "s", joined(versions, ", "))));
   if (!quirks.empty())
-    out.blocks.push_back(paragraph("Faults of the published code that some runs switched on: " + joined(quirks, ", ") + "."));
+    out.blocks.push_back(
+        paragraph("Faults of the published code that some runs switched on: " + joined(quirks, ", ") + "."));
   return out;
 }
 
@@ -171,11 +179,13 @@ void add_method(const Outline& outline, const std::string& citation, PageData& d
   data.method.push_back(statistics_part(outline));
   if (!outline.rows.runs.empty()) data.method.push_back(training_part(outline));
   MethodPart cite{"How to cite", {}};
-  cite.blocks.push_back(paragraph(formatted(
-      "Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, arXiv:2601.12598) and this "
-      "program, version {}, commit {}. State beside a number: task, grammar and seeds, samples, gap law if it is not the "
-      "task's, noise, precision, how the learning rate was chosen, and the ceiling.",
-      program_version(), program_commit())));
+  cite.blocks.push_back(
+      paragraph(formatted("Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, "
+                          "arXiv:2601.12598) and this "
+                          "program, version {}, commit {}. State beside a number: task, grammar and seeds, samples, "
+                          "gap law if it is not the "
+                          "task's, noise, precision, how the learning rate was chosen, and the ceiling.",
+                          program_version(), program_commit())));
   if (!citation.empty()) cite.blocks.push_back(code(citation));
   data.method.push_back(std::move(cite));
 }

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "grammar/build.h"
 #include "page/palette.h"
 #include "report/order.h"
 
@@ -124,7 +125,9 @@ std::vector<std::string> Outline::keys_of(const std::vector<size_t>& runs) const
 }
 
 Outline make_outline(const SourceContent& source) {
-  Outline out{source, source.rows, make_labels(source.rows.groups, source.rows.defaults), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Outline out{
+      source, source.rows, make_labels(source.rows.groups, source.rows.defaults), {}, {}, {}, {}, {}, {}, {}, {},
+      {},     {}};
   for (const auto& run : source.rows.runs) out.keys.push_back(run.result.run_id);  // hex digits, each once
   add_series(out);
   add_columns(out);
@@ -136,9 +139,13 @@ std::string task_section(int task) {
 }
 
 std::string task_title(int task) {
-  static const char* const names[] = {"a task of its own", "memorisation", "noise rejection", "context-aware selectivity",
-                                      "generalisation"};
+  static const char* const names[] = {"a task of its own", "memorisation", "noise rejection",
+                                      "context-aware selectivity", "generalisation"};
   return formatted("Task {}: {}", task, names[task >= 0 && task <= 4 ? task : 0]);
+}
+
+std::string symbol_name(int symbol) {
+  return symbol == 0 ? "#" : letter_name(symbol - 1);
 }
 
 std::string points_text(double difference) {

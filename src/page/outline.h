@@ -17,14 +17,15 @@ struct Outline {
   std::vector<PageModel> models;
   std::vector<PageSeries> series;
   std::vector<PageColumn> columns;
-  std::vector<Point> points;         // what each column measures
-  std::vector<std::string> settings; // what tells each column's data from others of its task
+  std::vector<Point> points;          // what each column measures
+  std::vector<std::string> settings;  // what tells each column's data from others of its task
   struct Place {
     size_t series = 0, column = 0;
   };
-  std::vector<Place> cells;                       // by place in Rows::cells
-  std::vector<std::vector<size_t>> column_cells;  // cells of a column in the order of series; those without a figure too
-  std::vector<std::string> keys;                  // of Rows::runs
+  std::vector<Place> cells;  // by place in Rows::cells
+  std::vector<std::vector<size_t>>
+      column_cells;               // cells of a column in the order of series; those without a figure too
+  std::vector<std::string> keys;  // of Rows::runs
   std::vector<size_t> series_of_group;
   std::vector<size_t> own_column_of_group;
 
@@ -35,6 +36,7 @@ Outline make_outline(const SourceContent& source);
 
 std::string task_section(int task);  // id of its section
 std::string task_title(int task);
+std::string symbol_name(int symbol);         // "#", "A", …
 std::string points_text(double difference);  // "+1.2": a difference of accuracies in points
 
 // What was left of the runs that are in no row: by cell, how many are not finished, damaged, …

@@ -23,7 +23,8 @@ constexpr Known known[] = {{"delta_net", "DeltaNet"},
                            {"linear_attn_elu", "Linear attention, ELU"}};
 
 const Known* find(const std::string& model) {
-  const auto* it = std::find_if(std::begin(known), std::end(known), [&](const Known& each) { return model == each.name; });
+  const auto* it =
+      std::find_if(std::begin(known), std::end(known), [&](const Known& each) { return model == each.name; });
   return it == std::end(known) ? nullptr : it;
 }
 
@@ -40,6 +41,12 @@ const std::vector<std::string>& palette_dark() {
   static const std::vector<std::string> colours = {"#56b4e9", "#ff8c42", "#2fd6a5", "#e0b050", "#c49bff", "#ff7ac0",
                                                    "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4"};
   return colours;
+}
+
+std::vector<std::string> colours_of(const std::vector<int>& palette) {
+  std::vector<std::string> out;
+  for (const int colour : palette) out.push_back(palette_light()[static_cast<size_t>(colour)]);
+  return out;
 }
 
 int model_colour(const std::string& model) {

@@ -117,7 +117,9 @@ void add_result(const Result& r, PageRun& out) {
   out.model = shown(r.model);
   out.task = r.task;
   out.label = shown(r.label);
-  const auto accuracy = [](const std::optional<Measurement>& m) { return m ? std::optional(m->accuracy) : std::nullopt; };
+  const auto accuracy = [](const std::optional<Measurement>& m) {
+    return m ? std::optional(m->accuracy) : std::nullopt;
+  };
   out.test = accuracy(r.test);
   out.valid = accuracy(r.valid);
   out.test_text = out.test ? file_digits(*out.test) : "–";
@@ -128,9 +130,10 @@ void add_result(const Result& r, PageRun& out) {
   out.precision_text = shown(r.precision);
   out.updates_text = grouped(static_cast<uint64_t>(std::max<int64_t>(0, r.updates)));
   if (r.divergence)
-    out.divergence_text = formatted("at update {}, {}, {}", r.divergence->update,
-                                    r.divergence->layer < 0 ? "encoder or decoder" : formatted("layer {}", r.divergence->layer),
-                                    shown(r.divergence->tensor));
+    out.divergence_text =
+        formatted("at update {}, {}, {}", r.divergence->update,
+                  r.divergence->layer < 0 ? "encoder or decoder" : formatted("layer {}", r.divergence->layer),
+                  shown(r.divergence->tensor));
   if (!r.made) return;
   const Provenance& made = *r.made;
   std::vector<std::string> machine, program;
@@ -178,8 +181,9 @@ PageRun begin_run(const SourceRun& run, const std::string& page_folder, const Sw
     if (!seed.empty()) out.seeds_text = "seed " + seed;
     if (!read.config.empty()) out.config = differences(read.config, defaults);
     if (read.report.updates > 0)
-      out.updates_text = formatted("{} of {}", grouped(static_cast<uint64_t>(std::max(read.report.update, run.curves.last))),
-                                   grouped(static_cast<uint64_t>(read.report.updates)));
+      out.updates_text =
+          formatted("{} of {}", grouped(static_cast<uint64_t>(std::max(read.report.update, run.curves.last))),
+                    grouped(static_cast<uint64_t>(read.report.updates)));
   }
   return out;
 }
@@ -200,7 +204,8 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     out.standing = to_string(rows.standing[run]);
     out.standing_text = standing_text(rows.standing[run]);
     for (const auto& [point, measurement] : points_of(rows.runs[run]))
-      if (point != Point{}) out.points.emplace_back(joined(point_lines(point), ", "), file_digits(measurement->accuracy));
+      if (point != Point{})
+        out.points.emplace_back(joined(point_lines(point), ", "), file_digits(measurement->accuracy));
     counts.averaged += rows.standing[run] == Standing::averaged;
     counts.diverged += rows.standing[run] == Standing::diverged;
     counts.not_chosen += rows.standing[run] != Standing::averaged && rows.standing[run] != Standing::diverged;

@@ -14,10 +14,6 @@ namespace {
 // Beliefs of all samples together; about twenty bytes each in the page.
 constexpr size_t most_beliefs = 60000;
 
-std::string symbol_name(int symbol) {
-  return symbol == 0 ? "#" : letter_name(symbol - 1);
-}
-
 // Names of states by the ids that models are asked for.
 class StateNames {
  public:
@@ -155,8 +151,8 @@ void add_samples(const Outline& outline, PageData& data) {
     }
   }
   if (left_out > 0)
-    data.notes.push_back(formatted("Try it: {} more samples are in the runs' result.json; the page holds the first ones.",
-                                   left_out));
+    data.notes.push_back(
+        formatted("Try it: {} more samples are in the runs' result.json; the page holds the first ones.", left_out));
 }
 
 }  // namespace sb

@@ -30,7 +30,7 @@ Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates);
 struct SourceRun {
   std::shared_ptr<const ReadRun> read;
   Curves curves;
-  std::string digest;                   // numbers_sha256 of the result
+  std::string digest;                    // numbers_sha256 of the result
   std::optional<double> seconds_a_step;  // of a run that is not finished, by its last rows of timing
   bool in_archive = false;
 };

@@ -127,8 +127,7 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
   for (size_t i = 0; i < cells.size(); ++i) {
     if (i == best || !cells[i]->mean) continue;
     others.push_back(i);
-    differences.push_back(
-        paired_difference(means_by_grammar(outline.rows, outline.rows.cells[indices[i]]), of_best));
+    differences.push_back(paired_difference(means_by_grammar(outline.rows, outline.rows.cells[indices[i]]), of_best));
     p.push_back(differences.back().p_against(0));
   }
   const auto steps = holm(p, family_error);
@@ -276,8 +275,16 @@ void add_compare(const Outline& outline, PageData& data) {
         if (difference.n == 0) continue;
         const auto interval = difference.interval(family_error);
         const auto p = difference.p_against(0);
-        PairedDifference pair{a.id, b.id, difference.n, difference.mean, {}, {}, p, points_text(difference.mean),
-                              interval_text(interval), p_text(p)};
+        PairedDifference pair{a.id,
+                              b.id,
+                              difference.n,
+                              difference.mean,
+                              {},
+                              {},
+                              p,
+                              points_text(difference.mean),
+                              interval_text(interval),
+                              p_text(p)};
         if (interval) {
           pair.low = interval->low;
           pair.high = interval->high;

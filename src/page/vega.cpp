@@ -71,7 +71,8 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis
   Json out = vega_base(series, plot_height);
   Json layers = Json::array();
   if (band) {
-    Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding({"low", y.title, y.log, y.zero})}, {"y2", {{"field", "high"}}}};
+    Json encoding = {
+        {"x", axis_encoding(x)}, {"y", axis_encoding({"low", y.title, y.log, y.zero})}, {"y2", {{"field", "high"}}}};
     colour_by_series(encoding, series);
     encoding.erase("strokeDash");
     encoding["opacity"] = {{"condition", {{"param", "pick"}, {"value", 0.16}}}, {"value", 0.03}};
@@ -92,18 +93,23 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis
        {"encoding", std::move(encoding)}});
   layers.push_back(
       {{"transform", only("reference")},
-       {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"color", grey}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
+       {"mark",
+        {{"type", "line"},
+         {"strokeDash", {5, 4}},
+         {"color", grey},
+         {"clip", true},
+         {"tooltip", {{"content", "data"}}}}},
        {"encoding",
         {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
   Json last = only("reference");
   last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
   last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
-  layers.push_back({{"transform", std::move(last)},
-                    {"mark", {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
-                    {"encoding",
-                     {{"x", axis_encoding(x)},
-                      {"y", axis_encoding(y)},
-                      {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+  layers.push_back(
+      {{"transform", std::move(last)},
+       {"mark",
+        {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
+       {"encoding",
+        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
   out["layer"] = std::move(layers);
   return out;
 }

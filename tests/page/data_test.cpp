@@ -21,7 +21,8 @@ class ThreeGrammars : public ::testing::Test {
   void SetUp() override {
     for (const char* model : {"gla", "mamba", "transformer"})
       for (const int seed : {1, 2, 3})
-        for (const int task : {1, 2}) finish_small(root.file(""), model, seed, task, task == 2 ? "[eval]\ngaps = [10, 20]\n" : "");
+        for (const int task : {1, 2})
+          finish_small(root.file(""), model, seed, task, task == 2 ? "[eval]\ngaps = [10, 20]\n" : "");
     data = page_of(root.file(""));
   }
   const PageCell& cell(const std::string& model, const std::string& column) const {
@@ -115,7 +116,8 @@ TEST_F(ThreeGrammars, RunsShowTheFilesOwnDigits) {
     EXPECT_TRUE(std::any_of(run.config.begin(), run.config.end(), [](const ConfigDifference& d) {
       return d.key == "grammar.vocab" && d.value == "6" && d.usual == "41";
     }));
-    EXPECT_FALSE(std::any_of(run.config.begin(), run.config.end(), [](const ConfigDifference& d) { return d.key == "train.clip"; }));
+    EXPECT_FALSE(std::any_of(run.config.begin(), run.config.end(),
+                             [](const ConfigDifference& d) { return d.key == "train.clip"; }));
   }
   EXPECT_EQ(data.counts.averaged, 18U);
 }
@@ -131,12 +133,12 @@ TEST_F(ThreeGrammars, EveryKindOfFigureIsThereAndEveryRunItNames) {
     EXPECT_EQ(figure.spec["data"]["name"], "rows");
     for (const auto& row : figure.rows) EXPECT_EQ(row.size(), figure.columns.size()) << figure.id;
     for (const auto& key : figure.runs) EXPECT_TRUE(keys.contains(key)) << figure.id;
-    EXPECT_TRUE(figure.section == "summary" ||
-                std::any_of(data.sections.begin(), data.sections.end(), [&](const auto& s) { return s.id == figure.section; }));
+    EXPECT_TRUE(figure.section == "summary" || std::any_of(data.sections.begin(), data.sections.end(),
+                                                           [&](const auto& s) { return s.id == figure.section; }));
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"overview", "learning", "loss", "gaps", "complexity", "position", "gap_frame",
-                                          "since_certain", "entropy", "gates_decay", "selectivity", "decays", "confusion",
-                                          "confusion_symbol"}))
+                                          "since_certain", "entropy", "gates_decay", "selectivity", "decays",
+                                          "confusion", "confusion_symbol"}))
       << "all networks here have one size";
 }
 
@@ -230,7 +232,8 @@ TEST(Page, BadRunsAreShownAndSpoilNothing) {
   EXPECT_EQ(data.counts.diverged, 1U);
   std::multiset<std::string> states;
   for (const auto& run : data.runs) states.insert(run.state);
-  EXPECT_EQ(states, (std::multiset<std::string>{"whole", "whole", "damaged", "damaged", "newer", "unfinished", "copy"}));
+  EXPECT_EQ(states,
+            (std::multiset<std::string>{"whole", "whole", "damaged", "damaged", "newer", "unfinished", "copy"}));
   for (const auto& run : data.runs) {
     if (run.state == "damaged" || run.state == "newer") EXPECT_FALSE(run.problems.empty()) << run.folder;
     if (run.standing == "diverged") EXPECT_EQ(run.divergence_text, "at update 7, layer 1, loss");

@@ -93,7 +93,8 @@ TEST(Html, TheBuiltInTemplateTakesEverythingAndItsPolicyFits) {
 TEST(Html, HostileTextIsText) {
   TemporaryFolder root;
   const std::string nasty = "<script>broken=1</script><!--\"'&{{DATA}}";
-  const ResolvedConfig config = resolve_text("[run]\nlabel = \"\"\"" + std::string("<script>alert(1)<\\u002fscript>") + "\\u202e\\u0007'&\"\"\"\n");
+  const ResolvedConfig config = resolve_text("[run]\nlabel = \"\"\"" + std::string("<script>alert(1)<\\u002fscript>") +
+                                             "\\u202e\\u0007'&\"\"\"\n");
   finish_run(root.file("<script>evil(1)\xE2\x80\xAE\x01 \"'&" + std::string(100, 'x')), config, rich_result(config));
   Result other = rich_result(small_config("gla", 2));
   other.made->device = nasty + std::string(3000, 'y');

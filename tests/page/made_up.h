@@ -57,13 +57,15 @@ inline std::string finish_run(const std::string& root, const ResolvedConfig& con
   result.updates = 100;
   const double weight = 2;
   const bool done = result.status == "done";
-  store.finish(std::move(result), done ? std::vector<NamedBytes>{{"weight", "F64", {1}, &weight}} : std::vector<NamedBytes>{});
+  store.finish(std::move(result),
+               done ? std::vector<NamedBytes>{{"weight", "F64", {1}, &weight}} : std::vector<NamedBytes>{});
   return store.folder();
 }
 
 inline ResolvedConfig small_config(const std::string& model, int seed, int task = 1, const std::string& rest = "") {
-  return resolve_text("[model]\nname = \"" + model + "\"\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nnumber = " +
-                      std::to_string(task) + "\n[train]\nupdates = 100\n[run]\nseed = " + std::to_string(seed) + "\n" + rest);
+  return resolve_text("[model]\nname = \"" + model +
+                      "\"\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nnumber = " + std::to_string(task) +
+                      "\n[train]\nupdates = 100\n[run]\nseed = " + std::to_string(seed) + "\n" + rest);
 }
 
 inline std::string finish_small(const std::string& root, const std::string& model, int seed, int task = 1,

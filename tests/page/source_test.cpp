@@ -60,7 +60,8 @@ TEST(Source, AnArchiveIsReadLikeItsFolder) {
   TemporaryFolder root;
   for (const int seed : {1, 2}) finish_small(root.file("runs"), "gla", seed);
   write_archive(root.file("runs.tar"), pack_runs(root.file("runs"), root.file("runs.tar")).files);
-  const PageData folder = page_of(root.file("runs"), root.path()), archive = page_of(root.file("runs.tar"), root.path());
+  const PageData folder = page_of(root.file("runs"), root.path()),
+                 archive = page_of(root.file("runs.tar"), root.path());
   ASSERT_EQ(archive.cells.size(), folder.cells.size());
   for (size_t i = 0; i < folder.cells.size(); ++i) EXPECT_EQ(archive.cells[i].mean, folder.cells[i].mean);
   EXPECT_EQ(archive.runs[0].state, "packed");

@@ -59,7 +59,8 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   PageSource source(options.folders, "report DIR", defaults);
   const SourceContent content = source.read();
   if (content.runs.empty())
-    throw bad_input("report DIR", "expected runs below the folder, got none, " + printable(options.folders.front(), 400));
+    throw bad_input("report DIR",
+                    "expected runs below the folder, got none, " + printable(options.folders.front(), 400));
   const PageParts& parts = built_in_parts();
   const PageData data = make_page(content, {options.folders, folder_of(options.out), parts.citation, false});
   PageSettings settings;
@@ -71,7 +72,8 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   if (!options.data.empty()) deliver(options.data, json_document(json, 2));
   deliver(options.out, page);
   for (const auto& line : data.warnings) complain("note: " + line);
-  if (!parts.charts) complain("note: the page has tables without charts; `make charts` in a checkout brings what draws them");
+  if (!parts.charts)
+    complain("note: the page has tables without charts; `make charts` in a checkout brings what draws them");
   if (options.out != "-" && options.data != "-")
     print(grouped(content.runs.size()) + (content.runs.size() == 1 ? " run, " : " runs, ") +
           bytes_text(static_cast<double>(page.size())) + ": " + one_line(options.out) + "\n");
@@ -84,7 +86,8 @@ void add_report(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "report", "One HTML page of runs, self-contained: tables, charts, comparisons, samples, every run and its config",
-      {"selectivbench report runs/quick", "selectivbench report runs/quick results/small.tar.gz --out report.html --figures figures"},
+      {"selectivbench report runs/quick",
+       "selectivbench report runs/quick results/small.tar.gz --out report.html --figures figures"},
       [options, defaults] { return run(*options, defaults); });
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
   arguments.text("--out", options->out, "FILE", "The page, - for standard output");

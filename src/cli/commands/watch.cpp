@@ -67,7 +67,7 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   const std::string token = random_token();
   httplib::Server server;
   serve(server, page, token);
-  const int port = options.port == 0 ? server.bind_to_any_port(options.host)
+  const int port = options.port == 0                                 ? server.bind_to_any_port(options.host)
                    : server.bind_to_port(options.host, options.port) ? options.port
                                                                      : -1;
   if (port < 0)
@@ -93,13 +93,14 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
 
 void add_watch(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments = program.command(
-      "watch", "The page of `report`, served on this machine and kept up to date while runs go on",
-      {"selectivbench watch runs/quick", "selectivbench watch runs --port 8080"},
-      [options, defaults] { return run(*options, defaults); });
+  Arguments& arguments =
+      program.command("watch", "The page of `report`, served on this machine and kept up to date while runs go on",
+                      {"selectivbench watch runs/quick", "selectivbench watch runs --port 8080"},
+                      [options, defaults] { return run(*options, defaults); });
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
   arguments.integer("--port", options->port, 0, 65535, "Where to listen, 0 for any that is free");
-  arguments.text("--host", options->host, "ADDRESS", "Address to listen on; others than 127.0.0.1 let other machines in");
+  arguments.text("--host", options->host, "ADDRESS",
+                 "Address to listen on; others than 127.0.0.1 let other machines in");
   arguments.real("--every", options->every, .2, 3600, "Seconds between looks at the folders");
 }
 
