@@ -75,14 +75,14 @@
     spec.description = figure.summary;
     spec.config = merged(SB.chart_theme(), spec.config || {});
     spec.config.range = {...(spec.config.range || {}), category: figure.palette.map(index => SB.data.palette.light[index])};
+    spec.config.legend.labelLimit = Math.max(60, Math.floor(width / legend_columns(width)) - 36);
     const height = SB.plot_height(figure, width);
     if (is_composed(spec)) {
-      const encoding = spec.encoding || {};
-      const columns = encoding.column ? distinct(figure, encoding.column.field) : spec.columns || 1;
-      const labels = encoding.row ? 70 : 0;
-      const inner = Math.max(110, Math.floor((width - 70 - labels - 24 * (columns - 1)) / columns));
+      const by = spec.facet || spec.encoding || {};
+      const columns = by.column ? distinct(figure, by.column.field) : spec.columns || 1;
+      const beside = by.row ? 240 : 80;  // labels of rows and of axes
       const place = spec.spec || spec;
-      if (typeof place.width === 'number' || place.width === undefined) place.width = Math.min(inner, 520);
+      place.width = Math.min(520, Math.max(110, Math.floor((width - beside - 24 * (columns - 1)) / columns)));
     } else {
       spec.width = width;
       spec.height = height;
@@ -109,7 +109,7 @@
     spec.datasets = {rows: SB.row_objects(figure, SB.shown_rows(figure))};
     const result = await window.vegaEmbed(place, spec, {
       mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, expr: window.vega.expressionInterpreter, defaultStyle: false,
-      tooltip: SB.tip, hover: true,
+      tooltip: (handler, event, item, value) => SB.tip(event, value, figure), hover: true,
     });
     return result.view;
   };
@@ -132,10 +132,13 @@
   };
 
   // What a mark under the pointer says, beside the pointer and inside the window.
-  SB.tip = (handler, event, item, value) => {
+  SB.tip = (event, value, figure) => {
     const box = document.getElementById('tip');
     if (value === null || value === undefined || value === '') { box.hidden = true; return; }
-    const lines = typeof value === 'object' ? Object.entries(value) : [['', value]];
+    // A row of the figure as its table has it, or whatever the specification puts together.
+    const columns = figure.columns.filter(column => typeof value === 'object' && column.key in value);
+    const lines = typeof value !== 'object' ? [['', value]]
+      : columns.length ? columns.map(column => [column.title, value[column.key]]) : Object.entries(value);
     box.replaceChildren(SB.h('table', {}, SB.h('tbody', {}, lines.map(([name, text]) => SB.h('tr', {},
       name ? SB.h('th', {scope: 'row'}, SB.shortened(name, 40)) : null, SB.h('td', {}, SB.text(SB.shortened(SB.dash(text), 120))))))));
     box.hidden = false;

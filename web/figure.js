@@ -174,9 +174,9 @@
     }
     return [...kinds.values()];
   };
-  const wide_kinds = new Set(['overview', 'gates', 'confusion']);
+  const needs_width = figure => /^(overview|gates|confusion)/.test(figure.kind);
   SB.figure_grid = figures => {
-    const made = SB.grouped(figures).map(choices => new Card(choices, wide_kinds.has(choices[0].kind)));
+    const made = SB.grouped(figures).map(choices => new Card(choices, needs_width(choices[0])));
     return {cards: made, element: SB.h('div', {class: 'figures'}, made.map(card => card.element))};
   };
 
