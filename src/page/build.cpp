@@ -14,10 +14,6 @@
 namespace sb {
 namespace {
 
-std::string counted(size_t n, const char* what) {
-  return formatted("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 void add_head(const Outline& outline, const PageRequest& request, PageData& data) {
   for (const auto& source : request.sources) data.sources.push_back(one_line(source));
   data.title =

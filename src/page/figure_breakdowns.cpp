@@ -9,7 +9,7 @@
 namespace sb {
 namespace {
 
-constexpr int plot = 260;
+constexpr int breakdown_height = 260;
 constexpr size_t most_positions = 100;
 
 const Measurement* measured(const Outline& outline, size_t run, size_t column) {
@@ -19,8 +19,8 @@ const Measurement* measured(const Outline& outline, size_t run, size_t column) {
 }
 
 void finish(Figure& figure, const std::vector<PageSeries>& series, const Axis& x, PageData& data) {
-  figure.spec = line_chart(series, x, {"accuracy", "accuracy"}, false, plot);
-  figure.height = chart_height(series.size(), plot);
+  figure.spec = line_chart(series, x, {"accuracy", "accuracy"}, false, breakdown_height);
+  figure.height = chart_height(series.size(), breakdown_height);
   data.figures.push_back(std::move(figure));
 }
 

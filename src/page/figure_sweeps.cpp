@@ -11,7 +11,7 @@
 namespace sb {
 namespace {
 
-constexpr int plot = 300;
+constexpr int sweep_height = 300;
 
 const PageCell* find_cell(const PageData& data, const std::string& series, const std::string& column) {
   for (const auto& cell : data.cells)
@@ -79,7 +79,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
   for (const auto& [entropy, sum] : ceilings)
     figure.rows.push_back({"ceiling", "reference", entropy, sum.first / static_cast<double>(sum.second), "", ""});
   const auto series = series_of(outline, cells);
-  Json spec = vega_base(series, plot);
+  Json spec = vega_base(series, sweep_height);
   const Axis x{"entropy", "topological entropy of the grammar, nats"}, y{"accuracy", "test accuracy"};
   const auto models = Json::array({{{"filter", "datum.kind == 'model'"}}});
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
@@ -113,7 +113,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
                     {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}}}});
   spec["layer"] = std::move(layers);
   figure.spec = std::move(spec);
-  figure.height = chart_height(series.size(), plot);
+  figure.height = chart_height(series.size(), sweep_height);
   figure.caption =
       formatted("One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling{}.",
                 columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
@@ -163,7 +163,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   Json bars = encoding;
   bars["y"] = axis_encoding({"low", "test accuracy"});
   bars["y2"] = {{"field", "high"}};
-  Json spec = vega_base(series, plot);
+  Json spec = vega_base(series, sweep_height);
   spec["layer"] = Json::array();
   if (lines)
     spec["layer"].push_back(
@@ -177,7 +177,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
         {{"type", "point"}, {"filled", true}, {"size", 70}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
        {"encoding", std::move(encoding)}});
   figure.spec = std::move(spec);
-  figure.height = chart_height(series.size(), plot);
+  figure.height = chart_height(series.size(), sweep_height);
   figure.caption =
       formatted("Mean test accuracy over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.",
                 lines ? "; lines join networks of one model" : "");
@@ -229,8 +229,8 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
         figure.rows.push_back({"chance", "reference", *outline.points[c].gap, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
     figure.spec = line_chart(series, {"gap", "frames of every gap of the test"}, {"accuracy", "accuracy", false, true},
-                             band, plot);
-    figure.height = chart_height(series.size(), plot);
+                             band, sweep_height);
+    figure.height = chart_height(series.size(), sweep_height);
     figure.caption = formatted(
         "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each "
         "length.",

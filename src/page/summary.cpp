@@ -31,10 +31,6 @@ std::string p_text(std::optional<double> p) {
 
 namespace {
 
-std::string counted(size_t n, const std::string& what) {
-  return formatted("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 PageCell plain_cell(const Outline& outline, size_t index) {
   const Cell& cell = outline.rows.cells[index];
   const auto [series, column] = outline.cells[index];

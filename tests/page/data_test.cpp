@@ -95,7 +95,9 @@ TEST_F(ThreeGrammars, TheBestOfAColumnIsMarkedAndOthersAreTestedAgainstIt) {
       best += one.best;
       if (one.best) mean_of_best = *one.mean;
       EXPECT_EQ(one.best, !one.versus_best.has_value());
-      if (one.versus_best) EXPECT_EQ(one.versus_best->n, 3U);
+      if (one.versus_best) {
+        EXPECT_EQ(one.versus_best->n, 3U);
+      }
     }
     EXPECT_EQ(best, 1U);
     EXPECT_EQ(highest, mean_of_best);
@@ -235,9 +237,15 @@ TEST(Page, BadRunsAreShownAndSpoilNothing) {
   EXPECT_EQ(states,
             (std::multiset<std::string>{"whole", "whole", "damaged", "damaged", "newer", "unfinished", "copy"}));
   for (const auto& run : data.runs) {
-    if (run.state == "damaged" || run.state == "newer") EXPECT_FALSE(run.problems.empty()) << run.folder;
-    if (run.standing == "diverged") EXPECT_EQ(run.divergence_text, "at update 7, layer 1, loss");
-    if (run.state == "unfinished") EXPECT_EQ(run.problems.size(), 1U) << "its metrics are torn";
+    if (run.state == "damaged" || run.state == "newer") {
+      EXPECT_FALSE(run.problems.empty()) << run.folder;
+    }
+    if (run.standing == "diverged") {
+      EXPECT_EQ(run.divergence_text, "at update 7, layer 1, loss");
+    }
+    if (run.state == "unfinished") {
+      EXPECT_EQ(run.problems.size(), 1U) << "its metrics are torn";
+    }
   }
   EXPECT_FALSE(data.warnings.empty());
   const auto& marks = data.cells.front().marks;

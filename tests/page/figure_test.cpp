@@ -72,9 +72,15 @@ TEST(Figure, CsvDataAndSpecificationHoldTheSameNumbers) {
       for (size_t k = 0; k < keys.size(); ++k) {
         const Json& value = values[r][keys[k]];
         EXPECT_EQ(value, page["figures"][f]["rows"][r][k]);
-        if (value.is_null()) EXPECT_EQ(fields[k], "");
-        if (value.is_string()) EXPECT_EQ(fields[k], value.get<std::string>());
-        if (value.is_number()) EXPECT_EQ(std::stod(fields[k]), value.get<double>());
+        if (value.is_null()) {
+          EXPECT_EQ(fields[k], "");
+        }
+        if (value.is_string()) {
+          EXPECT_EQ(fields[k], value.get<std::string>());
+        }
+        if (value.is_number()) {
+          EXPECT_EQ(std::stod(fields[k]), value.get<double>());
+        }
       }
     }
   }
