@@ -108,7 +108,7 @@
     const spec = SB.fitted(figure, Math.floor(place.clientWidth));
     spec.datasets = {rows: SB.row_objects(figure, SB.shown_rows(figure))};
     const result = await window.vegaEmbed(place, spec, {
-      mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, expr: window.vega.expressionInterpreter, defaultStyle: false,
+      mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, defaultStyle: false,
       tooltip: (handler, event, item, value) => SB.tip(event, value, figure), hover: true,
     });
     return result.view;
