@@ -68,7 +68,7 @@
       ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
       ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
     ];
-    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 40});
+    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30});
   }
 
   function every_cell() {
