@@ -45,10 +45,20 @@
     return at < 0 ? 1 : Math.max(1, new Set(figure.rows.map(row => row[at])).size);
   };
 
-  const legend_columns = width => Math.max(1, Math.floor(width / 165));
+  // As many columns as fit: entries run along lines, and a column is as wide as its longest name.
+  const widest_label = 170;
+  const legend_columns = (figure, width) => {
+    const widths = figure.series.map(id => Math.min(widest_label, SB.series.get(id).name.length * 6.7) + 30);
+    for (let columns = widths.length; columns > 1; columns--) {
+      const taken = Array(columns).fill(0);
+      widths.forEach((one, i) => { taken[i % columns] = Math.max(taken[i % columns], one); });
+      if (taken.reduce((sum, one) => sum + one, 0) <= width - 50) return columns;
+    }
+    return 1;
+  };
   // Pixels to reserve: as the specification says, and more where the legend needs further lines on a narrow screen.
   SB.plot_height = (figure, width) => {
-    const entries = figure.series.length, usual = Math.ceil(entries / 4), lines = Math.ceil(entries / legend_columns(width));
+    const entries = figure.series.length, usual = Math.ceil(entries / 4), lines = Math.ceil(entries / legend_columns(figure, width));
     return figure.height + Math.max(0, lines - usual) * 17;
   };
 
@@ -75,7 +85,7 @@
     spec.description = figure.summary;
     spec.config = merged(SB.chart_theme(), spec.config || {});
     spec.config.range = {...(spec.config.range || {}), category: figure.palette.map(index => SB.data.palette.light[index])};
-    spec.config.legend.labelLimit = Math.max(60, Math.floor(width / legend_columns(width)) - 36);
+    spec.config.legend.labelLimit = widest_label;
     const height = SB.plot_height(figure, width);
     if (is_composed(spec)) {
       const by = spec.facet || spec.encoding || {};
@@ -89,7 +99,7 @@
       spec.autosize = {type: 'fit', contains: 'padding'};
     }
     visit(spec, node => {
-      if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom') node.legend.columns = legend_columns(width);
+      if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom') node.legend.columns = legend_columns(figure, width);
       if (!Array.isArray(node.params)) return;
       node.params = node.params.map(param => {
         if (param.bind !== 'scales') return param;
@@ -108,9 +118,11 @@
     const spec = SB.fitted(figure, Math.floor(place.clientWidth));
     spec.datasets = {rows: SB.row_objects(figure, SB.shown_rows(figure))};
     const result = await window.vegaEmbed(place, spec, {
-      mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, expr: window.vega.expressionInterpreter, defaultStyle: false,
+      mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, defaultStyle: false,
       tooltip: (handler, event, item, value) => SB.tip(event, value, figure), hover: true,
     });
+    // The plot's label and the table below speak for it.
+    for (const drawing of place.querySelectorAll('svg')) drawing.setAttribute('aria-hidden', 'true');
     return result.view;
   };
 

@@ -85,6 +85,7 @@
       state.search = '';
       search.value = '';
       choose();
+      list.show(run);
       open(run, true);
       mark(list.line(run));
       return true;

@@ -70,7 +70,8 @@
   function figures(at, section) {
     const grid = SB.figure_grid(SB.data.figures.filter(figure => figure.section === section.id && figure.kind !== 'overview'));
     cards.set(section.id, grid.cards);
-    const hint = grid.cards.length && SB.can_draw() ? 'Point at a mark for its numbers, click a name of a legend to single it out, drag to move, Ctrl and wheel to zoom, double-click to go back.' : '';
+    const hint = grid.cards.length && SB.can_draw() ? 'Point at a mark for its numbers; click a name in a legend to single it out' +
+      (window.matchMedia('(pointer: coarse)').matches ? '.' : '; drag to move, Ctrl and wheel to zoom, double-click to go back.') : '';
     at.append(...section.text.map(line => SB.h('p', {}, SB.text(line))), hint ? SB.h('p', {class: 'small muted no-print'}, hint) : '', grid.cards.length ? grid.element : '',
       section.absent.length ? SB.h('details', {}, SB.h('summary', {}, 'Not measured (' + section.absent.length + ')'),
         SB.h('ul', {class: 'small muted'}, section.absent.map(line => SB.h('li', {}, SB.text(line))))) : '');
@@ -136,7 +137,12 @@
     const first = parts.findIndex(part => part.id === 'summary');
     for (let i = 0; i <= first; i++) { const part = pending.shift(); part.build(place(part.id)); }
     contents(parts);
-    requestAnimationFrame(() => setTimeout(() => { build_rest(); performance.mark('built'); }));
+    requestAnimationFrame(() => setTimeout(() => {
+      performance.mark('seen');
+      build_rest();
+      document.documentElement.dataset.built = '';
+      performance.mark('built');
+    }));
   }
 
   // Live: the same data anew. Figures keep their cards and redraw where their numbers changed; tables are made again.
@@ -194,7 +200,7 @@
   }
 
   function printing() {
-    window.addEventListener('beforeprint', () => { build_rest(); SB.open_undrawn(); });
+    window.addEventListener('beforeprint', () => { build_rest(); SB.open_undrawn(); SB.show_all_rows(); });
     place('print').addEventListener('click', async () => {
       build_rest();
       await SB.draw_all();

@@ -21,14 +21,9 @@
   });
 
   // Accuracy between 0 and 1 with its interval and, as a tick, the ceiling.
-  const bar = (cell, column, series) => {
-    const at = value => Math.max(0, Math.min(1, value)) * 100;
-    return SB.svg('svg', {class: 'meter', viewBox: '0 0 100 6', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
-      SB.svg('rect', {class: 'meter-back', width: 100, height: 6}),
-      SB.svg('rect', {width: at(cell.mean), height: 6, css: {fill: SB.colour(series.colour)}}),
-      cell.low === null ? null : SB.svg('rect', {class: 'meter-range', x: at(cell.low), y: 2, width: at(cell.high) - at(cell.low), height: 2}),
-      column.ceiling === null ? null : SB.svg('rect', {class: 'meter-ceiling', x: Math.min(98.5, at(column.ceiling)), width: 1.5, height: 6}));
-  };
+  const bar = (cell, column, series) => SB.h('span', {class: 'meter', css: {
+    '--mean': cell.mean, '--low': cell.low === null ? 2 : Math.max(0, cell.low), '--high': cell.high === null ? 2 : Math.min(1, cell.high),
+    '--ceiling': column.ceiling === null ? 9 : column.ceiling, '--series': SB.colour(series.colour)}});
 
   const faces = {
     accuracy: {title: 'Accuracy', key: cell => cell.mean, main: cell => cell.mean_text, beside: cell => cell.interval_text,
@@ -73,7 +68,7 @@
       ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
       ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
     ];
-    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot});
+    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30});
   }
 
   function every_cell() {

@@ -5,6 +5,9 @@
   const collator = new Intl.Collator('en', {numeric: true});
   const absent = value => value === null || value === undefined || value === '';
 
+  // Longer tables show their beginning until they are asked for all; on paper they are whole.
+  SB.show_all_rows = () => { for (const button of document.querySelectorAll('.more:not([hidden]) button')) button.click(); };
+
   // What is not known stays last in either direction.
   SB.compare_keys = (a, b, descending) => {
     if (absent(a) || absent(b)) return absent(a) - absent(b);
@@ -12,7 +15,7 @@
     return descending ? -order : order;
   };
 
-  SB.table = ({columns, rows, label, caption, name = '', pin = true, tall = false, sort = null, id = null, foot = [], build = null}) => {
+  SB.table = ({columns, rows, label, caption, name = '', pin = true, tall = false, sort = null, id = null, foot = [], most = 100}) => {
     const heads = columns.map((column, i) => {
       const content = column.lines ? column.lines.flatMap((line, n) => (n ? [SB.h('br'), line] : [line])) : [column.title];
       const sortable = column.key
@@ -24,7 +27,9 @@
     const table = SB.h('table', {class: (pin ? 'pin ' : '') + name}, caption ? SB.h('caption', {}, caption) : null,
       SB.h('thead', {}, SB.h('tr', {}, heads)), body,
       foot.length ? SB.h('tfoot', {}, foot.map(line => SB.h('tr', {}, line.map((cell, i) => SB.h(i ? 'td' : 'th', i ? {} : {scope: 'row'}, cell))))) : null);
-    const element = SB.h('div', {class: 'scroll' + (tall ? ' tall' : ''), tabindex: '0', role: 'region', 'aria-label': label}, table);
+    const more = SB.h('p', {class: 'more', hidden: true});
+    const element = SB.h('div', {},
+      SB.h('div', {class: 'scroll' + (tall ? ' tall' : ''), tabindex: '0', role: 'region', 'aria-label': label}, table), more);
 
     const made = new Map();  // row to its element
     const line_of = row => {
@@ -34,21 +39,27 @@
           const content = column.cell(row);
           return column.head ? SB.h('th', {scope: 'row', class: style || null}, content) : SB.h('td', {class: style || null}, content);
         }));
-        if (build) build(line, row);
         made.set(row, line);
       }
       return made.get(row);
     };
-    let shown = rows, sorted = null;
+    let shown = rows, sorted = null, limit = most;
 
     function place() {
       const lines = [];
-      for (const row of shown) {
+      for (const row of shown.slice(0, limit)) {
         const line = line_of(row);
         lines.push(line);
         if (line.extra) lines.push(line.extra);
       }
       body.replaceChildren(...lines);
+      more.hidden = shown.length <= limit;
+      if (!more.hidden) more.replaceChildren('The first ' + limit + ' of ' + shown.length.toLocaleString('en') + ' rows.',
+        SB.h('button', {type: 'button', onclick: show_all}, 'Show all'));
+    }
+    function show_all() {
+      limit = Infinity;
+      place();
     }
     function arrange() {
       if (sorted) {
@@ -77,27 +88,17 @@
       element, table, order_by,
       line: row => line_of(row),
       filter: predicate => { keep = predicate; shown = kept(); arrange(); return shown.length; },
-      refresh: () => { made.clear(); shown = kept(); arrange(); },
-      replace: next => { rows = next; made.clear(); shown = kept(); arrange(); },
+      show: row => { if (shown.indexOf(row) >= limit) show_all(); },
       place,
     };
   };
 
-  // Plain columns and rows, as figures have them; long ones are shown up to `most` rows at a time.
-  SB.value_table = (columns, rows, label, most = 200) => {
-    const make = count => SB.table({
-      label, pin: false, rows: rows.slice(0, count).map(cells => ({cells})),
-      columns: columns.map((column, i) => ({
-        title: column.title, left: column.type !== 'quantitative', key: row => row.cells[i], name: 'value',
-        cell: row => (column.type === 'quantitative' ? SB.dash(row.cells[i]) : SB.text(SB.dash(row.cells[i]))),
-      })),
-    }).element;
-    if (rows.length <= most) return make(rows.length);
-    const box = SB.h('div', {}, make(most));
-    const more = SB.h('button', {type: 'button', class: 'quiet', onclick: () => {
-      box.replaceChildren(make(rows.length));
-    }}, 'Show all ' + rows.length.toLocaleString('en') + ' rows');
-    box.append(more);
-    return box;
-  };
+  // Plain columns and rows, as figures have them.
+  SB.value_table = (columns, rows, label) => SB.table({
+    label, pin: false, rows: rows.map(cells => ({cells})),
+    columns: columns.map((column, i) => ({
+      title: column.title, left: column.type !== 'quantitative', key: row => row.cells[i], name: 'value',
+      cell: row => (column.type === 'quantitative' ? SB.dash(row.cells[i]) : SB.text(SB.dash(row.cells[i]))),
+    })),
+  }).element;
 })();
