@@ -73,7 +73,7 @@ bench: program
 # What draws the charts of `report`, from npm by the lock file, into web/node_modules; the program takes it in when it is built again.
 charts:
 	@scripts/install-deps charts
-	@echo "npm ci in web/: vega, vega-lite, vega-embed and vega-interpreter, as web/package-lock.json has them"
+	@echo "npm ci in web/: vega, vega-lite and vega-embed, as web/package-lock.json has them"
 	@npm ci --prefix web --ignore-scripts --no-audit --no-fund
 	@$(MAKE) program
 

@@ -8,6 +8,7 @@ real ones. Weights are not copied: such runs are "whole without weights".
 """
 import hashlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -27,11 +28,16 @@ def sealed(text):
     return body.replace('"sha256":"' + "0" * 64, '"sha256":"' + digest(body))
 
 
-def copy_of(folder, seed, root):
-    config = json.loads((folder / "config.json").read_text())
+def canonical_of(folder, seed):
     canonical = re.search(r'\n  "canonical": (.*)\n', (folder / "config.json").read_text()).group(1).rstrip(",")
     for key in ("grammar", "train"):
         canonical = re.sub(r'("%s":\{[^{}]*"seed":)\d+' % key, r"\g<1>%d" % seed, canonical)
+    return canonical
+
+
+def copy_of(folder, seed, root):
+    config = json.loads((folder / "config.json").read_text())
+    canonical = canonical_of(folder, seed)
     run_id = digest(canonical)[:16]
     chance = random.Random(run_id)
     toml = config["config_toml"] + "# a copy\n"
@@ -49,9 +55,10 @@ def copy_of(folder, seed, root):
     text = re.sub(r'("run_id": ")[0-9a-f]+', r"\g<1>" + run_id, text)
     text = re.sub(r'("(?:grammar|train)\.seed": ")\d+', r"\g<1>%d" % seed, text)
     text = re.sub(r'("(?:run|grammar|train)_seed": )\d+', r"\g<1>%d" % seed, text)
-    text = re.sub(r'("topological_entropy": )[^,]+', r"\g<1>%.3f" % (1 + chance.random()), text)
+    text = re.sub(r'("topological_entropy": )[^,]+', r"\g<1>" + repr(1 + chance.randrange(1024) / 1024), text)
     text = re.sub(r'("metrics.jsonl": ")[0-9a-f]+', r"\g<1>" + digest(metrics), text)
-    moved = lambda found: '%s%.4f' % (found.group(1), min(0.9999, max(0.0001, float(found.group(2)) + chance.uniform(-0.03, 0.03))))
+    exact = lambda value: repr(round(value * 1024) / 1024)  # whose digits every writer agrees on
+    moved = lambda found: found.group(1) + exact(min(0.999, max(0.001, float(found.group(2)) + chance.uniform(-0.03, 0.03))))
     text = re.sub(r'("frames":\d+,"accuracy":)([-0-9.e]+)', moved, text)
     numbers = re.sub(r'\n  "made": \{.*?\n  \},', "", text, flags=re.S)
     text = text[: text.rindex("\n}")] + ',\n  "numbers_sha256": "%s"\n}\n' % digest(numbers)
@@ -61,7 +68,8 @@ def copy_of(folder, seed, root):
 def main():
     program, runs = sys.argv[1], pathlib.Path(sys.argv[2])
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 500
-    models = sorted(path.parent for path in runs.glob("*/result.json"))
+    # One run of each setting, whatever seeds there are.
+    models = list({canonical_of(path.parent, 0): path.parent for path in sorted(runs.glob("*/result.json"))}.values())
     if not models:
         sys.exit(f"[report_500] expected finished runs in {runs}, got none")
     with tempfile.TemporaryDirectory() as work:
@@ -69,17 +77,18 @@ def main():
         for i in range(count):
             copy_of(models[i % len(models)], 1 + i // len(models), root)
         page = pathlib.Path(work) / "report.html"
-        seconds = []
+        seconds, worked = [], []
         for _ in range(3):
-            began = time.monotonic()
+            began, before = time.monotonic(), sum(os.times()[2:4])
             subprocess.run([program, "report", str(root), "--out", str(page)], check=True, stdout=subprocess.DEVNULL)
             seconds.append(time.monotonic() - began)
+            worked.append(sum(os.times()[2:4]) - before)
         data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S).group(1))
         counts = data["meta"]["counts"]
         if counts["averaged"] != count:
             sys.exit(f"[report_500] expected {count} runs averaged, got {counts}")
         size = page.stat().st_size
-        print(f"{count} runs: {min(seconds):.2f} s (at most 5), {size / 1e6:.2f} MB (at most 6), {len(data['figures'])} figures")
+        print(f"{count} runs: {min(seconds):.2f} s (at most 5; {min(worked):.2f} s of a processor), {size / 1e6:.2f} MB (at most 6), {len(data['figures'])} figures")
         sys.exit(1 if min(seconds) > 5 or size > 6e6 else 0)
 
 

@@ -1,5 +1,7 @@
 #include "page/assets.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -25,15 +27,22 @@ PageParts read_parts() {
   out.css = file_of("page.css");
   out.citation = file_of("CITATION.cff");
   std::vector<PageScript> own;
+  std::map<std::string_view, size_t> by_text;  // packages of one project share their licence
   for (const auto& file : embedded_files()) {
-    if (file.name.starts_with("script ")) own.push_back({std::string(file.name.substr(7)), std::string(file.text)});
-    if (!file.name.starts_with("bundle ")) continue;
-    const std::string name(file.name.substr(7));
-    out.scripts.push_back({name, std::string(file.text)});
+    const std::string name(file.name.substr(std::min(file.name.find(' '), file.name.size() - 1) + 1));
+    if (file.name.starts_with("script ")) own.push_back({name, std::string(file.text)});
+    if (file.name.starts_with("bundle ")) {
+      out.scripts.push_back({name, std::string(file.text)});
+      out.charts = true;
+    }
+    if (!file.name.starts_with("licence ")) continue;
     const auto package = nlohmann::json::parse(file_of("package " + name), nullptr, false);
-    out.notices.push_back(
-        {name, member(package, "version"), member(package, "license"), std::string(file_of("licence " + name))});
-    out.charts = true;
+    const std::string versioned = name + " " + member(package, "version");
+    const auto [at, fresh] = by_text.emplace(file.text, out.notices.size());
+    if (fresh)
+      out.notices.push_back({versioned, member(package, "license"), std::string(file.text)});
+    else
+      out.notices[at->second].name += ", " + versioned;
   }
   out.scripts.insert(out.scripts.end(), own.begin(), own.end());
   return out;

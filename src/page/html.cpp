@@ -117,8 +117,8 @@ std::string html_page(const PageParts& parts, std::string_view title, const Json
   policy += std::string("connect-src ") + (live ? "'self'" : "'none'") + "; base-uri 'none'; form-action 'none'";
   std::string notices;
   for (const auto& notice : parts.notices)
-    notices += "<details class=\"notice\"><summary>" + html_escaped(notice.name + " " + notice.version) + " (" +
-               html_escaped(notice.licence) + ")</summary><pre>" + html_escaped(notice.text) + "</pre></details>\n";
+    notices += "<details class=\"notice\"><summary>" + html_escaped(notice.name) + " (" + html_escaped(notice.licence) +
+               ")</summary><pre>" + html_escaped(notice.text) + "</pre></details>\n";
   return filled(parts.html,
                 {{"{{CSP}}", "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">"},
                  {"{{TITLE}}", html_escaped(title)},

@@ -12,7 +12,7 @@ struct PageScript {
   std::string name, text;
 };
 struct PageNotice {
-  std::string name, version, licence, text;
+  std::string name, licence, text;  // the name with its version
 };
 struct PageParts {
   std::string html, css;            // the template, with {{CSP}} {{TITLE}} {{STYLE}} {{DATA}} {{SCRIPTS}} {{NOTICES}}

@@ -16,7 +16,7 @@ PageParts plain_parts() {
   parts.html = "<head>{{CSP}}<title>{{TITLE}}</title>{{STYLE}}</head><body>{{DATA}}{{NOTICES}}{{SCRIPTS}}</body>";
   parts.css = "body { color: red }";
   parts.scripts = {{"a.js", "const a = '</script>' + '<!--';"}, {"b.js", "{{TITLE}} is not looked into"}};
-  parts.notices = {{"vega", "6.0", "BSD-3-Clause", "Copyright <someone> & others"}};
+  parts.notices = {{"vega 6.0", "BSD-3-Clause", "Copyright <someone> & others"}};
   return parts;
 }
 
