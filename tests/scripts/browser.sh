@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# browser.sh PROGRAM [RUNS] [--bench]: the report page of a few small runs, or of RUNS (a folder), in Chromium with the network off: what is seen equals the run
+# browser.sh PROGRAM [RUNS] [--bench]: the report page of a few small runs, or of RUNS (a folder), in Chromium with
+# the network off: what is seen equals the run
 # files, digit for digit. Exit code 77 (skipped) where Chromium, node or the node modules are missing.
 set -uo pipefail
 program=$1
