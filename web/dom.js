@@ -24,8 +24,10 @@
   SB.svg = (tag, attributes, ...children) => fill(document.createElementNS(svg_space, tag), attributes, children);
 
   // Text of unknown origin: its direction stays its own, its length is bounded by style.
-  SB.text = (value, name = 't') =>
-    SB.h('bdi', {class: name}, value === null || value === undefined ? '–' : String(value));
+  SB.text = (value, name = 't') => {
+    const text = value === null || value === undefined ? '–' : String(value);
+    return SB.h('bdi', {class: text.length > 2000 ? name + ' long' : name}, text);
+  };
   SB.shortened = (value, most = 72) => {
     const points = Array.from(String(value));
     return points.length <= most ? String(value) : points.slice(0, most - 1).join('') + '…';

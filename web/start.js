@@ -7,9 +7,9 @@
   const states = {summary: {}, compare: {}, try: {}, runs: {}};
   const cards = new Map(); // section to its cards
 
-  function colours() {
+  function colours(paper = false) {
     const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
-    const theme = document.documentElement.dataset.theme;
+    const theme = paper ? 'light' : document.documentElement.dataset.theme;
     const shades = SB.data.palette[theme === 'dark' || (theme === 'auto' && dark) ? 'dark' : 'light'];
     shades.forEach((shade, i) => document.documentElement.style.setProperty('--c' + i, shade));
   }
@@ -39,7 +39,7 @@
     button.addEventListener('click', () =>
       set(order[(order.indexOf(document.documentElement.dataset.theme) + 1) % 3], true),
     );
-    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', colours);
+    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colours());
   }
 
   function lead() {
@@ -350,7 +350,9 @@
       build_rest();
       SB.open_undrawn();
       SB.show_all_rows();
+      colours(true);
     });
+    window.addEventListener('afterprint', () => colours());
     place('print').addEventListener('click', async () => {
       build_rest();
       await SB.draw_all();
