@@ -56,6 +56,8 @@
 
   SB.build_runs = (place, state) => {
     const data = SB.data;
+    state.open = state.open || new Set(); // keys of runs whose details are shown
+    state.table = state.table || {};
     const toggles = new Map();
     const series = run => (run.series ? SB.series.get(run.series) : null);
     const columns = [
@@ -132,6 +134,7 @@
       tall: true,
       id: run => 'run-' + run.key,
       name: 'runs',
+      memory: state.table,
     });
     const many = SB.h('p', {class: 'small muted', role: 'status'});
     const chosen_line = SB.h('p', {class: 'chosen', hidden: true});
@@ -159,6 +162,7 @@
       const line = list.line(run);
       const button = toggles.get(run);
       button.setAttribute('aria-expanded', String(wanted));
+      state.open[wanted ? 'add' : 'delete'](run.key);
       if (wanted)
         line.extra = SB.h('tr', {class: 'extra'}, SB.h('td', {colspan: columns.length, class: 'left'}, details(run)));
       else delete line.extra;
@@ -289,5 +293,6 @@
       list.element,
     );
     choose();
+    for (const key of state.open) if (SB.runs.has(key)) open(SB.runs.get(key), true);
   };
 })();

@@ -127,10 +127,10 @@
       ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
       ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
     ];
-    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30});
+    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30, memory: state.matrix});
   }
 
-  function every_cell() {
+  function every_cell(state) {
     const series = cell => SB.series.get(cell.series);
     const columns = [
       {title: 'model', head: true, left: true, key: cell => series(cell).name, cell: cell => SB.named(series(cell))},
@@ -195,11 +195,17 @@
       label: 'Every cell of the summary',
       tall: true,
       name: 'cells',
+      memory: state.cells,
     });
   }
 
   SB.build_summary = (place, state) => {
-    state.face = state.face || 'accuracy';
+    for (const [name, first] of [
+      ['face', 'accuracy'],
+      ['matrix', {}],
+      ['cells', {}],
+    ])
+      state[name] = state[name] || first;
     const shown = row => !SB.hidden.has(SB.series.get(row.series).model);
     const holder = SB.h('div', {});
     let small = null;
@@ -215,7 +221,7 @@
       .map(([name, face]) => [name, face.title]);
     const used = new Set(SB.data.summary.cells.flatMap(cell => cell.marks.map(mark => mark.kind)));
     const legend = Object.entries(signs).filter(([kind]) => used.has(kind));
-    const large = every_cell();
+    const large = every_cell(state);
     SB.on_filter('summary', () => {
       small.filter(shown);
       large.filter(shown);

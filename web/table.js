@@ -26,7 +26,7 @@
     name = '',
     pin = true,
     tall = false,
-    sort = null,
+    memory = {}, // of how the reader has sorted it, where the table is made again
     id = null,
     foot = [],
     most = 100,
@@ -128,7 +128,7 @@
       const numbers = columns[column].falling !== undefined ? columns[column].falling : false;
       const next =
         descending !== undefined ? descending : sorted && sorted.column === column ? !sorted.descending : numbers;
-      sorted = {column, descending: next};
+      sorted = memory.sorted = {column, descending: next};
       heads.forEach((head, i) => {
         if (i === column) head.setAttribute('aria-sort', next ? 'descending' : 'ascending');
         else head.removeAttribute('aria-sort');
@@ -138,7 +138,7 @@
     }
     let keep = () => true;
     const kept = () => rows.filter(row => keep(row));
-    if (sort) order_by(sort.column, sort.descending);
+    if (memory.sorted) order_by(memory.sorted.column, memory.sorted.descending);
     else place();
     return {
       element,
