@@ -1,4 +1,4 @@
-// node page_test.mjs REPORT.html [--runs FOLDER] [--bench]
+// node page_test.mjs REPORT.html [--runs FOLDER] [--figures FOLDER] [--bench] [--only WORDS]
 // A reader's way through a report page: what is seen equals the data, digit for digit. --bench: a page of 500 runs,
 // timed.
 import assert from 'node:assert/strict';
@@ -257,6 +257,8 @@ claim('figures are saved as CSV, JSON, SVG and PNG', async page => {
   const csv = await save('CSV');
   assert.equal(csv.name, figure.id + '.csv');
   assert.equal(csv.utf8, csv_of(figure));
+  const written = argument('--figures');
+  if (written) assert.equal(csv.utf8, readFileSync(join(written, figure.id + '.csv'), 'utf8'));
   const spec = JSON.parse((await save('JSON')).utf8);
   assert.equal(spec.data.values.length, figure.rows.length);
   figure.columns.forEach((column, i) => assert.equal(spec.data.values[0][column.key], figure.rows[0][i]));
@@ -284,12 +286,13 @@ claim('every chart is drawn, and its table has its numbers', async page => {
     const card = page.locator('#figure-' + figure.id);
     if (!(await card.count())) continue; // a further setting of another card
     if (data.meta.charts) await card.locator('.values > summary').click();
+    await page.evaluate(() => window.SB.show_all_rows());
     const lines = await card
       .locator('.values tbody tr')
       .evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)));
     assert.deepEqual(
       lines,
-      figure.rows.slice(0, 100).map(row => row.map(value => (value === null || value === '' ? '–' : String(value)))),
+      figure.rows.map(row => row.map(value => (value === null || value === '' ? '–' : String(value)))),
     );
   }
 });
