@@ -126,7 +126,10 @@
       const columns = by.column ? distinct(figure, by.column.field) : spec.columns || 1;
       const beside = by.row ? 240 : 80; // labels of rows and of axes
       const place = spec.spec || spec;
-      place.width = Math.min(columns > 1 ? 520 : 760, Math.max(110, Math.floor((width - beside - 24 * (columns - 1)) / columns)));
+      place.width = Math.min(
+        columns > 1 ? 520 : 760,
+        Math.max(110, Math.floor((width - beside - 24 * (columns - 1)) / columns)),
+      );
     } else {
       spec.width = width;
       spec.height = height;

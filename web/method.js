@@ -53,7 +53,7 @@
           columns: block.columns.map((title, i) => ({
             title,
             left: true,
-            wrap: true,
+            wrap: block.rows.some(row => String(row[i]).length > 40),
             head: i === 0,
             cell: row => SB.text(SB.dash(row[i])),
           })),

@@ -257,9 +257,13 @@
             put();
           },
         ),
-        SB.h('button', {type: 'button', 'aria-label': 'Previous element', onclick: () => step(-1)}, '←'),
-        slider,
-        SB.h('button', {type: 'button', 'aria-label': 'Next element', onclick: () => step(1)}, '→'),
+        SB.h(
+          'div',
+          {class: 'stepper'},
+          SB.h('button', {type: 'button', 'aria-label': 'Previous element', onclick: () => step(-1)}, '←'),
+          slider,
+          SB.h('button', {type: 'button', 'aria-label': 'Next element', onclick: () => step(1)}, '→'),
+        ),
       ),
       holder,
       SB.h('div', {role: 'status'}, now),

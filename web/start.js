@@ -42,28 +42,33 @@
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colours());
   }
 
+  const left_out = () => SB.data.runs.filter(run => run.standing !== 'averaged').map(run => run.key);
+
   function lead() {
     const meta = SB.data.meta;
     place('title').replaceChildren(SB.text(meta.title));
     document.title = SB.shortened(meta.title, 200);
     const hint = meta.charts && SB.can_draw() ? null : SB.h('p', {class: 'note'}, SB.text(meta.charts_hint));
+    const others = left_out().length;
+    const link = others
+      ? SB.h('a', {href: '#left-out'}, others === 1 ? '1 run is' : others + ' runs are', ' in no table')
+      : '';
+    const warnings =
+      meta.warnings.length || others
+        ? SB.h(
+            'div',
+            {class: 'note', role: 'note'},
+            SB.h(
+              'ul',
+              {},
+              meta.warnings.map(line => SB.h('li', {}, SB.text(line))),
+              link ? SB.h('li', {}, link) : '',
+            ),
+          )
+        : null;
     place('lead').replaceChildren(
       ...meta.headline.map(line => SB.h('p', {class: 'headline'}, SB.text(line))),
-      ...(meta.warnings.length
-        ? [
-            SB.h(
-              'div',
-              {class: 'note', role: 'note'},
-              meta.warnings.length === 1
-                ? SB.text(meta.warnings[0])
-                : SB.h(
-                    'ul',
-                    {},
-                    meta.warnings.map(line => SB.h('li', {}, SB.text(line))),
-                  ),
-            ),
-          ]
-        : []),
+      ...(warnings ? [warnings] : []),
       ...(hint ? [hint] : []),
     );
     place('made').replaceChildren(
@@ -245,7 +250,7 @@
   // Links to runs choose what the list of runs shows.
   function follow() {
     const at = decodeURIComponent(location.hash.slice(1));
-    if (!/^(run-|cell-|runs-of-|figure-)/.test(at)) return;
+    if (!/^(run-|cell-|runs-of-|figure-|left-out$)/.test(at)) return;
     build_rest();
     const cell = SB.data.summary.cells.find(one => 'cell-' + one.series + '-' + one.column === at);
     const figure = at.startsWith('runs-of-') ? SB.data.figures.find(one => one.id === at.slice(8)) : null;
@@ -254,6 +259,7 @@
         cell.runs,
         SB.series.get(cell.series).name + ', ' + SB.columns.get(cell.column).name + ': ' + cell.mean_text,
       );
+    else if (at === 'left-out') SB.show_runs(left_out(), 'no number of the tables');
     else if (figure) SB.show_runs(figure.runs, '“' + figure.title + '”');
     else if (at.startsWith('run-')) SB.show_run(at.slice(4));
     else if (at.startsWith('figure-')) SB.show_figure(at.slice(7));

@@ -10,7 +10,7 @@
     worse: ['▽', 'significantly below the best'],
     one_grammar: ['¹', 'one grammar only, so no interval'],
     diverged: ['✕', 'runs diverged', true],
-    missing: ['…', 'runs are missing', true],
+    missing: ['◌', 'runs are missing', true],
     above_ceiling: ['⇡', 'above the ceiling', true],
     paper_outside: ['≠', 'the paper’s figure lies outside the interval'],
     inexact: ['≤', 'the ceiling is an upper bound only'],
