@@ -170,7 +170,7 @@
       const figure = this.figure;
       this.element.id = 'figure-' + figure.id;
       this.title.replaceChildren(SB.text(figure.title));
-      this.caption.replaceChildren(SB.text(figure.caption));
+      this.caption.replaceChildren(SB.prose(figure.caption));
       this.plot.setAttribute('aria-label', figure.summary);
       this.plot.hidden = !SB.can_draw();
       this.runs.hidden = !figure.runs.length;
