@@ -10,7 +10,9 @@
     if (drawing) return;
     drawing = true;
     while (queue.length) {
-      await queue.shift().draw();
+      const card = queue.shift();
+      if (!card.near) continue; // scrolled past before its turn
+      await card.draw();
       await new Promise(next => setTimeout(next));
     }
     drawing = false;

@@ -329,7 +329,7 @@
         list.forEach((card, i) => card.replace(groups[i]));
       }
     }
-    window.scrollTo({top, behavior: 'instant'});
+    window.scrollTo({top});
   }
 
   function live() {
