@@ -74,7 +74,7 @@ export function with_many_lines(data, rounds = 8) {
         ? Array.from({length: rounds}, (unused, round) => value.map(name => named(name, round))).flat()
         : value;
     figure.spec = JSON.parse(JSON.stringify(figure.spec, wider));
-    figure.height += 17 * 2 * (rounds - 1);
+    figure.height += 20 * (Math.ceil(figure.series.length / 4) - Math.ceil(series.length / 4));
   }
 }
 
