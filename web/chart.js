@@ -142,11 +142,13 @@
       spec.width = width;
       spec.height = height;
       spec.autosize = {type: 'fit', contains: 'padding'};
+      spec.padding = {left: 2, top: 14, right: 6, bottom: 2}; // a line at the top has its name above it
     }
     visit(spec, node => {
       if (node.field === 'series' && node.legend && figure.series.length > most_names) node.legend = null;
       if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom')
         node.legend.columns = legend_columns(figure, width);
+      if (node.mark && node.mark.type === 'text' && node.mark.clip === undefined) node.mark.clip = false;
       if (!Array.isArray(node.params)) return;
       node.params = node.params.map(param => {
         if (param.bind !== 'scales') return param;
