@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb charts bench bench-data bench-kernels bench-train test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb charts bench bench-data bench-kernels bench-train test test-all test-browser test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -97,6 +97,12 @@ test-all: test
 	$(MAKE) asan
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=60
+
+# The report page in Chromium, by its driver from npm.
+test-browser: build
+	@scripts/install-deps browser
+	@npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund
+	ctest --test-dir $(BUILD) --output-on-failure --tests-regex '^browser'
 
 # One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
 test-model: deps

@@ -1,5 +1,6 @@
 'use strict';
-// From a figure's specification to a drawing that fits its place. Series colours are variables of the style sheet, text and axes are
+// From a figure's specification to a drawing that fits its place. Series colours are variables of the style sheet,
+// text and axes are
 // coloured by it, so that one drawing serves light and dark; saved files have the light colours.
 (() => {
   const SB = (window.SB = window.SB || {});
@@ -32,13 +33,15 @@
       return at < 0 ? node : SB.colour(at);
     }
     if (Array.isArray(node)) return node.map(with_variables);
-    if (node && typeof node === 'object') return Object.fromEntries(Object.entries(node).map(([k, v]) => [k, with_variables(v)]));
+    if (node && typeof node === 'object')
+      return Object.fromEntries(Object.entries(node).map(([k, v]) => [k, with_variables(v)]));
     return node;
   };
   const without_variables = markup =>
     markup.replace(/var\(--c(\d+)\)/g, (whole, index) => SB.data.palette.light[Number(index)] || '#555555');
 
-  const is_composed = spec => ['facet', 'hconcat', 'vconcat', 'concat', 'repeat'].some(key => key in spec) ||
+  const is_composed = spec =>
+    ['facet', 'hconcat', 'vconcat', 'concat', 'repeat'].some(key => key in spec) ||
     ['row', 'column', 'facet'].some(key => spec.encoding && key in spec.encoding);
   const distinct = (figure, field) => {
     const at = figure.columns.findIndex(column => column.key === field);
@@ -51,25 +54,53 @@
     const widths = figure.series.map(id => Math.min(widest_label, SB.series.get(id).name.length * 6.7) + 30);
     for (let columns = widths.length; columns > 1; columns--) {
       const taken = Array(columns).fill(0);
-      widths.forEach((one, i) => { taken[i % columns] = Math.max(taken[i % columns], one); });
+      widths.forEach((one, i) => {
+        taken[i % columns] = Math.max(taken[i % columns], one);
+      });
       if (taken.reduce((sum, one) => sum + one, 0) <= width - 50) return columns;
     }
     return 1;
   };
   // Pixels to reserve: as the specification says, and more where the legend needs further lines on a narrow screen.
   SB.plot_height = (figure, width) => {
-    const entries = figure.series.length, usual = Math.ceil(entries / 4), lines = Math.ceil(entries / legend_columns(figure, width));
+    const entries = figure.series.length,
+      usual = Math.ceil(entries / 4),
+      lines = Math.ceil(entries / legend_columns(figure, width));
     return figure.height + Math.max(0, lines - usual) * 17;
   };
 
   SB.chart_theme = () => ({
-    background: null, font: 'system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif', aria: false,
-    axis: {labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500, labelColor: '#33383f', titleColor: '#33383f', gridColor: '#e3e6ea',
-           domainColor: '#8a93a0', tickColor: '#8a93a0', titlePadding: 8, labelOverlap: true},
-    legend: {labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500, labelColor: '#33383f', titleColor: '#33383f', labelLimit: 150,
-             symbolStrokeWidth: 3, rowPadding: 3, columnPadding: 12},
+    background: null,
+    font: 'system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif',
+    aria: false,
+    axis: {
+      labelFontSize: 12,
+      titleFontSize: 12,
+      titleFontWeight: 500,
+      labelColor: '#33383f',
+      titleColor: '#33383f',
+      gridColor: '#e3e6ea',
+      domainColor: '#8a93a0',
+      tickColor: '#8a93a0',
+      titlePadding: 8,
+      labelOverlap: true,
+    },
+    legend: {
+      labelFontSize: 12,
+      titleFontSize: 12,
+      titleFontWeight: 500,
+      labelColor: '#33383f',
+      titleColor: '#33383f',
+      labelLimit: 150,
+      symbolStrokeWidth: 3,
+      symbolOpacity: 1,
+      rowPadding: 3,
+      columnPadding: 12,
+    },
     header: {labelFontSize: 12, titleFontSize: 12, labelColor: '#33383f', titleColor: '#33383f', labelLimit: 160},
-    view: {stroke: null}, line: {strokeWidth: 2}, point: {size: 36},
+    view: {stroke: null},
+    line: {strokeWidth: 2},
+    point: {size: 36},
   });
 
   const merged = (under, over) => {
@@ -84,28 +115,42 @@
     const spec = copy(figure.spec);
     spec.description = figure.summary;
     spec.config = merged(SB.chart_theme(), spec.config || {});
-    spec.config.range = {...(spec.config.range || {}), category: figure.palette.map(index => SB.data.palette.light[index])};
+    spec.config.range = {
+      ...(spec.config.range || {}),
+      category: figure.palette.map(index => SB.data.palette.light[index]),
+    };
     spec.config.legend.labelLimit = widest_label;
     const height = SB.plot_height(figure, width);
     if (is_composed(spec)) {
       const by = spec.facet || spec.encoding || {};
       const columns = by.column ? distinct(figure, by.column.field) : spec.columns || 1;
-      const beside = by.row ? 240 : 80;  // labels of rows and of axes
+      const beside = by.row ? 240 : 80; // labels of rows and of axes
       const place = spec.spec || spec;
-      place.width = Math.min(520, Math.max(110, Math.floor((width - beside - 24 * (columns - 1)) / columns)));
+      place.width = Math.min(
+        columns > 1 ? 520 : 760,
+        Math.max(110, Math.floor((width - beside - 24 * (columns - 1)) / columns)),
+      );
     } else {
       spec.width = width;
       spec.height = height;
       spec.autosize = {type: 'fit', contains: 'padding'};
     }
     visit(spec, node => {
-      if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom') node.legend.columns = legend_columns(figure, width);
+      if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom')
+        node.legend.columns = legend_columns(figure, width);
       if (!Array.isArray(node.params)) return;
       node.params = node.params.map(param => {
         if (param.bind !== 'scales') return param;
         // A page scrolls past its figures: the wheel zooms with Ctrl or Command held, and a finger scrolls.
         const select = typeof param.select === 'object' ? param.select : {type: param.select};
-        return {...param, select: {...select, zoom: coarse.matches ? false : 'wheel![event.ctrlKey || event.metaKey]', translate: coarse.matches ? false : select.translate}};
+        return {
+          ...param,
+          select: {
+            ...select,
+            zoom: coarse.matches ? false : 'wheel![event.ctrlKey || event.metaKey]',
+            translate: coarse.matches ? false : select.translate,
+          },
+        };
       });
     });
     return with_variables(spec);
@@ -118,8 +163,13 @@
     const spec = SB.fitted(figure, Math.floor(place.clientWidth));
     spec.datasets = {rows: SB.row_objects(figure, SB.shown_rows(figure))};
     const result = await window.vegaEmbed(place, spec, {
-      mode: 'vega-lite', actions: false, renderer: 'svg', ast: true, defaultStyle: false,
-      tooltip: (handler, event, item, value) => SB.tip(event, value, figure), hover: true,
+      mode: 'vega-lite',
+      actions: false,
+      renderer: 'svg',
+      ast: true,
+      defaultStyle: false,
+      tooltip: (handler, event, item, value) => SB.tip(event, value, figure),
+      hover: true,
     });
     // The plot's label and the table below speak for it.
     for (const drawing of place.querySelectorAll('svg')) drawing.setAttribute('aria-hidden', 'true');
@@ -140,19 +190,44 @@
     pen.fillStyle = '#ffffff';
     pen.fillRect(0, 0, canvas.width, canvas.height);
     pen.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return new Promise((done, fail) => canvas.toBlob(blob => (blob ? done(blob) : fail(new Error('no image'))), 'image/png'));
+    return new Promise((done, fail) =>
+      canvas.toBlob(blob => (blob ? done(blob) : fail(new Error('no image'))), 'image/png'),
+    );
   };
 
   // What a mark under the pointer says, beside the pointer and inside the window.
   SB.tip = (event, value, figure) => {
     const box = document.getElementById('tip');
-    if (value === null || value === undefined || value === '') { box.hidden = true; return; }
+    if (value === null || value === undefined || value === '') {
+      box.hidden = true;
+      return;
+    }
     // A row of the figure as its table has it, or whatever the specification puts together.
     const columns = figure.columns.filter(column => typeof value === 'object' && column.key in value);
-    const lines = typeof value !== 'object' ? [['', value]]
-      : columns.length ? columns.map(column => [column.title, value[column.key]]) : Object.entries(value);
-    box.replaceChildren(SB.h('table', {}, SB.h('tbody', {}, lines.map(([name, text]) => SB.h('tr', {},
-      name ? SB.h('th', {scope: 'row'}, SB.shortened(name, 40)) : null, SB.h('td', {}, SB.text(SB.shortened(SB.dash(text), 120))))))));
+    const lines =
+      typeof value !== 'object'
+        ? [['', value]]
+        : columns.length
+          ? columns.map(column => [column.title, value[column.key]])
+          : Object.entries(value);
+    box.replaceChildren(
+      SB.h(
+        'table',
+        {},
+        SB.h(
+          'tbody',
+          {},
+          lines.map(([name, text]) =>
+            SB.h(
+              'tr',
+              {},
+              name ? SB.h('th', {scope: 'row'}, SB.shortened(name, 40)) : null,
+              SB.h('td', {}, SB.text(SB.shortened(SB.dash(text), 120))),
+            ),
+          ),
+        ),
+      ),
+    );
     box.hidden = false;
     const {width, height} = box.getBoundingClientRect();
     const x = event.clientX + 14 + width > window.innerWidth ? event.clientX - width - 10 : event.clientX + 14;

@@ -24,7 +24,10 @@
   SB.svg = (tag, attributes, ...children) => fill(document.createElementNS(svg_space, tag), attributes, children);
 
   // Text of unknown origin: its direction stays its own, its length is bounded by style.
-  SB.text = (value, name = 't') => SB.h('bdi', {class: name}, value === null || value === undefined ? '–' : String(value));
+  SB.text = (value, name = 't') => {
+    const text = value === null || value === undefined ? '–' : String(value);
+    return SB.h('bdi', {class: text.length > 2000 ? name + ' long' : name}, text);
+  };
   SB.shortened = (value, most = 72) => {
     const points = Array.from(String(value));
     return points.length <= most ? String(value) : points.slice(0, most - 1).join('') + '…';
@@ -32,8 +35,13 @@
   SB.dash = value => (value === null || value === undefined || value === '' ? '–' : String(value));
   SB.only_read = value => SB.h('span', {class: 'hidden-text'}, value);
 
-  SB.clear = node => { node.replaceChildren(); return node; };
-  SB.say = line => { document.getElementById('said').textContent = line; };
+  SB.clear = node => {
+    node.replaceChildren();
+    return node;
+  };
+  SB.say = line => {
+    document.getElementById('said').textContent = line;
+  };
 
   SB.download = (name, type, content) => {
     const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], {type}));
@@ -54,13 +62,27 @@
 
   SB.segments = (legend, options, chosen, change) => {
     const name = 'choice-' + (SB.choices = (SB.choices || 0) + 1);
-    return SB.h('fieldset', {class: 'segments'}, SB.h('legend', {}, legend), options.map(([value, title]) =>
-      SB.h('label', {}, SB.h('input', {type: 'radio', name, value, checked: value === chosen, onchange: () => change(value)}), title)));
+    return SB.h(
+      'fieldset',
+      {class: 'segments'},
+      SB.h('legend', {}, legend),
+      options.map(([value, title]) =>
+        SB.h(
+          'label',
+          {},
+          SB.h('input', {type: 'radio', name, value, checked: value === chosen, onchange: () => change(value)}),
+          title,
+        ),
+      ),
+    );
   };
   // A select over [value, title]; long titles are cut, for a list is as wide as its longest line.
   SB.picker = (title, options, chosen, change) => {
-    const select = SB.h('select', {onchange: () => change(select.value)}, options.map(([value, line]) =>
-      SB.h('option', {value, selected: value === chosen}, SB.shortened(line))));
+    const select = SB.h(
+      'select',
+      {onchange: () => change(select.value)},
+      options.map(([value, line]) => SB.h('option', {value, selected: value === chosen}, SB.shortened(line))),
+    );
     return SB.h('label', {class: 'field'}, title, select);
   };
 })();

@@ -19,30 +19,43 @@
     if (!queue.includes(card)) queue.push(card);
     work();
   };
-  const watcher = new IntersectionObserver(entries => {
-    for (const entry of entries) {
-      const card = entry.target.card;
-      card.near = entry.isIntersecting;
-      if (card.near && card.stale) ask(card);
-    }
-  }, {rootMargin: '400px 0px'});
+  const watcher = new IntersectionObserver(
+    entries => {
+      for (const entry of entries) {
+        const card = entry.target.card;
+        card.near = entry.isIntersecting;
+        if (card.near && card.stale) ask(card);
+      }
+    },
+    {rootMargin: '400px 0px'},
+  );
 
-  SB.redraw_all = () => { for (const card of cards) card.touch(); };
+  SB.redraw_all = () => {
+    for (const card of cards) card.touch();
+  };
   // For paper: every figure, wherever it stands.
-  SB.draw_all = async () => { for (const card of cards) if (card.stale) await card.draw(); };
+  SB.draw_all = async () => {
+    for (const card of cards) if (card.stale) await card.draw();
+  };
   // What has no drawing yet is printed as its table.
-  SB.open_undrawn = () => { for (const card of cards) if (card.stale) card.open_values(); };
+  SB.open_undrawn = () => {
+    for (const card of cards) if (card.stale) card.open_values();
+  };
   SB.show_figure = id => {
     const card = [...cards].find(one => one.choices.some(figure => figure.id === id));
     if (!card) return;
     if (card.figure.id !== id) card.choose(id);
     card.element.scrollIntoView();
   };
-  SB.drop_card = card => { cards.delete(card); watcher.unobserve(card.plot); if (card.view) card.view.finalize(); };
+  SB.drop_card = card => {
+    cards.delete(card);
+    watcher.unobserve(card.plot);
+    if (card.view) card.view.finalize();
+  };
 
   class Card {
     constructor(choices, wide) {
-      this.choices = choices;  // the same figure for different settings
+      this.choices = choices; // the same figure for different settings
       this.figure = choices[0];
       this.element_is_wide = wide;
       this.stale = true;
@@ -51,11 +64,20 @@
       this.caption = SB.h('p', {});
       this.plot = SB.h('div', {class: 'plot waiting', role: 'img'});
       this.plot.card = this;
-      this.values = SB.h('details', {class: 'values', ontoggle: () => this.fill_values()}, SB.h('summary', {}, 'Numbers'));
+      this.values = SB.h(
+        'details',
+        {class: 'values', ontoggle: () => this.fill_values()},
+        SB.h('summary', {}, 'Numbers'),
+      );
       this.runs = SB.h('a', {});
-      this.element = SB.h('figure', {class: wide ? 'wide' : null},
+      this.element = SB.h(
+        'figure',
+        {class: wide ? 'wide' : null},
         SB.h('figcaption', {}, this.title, this.caption, choices.length > 1 ? this.picker() : null),
-        this.plot, this.tools(), this.values);
+        this.plot,
+        this.tools(),
+        this.values,
+      );
       this.show();
       cards.add(this);
       if (SB.can_draw()) watcher.observe(this.plot);
@@ -74,31 +96,72 @@
     }
 
     tools() {
-      const save = (title, action, needs_drawing) => SB.h('button', {type: 'button', class: 'quiet', onclick: async () => {
-        try {
-          if (needs_drawing && (this.stale || !this.view)) await this.draw();
-          await action();
-        } catch (fault) {
-          SB.say('Could not save: ' + fault.message);
-        }
-      }, 'aria-label': 'Save ' + title, title: 'Save ' + title}, title);
+      const save = (title, action, needs_drawing) =>
+        SB.h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet',
+            onclick: async () => {
+              try {
+                if (needs_drawing && (this.stale || !this.view)) await this.draw();
+                await action();
+              } catch (fault) {
+                SB.say('Could not save: ' + fault.message);
+              }
+            },
+            'aria-label': 'Save ' + title,
+            title: 'Save ' + title,
+          },
+          title,
+        );
       const file = ending => this.figure.id + '.' + ending;
-      const drawn = SB.can_draw() ? [
-        save('SVG', async () => SB.download(file('svg'), 'image/svg+xml', await SB.svg_text(this.view)), true),
-        save('PNG', async () => SB.download(file('png'), 'image/png', await SB.png_blob(this.view)), true)] : [];
-      return SB.h('div', {class: 'saves'}, SB.h('span', {}, 'Save'), drawn,
-        save('CSV', () => SB.download(file('csv'), 'text/csv', SB.csv(this.figure.columns.map(c => c.key), this.figure.rows))),
-        save('JSON', () => SB.download(file('vl.json'), 'application/json', JSON.stringify(SB.whole_spec(this.figure), null, 1) + '\n')),
-        SB.h('span', {class: 'grow'}), this.runs, SB.can_draw() ? this.widener() : null);
+      const drawn = SB.can_draw()
+        ? [
+            save('SVG', async () => SB.download(file('svg'), 'image/svg+xml', await SB.svg_text(this.view)), true),
+            save('PNG', async () => SB.download(file('png'), 'image/png', await SB.png_blob(this.view)), true),
+          ]
+        : [];
+      return SB.h(
+        'div',
+        {class: 'saves'},
+        SB.h('span', {}, 'Save'),
+        drawn,
+        save('CSV', () =>
+          SB.download(
+            file('csv'),
+            'text/csv',
+            SB.csv(
+              this.figure.columns.map(c => c.key),
+              this.figure.rows,
+            ),
+          ),
+        ),
+        save('JSON', () =>
+          SB.download(file('vl.json'), 'application/json', JSON.stringify(SB.whole_spec(this.figure), null, 1) + '\n'),
+        ),
+        SB.h('span', {class: 'grow'}),
+        this.runs,
+        SB.can_draw() ? this.widener() : null,
+      );
     }
 
     widener() {
-      const button = SB.h('button', {type: 'button', class: 'quiet', 'aria-pressed': 'false', onclick: () => {
-        const wide = this.element.classList.toggle('wide');
-        button.setAttribute('aria-pressed', String(wide));
-        this.reserve();
-        this.touch();
-      }}, 'Wide');
+      const button = SB.h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'aria-pressed': 'false',
+          onclick: () => {
+            const wide = this.element.classList.toggle('wide');
+            button.setAttribute('aria-pressed', String(wide));
+            this.reserve();
+            this.touch();
+          },
+        },
+        'Wide',
+      );
       button.hidden = this.element_is_wide;
       return button;
     }
@@ -127,10 +190,19 @@
     fill_values() {
       if (!this.values.open || this.values_of === this.figure) return;
       this.values_of = this.figure;
-      this.values.replaceChildren(this.values.firstChild,
-        SB.value_table(this.figure.columns, this.figure.rows, 'Numbers of “' + SB.shortened(this.figure.title, 60) + '”'));
+      this.values.replaceChildren(
+        this.values.firstChild,
+        SB.value_table(
+          this.figure.columns,
+          this.figure.rows,
+          'Numbers of “' + SB.shortened(this.figure.title, 60) + '”',
+        ),
+      );
     }
-    open_values() { this.values.open = true; this.fill_values(); }
+    open_values() {
+      this.values.open = true;
+      this.fill_values();
+    }
 
     // Its data or the choice of models changed.
     touch() {
@@ -148,7 +220,13 @@
         this.width = this.plot.clientWidth;
       } catch (fault) {
         this.view = null;
-        this.plot.replaceChildren(SB.h('p', {class: 'fault'}, 'This figure could not be drawn (' + SB.shortened(fault.message, 200) + '); its numbers are below.'));
+        this.plot.replaceChildren(
+          SB.h(
+            'p',
+            {class: 'fault'},
+            'This figure could not be drawn (' + SB.shortened(fault.message, 200) + '); its numbers are below.',
+          ),
+        );
         this.open_values();
       }
       this.plot.classList.remove('waiting');
@@ -177,10 +255,18 @@
   const needs_width = figure => /^(overview|gates|confusion)/.test(figure.kind);
   SB.figure_grid = figures => {
     const made = SB.grouped(figures).map(choices => new Card(choices, needs_width(choices[0])));
-    return {cards: made, element: SB.h('div', {class: 'figures'}, made.map(card => card.element))};
+    return {
+      cards: made,
+      element: SB.h(
+        'div',
+        {class: 'figures'},
+        made.map(card => card.element),
+      ),
+    };
   };
 
-  let last = window.innerWidth, timer = 0;
+  let last = window.innerWidth,
+    timer = 0;
   window.addEventListener('resize', () => {
     clearTimeout(timer);
     timer = setTimeout(() => {

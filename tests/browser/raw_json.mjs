@@ -1,7 +1,10 @@
-// The characters of a number in JSON text, at a path of member names: what a parser would round is compared as it stands. null: not there.
+// The characters of a number in JSON text, at a path of member names: what a parser would round is compared as it
+// stands. null: not there.
 export function raw_number(text, path) {
   let at = 0;
-  const space = () => { while (/\s/.test(text[at])) at++; };
+  const space = () => {
+    while (/\s/.test(text[at])) at++;
+  };
   const string = () => {
     const from = at++;
     while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
@@ -11,18 +14,24 @@ export function raw_number(text, path) {
   // Reads a value; returns the raw number behind `rest`, or null.
   const value = rest => {
     space();
-    if (text[at] === '"') { string(); return null; }
+    if (text[at] === '"') {
+      string();
+      return null;
+    }
     if (text[at] === '{' || text[at] === '[') {
       const close = text[at] === '{' ? '}' : ']';
       let found = null;
       at++;
       for (space(); text[at] !== close; space()) {
-        if (text[at] === ',') { at++; continue; }
+        if (text[at] === ',') {
+          at++;
+          continue;
+        }
         let inside = null;
         if (close === '}') {
           const name = string();
           space();
-          at++;  // the colon
+          at++; // the colon
           if (rest && rest.length && rest[0] === name) inside = rest.slice(1);
         }
         const raw = value(inside);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# browser.sh PROGRAM [RUNS] [--bench]: the report page of a few small runs, or of RUNS (a folder), in Chromium with the network off: what is seen equals the run
+# browser.sh PROGRAM [RUNS] [--bench]: the report page of a few small runs, or of RUNS (a folder), in Chromium with
+# the network off: what is seen equals the run
 # files, digit for digit. Exit code 77 (skipped) where Chromium, node or the node modules are missing.
 set -uo pipefail
 program=$1
@@ -19,10 +20,12 @@ if [[ $# -gt 0 && $1 != --* ]]; then
 else
   for model in gla transformer; do
     for seed in 1 2; do
-      "$program" train "$here/scripts/small.toml" --set model.name=$model --set run.seed=$seed --out "$runs" > /dev/null 2> "$work/said" ||
+      "$program" train "$here/scripts/small.toml" --set model.name=$model --set run.seed=$seed --out "$runs" \
+        > /dev/null 2> "$work/said" ||
         { echo "FAILED: train: $(tail -n 1 "$work/said")"; exit 1; }
     done
   done
 fi
-"$program" report "$runs" --out "$work/report.html" > "$work/said" 2>&1 || { echo "FAILED: report: $(cat "$work/said")"; exit 1; }
-node "$here/browser/page_test.mjs" "$work/report.html" --runs "$runs" "$@"
+"$program" report "$runs" --out "$work/report.html" --figures "$work/figures" > "$work/said" 2>&1 ||
+  { echo "FAILED: report: $(cat "$work/said")"; exit 1; }
+node "$here/browser/page_test.mjs" "$work/report.html" --runs "$runs" --figures "$work/figures" "$@"
