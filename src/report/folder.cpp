@@ -202,11 +202,7 @@ Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults) {
 }
 
 void check_roots(const std::vector<std::string>& roots, const std::string& where) {
-  for (const auto& root : roots) {
-    std::error_code failed;
-    if (!fs::is_directory(root, failed) && !(RunTree::is_archive_name(root) && fs::is_regular_file(root, failed)))
-      throw bad_input(where, "expected a folder or an archive of runs, got '" + printable(root, 400) + "'");
-  }
+  for (const auto& root : roots) expect_folder_or_archive(root, where);
 }
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,

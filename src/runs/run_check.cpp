@@ -347,6 +347,12 @@ bool has_result(const std::string& folder) {
   return report.result_stands && fs::path(folder).filename() == report.run_id;
 }
 
+void expect_folder_or_archive(const std::string& root, const std::string& where) {
+  std::error_code failed;
+  if (!fs::is_directory(root, failed) && !fs::is_regular_file(root, failed))
+    throw bad_input(where, "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+}
+
 FoundFolders find_runs(const std::string& root) {
   return Search(RunTree::disk(), nullptr).look(root);
 }

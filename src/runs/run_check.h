@@ -72,6 +72,8 @@ struct FoundFolders {
   std::vector<std::string> damaged;  // archives that cannot be read, one line each
 };
 FoundFolders find_runs(const std::string& root);
+// Throws bad_input "[where] expected a folder of runs or an archive, …" where `root` is neither folder nor file.
+void expect_folder_or_archive(const std::string& root, const std::string& where);
 // The same with archives: `root` may be one, and those in folders are looked into. Throws bad_input where `root` is an
 // archive that cannot be read.
 FoundFolders find_runs(const std::string& root, RunTree& tree);
