@@ -61,12 +61,20 @@
     }
     return 1;
   };
+  // More names than this are no legend any more: colours are those of the models beside the page, a tip names the line.
+  const most_names = 24,
+    line_height = 20;
   // Pixels to reserve: as the specification says, and more where the legend needs further lines on a narrow screen.
   SB.plot_height = (figure, width) => {
-    const entries = figure.series.length,
-      usual = Math.ceil(entries / 4),
-      lines = Math.ceil(entries / legend_columns(figure, width));
-    return figure.height + Math.max(0, lines - usual) * 17;
+    let named = false;
+    visit(figure.spec, node => {
+      if (node.field === 'series' && node.legend && node.legend.orient === 'bottom') named = true;
+    });
+    if (!named) return figure.height;
+    const entries = figure.series.length;
+    const usual = Math.ceil(entries / 4);
+    const lines = entries > most_names ? 0 : Math.ceil(entries / legend_columns(figure, width));
+    return figure.height + (lines > usual || !lines ? lines - usual : 0) * line_height;
   };
 
   SB.chart_theme = () => ({
@@ -136,6 +144,7 @@
       spec.autosize = {type: 'fit', contains: 'padding'};
     }
     visit(spec, node => {
+      if (node.field === 'series' && node.legend && figure.series.length > most_names) node.legend = null;
       if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom')
         node.legend.columns = legend_columns(figure, width);
       if (!Array.isArray(node.params)) return;

@@ -28,6 +28,15 @@
     const text = value === null || value === undefined ? '–' : String(value);
     return SB.h('bdi', {class: text.length > 2000 ? name + ' long' : name}, text);
   };
+  // Sentences of the program, where `words` between backquotes are code.
+  SB.prose = value => {
+    const text = SB.text(value);
+    if (/`[^`]+`/.test(text.textContent)) {
+      const parts = text.textContent.split(/`([^`]+)`/);
+      text.replaceChildren(...parts.map((part, i) => (i % 2 ? SB.h('code', {}, part) : part)));
+    }
+    return text;
+  };
   SB.shortened = (value, most = 72) => {
     const points = Array.from(String(value));
     return points.length <= most ? String(value) : points.slice(0, most - 1).join('') + '…';

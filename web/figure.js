@@ -10,7 +10,9 @@
     if (drawing) return;
     drawing = true;
     while (queue.length) {
-      await queue.shift().draw();
+      const card = queue.shift();
+      if (!card.near) continue; // scrolled past before its turn
+      await card.draw();
       await new Promise(next => setTimeout(next));
     }
     drawing = false;
@@ -170,7 +172,7 @@
       const figure = this.figure;
       this.element.id = 'figure-' + figure.id;
       this.title.replaceChildren(SB.text(figure.title));
-      this.caption.replaceChildren(SB.text(figure.caption));
+      this.caption.replaceChildren(SB.prose(figure.caption));
       this.plot.setAttribute('aria-label', figure.summary);
       this.plot.hidden = !SB.can_draw();
       this.runs.hidden = !figure.runs.length;

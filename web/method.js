@@ -59,7 +59,7 @@
           })),
         }).element;
       default:
-        return SB.h('p', {}, SB.text(block.text));
+        return SB.h('p', {}, SB.prose(block.text));
     }
   };
   SB.build_method = place => {

@@ -48,7 +48,7 @@
     const meta = SB.data.meta;
     place('title').replaceChildren(SB.text(meta.title));
     document.title = SB.shortened(meta.title, 200);
-    const hint = meta.charts && SB.can_draw() ? null : SB.h('p', {class: 'note'}, SB.text(meta.charts_hint));
+    const hint = meta.charts && SB.can_draw() ? null : SB.h('p', {class: 'note'}, SB.prose(meta.charts_hint));
     const others = left_out().length;
     const link = others
       ? SB.h('a', {href: '#left-out'}, others === 1 ? '1 run is' : others + ' runs are', ' in no table')
@@ -142,7 +142,7 @@
             : '; drag to move, Ctrl and wheel to zoom, double-click to go back.')
         : '';
     at.append(
-      ...section.text.map(line => SB.h('p', {}, SB.text(line))),
+      ...section.text.map(line => SB.h('p', {}, SB.prose(line))),
       hint ? SB.h('p', {class: 'small muted no-print'}, hint) : '',
       grid.cards.length ? grid.element : '',
       section.absent.length
@@ -153,7 +153,7 @@
             SB.h(
               'ul',
               {class: 'small muted'},
-              section.absent.map(line => SB.h('li', {}, SB.text(line))),
+              section.absent.map(line => SB.h('li', {}, SB.prose(line))),
             ),
           )
         : '',
@@ -329,7 +329,7 @@
         list.forEach((card, i) => card.replace(groups[i]));
       }
     }
-    window.scrollTo({top, behavior: 'instant'});
+    window.scrollTo({top});
   }
 
   function live() {

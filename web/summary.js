@@ -247,7 +247,7 @@
             ),
           )
         : '',
-      ...SB.data.summary.caption.map(line => SB.h('p', {class: 'small muted'}, SB.text(line))),
+      ...SB.data.summary.caption.map(line => SB.h('p', {class: 'small muted'}, SB.prose(line))),
       notes.length
         ? SB.h(
             'details',

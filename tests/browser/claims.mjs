@@ -327,6 +327,55 @@ export function claims_of(data, argument) {
     }
   });
 
+  claim('a chart answers pointer, legend and wheel', async page => {
+    const drawn_once = id => page.waitForFunction(at => !document.querySelector(at).classList.contains('waiting'), id);
+    const figure = data.figures.find(one => /position|loss/.test(one.kind));
+    if (!data.meta.charts || !figure) return;
+    const plot = '#figure-' + figure.id + ' .plot';
+    await page.$eval(plot, node => node.scrollIntoView({block: 'center', behavior: 'instant'}));
+    await drawn_once(plot);
+    const middle = selector =>
+      page.$$eval(plot + ' ' + selector, nodes => {
+        const box = nodes[Math.floor(nodes.length / 2)].getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+      });
+    await page.mouse.move(...(await middle('.mark-symbol.role-mark path')));
+    await page.waitForSelector('#tip:not([hidden])');
+    const said = await page.$$eval('#tip td', cells => cells.map(cell => cell.textContent));
+    const text = value => (value === null || value === '' ? '–' : String(value));
+    assert.ok(
+      figure.rows.some(row => row.every((value, i) => text(value) === said[i])),
+      'the tip says ' + said,
+    );
+
+    const faint = () =>
+      page.$$eval(
+        plot + ' .mark-line.role-mark path',
+        lines =>
+          lines.filter(line => Number(line.getAttribute('opacity') || line.getAttribute('stroke-opacity') || 1) < 0.5)
+            .length,
+      );
+    assert.equal(await faint(), 0);
+    await page.mouse.click(...(await middle('.role-legend-symbol path')));
+    await page.waitForTimeout(100);
+    assert.equal(await faint(), figure.series.length - 1);
+
+    const labels = () => texts(page, plot + ' .role-axis-label text');
+    const before = await labels();
+    await page.mouse.move(...(await middle('.mark-symbol.role-mark path')));
+    const top = await page.evaluate(() => window.scrollY);
+    await page.mouse.wheel(0, 60);
+    await page.waitForTimeout(300);
+    assert.deepEqual(await labels(), before);
+    assert.notEqual(await page.evaluate(() => window.scrollY), top);
+    await page.mouse.move(...(await middle('.mark-symbol.role-mark path')));
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up('Control');
+    await page.waitForTimeout(300);
+    assert.notDeepEqual(await labels(), before);
+  });
+
   claim('nothing moves while it loads, and nothing is wider than the screen', async page => {
     for (const width of [390, 768, 1280, 1920]) {
       await page.setViewportSize({width, height: 900});

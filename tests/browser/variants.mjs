@@ -55,6 +55,29 @@ export function with_many_runs(data, wanted) {
   };
 }
 
+// Figures of eight settings a model: as many lines as people still draw together.
+export function with_many_lines(data, rounds = 8) {
+  const named = (name, round) => (round ? name + ', round ' + round : name);
+  for (const figure of data.figures) {
+    const at = figure.columns.findIndex(column => column.key === 'series');
+    const names = new Set(figure.series.map(id => data.series.find(one => one.id === id).name));
+    if (at < 0 || !/^(learning|loss|position|gap_frame|since_certain|entropy|gaps)$/.test(figure.kind)) continue;
+    const {rows, series, palette} = figure;
+    for (let round = 1; round < rounds; round++) {
+      const own = rows.filter(row => names.has(row[at]));
+      figure.rows = figure.rows.concat(own.map(row => row.map((value, i) => (i === at ? named(value, round) : value))));
+      figure.series = figure.series.concat(series.map(id => id + '-' + round));
+      figure.palette = figure.palette.concat(palette);
+    }
+    const wider = (key, value) =>
+      key === 'domain' && Array.isArray(value) && names.has(value[0])
+        ? Array.from({length: rounds}, (unused, round) => value.map(name => named(name, round))).flat()
+        : value;
+    figure.spec = JSON.parse(JSON.stringify(figure.spec, wider));
+    figure.height += 20 * (Math.ceil(figure.series.length / 4) - Math.ceil(series.length / 4));
+  }
+}
+
 // Every string a reader could have chosen: markup, quotes, other directions, ten thousand characters.
 export const hostile = [
   '</script><script>window.broken = 1</script>',
