@@ -37,8 +37,10 @@ else()
   endif()
 endif()
 if(SELECTIVBENCH_SANITIZE)
-  target_compile_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE} -fno-omit-frame-pointer -g -O1
-                                            -fno-sanitize-recover=all)
+  target_compile_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # Checks as calls, little optimisation, lines without variables: the loops of kernels compile in a sixth of the time.
+  target_compile_options(sb_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-g1;-Og;--param=asan-instrumentation-with-call-threshold=0>
+                                            $<$<NOT:$<CXX_COMPILER_ID:GNU>>:-g;-O1>)
   # Instrumented standard headers look uninitialised to g++ (GCC bug 105562).
   target_compile_options(sb_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE})

@@ -22,13 +22,18 @@ std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const 
 
 std::vector<std::string> visible_cards(const char* visible, int count) {
   std::vector<std::string> out;
-  const std::string names = visible ? visible : "";
+  if (visible == nullptr) {
+    for (int card = 0; card < count; ++card) out.push_back(std::to_string(card));
+    return out;
+  }
+  const std::string names = visible;
   for (size_t from = 0; from < names.size() && static_cast<int>(out.size()) < count;) {
     const size_t end = std::min(names.find(',', from), names.size());
-    if (end > from) out.push_back(names.substr(from, end - from));
+    const std::string name = names.substr(from, end - from);
+    if (name.empty() || name.front() == '-' || std::find(out.begin(), out.end(), name) != out.end()) break;
+    out.push_back(name);
     from = end + 1;
   }
-  for (int card = static_cast<int>(out.size()); card < count; ++card) out.push_back(std::to_string(card));
   return out;
 }
 

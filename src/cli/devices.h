@@ -15,8 +15,9 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 // why; empty: there is nothing to say.
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
-// The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`,
-// null where it is not set), else their numbers.
+// The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`, up
+// to the first that is none, as CUDA reads it; fewer where it names fewer), or their numbers where it is not set
+// (null).
 std::vector<std::string> visible_cards(const char* visible, int count);
 
 }  // namespace sb::cli

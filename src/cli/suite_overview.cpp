@@ -102,9 +102,14 @@ size_t Overview::count(const std::string& state) const {
       std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return run.state.starts_with(state); }));
 }
 
+std::optional<double> Overview::estimate_here(const Suite& suite, size_t i) const {
+  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
+}
+
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
-  if (const auto seen = costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left)) return seen;
-  return rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
+  if (const auto seen = estimate_here(suite, i)) return seen;
+  const auto alone = rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
+  return alone ? std::optional(*alone * sharing) : std::nullopt;
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

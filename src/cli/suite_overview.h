@@ -38,7 +38,8 @@ struct Overview {
   };
   std::vector<Run> runs;
   RunCosts costs;
-  CostTable rates;  // for runs that no other of the folder is like; empty: nothing is said of them
+  CostTable rates;     // for runs that no other of the folder is like; empty: nothing is said of them
+  double sharing = 1;  // runs at a time on a machine or card that such a rate is of
 
   // `start`: seconds a process takes to begin. Runs that are not done in `root` may be known elsewhere.
   Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known = {});
@@ -46,6 +47,7 @@ struct Overview {
   size_t done() const;
   size_t count(const std::string& state) const;  // of those that begin so
   std::optional<double> estimate(const Suite& suite, size_t run) const;
+  std::optional<double> estimate_here(const Suite& suite, size_t run) const;  // by runs of the folder alone
   // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
   std::optional<double> seconds_left(const Suite& suite, int jobs) const;
 };

@@ -41,12 +41,23 @@ std::string count_text(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what;
 }
 
-// The first cards that this process may use, one a run.
+// The first cards that this process may use.
 std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
   for (const auto* run : runs)
     if (run->values.train.device != DeviceKind::cuda)
       throw bad_input(options.command + " --gpus", "expected runs of the GPU alone, got one with train.device cpu");
-  return visible_cards(std::getenv("CUDA_VISIBLE_DEVICES"), options.gpus);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  auto cards = visible_cards(visible, options.gpus);
+  if (static_cast<int>(cards.size()) < options.gpus)
+    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(cards.size()) +
+                                                     ", which CUDA_VISIBLE_DEVICES=" + printable(visible, 200) +
+                                                     " names, got " + std::to_string(options.gpus));
+  return cards;
+}
+
+// Runs that share what rates were measured on: a card, or all cores.
+double sharing(const SuiteOptions& options, int jobs) {
+  return std::max(1.0, static_cast<double>(jobs) / std::max(1, options.gpus));
 }
 
 // What is missing of a suite, worked through in processes.
@@ -69,6 +80,8 @@ class Session {
       if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
     if (options.gpus > 0) cards_ = hand_out_cards(options, missing);
     jobs_ = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
+    jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // cores are for those there are
+    overview_.sharing = sharing(options, jobs_);
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
     for (const size_t i : in_order(suite)) {
       const ResolvedConfig& run = suite.runs[i];
@@ -256,13 +269,19 @@ void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRu
   print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
 }
 
+// Of an estimate that no run of the folder speaks for.
+const std::string rates_text = "(by the machines of configs/rates.toml where no run like it is done here)";
+
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
-  const Overview overview(options.root, suite, options.start, known);
+  Overview overview(options.root, suite, options.start, known);
+  overview.rates = shipped_costs();
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
+  bool by_rates = false;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
     const auto estimate = overview.estimate(suite, i);
+    by_rates |= !run.done && estimate && !overview.estimate_here(suite, i);
     const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
     table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took
@@ -277,8 +296,8 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   if (damaged > 0) line += count_text(damaged, "damaged, ");
   line += count_text(overview.count("missing"), "missing");
   if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
-    line += left ? ", estimate one after another " + duration_text(*left)
-                 : ", time unknown until runs like them are done in " + options.root;
+    line += left ? ", estimate one after another " + duration_text(*left) + (by_rates ? " " + rates_text : "")
+                 : ", time unknown until runs like them are done in " + one_line(options.root);
   complain(line);
   return Exit::done;
 }
@@ -287,14 +306,16 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
 
 void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root) {
   add_set(arguments, options.overrides);
-  arguments.texts("--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
-                  "Only the runs with this value, or one of these; may be given many times");
+  arguments.texts(
+      "--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
+      "Only the runs with this value, or one of these; a list is one value, [10,20]; may be given many times");
   arguments.texts("--have", options.have, "DIR",
                   "Runs that are whole in this folder or archive count as done; may be given many times");
   add_root(arguments, options.root, root);
   arguments.integer("--jobs", options.jobs, 0, 1024,
-                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU");
-  arguments.integer("--gpus", options.gpus, 1, 64, "Cards to hand out, each to one run at a time");
+                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU, or one a card of --gpus");
+  arguments.integer("--gpus", options.gpus, 1, 64,
+                    "Cards to hand out: a run sees one, and those at work are spread evenly; more --jobs share them");
   arguments.text(
       "--time-limit", options.time_limit, "TIME",
       "Begin no run that cannot be finished within it (90s, 9m, 1.5h), save what is at work then, exit with 75");
@@ -314,9 +335,6 @@ void check_options(const SuiteOptions& options) {
   if (options.gpus > cards.count)
     throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(cards.count) +
                                                      ", which this machine has, got " + std::to_string(options.gpus));
-  if (options.jobs > options.gpus)
-    throw bad_input(options.command + " --jobs", "expected at most one run a card (" + std::to_string(options.gpus) +
-                                                     "), got " + std::to_string(options.jobs));
 }
 
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {

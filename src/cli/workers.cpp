@@ -234,8 +234,8 @@ class Crew {
     }
     while (!stopping_ && !queue_.empty() && children_.size() < static_cast<size_t>(workers_.jobs)) {
       const auto place = workers_.pick ? workers_.pick(queue_) : std::optional<size_t>(0);
-      const auto card = free_card();
-      if (!place || (!workers_.cards.empty() && !card)) break;
+      if (!place) break;
+      const auto card = idlest_card();
       const size_t next = queue_[*place];
       children_.push_back(start(next, works_[next], card ? workers_.cards[*card] : ""));
       children_.back().card = card;
@@ -258,10 +258,13 @@ class Crew {
     return true;
   }
 
-  std::optional<size_t> free_card() const {
-    for (size_t card = 0; card < workers_.cards.size(); ++card)
-      if (std::none_of(children_.begin(), children_.end(), [&](const Child& c) { return c.card == card; })) return card;
-    return std::nullopt;
+  // The card with the fewest processes, the first of equals.
+  std::optional<size_t> idlest_card() const {
+    std::vector<size_t> load(workers_.cards.size(), 0);
+    for (const Child& c : children_)
+      if (c.card) ++load[*c.card];
+    const auto least = std::min_element(load.begin(), load.end());
+    return least == load.end() ? std::nullopt : std::optional(static_cast<size_t>(least - load.begin()));
   }
 
   void ask_to_end() {

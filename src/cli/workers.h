@@ -30,7 +30,8 @@ struct Workers {
   int jobs = 1;
   // Which of those that wait (places of works, in order) is started next; nothing: none now. Unset: the first.
   std::function<std::optional<size_t>(const std::deque<size_t>& waiting)> pick;
-  // GPUs by their numbers, each handed to one process at a time as its only one; empty: all of them are anybody's.
+  // GPUs by their names: a process is handed the one that has the fewest of the others as its only one, so `jobs` are
+  // spread evenly over them; empty: all of them are anybody's.
   std::vector<std::string> cards;
   std::function<void(size_t work)> started;
   std::function<void(size_t work, const std::string& line)> said;  // a line of its standard output

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "findings/arms.h"
 #include "report/cells.h"
 
@@ -63,10 +65,10 @@ std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison
   }
   if (group.chosen) {
     for (const size_t run : group.candidates[*group.chosen].diverged)
-      arm.diverged.push_back(group.model() + ", " + seeds_text(rows, run));
+      arm.diverged.push_back(diverged_run(rows, run).words);
   } else {
     for (const auto& candidate : group.candidates)
-      for (const size_t run : candidate.diverged) arm.diverged.push_back(group.model() + ", " + seeds_text(rows, run));
+      for (const size_t run : candidate.diverged) arm.diverged.push_back(diverged_run(rows, run).words);
   }
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
@@ -76,6 +78,22 @@ std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison
     arm.most = std::max(arm.most, count);
   }
   return means_by_grammar(rows, runs, values);
+}
+
+std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c) {
+  const Group& group = rows.groups[number];
+  const auto among = [&](const std::vector<size_t>& runs) {
+    return std::any_of(runs.begin(), runs.end(), [&](size_t run) { return grammar_of(rows, run) == grammar; });
+  };
+  if (among(group.averaged)) return formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "));
+  for (size_t i = 0; i < group.candidates.size(); ++i)
+    if ((!group.chosen || group.chosen == i) && among(group.candidates[i].diverged)) return std::nullopt;
+  for (const auto& candidate : group.candidates)
+    if (among(candidate.runs)) return ", at every setting that was selected over";
+  for (const auto& run : rows.absent)
+    if (run.config == group.config && run.grammar == grammar)
+      return formatted(", there and {} ({})", to_string(lost_run(run).why), printable(run.id, 64));
+  return "";
 }
 
 }  // namespace sb

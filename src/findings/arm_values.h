@@ -10,4 +10,9 @@ namespace sb {
 // did not, is added to `arm`.
 std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t group, ArmFigures& arm);
 
+// Why the group has no value on a grammar that others have, as words behind the grammar; empty: there is no such run.
+// Nothing where its runs there diverged.
+std::optional<std::string> how_lacking(const Rows& rows, size_t group, const Unit& grammar,
+                                       const Comparison& comparison);
+
 }  // namespace sb

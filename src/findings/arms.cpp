@@ -29,6 +29,22 @@ std::set<std::string> quirks_of(const Group& group) {
   return out;
 }
 
+bool in_band(const Result& result, const Scale& scale, bool by_size) {
+  const auto params = static_cast<double>(result.params);
+  return params >= (by_size ? scale.least_size : scale.least_params) &&
+         params <= (by_size ? scale.most_size : scale.most_params);
+}
+
+// What its parameters follow from.
+ConfigMap network_of(const Group& group) {
+  ConfigMap out;
+  for (const auto& [key, value] : group.config)
+    if ((key.starts_with("model.") && key != "model.dropout") || key == "grammar.vocab" ||
+        key == "grammar.ambiguities" || key == "grammar.depth" || key == "grammar.automaton" || key == "task.objective")
+      out[key] = value;
+  return out;
+}
+
 }  // namespace
 
 bool contains(const std::vector<std::string>& all, const std::string& one) {
@@ -54,9 +70,16 @@ bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::str
 
 bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
               bool by_size) {
-  const auto params = static_cast<double>(some_result(rows, group).params);
-  return meets(group, scale.keys, free) && params >= (by_size ? scale.least_size : scale.least_params) &&
-         params <= (by_size ? scale.most_size : scale.most_params);
+  return meets(group, scale.keys, free) && in_band(some_result(rows, group), scale, by_size);
+}
+
+bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
+                     bool by_size) {
+  if (!meets(group, scale.keys, free)) return false;
+  const ConfigMap network = network_of(group);
+  const auto same = std::find_if(rows.groups.begin(), rows.groups.end(),
+                                 [&](const Group& other) { return network_of(other) == network; });
+  return same == rows.groups.end() || in_band(some_result(rows, *same), scale, by_size);
 }
 
 bool fits(const Group& group, const ArmModel& arm) {

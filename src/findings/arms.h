@@ -16,6 +16,10 @@ bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::str
 // Whether the runs are of this scale, but for the keys that are free; `by_size`: of its sizes.
 bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
               bool by_size = false);
+// The same of runs that left no result, as far as can be known: by their parameters only where a group has that
+// network.
+bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
+                     bool by_size = false);
 // The arm's model with its switches and quirks, all others as in the paper; heads and d_state are sizes and free.
 bool fits(const Group& group, const ArmModel& arm);
 

@@ -73,8 +73,9 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const Scale& scale
 std::vector<const Scale*> scales_with_runs(const Rows& rows, const Claims& claims) {
   std::vector<const Scale*> out;
   for (const auto& scale : claims.scales)
-    if (std::any_of(rows.groups.begin(), rows.groups.end(),
-                    [&](const Group& group) { return of_scale(rows, group, scale, {}); }))
+    if (std::any_of(rows.groups.begin(), rows.groups.end(), [&](const Group& group) {
+          return contains(paper_models(), group.model()) && of_scale(rows, group, scale, {});
+        }))
       out.push_back(&scale);
   return out;
 }
@@ -118,12 +119,11 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
                      one.paper && any ? signed_points(one.effect.mean - *one.paper) : "", evidence_text(one),
                      to_string(one.verdict));
     say(units, unit_text(c));
-    for (const auto* arm : {&one.figures.a, &one.figures.b})
-      for (const auto& run : arm->diverged) say(below, "Diverged, in no mean: " + cell(run) + ".");
     if (one.figures.b.runs > 0 && one.figures.a.swept != one.figures.b.swept)
       say(below, cell(c.name()) + ": the learning rate of one arm alone was chosen among several.");
   }
   out += formatted("\nDifferences in {}.\n", joined(units, "; "));
+  for (const auto& line : lost_lines(lost_of(scale))) say(below, cell(line) + ".");
   for (const auto& line : below) out += line + "\n";
   const auto decides = decides_of(scale);
   if (!decides.empty()) {

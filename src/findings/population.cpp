@@ -9,13 +9,11 @@
 #include "findings/arm_values.h"
 #include "findings/arms.h"
 #include "findings/gate_parameters.h"
+#include "findings/orders.h"
 #include "report/cells.h"
 
 namespace sb {
 namespace {
-
-// The levels of a slope: what is free, or the size.
-using Level = std::vector<std::string>;
 
 struct Place {
   size_t group = 0;
@@ -37,6 +35,7 @@ class Gatherer {
 
   Figures make() {
     place_groups();
+    place_absent();
     Figures best;
     size_t whole = 0;
     for (const auto& [key, members] : strata_) {
@@ -47,6 +46,7 @@ class Gatherer {
       if (!best.found || rank(one) > rank(best)) best = std::move(one);
     }
     best.other_strata = whole > 0 ? whole - 1 : 0;
+    best.lost = std::move(lost_);
     if (!best.found) name_missing_arms(best);
     return best;
   }
@@ -58,16 +58,37 @@ class Gatherer {
   void place_groups() {
     for (size_t g = 0; g < rows_.groups.size(); ++g) {
       const Group& group = rows_.groups[g];
-      const std::string task = group.value("task.number");
-      if (!(task == std::to_string(c_.task) || (c_.task == 4 && task == "2"))) continue;
-      if (!of_scale(rows_, group, scale_, c_.free, by_size_) || !meets(group, keys_, c_.free)) continue;
+      if (!of_task(group) || !of_scale(rows_, group, scale_, c_.free, by_size_)) continue;
       for (size_t arm = 0; arm < arms_.size(); ++arm)
         if (fits(group, arms_[arm])) {
           auto& members = strata_[stratum_of(group)];
           members.resize(arms_.size());
           members[arm].push_back({g, level_of(g)});
+          for (const auto& candidate : group.candidates)
+            for (const size_t run : candidate.diverged) lost_.push_back(diverged_run(rows_, run));
         }
     }
+  }
+
+  // Runs of the population that left no figure. What is not finished does not say how many parameters it has: those of
+  // the same network do, where there is one.
+  void place_absent() {
+    unfinished_.assign(arms_.size(), 0);
+    for (const auto& run : rows_.absent) {
+      if (run.config.empty()) continue;
+      const Group group{run.config, {}, std::nullopt, {}};
+      if (!of_task(group) || !may_be_of_scale(rows_, group, scale_, c_.free, by_size_)) continue;
+      for (size_t arm = 0; arm < arms_.size(); ++arm) {
+        if (!fits(group, arms_[arm])) continue;
+        lost_.push_back(lost_run(run));
+        if (run.why == MissingRun::Why::unfinished) ++unfinished_[arm];
+      }
+    }
+  }
+
+  bool of_task(const Group& group) const {
+    const std::string task = group.value("task.number");
+    return (task == std::to_string(c_.task) || (c_.task == 4 && task == "2")) && meets(group, keys_, c_.free);
   }
 
   ConfigMap stratum_of(const Group& group) const {
@@ -138,9 +159,14 @@ class Gatherer {
     }
     std::map<Unit, std::vector<double>> x, y;
     std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> own;
+    std::vector<std::map<Level, size_t>> groups(2);
+    std::vector<LevelValues> values(2);
     for (const auto& [level, pair] : pairs) {
       const auto a = arm_values(rows_, c_, pair.first, out.a), b = arm_values(rows_, c_, pair.second, out.b);
-      name_unpaired(out, pair, a, b);
+      groups[0][level] = pair.first;
+      groups[1][level] = pair.second;
+      values[0][level] = a;
+      values[1][level] = b;
       for (const auto& [unit, value] : a)
         if (const auto other = b.find(unit); other != b.end()) {
           x[unit].push_back(level_value(pair.first, unit, level));
@@ -149,6 +175,7 @@ class Gatherer {
           own[unit].second.push_back(other->second);
         }
     }
+    name_lacking(out, groups, values);
     for (const auto& [unit, differences] : y) {
       if (const auto effect = over_levels(x[unit], differences, pairs.size())) out.effects[unit] = *effect;
       if (const auto value = over_levels(x[unit], own[unit].first, pairs.size())) out.a.values[unit] = *value;
@@ -191,8 +218,12 @@ class Gatherer {
       }
     out.levels = values.front().size();
     for (const auto& each : values) out.levels = std::min(out.levels, each.size());
+    name_lacking(out, groups, values);
     if (c_.statistic == Statistic::rank_correlation) {
-      ranks(out, values);
+      Orders orders = orders_of(values, by_size_, match_);
+      out.levels = orders.levels;
+      if (out.levels < 2) out.missing.push_back("runs of every model at two levels of " + c_.over);
+      out.effects = out.a.values = std::move(orders.correlations);
       return;
     }
     std::map<Unit, std::pair<double, size_t>> sums;
@@ -215,66 +246,6 @@ class Gatherer {
     if (levels_ && out.levels < 2) out.missing.push_back("runs of a second level of " + c_.over);
   }
 
-  using LevelValues = std::map<Level, std::map<Unit, double>>;
-
-  // Of every model, the level that goes with `level` of the first: the same one, or the nearest size within the ratio.
-  std::vector<const std::map<Unit, double>*> across_models(const std::vector<LevelValues>& values,
-                                                           const Level& level) const {
-    std::vector<const std::map<Unit, double>*> out;
-    for (const auto& each : values) {
-      const std::map<Unit, double>* nearest = nullptr;
-      double least = match_;
-      for (const auto& [other, units] : each) {
-        const double p = parse_finite(level.front()).value_or(1), q = parse_finite(other.front()).value_or(1);
-        const double ratio = by_size_ ? std::max(p, q) / std::min(p, q) : other == level ? 1 : 1e300;
-        if (ratio > least) continue;
-        least = ratio;
-        nearest = &units;
-      }
-      if (nearest) out.push_back(nearest);
-    }
-    return out;
-  }
-
-  // The mean over pairs of levels of how alike they order the models.
-  void ranks(Figures& out, const std::vector<LevelValues>& values) const {
-    std::vector<std::vector<const std::map<Unit, double>*>> levels;
-    for (const auto& [level, units] : values.front())
-      if (auto found = across_models(values, level); found.size() == values.size()) levels.push_back(std::move(found));
-    out.levels = levels.size();
-    if (out.levels < 2) {
-      out.missing.push_back("runs of every model at two levels of " + c_.over);
-      return;
-    }
-    std::set<Unit> units;
-    for (const auto& [unit, value] : *levels.front().front()) units.insert(unit);
-    for (const auto& unit : units)
-      if (const auto mean = mean_rank_correlation(levels, unit)) out.effects[unit] = *mean;
-    out.a.values = out.effects;
-  }
-
-  static std::optional<double> mean_rank_correlation(
-      const std::vector<std::vector<const std::map<Unit, double>*>>& levels, const Unit& unit) {
-    std::vector<std::vector<double>> orders;
-    for (const auto& level : levels) {
-      orders.emplace_back();
-      for (const auto* model : level) {
-        const auto it = model->find(unit);
-        if (it == model->end()) return std::nullopt;
-        orders.back().push_back(it->second);
-      }
-    }
-    double sum = 0;
-    size_t pairs = 0;
-    for (size_t i = 0; i < orders.size(); ++i)
-      for (size_t j = 0; j < i; ++j, ++pairs) {
-        const auto tau = rank_correlation(orders[i], orders[j]);
-        if (!tau) return std::nullopt;
-        sum += *tau;
-      }
-    return sum / static_cast<double>(pairs);
-  }
-
   // log10 of the size or of the key, or the entropy of that grammar.
   double level_value(size_t group, const Unit& unit, const Level& level) const {
     if (!levels_) return 0;
@@ -287,19 +258,60 @@ class Gatherer {
     return std::log10(std::max(1e-300, parse_finite(rows_.groups[group].value(c_.over)).value_or(1)));
   }
 
-  // Grammars that one of two arms has alone.
-  void name_unpaired(Figures& out, const std::pair<size_t, size_t>& pair, const std::map<Unit, double>& a,
-                     const std::map<Unit, double>& b) const {
-    const auto lacks = [&](size_t group, const std::map<Unit, double>& has, const std::map<Unit, double>& other) {
-      std::vector<std::string> seeds;
-      for (const auto& [unit, value] : other)
-        if (!has.contains(unit)) seeds.push_back(unit_text(unit));
-      if (!seeds.empty())
-        out.missing.push_back(
-            formatted("{} on grammar seed{} {}", group_text(group), seeds.size() == 1 ? "" : "s", joined(seeds, ", ")));
-    };
-    lacks(pair.first, a, b);
-    lacks(pair.second, b, a);
+  // Grammars that some model has at some level and another one, or level, lacks, and why. Diverged runs are not
+  // missing: run again they would diverge.
+  void name_lacking(Figures& out, const std::vector<std::map<Level, size_t>>& groups,
+                    const std::vector<LevelValues>& values) const {
+    constexpr size_t most_named = 3;
+    std::set<Unit> all;
+    for (const auto& model : values)
+      for (const auto& [level, units] : model)
+        for (const auto& [unit, value] : units) all.insert(unit);
+    std::vector<std::pair<std::string, std::vector<size_t>>> lacking;  // "on grammar seeds 1, 2 …": groups
+    size_t places = 0;
+    for (size_t m = 0; m < groups.size(); ++m)
+      for (const auto& [level, group] : groups[m]) {
+        ++places;
+        for (const auto& what : lacked(group, values[m].at(level), all)) {
+          auto at = std::find_if(lacking.begin(), lacking.end(), [&](const auto& each) { return each.first == what; });
+          if (at == lacking.end()) at = lacking.insert(lacking.end(), {what, {}});
+          at->second.push_back(group);
+        }
+      }
+    for (const auto& [what, where] : lacking) {
+      if (where.size() > most_named)
+        out.missing.push_back(formatted("{} of {} models and levels {}", where.size(), places, what));
+      else
+        for (const size_t group : where) out.missing.push_back(place_text(group) + " " + what);
+    }
+  }
+
+  // "on grammar seeds 1, 2" of one model at one level, by why it lacks them.
+  std::vector<std::string> lacked(size_t group, const std::map<Unit, double>& has, const std::set<Unit>& all) const {
+    std::map<std::string, std::vector<std::string>> seeds;
+    for (const auto& unit : all)
+      if (!has.contains(unit))
+        if (const auto how = how_lacking(rows_, group, unit, c_)) seeds[*how].push_back(unit_text(unit));
+    std::vector<std::string> out;
+    for (const auto& [how, units] : seeds)
+      out.push_back(formatted("on grammar seed{} {}{}", units.size() == 1 ? "" : "s", joined(units, ", "), how));
+    return out;
+  }
+
+  std::string place_text(size_t group) const {
+    if (by_size_)
+      return group_text(group) +
+             formatted(" of {} parameters", grouped(static_cast<uint64_t>(params_of(rows_, group))));
+    return levels_ ? group_text(group) + formatted(" at {} {}", c_.over, level_text(group)) : group_text(group);
+  }
+
+  // What tells the level of the group from others: the key, or all that is free.
+  std::string level_text(size_t group) const {
+    const std::string value = rows_.groups[group].value(c_.over);
+    if (!value.empty()) return plain_value(value);
+    std::vector<std::string> parts;
+    for (const auto& key : c_.free) parts.push_back(plain_value(rows_.groups[group].value(key)));
+    return joined(parts, "/");
   }
 
   std::string unit_text(const Unit& unit) const {
@@ -320,8 +332,14 @@ class Gatherer {
       for (size_t arm = 0; arm < members.size(); ++arm)
         if (!members[arm].empty()) seen.insert(arm);
     const std::string where = formatted(" on task {} at scale {}", c_.task, scale_.name);
-    for (size_t arm = 0; arm < arms_.size(); ++arm)
-      if (!seen.contains(arm)) out.missing.push_back(arms_[arm].text() + where);
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      if (seen.contains(arm)) continue;
+      const size_t begun = unfinished_[arm];
+      out.missing.push_back(
+          arms_[arm].text() + where +
+          (begun > 0 ? formatted(", of which {} {} begun and not finished", begun, begun == 1 ? "is" : "are")
+                     : std::string()));
+    }
     if (!out.missing.empty()) return;
     out.missing.push_back(unmatched_
                               ? formatted("{} with parameters within a factor {} of each other{}",
@@ -338,6 +356,8 @@ class Gatherer {
   double match_ = 0;
   bool levels_ = false, by_size_ = false, unmatched_ = false;
   std::map<ConfigMap, Members> strata_;
+  std::vector<LostRun> lost_;
+  std::vector<size_t> unfinished_;  // runs by arm
 };
 
 }  // namespace

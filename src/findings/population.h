@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "findings/claims.h"
+#include "findings/lost_runs.h"
+#include "findings/orders.h"
 #include "findings/statistics.h"
 
 namespace sb {
-
-// A grammar, by the averaged axes that decide it.
-using Unit = std::vector<std::string>;
 
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
@@ -36,6 +35,7 @@ struct Figures {
   ArmFigures a, b;
   std::map<Unit, double> effects;    // a - b by grammar; a where there is no b
   std::vector<std::string> missing;  // runs that are not there, in words
+  std::vector<LostRun> lost;         // runs of the population, at any setting, that are there without a figure
   std::vector<std::string> notes;
   size_t levels = 0;  // of slope and rank_correlation
   size_t other_strata = 0;

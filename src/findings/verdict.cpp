@@ -122,8 +122,19 @@ ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
   for (const auto& each : claims.scales) {
     if (!scale.empty() && each.name != scale) continue;
     ScaleVerdict one = judge(rows, claims, claim, each);
+    const auto lost = lost_of(one);
+    out.lost.insert(out.lost.end(), lost.begin(), lost.end());
     if (one.tested || !scale.empty()) out.scales.push_back(std::move(one));
   }
+  if (!out.scales.empty()) out.lost.clear();
+  return out;
+}
+
+std::vector<LostRun> lost_of(const ScaleVerdict& verdict) {
+  std::vector<LostRun> out;
+  for (const auto& one : verdict.comparisons)
+    for (const auto& run : one.figures.lost)
+      if (std::find(out.begin(), out.end(), run) == out.end()) out.push_back(run);
   return out;
 }
 
@@ -132,7 +143,7 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
   for (size_t i = 0; i < rows.runs.size(); ++i) {
     const TableRun& run = rows.runs[i];
     for (const auto& [point, m] : points_of(run)) {
-      if (!m->ceiling) continue;
+      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
       const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
       // Where the ceiling is not exact the best causal model lies between it and its upper bound.
       const double most = std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
@@ -147,20 +158,28 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
 }
 
 std::vector<std::string> counts_of(const Rows& rows) {
+  constexpr size_t most_named = 20;
   std::vector<std::string> diverged, out;
   for (size_t i = 0; i < rows.runs.size(); ++i)
-    if (rows.standing[i] == Standing::diverged)
-      diverged.push_back(formatted("{}, task {}, {}", printable(rows.runs[i].result.model), rows.runs[i].result.task,
-                                   seeds_text(rows, i)));
-  if (rows.runs.empty()) return out;
-  out.push_back(formatted("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
-  for (const auto& line : diverged) out.push_back("diverged, in no mean: " + line);
-  for (const auto* names : {&rows.missing, &rows.damaged, &rows.untested, &rows.other_schema}) {
-    const char* why = names == &rows.missing    ? "not finished"
-                      : names == &rows.damaged  ? "damaged"
-                      : names == &rows.untested ? "without a test accuracy"
-                                                : "of another result schema";
-    for (const auto& name : *names) out.push_back(formatted("{}: {}", why, name));
+    if (rows.standing[i] == Standing::diverged) {
+      const LostRun run = diverged_run(rows, i);
+      diverged.push_back(formatted("{} ({})", run.words, run.id));
+    }
+  if (!rows.runs.empty())
+    out.push_back(formatted("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
+  const auto name = [&](const std::string& what, const std::vector<std::string>& names) {
+    for (size_t i = 0; i < std::min(names.size(), most_named); ++i) out.push_back(formatted("{}: {}", what, names[i]));
+    if (names.size() > most_named)
+      out.push_back(formatted("{}: {} more, {} in all", what, names.size() - most_named, names.size()));
+  };
+  name("diverged, in no mean", diverged);
+  using Why = LostRun::Why;
+  for (const Why why : {Why::unfinished, Why::damaged, Why::untested, Why::other_schema}) {
+    std::vector<std::string> names;
+    for (const auto& absent : rows.absent)
+      if (const LostRun run = lost_run(absent); run.why == why)
+        names.push_back(run.words.empty() ? run.id : formatted("{} ({})", run.words, run.id));
+    name(to_string(why), names);
   }
   return out;
 }

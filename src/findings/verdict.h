@@ -38,7 +38,8 @@ struct ScaleVerdict {
 
 struct ClaimVerdict {
   const Claim* claim = nullptr;
-  std::vector<ScaleVerdict> scales;  // those with runs; empty: nothing was run
+  std::vector<ScaleVerdict> scales;  // those with finished runs; empty: there are none
+  std::vector<LostRun> lost;         // runs of a claim without these, whatever their scale
 };
 
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale);
@@ -48,7 +49,8 @@ ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 // Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
 // them. A line each.
 std::vector<std::string> above_ceiling(const Rows& rows);
-// How many runs there are, how many diverged, and which; empty where there are none.
+// How many runs there are, how many of them diverged, how many left no figure, and the first of these; empty where
+// there are none.
 std::vector<std::string> counts_of(const Rows& rows);
 
 // Effect, ends and margin as people read them: points of accuracy, or the statistic's own unit.
@@ -58,7 +60,8 @@ std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 
 // What would decide the undecided ones, a line each: "task 1: a - b: …", or "10 comparisons: …" where many lack the
 // same.
 std::vector<std::string> decides_of(const ScaleVerdict& verdict);
-std::string unit_text(const Comparison& comparison);  // "points", "points a nat", …
+std::string unit_text(const Comparison& comparison);        // "points", "points a nat", …
+std::vector<LostRun> lost_of(const ScaleVerdict& verdict);  // of all its comparisons
 
 std::string verdict_text(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts,
                          const Rows& rows);

@@ -22,10 +22,8 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
   };
   for (const auto& one : scale.comparisons) {
     const Figures& f = one.figures;
-    for (const auto* arm : {&f.a, &f.b}) {
-      for (const auto& run : arm->diverged) say("diverged, not in the mean: " + run);
+    for (const auto* arm : {&f.a, &f.b})
       for (const auto& run : arm->unmeasured) say("without these gap lengths: " + run);
-    }
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
     if (f.other_strata > 0)
@@ -53,6 +51,7 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
     at = end + 1;
   }
   for (const auto& line : decides_of(scale)) out += "    would decide " + line + "\n";
+  for (const auto& line : lost_lines(lost_of(scale))) out += "    note: " + line + "\n";
   for (const auto& line : remarks_of(scale)) out += "    note: " + line + "\n";
 }
 
@@ -79,6 +78,12 @@ Json arm_json(const ArmFigures& arm, const std::optional<Estimate>& figure) {
   out["params"] = arm.params;
   out["diverged"] = arm.diverged;
   if (arm.gate_parameters) out["gate_parameters"] = *arm.gate_parameters;
+  return out;
+}
+
+Json lost_json(const std::vector<LostRun>& runs) {
+  Json out = Json::array();
+  for (const auto& run : runs) out.push_back({{"run", run.id}, {"why", to_string(run.why)}, {"what", run.words}});
   return out;
 }
 
@@ -111,7 +116,10 @@ std::string verdict_text(const ExperimentClaims& experiment, const std::vector<C
   if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
   for (const auto& verdict : verdicts) {
     out += formatted("\nclaim {}: {}\n", verdict.claim->id, one_line(verdict.claim->sentence));
-    if (verdict.scales.empty()) out += "  UNDECIDED: no runs of it at any scale\n";
+    if (verdict.scales.empty())
+      out += verdict.lost.empty() ? "  UNDECIDED: no runs of it at any scale\n"
+                                  : "  UNDECIDED: no finished runs of it at any scale\n";
+    for (const auto& line : lost_lines(verdict.lost)) out += "    note: " + line + "\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
       out += formatted("    in {}; the unit is the grammar: seeds are averaged within one\n",
@@ -140,8 +148,10 @@ Json verdict_json(const ExperimentClaims& experiment, const std::vector<ClaimVer
       one["comparisons"] = Json::array();
       for (const auto& comparison : scale.comparisons) one["comparisons"].push_back(comparison_json(comparison));
       one["remarks"] = remarks_of(scale);
+      one["without_figure"] = lost_json(lost_of(scale));
       claim["scales"].push_back(std::move(one));
     }
+    if (verdict.scales.empty()) claim["without_figure"] = lost_json(verdict.lost);
     out["claims"].push_back(std::move(claim));
   }
   out["runs"] = rows.runs.size();

@@ -26,6 +26,13 @@ Tensor normed(const char* name, const op::RowNorm& op, const Tensor& x, const Te
   return kernels::run(op, {x, gain, gate})[0];
 }
 
+void check_steps(const char* name, const Tensor& x, const Tensor& bias, const Tensor& A_log) {
+  for (const Tensor& w : {bias, A_log})
+    if (x.dim() == 0 || w.sizes() != at::IntArrayRef{x.size(-1)})
+      throw bad_input(
+          name, "bias and A_log, expected the last axis of " + c10::str(x.sizes()) + ", got " + c10::str(w.sizes()));
+}
+
 void check_rate(const char* name, double p) {
   if (!(p >= 0 && p < 1)) throw bad_input(name, "p, expected 0 <= p < 1, got " + std::to_string(p));
 }
@@ -96,11 +103,13 @@ Tensor softplus_bias(const Tensor& x, const Tensor& bias) {
   return kernels::run(op::SoftplusBias{}, {x, bias})[0];
 }
 Tensor softplus_decay(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
-  for (const Tensor& w : {bias, A_log})
-    if (x.dim() == 0 || w.sizes() != at::IntArrayRef{x.size(-1)})
-      throw bad_input("softplus_decay", "bias and A_log, expected the last axis of " + c10::str(x.sizes()) + ", got " +
-                                            c10::str(w.sizes()));
+  check_steps("softplus_decay", x, bias, A_log);
   return kernels::run(op::SoftplusDecay{}, {x, bias, A_log})[0];
+}
+StepAndDecay softplus_gates(const Tensor& x, const Tensor& bias, const Tensor& A_log) {
+  check_steps("softplus_gates", x, bias, A_log);
+  const auto out = kernels::run(op::SoftplusGates{}, {x, bias, A_log});
+  return {out[0], out[1]};
 }
 Tensor scale_heads(const Tensor& x, const Tensor& w) {
   if (x.dim() < 2 || w.sizes() != x.sizes().slice(0, x.dim() - 1))
@@ -118,6 +127,9 @@ Tensor skip_then_gate_then_rms_norm(const Tensor& read, const Tensor& x, const T
 }
 Tensor log_sigmoid(const Tensor& x, double scale) {
   return kernels::run(op::LogSigmoid{scale}, {x})[0];
+}
+Tensor sigmoid_gate(const Tensor& x, double scale) {
+  return kernels::run(op::SigmoidGate{scale}, {x})[0];
 }
 
 Tensor residual_layer_norm(const Tensor& z, const Tensor& residual, const Tensor& gain, const Tensor& bias, double p,

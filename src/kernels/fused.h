@@ -32,6 +32,11 @@ at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 at::Tensor softplus_bias(const at::Tensor& x, const at::Tensor& bias);
 // -e^{A_log} softplus(x + bias): the log-decay of Mamba2 and the gated delta family; A_log, bias over the last axis.
 at::Tensor softplus_decay(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
+// Both of one x: Mamba2's step and log-decay.
+struct StepAndDecay {
+  at::Tensor step, decay;
+};
+StepAndDecay softplus_gates(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
 // w x, a number a head: x [...,H,P], w [...,H]; the result has x's type. The values that Mamba2 writes.
 at::Tensor scale_heads(const at::Tensor& x, const at::Tensor& w);
 // rms_norm((read + skip x) * silu(gate)) over all heads: Mamba2's read-out. read, x [...,H,P], skip [H] a factor a
@@ -40,6 +45,8 @@ at::Tensor skip_then_gate_then_rms_norm(const at::Tensor& read, const at::Tensor
                                         const at::Tensor& gain, const at::Tensor& gate, double eps);
 // scale * log(sigma(x)): the log-decay of GLA (scale 1/16).
 at::Tensor log_sigmoid(const at::Tensor& x, double scale);
+// scale * sigma(x), in float where x is in a half precision: the write strength of the delta rules.
+at::Tensor sigmoid_gate(const at::Tensor& x, double scale);
 
 // Dropout keyed by the counter-based generator: an element's fate depends on this and on (sample, frame, channel), so
 // neither on padding nor on how a batch is cut. Update and samples may live on a device; nobody reads them on the host.

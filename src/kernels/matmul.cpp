@@ -12,6 +12,10 @@ at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tens
   return kernels::run(op::Project{}, {x, weight, bias, copy})[0];
 }
 
+bool projects_copies(const at::Tensor& x, const at::Tensor& copy, const at::Tensor& bias) {
+  return copy.defined() && x.is_cuda() && kernels::has_kernel(op::Project{}, {x, copy, bias, copy});
+}
+
 at::Tensor batched_product(const at::Tensor& a, const at::Tensor& b) {
   kernels::check_shape("batched_product", "a", a, {-1, -1, -1});
   kernels::check_shape("batched_product", "b", b, {a.size(0), a.size(2), -1});

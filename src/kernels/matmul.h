@@ -10,6 +10,8 @@ namespace sb {
 // float32.
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {},
                    const at::Tensor& copy = {});
+// Whether such a product takes the weight's values from the copy alone: the weight then only stands for its gradient.
+bool projects_copies(const at::Tensor& x, const at::Tensor& copy, const at::Tensor& bias = {});
 // a [n,M,K] b [n,K,N] -> [n,M,N]
 at::Tensor batched_product(const at::Tensor& a, const at::Tensor& b);
 

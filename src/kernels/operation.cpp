@@ -20,6 +20,7 @@ using torch::autograd::AutogradContext;
 struct Node : torch::CustomClassHolder {
   std::function<Tensors(const Back&)> backward;
   std::vector<bool> present, wanted;  // of every input
+  std::vector<GradientPlace> places;
 };
 
 // libtorch 1.13 takes no undefined tensor through apply: only those that are there travel, `present` says which.
@@ -41,7 +42,7 @@ class Differentiable : public torch::autograd::Function<Differentiable> {
   static Tensors backward(AutogradContext* ctx, Tensors d_out) {
     const auto node = c10::static_intrusive_pointer_cast<Node>(ctx->saved_data["node"].toCapsule());
     const Tensors gradients = node->backward({ctx->get_saved_variables(), std::move(d_out), node->wanted,
-                                              !torch::autograd::get_current_graph_task_keep_graph()});
+                                              !torch::autograd::get_current_graph_task_keep_graph(), node->places});
     Tensors of_given;
     for (size_t i = 0; i < gradients.size(); ++i)
       if (node->present[i]) of_given.push_back(gradients[i]);
@@ -67,6 +68,7 @@ Tensors differentiable(const std::function<Tensors(const Tensors& in, Tensors* s
   for (const at::Tensor& x : in) {
     node->present.push_back(x.defined());
     node->wanted.push_back(x.defined() && x.requires_grad());
+    node->places.emplace_back(x);
     if (x.defined()) given.push_back(x);
   }
   return Differentiable::apply(at::TensorList(given), forward, node);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/gradient_place.h"
 
 namespace sb::kernels {
 
@@ -12,10 +13,15 @@ using Tensors = std::vector<at::Tensor>;  // an absent one is undefined
 
 // What a backward pass is given.
 struct Back {
-  Tensors saved;             // what forward kept
-  Tensors d_out;             // of every output; undefined: zeros
-  std::vector<bool> wanted;  // of every input: whether its gradient is asked for
-  bool last = false;         // nobody walks the graph again: what was kept may be overwritten
+  Tensors saved;                           // what forward kept
+  Tensors d_out;                           // of every output; undefined: zeros
+  std::vector<bool> wanted;                // of every input: whether its gradient is asked for
+  bool last = false;                       // nobody walks the graph again: what was kept may be overwritten
+  std::vector<GradientPlace> places = {};  // of every input, or none
+
+  // GradientPlace::take and sum
+  at::Tensor place(size_t input) const { return input < places.size() ? places[input].take() : at::Tensor(); }
+  at::Tensor sum(size_t input) const { return input < places.size() ? places[input].sum() : at::Tensor(); }
 };
 
 // Op holds an operation's numbers and switches (operations.h). forward returns the outputs and keeps in `saved` what

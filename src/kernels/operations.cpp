@@ -29,9 +29,11 @@ SB_OPERATION(GateSilu, {}, {aten::gate_silu}, {cpu::gate_silu, cpu::gate_silu_ba
 SB_OPERATION(GateSwish, {}, {aten::gate_swish}, {cpu::gate_swish, cpu::gate_swish_back})
 SB_OPERATION(SoftplusBias, {}, {aten::softplus_bias}, {cpu::softplus_bias, cpu::softplus_bias_back})
 SB_OPERATION(SoftplusDecay, {}, {aten::softplus_decay}, {})
+SB_OPERATION(SoftplusGates, {}, {aten::softplus_gates}, {})
 SB_OPERATION(ScaleHeads, {}, {aten::scale_heads}, {})
 SB_OPERATION(SkipNorm, {}, {aten::skip_norm}, {})
 SB_OPERATION(LogSigmoid, {}, {aten::log_sigmoid}, {cpu::log_sigmoid, cpu::log_sigmoid_back})
+SB_OPERATION(SigmoidGate, {}, {aten::sigmoid_gate}, {})
 SB_OPERATION(ResidualLayerNorm, {}, {aten::residual_layer_norm},
              {cpu::residual_layer_norm, cpu::residual_layer_norm_back})
 SB_OPERATION(Dropout, {}, {aten::dropout}, {cpu::dropout, cpu::dropout_back})

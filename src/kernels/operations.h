@@ -51,11 +51,15 @@ struct GateSilu {};       // y, z -> y silu(z)
 struct GateSwish {};      // ab, beta -> a sigma(beta a) b
 struct SoftplusBias {};   // x, bias -> softplus(x + bias)
 struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)
+struct SoftplusGates {};  // x, bias, A_log -> softplus(x + bias), -e^{A_log} softplus(x + bias)
 struct ScaleHeads {};     // x, w -> w x
 struct SkipNorm {         // read, x, skip, gain, gate -> rms norm of (read + skip x) silu(gate)
   double eps;
 };
 struct LogSigmoid {  // x -> scale log sigma(x)
+  double scale;
+};
+struct SigmoidGate {  // x -> scale sigma(x)
   double scale;
 };
 struct ResidualLayerNorm {  // z, residual, gain, bias -> y
@@ -106,9 +110,11 @@ Forward<op::GateSilu> gate_silu;
 Forward<op::GateSwish> gate_swish;
 Forward<op::SoftplusBias> softplus_bias;
 Forward<op::SoftplusDecay> softplus_decay;
+Forward<op::SoftplusGates> softplus_gates;
 Forward<op::ScaleHeads> scale_heads;
 Forward<op::SkipNorm> skip_norm;
 Forward<op::LogSigmoid> log_sigmoid;
+Forward<op::SigmoidGate> sigmoid_gate;
 Forward<op::ResidualLayerNorm> residual_layer_norm;
 Forward<op::Dropout> dropout;
 Forward<op::CausalAttention> causal_attention;

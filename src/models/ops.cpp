@@ -10,8 +10,9 @@ at::Tensor project(const at::Tensor& x, Param weight, Param bias) {
   return project(x, matrix(weight->value), bias ? bias->value : at::Tensor(), matrix(weight->copy));
 }
 
-at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias) {
-  return project(x, weight.value(), bias.empty() ? at::Tensor() : bias.value(), weight.copy());
+at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias, const Padding& padding) {
+  const at::Tensor copy = weight.copy(padding), offset = bias.empty() ? at::Tensor() : bias.value();
+  return project(x, projects_copies(x, copy, offset) ? weight.stand_in(padding) : weight.value(padding), offset, copy);
 }
 
 at::ScalarType wide_type(const at::Tensor& x) {
@@ -22,8 +23,12 @@ at::Tensor wide(const at::Tensor& x) {
   return x.to(wide_type(x));
 }
 
-std::vector<at::Tensor> split_last(const at::Tensor& x, std::vector<int64_t> widths) {
-  return x.split_with_sizes(widths, -1);
+PaddedNorm::PaddedNorm(Param real_gain, const PaddedRows& row, double real_eps)
+    : gain(real_gain->value), eps(real_eps) {
+  if (row.padded == row.width) return;
+  const double share = static_cast<double>(row.width) / static_cast<double>(row.padded);
+  gain = Joined(real_gain).value(Padding::of_rows({row}), std::sqrt(share));
+  eps = real_eps * share;
 }
 
 at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
@@ -34,14 +39,15 @@ at::Tensor flat_heads(const at::Tensor& x) {
   return x.flatten(-2);
 }
 
-at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context) {
+at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
+                      const std::string& slot) {
   if (!weight.defined()) return at::silu(x);
-  const auto tail = context.carried("conv");
+  const auto tail = context.carried(slot);
   if (context.state) {
     const auto before = tail.defined() ? tail : at::zeros({x.size(0), 3, x.size(2)}, x.options());
     const int64_t length = x.size(1);
-    context.carry("conv", length >= 3 ? x.narrow(1, length - 3, 3).contiguous()
-                                      : at::cat({before.narrow(1, length, 3 - length), x}, 1));
+    context.carry(slot, length >= 3 ? x.narrow(1, length - 3, 3).contiguous()
+                                    : at::cat({before.narrow(1, length, 3 - length), x}, 1));
   }
   return conv4(x, weight, bias, true, tail);
 }

@@ -3,44 +3,91 @@
 #include "base/torch_pch.h"
 
 namespace sb {
+namespace {
+
+// [outer, units, width, inner] of one stretch of the padded axis
+struct Stretch {
+  int64_t outer, begin, units, width, inner;
+  at::Tensor of(const at::Tensor& x) const {
+    return x.view({outer, -1, inner}).narrow(1, begin, units * width).view({outer, units, width, inner});
+  }
+};
+
+}  // namespace
 
 int64_t computed_width(int64_t width, const at::Tensor& copy) {
   return copy.defined() ? (width + 7) / 8 * 8 : width;
 }
 
-at::Tensor with_padded_rows(const at::Tensor& x, const std::vector<PaddedRows>& rows) {
-  const bool any =
-      std::any_of(rows.begin(), rows.end(), [](const auto& r) { return r.units > 0 && r.padded > r.width; });
-  if (!x.defined() || !any) return x;
-  std::vector<at::Tensor> parts;
-  int64_t begin = 0;
-  for (const auto& [units, width, padded] : rows) {
-    if (units == 0) continue;
-    const auto part = x.narrow(0, begin, units * width);
-    begin += units * width;
-    if (padded == width) {
-      parts.push_back(part);
-      continue;
-    }
-    auto shape = part.sizes().vec();
-    shape[0] = units * padded;
-    parts.push_back(at::constant_pad_nd(part.reshape({units, width, -1}), {0, 0, 0, padded - width}).reshape(shape));
+// Neighbours that are alike become one stretch.
+Padding::Padding(std::vector<PaddedRows> rows, bool last) : last_(last) {
+  for (PaddedRows next : rows) {
+    if (next.units == 0) continue;
+    if (next.padded == next.width) next = {next.units * next.width, 1, 1};
+    needed_ = needed_ || next.padded > next.width;
+    if (!rows_.empty() && rows_.back().width == next.width && rows_.back().padded == next.padded)
+      rows_.back().units += next.units;
+    else
+      rows_.push_back(next);
   }
-  return at::cat(parts);
 }
 
-at::Tensor with_padded_columns(const at::Tensor& x, const PaddedRows& columns) {
-  const auto [units, width, padded] = columns;
-  if (!x.defined() || padded == width) return x;
-  return at::constant_pad_nd(x.reshape({-1, units, width}), {0, padded - width}).reshape({-1, units * padded});
+// body(real, padded) for every stretch of a tensor of this shape
+template <class Body>
+void Padding::for_units(at::IntArrayRef shape, const Body& body) const {
+  const int64_t outer = last_ ? shape[0] : 1;
+  int64_t inner = 1, from = 0, to = 0;
+  for (size_t d = 1; !last_ && d < shape.size(); ++d) inner *= shape[d];
+  for (const auto& [units, width, padded] : rows_) {
+    body(Stretch{outer, from, units, width, inner}, Stretch{outer, to, units, padded, inner});
+    from += units * width;
+    to += units * padded;
+  }
 }
 
-PaddedNorm::PaddedNorm(const at::Tensor& real_gain, const PaddedRows& row, double real_eps)
-    : gain(real_gain), eps(real_eps) {
-  if (row.padded == row.width) return;
-  const double share = static_cast<double>(row.width) / static_cast<double>(row.padded);
-  gain = with_padded_rows(real_gain, {row}) * std::sqrt(share);
-  eps = real_eps * share;
+std::vector<int64_t> Padding::padded_shape(at::IntArrayRef shape) const {
+  auto out = shape.vec();
+  if (needed_) {
+    int64_t& extent = last_ ? out.back() : out.front();
+    extent = 0;
+    for (const auto& row : rows_) extent += row.units * row.padded;
+  }
+  return out;
+}
+
+at::Tensor Padding::padded(const at::Tensor& x) const {
+  if (!x.defined() || !needed_) return x;
+  const at::NoGradGuard no_gradients;
+  const at::Tensor from = x.contiguous(), out = at::zeros(padded_shape(x.sizes()), x.options());
+  for_units(x.sizes(), [&](const Stretch& real, const Stretch& wide) {
+    wide.of(out).narrow(2, 0, real.width).copy_(real.of(from));
+  });
+  return out;
+}
+
+at::Tensor Padding::unpadded(const at::Tensor& gradient) const {
+  if (!needed_) return gradient;
+  int64_t extent = 0;
+  for (const auto& row : rows_) extent += row.units * row.width;
+  auto shape = gradient.sizes().vec();
+  (last_ ? shape.back() : shape.front()) = extent;
+  const at::Tensor from = gradient.contiguous();
+  std::vector<at::Tensor> parts;
+  for_units(shape, [&](const Stretch& real, const Stretch& wide) {
+    parts.push_back(wide.of(from).narrow(2, 0, real.width).reshape({real.outer, real.units * real.width, real.inner}));
+  });
+  return at::cat(parts, 1).view(shape);
+}
+
+void Padding::add_unpadded(const at::Tensor& sum, const at::Tensor& gradient, double scale) const {
+  if (!needed_) {
+    sum.add_(gradient, scale);
+    return;
+  }
+  const at::Tensor from = gradient.contiguous();
+  for_units(sum.sizes(), [&](const Stretch& real, const Stretch& wide) {
+    real.of(sum).add_(wide.of(from).narrow(2, 0, real.width), scale);
+  });
 }
 
 }  // namespace sb

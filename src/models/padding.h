@@ -6,28 +6,39 @@
 
 #include <vector>
 
-#include "models/parameters.h"
-
 namespace sb {
 
 // Consecutive rows: `units` of `width`, each to be `padded` long.
 struct PaddedRows {
   int64_t units = 0, width = 0, padded = 0;
+  bool operator==(const PaddedRows&) const = default;
+};
+
+// Zeros behind the units of the first axis, or of the last of two.
+class Padding {
+ public:
+  Padding() = default;  // none
+  static Padding of_rows(std::vector<PaddedRows> rows) { return Padding(std::move(rows), false); }
+  static Padding of_columns(const PaddedRows& columns) { return Padding({columns}, true); }
+
+  bool needed() const { return needed_; }
+  std::vector<int64_t> padded_shape(at::IntArrayRef shape) const;
+  // Without a gradient; itself where nothing is needed.
+  at::Tensor padded(const at::Tensor& x) const;
+  // What belongs to x in the gradient of padded(x), as x; and the same times `scale` added to `sum`.
+  at::Tensor unpadded(const at::Tensor& gradient) const;
+  void add_unpadded(const at::Tensor& sum, const at::Tensor& gradient, double scale) const;
+
+ private:
+  Padding(std::vector<PaddedRows> rows, bool last);
+  template <class Body>
+  void for_units(at::IntArrayRef shape, const Body& body) const;
+
+  std::vector<PaddedRows> rows_;
+  bool last_ = false, needed_ = false;
 };
 
 // The width of a head as it is computed: the next multiple of 8 where the weight has a copy.
 int64_t computed_width(int64_t width, const at::Tensor& copy);
-
-// Zeros behind the units of the first axis, or of the last. Undefined stays so; what needs none is not copied.
-at::Tensor with_padded_rows(const at::Tensor& x, const std::vector<PaddedRows>& rows);
-at::Tensor with_padded_columns(const at::Tensor& x, const PaddedRows& columns);
-
-// Gain and eps with which rms_norm over padded rows gives what it gives over the real ones: zeros add nothing to the
-// sum of squares, only its mean is taken over more.
-struct PaddedNorm {
-  PaddedNorm(const at::Tensor& real_gain, const PaddedRows& row, double real_eps);
-  at::Tensor gain;
-  double eps;
-};
 
 }  // namespace sb

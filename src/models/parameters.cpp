@@ -2,34 +2,11 @@
 
 #include "base/error.h"
 #include "base/torch_pch.h"
+#include "kernels/gradient_place.h"
+#include "kernels/operation.h"
 
 namespace sb {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-// A tensor over the parts' common storage; the gradient comes back as slices.
-struct JoinFunction : torch::autograd::Function<JoinFunction> {
-  static at::Tensor forward(AutogradContext* ctx, at::TensorList parts) {
-    std::vector<int64_t> rows;
-    for (const auto& part : parts) rows.push_back(part.size(0));
-    auto shape = parts[0].sizes().vec();
-    shape[0] = 0;
-    for (const int64_t n : rows) shape[0] += n;
-    ctx->saved_data["rows"] = rows;
-    return at::empty({0}, parts[0].options()).set_(parts[0].storage(), parts[0].storage_offset(), shape);
-  }
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    variable_list out;
-    int64_t begin = 0;
-    for (const int64_t n : ctx->saved_data["rows"].toIntVector()) {
-      out.push_back(grads[0].narrow(0, begin, n));
-      begin += n;
-    }
-    return out;
-  }
-};
 
 bool side_by_side(const std::vector<at::Tensor>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -41,6 +18,68 @@ bool side_by_side(const std::vector<at::Tensor>& parts) {
   return true;
 }
 
+// One tensor over the parts' common storage; undefined where they do not lie side by side.
+at::Tensor over_storage(const std::vector<at::Tensor>& parts) {
+  if (!side_by_side(parts)) return {};
+  auto shape = parts[0].sizes().vec();
+  shape[0] = 0;
+  for (const at::Tensor& part : parts) shape[0] += part.size(0);
+  return at::empty({0}, parts[0].options()).set_(parts[0].storage(), parts[0].storage_offset(), shape);
+}
+at::Tensor stacked(const std::vector<at::Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  const at::Tensor whole = over_storage(parts);
+  return whole.defined() ? whole : at::cat(parts);
+}
+
+// From the gradient of the joined and padded values to those of the parts: added to them at once where a backward pass
+// only sums, else returned.
+struct JoinNode : torch::autograd::Node, kernels::GradientSum {
+  std::vector<at::Tensor> parts;
+  Padding padding;
+  double scale = 1;
+
+  // Of all parts; undefined where they have none or apart
+  at::Tensor gradients() const {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& part : parts) {
+      all.push_back(part.grad());
+      if (!all.back().defined()) return {};
+    }
+    return over_storage(all);
+  }
+  at::Tensor sum() const override { return padding.needed() || scale != 1 ? at::Tensor() : gradients(); }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& given) override {
+    torch::autograd::variable_list out(parts.size());
+    if (!given[0].defined()) return out;
+    if (kernels::sums_into_leaves()) {
+      if (const at::Tensor all = gradients(); all.defined()) {
+        padding.add_unpadded(all, given[0], scale);
+        return out;
+      }
+    }
+    const at::Tensor whole = scale == 1 ? padding.unpadded(given[0]) : padding.unpadded(given[0]) * scale;
+    int64_t begin = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      out[i] = whole.narrow(0, begin, parts[i].size(0));
+      begin += parts[i].size(0);
+    }
+    return out;
+  }
+};
+
+// `made` of the parts, without a gradient so far
+at::Tensor joined(at::Tensor made, const std::vector<at::Tensor>& parts, const Padding& padding, double scale) {
+  if (!kernels::records_gradient(parts)) return made;
+  const std::shared_ptr<JoinNode> node(new JoinNode, torch::autograd::deleteNode);
+  node->parts = parts;
+  node->padding = padding;
+  node->scale = scale;
+  node->set_next_edges(torch::autograd::collect_next_edges(parts));
+  torch::autograd::create_gradient_edge(made, node);
+  return made;
+}
+
 }  // namespace
 
 int64_t Parameter::count() const {
@@ -49,23 +88,38 @@ int64_t Parameter::count() const {
   return product;
 }
 
-at::Tensor Joined::value() const {
-  if (parts_.size() == 1) return parts_[0]->value;
-  std::vector<at::Tensor> values;
-  for (const Param part : parts_) values.push_back(part->value);
-  return side_by_side(values) ? JoinFunction::apply(at::TensorList(values)) : at::cat(values);
+std::vector<at::Tensor> Joined::values() const {
+  std::vector<at::Tensor> out;
+  for (const Param part : parts_) out.push_back(part->value);
+  return out;
 }
 
-at::Tensor Joined::copy() const {
-  const at::Tensor& first = parts_[0]->copy;
-  if (parts_.size() == 1 || !first.defined()) return first;
+at::Tensor Joined::value(const Padding& padding, double scale) const {
+  if (parts_.size() == 1 && !padding.needed() && scale == 1) return parts_[0]->value;
+  const auto parts = values();
+  at::Tensor made;
+  {
+    const at::NoGradGuard no_gradients;
+    made = padding.padded(stacked(parts));
+    if (scale != 1) made = made * scale;
+  }
+  return joined(made, parts, padding, scale);
+}
+
+at::Tensor Joined::copy(const Padding& padding) const {
+  if (!parts_[0]->copy.defined()) return {};
   std::vector<at::Tensor> copies;
   for (const Param part : parts_) copies.push_back(part->copy);
-  if (!side_by_side(copies)) return at::cat(copies);
-  auto shape = first.sizes().vec();
+  return padding.padded(stacked(copies));
+}
+
+at::Tensor Joined::stand_in(const Padding& padding) const {
+  if (!padding.needed()) return value();
+  const auto parts = values();
+  auto shape = parts[0].sizes().vec();
   shape[0] = 0;
-  for (const at::Tensor& copy : copies) shape[0] += copy.size(0);
-  return at::empty({0}, first.options()).set_(first.storage(), first.storage_offset(), shape);
+  for (const at::Tensor& part : parts) shape[0] += part.size(0);
+  return joined(at::empty({1}, parts[0].options()).expand(padding.padded_shape(shape)), parts, padding, 1);
 }
 
 Param ParameterList::add(const std::string& name, std::vector<int64_t> shape, const Init& init, int64_t uses,

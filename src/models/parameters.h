@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/init.h"
+#include "models/padding.h"
 
 namespace sb {
 
@@ -33,16 +34,21 @@ struct Parameter {
 using Param = const Parameter*;
 
 // Parameters that act as one tensor, stacked along the first axis. They lie side by side in the flat buffer, so
-// value() costs no copy; absent (null) parts are left out.
+// value() costs no copy where nothing is padded; absent (null) parts are left out.
 class Joined {
  public:
   Joined() = default;
   explicit Joined(std::vector<Param> parts) : parts_(std::move(parts)) {}
-  at::Tensor value() const;
-  at::Tensor copy() const;  // as Parameter::copy
+  explicit Joined(Param part) : parts_{part} {}
+  at::Tensor value(const Padding& padding = {}, double scale = 1) const;
+  at::Tensor copy(const Padding& padding = {}) const;  // as Parameter::copy
+  // Takes the gradient of value(padding) and has its shape, but no values.
+  at::Tensor stand_in(const Padding& padding) const;
   bool empty() const { return parts_.empty(); }
 
  private:
+  std::vector<at::Tensor> values() const;
+
   std::vector<Param> parts_;
 };
 

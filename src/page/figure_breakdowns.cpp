@@ -18,8 +18,8 @@ const Measurement* measured(const Outline& outline, size_t run, size_t column) {
   return at == points.end() ? nullptr : at->second;
 }
 
-void finish(Figure& figure, const std::vector<PageSeries>& series, const Axis& x, PageData& data) {
-  figure.spec = line_chart(series, x, {"accuracy", "accuracy"}, false, breakdown_height);
+void finish(Figure& figure, const std::vector<PageSeries>& series, const Axis& x, bool references, PageData& data) {
+  figure.spec = line_chart(series, x, {"accuracy", "accuracy"}, {false, references}, breakdown_height);
   figure.height = chart_height(series.size(), breakdown_height);
   data.figures.push_back(std::move(figure));
 }
@@ -64,7 +64,7 @@ void add_positions(const Outline& outline, size_t column, const std::vector<Colu
       formatted("Accuracy of the n-th element of a sample, counted from 0: {}{}. Dashed: the ceiling of all positions.",
                 averaged_text(cells), block > 1 ? formatted(", in blocks of {} elements", block) : "");
   figure.summary = formatted("Accuracy by position in the sample of {} rows.", cells.size());
-  finish(figure, series_of(outline, cells), {"position", "element of the sample"}, data);
+  finish(figure, series_of(outline, cells), {"position", "element of the sample"}, place.ceiling.has_value(), data);
 }
 
 struct Breakdown {
@@ -116,7 +116,7 @@ void add_bins(const Outline& outline, size_t column, const std::vector<ColumnRun
   }
   figure.caption = std::string(what.caption) + " Counts of a cell's runs are pooled.";
   figure.summary = formatted("{} of {} rows.", what.title, cells.size());
-  finish(figure, series_of(outline, cells), {"from", what.axis}, data);
+  finish(figure, series_of(outline, cells), {"from", what.axis}, false, data);
 }
 
 }  // namespace

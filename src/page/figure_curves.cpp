@@ -71,8 +71,10 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   } else {
     std::vector<size_t> all;
     for (const auto& cell : cells) all.insert(all.end(), cell.runs.begin(), cell.runs.end());
+    bool referenced = false;
     const auto reference = [&](const std::string& name, std::optional<double> value) {
       if (!value) return;
+      referenced = true;
       const int64_t first = std::min<int64_t>(drawn.first, 0);
       for (const int64_t update : {first, drawn.last})
         accuracy.rows.push_back({name, "reference", update, *value, {}, {}, {}});
@@ -96,7 +98,8 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
         averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
         drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
     accuracy.summary = formatted("Accuracy on valid over updates of {} rows.", cells.size());
-    accuracy.spec = line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, drawn.band, plot);
+    accuracy.spec =
+        line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
     accuracy.height = chart_height(series.size(), plot);
     data.figures.push_back(std::move(accuracy));
   }
@@ -113,7 +116,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
       formatted("Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates: {}{}.",
                 most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {} rows.", cells.size());
-  loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, losses.band, plot);
+  loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, {losses.band, false}, plot);
   loss.height = chart_height(series.size(), plot);
   data.figures.push_back(std::move(loss));
 }

@@ -122,6 +122,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
       {"encoding",
        {{"x",
          {{"field", "low"},
+          {"bin", {{"binned", true}}},
           {"type", "quantitative"},
           {"title", log10 ? gate + ", log10" : gate},
           {"scale", {{"zero", false}}}}},

@@ -229,7 +229,7 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
         figure.rows.push_back({"chance", "reference", *outline.points[c].gap, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
     figure.spec = line_chart(series, {"gap", "frames of every gap of the test"}, {"accuracy", "accuracy", false, true},
-                             band, sweep_height);
+                             {band, true}, sweep_height);
     figure.height = chart_height(series.size(), sweep_height);
     figure.caption = formatted(
         "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each "

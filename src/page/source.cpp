@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <mutex>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -76,7 +77,8 @@ std::shared_ptr<const SourceRun> read_source(const std::string& folder, const Ru
   try {
     if (out->read->run) {
       out->digest = digest_of(folder, tree);
-      out->curves = thin_curves(load_metrics(folder, tree).rows, out->read->run->result.updates);
+      out->curves =
+          thin_curves(load_metrics(folder, out->read->run->result, tree).rows, out->read->run->result.updates);
     } else if (report.state == RunState::unfinished) {
       out->curves = thin_curves(rows_so_far(folder + "/metrics.jsonl", tree), report.updates);
       out->seconds_a_step = seconds_a_step(rows_so_far(folder + "/timing.jsonl", tree));
@@ -131,8 +133,8 @@ PageSource::PageSource(std::vector<std::string> roots, const std::string& where,
 }
 
 SourceContent PageSource::read() {
-  SourceContent out;
   std::map<std::string, Kept> now;
+  std::mutex lock;
   const GatheredRuns gathered = gather_runs(roots_, [&](const std::string& folder, const RunTree& tree) {
     std::error_code failed;
     const bool in_archive = !fs::is_directory(folder, failed);
@@ -140,14 +142,20 @@ SourceContent PageSource::read() {
     const auto before = kept_.find(folder);
     auto run = before != kept_.end() && before->second.stamp == stamp ? before->second.run
                                                                       : read_source(folder, tree, in_archive);
+    const std::lock_guard held(lock);
     now[folder] = {std::move(stamp), run};
-    out.by_folder[folder] = out.runs.size();
-    out.runs.push_back(run);
-    const bool unfinished = !in_archive && !run->read->run && run->read->report.state == RunState::unfinished;
-    out.held.push_back(unfinished && lock_is_held(folder + "/lock").value_or(true));
     return run->read;
   });
   kept_ = std::move(now);
+  SourceContent out;
+  for (const auto& read : gathered.runs) {
+    const std::string& folder = read->report.folder;
+    const auto& run = kept_.at(folder).run;
+    out.by_folder[folder] = out.runs.size();
+    out.runs.push_back(run);
+    const bool unfinished = !run->in_archive && !read->run && read->report.state == RunState::unfinished;
+    out.held.push_back(unfinished && lock_is_held(folder + "/lock").value_or(true));
+  }
   out.rows = rows_of(gathered, defaults_);
   return out;
 }

@@ -19,6 +19,28 @@ Json names_of(const std::vector<PageSeries>& series) {
   return out;
 }
 
+void add_references(Json& layers, const Axis& x, const Axis& y) {
+  layers.push_back(
+      {{"transform", only("reference")},
+       {"mark",
+        {{"type", "line"},
+         {"strokeDash", {5, 4}},
+         {"color", grey},
+         {"clip", true},
+         {"tooltip", {{"content", "data"}}}}},
+       {"encoding",
+        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
+  Json last = only("reference");
+  last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
+  last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
+  layers.push_back(
+      {{"transform", std::move(last)},
+       {"mark",
+        {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
+       {"encoding",
+        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+}
+
 }  // namespace
 
 Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
@@ -33,7 +55,7 @@ Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
 }
 
 void colour_by_series(Json& encoding, const std::vector<PageSeries>& series) {
-  const Json legend = {{"orient", "bottom"}, {"columns", legend_columns}, {"title", nullptr}};
+  const Json legend = {{"orient", "bottom"}, {"columns", legend_columns}, {"title", nullptr}, {"symbolOpacity", 1}};
   encoding["color"] = {
       {"field", "series"}, {"type", "nominal"}, {"scale", {{"domain", names_of(series)}}}, {"legend", legend}};
   bool dashed = false;
@@ -63,14 +85,14 @@ Json dimmed_unless_picked() {
 
 Json axis_encoding(const Axis& axis) {
   Json scale = {{"zero", axis.zero}, {"nice", true}};
-  if (axis.log) scale = {{"type", "log"}, {"nice", false}};
+  if (axis.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
   return {{"field", axis.field}, {"type", "quantitative"}, {"title", axis.title}, {"scale", std::move(scale)}};
 }
 
-Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, bool band, int plot_height) {
+Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, LineParts parts, int plot_height) {
   Json out = vega_base(series, plot_height);
   Json layers = Json::array();
-  if (band) {
+  if (parts.band) {
     Json encoding = {
         {"x", axis_encoding(x)}, {"y", axis_encoding({"low", y.title, y.log, y.zero})}, {"y2", {{"field", "high"}}}};
     colour_by_series(encoding, series);
@@ -91,25 +113,7 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis
        {"mark",
         {{"type", "point"}, {"filled", true}, {"size", 36}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
        {"encoding", std::move(encoding)}});
-  layers.push_back(
-      {{"transform", only("reference")},
-       {"mark",
-        {{"type", "line"},
-         {"strokeDash", {5, 4}},
-         {"color", grey},
-         {"clip", true},
-         {"tooltip", {{"content", "data"}}}}},
-       {"encoding",
-        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
-  Json last = only("reference");
-  last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
-  last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
-  layers.push_back(
-      {{"transform", std::move(last)},
-       {"mark",
-        {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
-       {"encoding",
-        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+  if (parts.references) add_references(layers, x, y);
   out["layer"] = std::move(layers);
   return out;
 }

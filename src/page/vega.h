@@ -22,9 +22,12 @@ Json pan_and_zoom();
 Json dimmed_unless_picked();  // an opacity
 Json axis_encoding(const Axis& axis);
 
-// Lines over x with a band from "low" to "high" where `band`, points with every figure at hand on hover, and dashed
-// reference lines with their names.
-Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, bool band, int plot_height);
+// Lines over x, points with every figure at hand on hover; where there are such rows, a band from "low" to "high" and
+// dashed reference lines with their names.
+struct LineParts {
+  bool band = false, references = false;
+};
+Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, LineParts parts, int plot_height);
 // Pixels that a chart with this plot and its legend takes.
 int chart_height(size_t series, int plot_height);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "runs/evaluation_file.h"
 #include "runs/open_run.h"
@@ -100,7 +101,8 @@ ReadRun read_run(const std::string& folder, const RunTree& tree) {
       out.config = config_of(folder, tree);
       return out;
     }
-    TableRun run{folder, open_result(folder, tree), {}};
+    TableRun run{folder, out.report.result ? *out.report.result : open_result(folder, tree), {}};
+    out.report.result = nullptr;  // held once
     add_evaluations(run, tree, out.notes, out.other_weights);
     out.run = std::move(run);
   } catch (const OtherSchema& other) {
@@ -120,14 +122,17 @@ namespace {
 using AllRuns = std::vector<std::shared_ptr<const ReadRun>>;
 
 AllRuns read_each(const std::vector<std::string>& folders, const RunTree& tree, const RunReader& reader) {
-  AllRuns out;
+  std::vector<std::string> once;
   std::set<std::string> seen;
   for (const auto& folder : folders) {
     std::error_code unknown;
     const std::string place = fs::weakly_canonical(folder, unknown).string();
-    if (!unknown && !seen.insert(place).second) continue;
-    out.push_back(reader ? reader(folder, tree) : std::make_shared<const ReadRun>(read_run(folder, tree)));
+    if (unknown || seen.insert(place).second) once.push_back(folder);
   }
+  AllRuns out(once.size());
+  parallel_for(once.size(), 1, 0, [&](size_t begin, size_t) {
+    out[begin] = reader ? reader(once[begin], tree) : std::make_shared<const ReadRun>(read_run(once[begin], tree));
+  });
   return out;
 }
 
@@ -197,11 +202,7 @@ Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults) {
 }
 
 void check_roots(const std::vector<std::string>& roots, const std::string& where) {
-  for (const auto& root : roots) {
-    std::error_code failed;
-    if (!fs::is_directory(root, failed) && !(RunTree::is_archive_name(root) && fs::is_regular_file(root, failed)))
-      throw bad_input(where, "expected a folder or an archive of runs, got '" + printable(root, 400) + "'");
-  }
+  for (const auto& root : roots) expect_folder_or_archive(root, where);
 }
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,

@@ -21,7 +21,8 @@ struct ReadRun {
   size_t other_weights = 0;             // saved evaluations of other weights than the run's
 };
 ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
-// How a folder is read; one that keeps what it has read makes reading the same folders again cheap.
+// How a folder is read, from several threads; one that keeps what it has read makes reading the same folders again
+// cheap.
 using RunReader = std::function<std::shared_ptr<const ReadRun>(const std::string& folder, const RunTree& tree)>;
 
 // Everything in folders and archives and below them, in order of path, with the axes recorded there.

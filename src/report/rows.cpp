@@ -22,11 +22,10 @@ std::string entry(const ConfigMap& config, const std::string& key) {
   return it == config.end() ? std::string() : it->second;
 }
 
-// The whole config of a run in the form of Group::config.
-ConfigMap settings_of(const Result& result) {
+// A whole config in the form of Group::config; `quirks`: those that were on without standing in it.
+ConfigMap settings_of(const ConfigMap& config, std::set<std::string> quirks = {}) {
   ConfigMap out;
-  std::set<std::string> quirks(result.quirks.begin(), result.quirks.end());
-  for (const auto& [key, value] : result.config) {
+  for (const auto& [key, value] : config) {
     if (key.starts_with("quirks.") && (value == "true" || value == "false")) {
       if (value == "true") quirks.insert(key.substr(7));
     } else {
@@ -35,6 +34,11 @@ ConfigMap settings_of(const Result& result) {
     }
   }
   if (!quirks.empty()) out["quirks"] = json_quoted(joined(quirks, " "));
+  return out;
+}
+
+ConfigMap settings_of(const Result& result) {
+  ConfigMap out = settings_of(result.config, {result.quirks.begin(), result.quirks.end()});
   if (!result.label.empty()) out["run.label"] = json_quoted(result.label);
   out["model.name"] = json_quoted(result.model);
   out["task.number"] = std::to_string(result.task);
@@ -177,6 +181,17 @@ class Grouping {
   std::map<ConfigMap, size_t> index_;
 };
 
+AbsentRun absent_run(const Axes& axes, const MissingRun& run, const std::string& words) {
+  AbsentRun out{run.name, words, settings_of(run.config), {}, run.why};
+  const bool automaton = run.config.contains("grammar.automaton");
+  for (const auto& axis : axes.average)
+    if (axis.starts_with("grammar."))
+      out.grammar.push_back(automaton && axis == "grammar.seed" ? "" : axis_value(out.config, axis));
+  for (const auto* kind : {&axes.select, &axes.average})
+    for (const auto& axis : *kind) out.config.erase(config_key(axis));
+  return out;
+}
+
 // "gla, task 1, lr 0.001, seed 2": model, task, seeds, and what else differs between all runs, there or missing.
 void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
   std::map<std::string, std::set<std::string>> values;
@@ -214,6 +229,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
                   : run.why == MissingRun::Why::untested ? rows.untested
                                                          : rows.other_schema;
     names.push_back(parts.empty() ? run.name : joined(parts, ", "));
+    rows.absent.push_back(absent_run(rows.axes, run, joined(parts, ", ")));
   }
 }
 
@@ -303,6 +319,9 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   const bool ordered = std::any_of(rows.runs.begin(), rows.runs.end(),
                                    [](const TableRun& run) { return run.result.config.contains("train.order_seed"); });
   if (!ordered) std::erase(rows.axes.average, "train.order_seed");
+  std::set<std::string> there;
+  for (const auto& run : rows.runs) there.insert(run.result.run_id);
+  std::erase_if(missing, [&](const MissingRun& run) { return there.contains(run.name); });  // another copy is whole
   name_missing(rows, missing);
   Grouping(rows).run();
   const Labels labels = make_labels(rows.groups, rows.defaults);

@@ -101,6 +101,22 @@ struct LeftOut {
   std::string name, reason;  // in words, safe to print
 };
 
+// A run that is in no cell, and its config where that is known.
+struct MissingRun {
+  enum class Why { unfinished, damaged, untested, other_schema };
+  std::string name;  // of its folder
+  ConfigMap config;
+  Why why = Why::unfinished;
+};
+
+// The same among the rows.
+struct AbsentRun {
+  std::string id, words;             // "gla, task 1, seed 2"; empty where its config is not known
+  ConfigMap config;                  // as that of the group it would be in; empty where it is not known
+  std::vector<std::string> grammar;  // as grammar_of
+  MissingRun::Why why = MissingRun::Why::unfinished;
+};
+
 struct Rows {
   std::vector<TableRun> runs;
   std::vector<Standing> standing;                         // of each run
@@ -115,15 +131,8 @@ struct Rows {
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
   std::vector<LeftOut> left_out;  // of the runs that were read
+  std::vector<AbsentRun> absent;  // all of these
   SwitchDefaults defaults;
-};
-
-// A run that is in no cell, and its config where that is known.
-struct MissingRun {
-  enum class Why { unfinished, damaged, untested, other_schema };
-  std::string name;  // of its folder
-  ConfigMap config;
-  Why why = Why::unfinished;
 };
 
 // `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that

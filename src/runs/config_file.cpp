@@ -125,7 +125,32 @@ void move_place(TomlValue& value, const Place& place) {
     for (auto& item : *list) move_place(item, place);
 }
 
-TomlValue parse_override_value(const std::string& text, const ConfigKey* parameter, const Place& place) {
+void add_override(Settings& settings, const std::string& assignment) try {
+  const Place place{"--set " + printable(assignment, 80), 0, 0};
+  const size_t equals = assignment.find('=');
+  const size_t dot = assignment.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
+    throw bad_input("config", "expected section.key=value, got " + place.text());
+  const auto trimmed = [](std::string text) {
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  const std::string section = trimmed(assignment.substr(0, dot));
+  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
+  const std::string fault = name_fault(section, key);
+  if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
+  const std::string name = section + "." + key;
+  const TomlValue value = parse_assigned(trimmed(assignment.substr(equals + 1)), find_config_key(name), place);
+  settings.insert_or_assign(name, Setting{value, place, place});
+} catch (const Error& error) {
+  if (error.code() != Exit::bad_input) throw;
+  settings.faults.push_back(error.what());
+}
+
+}  // namespace
+
+TomlValue parse_assigned(const std::string& text, const ConfigKey* parameter, const Place& place) {
   const bool wants_text =
       parameter && (parameter->kind == ConfigKey::Kind::text || parameter->kind == ConfigKey::Kind::choice);
   const bool quoted = !text.empty() && (text.front() == '"' || text.front() == '\'');
@@ -143,31 +168,6 @@ TomlValue parse_override_value(const std::string& text, const ConfigKey* paramet
   move_place(value, place);
   return value;
 }
-
-void add_override(Settings& settings, const std::string& assignment) try {
-  const Place place{"--set " + printable(assignment, 80), 0, 0};
-  const size_t equals = assignment.find('=');
-  const size_t dot = assignment.find('.');
-  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    throw bad_input("config", "expected section.key=value, got " + place.text());
-  const auto trimmed = [](std::string text) {
-    text.erase(0, text.find_first_not_of(' '));
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-  };
-  const std::string section = trimmed(assignment.substr(0, dot));
-  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
-  const std::string fault = name_fault(section, key);
-  if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
-  const std::string name = section + "." + key;
-  const TomlValue value = parse_override_value(trimmed(assignment.substr(equals + 1)), find_config_key(name), place);
-  settings.insert_or_assign(name, Setting{value, place, place});
-} catch (const Error& error) {
-  if (error.code() != Exit::bad_input) throw;
-  settings.faults.push_back(error.what());
-}
-
-}  // namespace
 
 void add_settings(Settings& settings, const TomlValue::Table& sections, const std::string& relative_to) {
   for (const auto& section : sections) {

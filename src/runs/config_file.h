@@ -71,6 +71,8 @@ void add_settings(Settings& settings, const TomlValue::Table& sections, const st
 // Each "section.key=value", the value as in TOML; a bare word is text. One that an automaton in `settings` keeps from
 // acting is a fault.
 void add_overrides(Settings& settings, const std::vector<std::string>& assignments);
+// The value of such an assignment, at `place`; `key` may be null. Throws bad_input where it is none.
+TomlValue parse_assigned(const std::string& text, const ConfigKey* key, const Place& place);
 // A line for each of `asked` that an automaton in `settings` keeps from acting.
 std::vector<std::string> silenced_by_automaton(const Settings& settings, const Settings& asked);
 

@@ -132,14 +132,14 @@ std::vector<Experiment> read_catalogue(const std::string& shipped) {
   return out;
 }
 
-const Experiment& find_experiment(const std::vector<Experiment>& all, const std::string& name,
-                                  const std::string& where) {
+const Experiment& find_experiment(const std::vector<Experiment>& all, const std::string& name, std::string_view where) {
   std::vector<std::string> names;
   for (const auto& each : all) {
     if (each.name == name) return each;
     names.push_back(each.name);
   }
-  throw bad_input(where, "expected " + join_or(names) + ", got '" + printable(name) + "'" + did_you_mean(name, names));
+  throw bad_input(std::string(where),
+                  "expected " + join_or(names) + ", got '" + printable(name) + "'" + did_you_mean(name, names));
 }
 
 Suite experiment_suite(const Experiment& experiment, const SuiteChoice& choice,

@@ -28,8 +28,7 @@ const std::vector<std::string>& experiment_scales();
 // file is none; `shipped` is the folder of the shipped configs.
 std::vector<Experiment> read_catalogue(const std::string& shipped);
 // One of them; throws bad_input "[where] …" with the names there are.
-const Experiment& find_experiment(const std::vector<Experiment>& all, const std::string& name,
-                                  const std::string& where);
+const Experiment& find_experiment(const std::vector<Experiment>& all, const std::string& name, std::string_view where);
 Experiment parse_experiment(std::string_view text, const std::string& path);
 
 // Its runs at this scale.

@@ -1,9 +1,5 @@
 #include "runs/known_runs.h"
 
-#include <filesystem>
-
-#include "base/error.h"
-#include "base/text.h"
 #include "runs/run_check.h"
 
 namespace sb {
@@ -16,9 +12,7 @@ const std::string* KnownRuns::find(const std::string& run_id) const {
 KnownRuns known_runs(const std::vector<std::string>& roots, const std::string& where) {
   KnownRuns out;
   for (const auto& root : roots) {
-    std::error_code failed;
-    if (!std::filesystem::exists(root, failed))
-      throw bad_input(where, "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+    expect_folder_or_archive(root, where);
     const FoundFolders found = find_runs(root, out.tree);
     out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
     for (const auto& line : found.damaged) out.notes.push_back("left out, damaged: " + line);

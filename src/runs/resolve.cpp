@@ -5,27 +5,15 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "base/number.h"
 #include "base/sha256.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "grammar/automaton_json.h"
 #include "grammar/build.h"
 #include "grammar/sampler.h"
 #include "runs/config_file.h"
 
 namespace sb {
 namespace {
-
-// One spelling a value: 2, 2.0 and "2" are the same switch.
-std::string switch_text(const std::string& text) {
-  if (const auto whole = parse_integer(text)) return std::to_string(*whole);
-  const auto real = parse_finite(text);
-  if (!real) return text;
-  if (*real == static_cast<double>(static_cast<int64_t>(std::clamp(*real, -1e15, 1e15))))
-    return std::to_string(static_cast<int64_t>(*real));
-  return shortest(*real);
-}
 
 int64_t built_states(const GrammarConfig& g) {
   return int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
@@ -355,30 +343,6 @@ class Resolver {
 };
 
 }  // namespace
-
-std::string switch_text(const std::string& key, const TomlValue& value) {
-  if (const auto* truth = std::get_if<bool>(&value.content)) return *truth ? "true" : "false";
-  if (const auto* whole = std::get_if<int64_t>(&value.content)) return std::to_string(*whole);
-  if (const auto* real = std::get_if<double>(&value.content)) return switch_text(shortest(*real));
-  if (const auto* text = value.text(); text && text->size() <= 4096 && text->find('\0') == std::string::npos)
-    return switch_text(*text);
-  throw bad_input("model." + printable(key), formatted("wrong kind of value, expected a number, a truth value or "
-                                                       "text, got {}, {}",
-                                                       kind_name(value), value.place.text()));
-}
-
-std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from) {
-  auto file = std::make_shared<AutomatonFile>();
-  file->text = read_text(path, kMaxAutomatonFile, "grammar.automaton", from);
-  file->sha256 = sha256_hex(file->text);
-  try {
-    file->automaton = automaton_from_json(file->text, path);
-  } catch (const Error& error) {
-    const std::string_view line = error.what();
-    throw bad_input("grammar.automaton", std::string(line.substr(line.find("] ") + 2)) + ", " + from.text());
-  }
-  return file;
-}
 
 ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
                        AutomatonFiles* files) {

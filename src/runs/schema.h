@@ -12,10 +12,13 @@
 
 namespace sb {
 
+// What stands for kAutomatic in a file.
+constexpr const char* kAutomaticWord = "auto";
+
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct ConfigKey {
-  enum class Kind { truth, whole, real, text, choice, wholes };
+  enum class Kind { truth, whole, real, text, choice, wholes };  // wholes: a set of them, kept in order
 
   std::string section, key;
   Kind kind = Kind::whole;

@@ -46,6 +46,19 @@ const char* in_words(MatchedSize size) {
   return "FLOPs a token";
 }
 
+std::string size_fault(const SizeMatch& asked, const std::optional<SizeFound>& nearest) {
+  std::string what;
+  if (!nearest) {
+    what = formatted("no width has any {} with these switches", in_words(asked.by));
+  } else if (std::abs(nearest->size - asked.target) > kMatchTolerance * asked.target) {
+    what = formatted("the nearest is width {} with {}", nearest->width, amount_text(nearest->size));
+  } else {
+    return "";
+  }
+  return formatted("{}, expected {} {} within {} %", what, amount_text(asked.target), in_words(asked.by),
+                   100 * kMatchTolerance);
+}
+
 std::vector<std::string> match_lines(const std::vector<MatchedNetwork>& networks) {
   std::map<std::pair<MatchedSize, double>, std::vector<const MatchedNetwork*>> targets;
   for (const auto& each : networks) targets[{each.by, each.target}].push_back(&each);

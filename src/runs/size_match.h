@@ -31,6 +31,9 @@ struct SizeFound {
   double size = 0;
 };
 
+// Why the nearest network is no match, in words; empty: it is one. Nothing was found where no width has such a size.
+std::string size_fault(const SizeMatch& asked, const std::optional<SizeFound>& nearest);
+
 // Of one network of a suite.
 struct MatchedNetwork {
   std::string model;

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "runs/suite.h"
+#include "runs/suite_match.h"
 
 namespace sb {
 namespace {
@@ -22,7 +23,7 @@ Error fault(const std::string& where, const std::string& what, const Place& plac
 class SuiteFileReader {
  public:
   SuiteFileReader(const std::string& path, const ModelRules& rules)
-      : path_(path), folder_(fs::path(path).parent_path().string()), rules_(rules) {}
+      : path_(path), folder_(fs::path(path).parent_path().string()), first_folder_(folder_), rules_(rules) {}
 
   SuiteFile read(std::string_view text, const SuiteChoice& choice) {
     const TomlValue document = parse_toml(text, path_);
@@ -37,7 +38,7 @@ class SuiteFileReader {
     read_extended(members);
     if (!scale_.empty()) attempt([&] { read_file_beneath("scales/" + scale_, "scale", {path_, 1, 1}); });
     read_own(members);
-    check_match();
+    if (out_.faults.empty()) attempt([&] { check_match(out_.match, rules_); });
     return std::move(out_);
   }
 
@@ -60,8 +61,34 @@ class SuiteFileReader {
       });
     read_part(members);
     if (const auto* own = scales ? scales->value.table() : nullptr)
-      if (const TomlMember* part = member_of(*own, scale_); part && part->value.table())
-        read_part(*part->value.table());
+      for (const auto& part : *own) attempt([&] { read_scale(part); });
+  }
+
+  // A name that is no scale's would never be read, whatever stands there.
+  void read_scale(const TomlMember& part) {
+    const std::vector<std::string> names = scale_names();
+    if (std::find(names.begin(), names.end(), part.key) == names.end()) {
+      const std::string hint = did_you_mean(part.key, names);
+      throw fault("scale",
+                  formatted("unknown scale '{}'{}", printable(part.key),
+                            hint.empty() && !names.empty() ? ", expected " + join_or(names) : hint),
+                  part.place);
+    }
+    if (!part.value.table())
+      throw fault("scale", "expected sections [scale.NAME], got " + shown(part.value), part.value.place);
+    if (part.key == scale_) read_part(*part.value.table());
+  }
+
+  // Those with a file, beside this one, beside the one that was asked for, or among the shipped ones.
+  std::vector<std::string> scale_names() const {
+    std::set<std::string> names;
+    for (const auto& folder : {folder_, first_folder_, rules_.shipped}) {
+      std::error_code failed;
+      for (fs::directory_iterator at(fs::path(folder) / "scales", failed), end; !failed && at != end;
+           at.increment(failed))
+        if (at->path().extension() == ".toml") names.insert(at->path().stem().string());
+    }
+    return {names.begin(), names.end()};
   }
 
   // What the file builds on comes first.
@@ -168,62 +195,14 @@ class SuiteFileReader {
                                                    "average", "match", "match_target", "match_step"};
     if (member.key == "extends") return;  // read before the rest
     if (member.key == "select" || member.key == "average") return axis_keys(member);
-    if (member.key.starts_with("match")) return match_key(member, names);
-    if (member.key != "name" && member.key != "base") throw unknown_key(member, names);
+    if (take_match_key(out_.match, member)) return;
+    if (member.key != "name" && member.key != "base")
+      throw fault("suite", formatted("unknown key '{}'{}", printable(member.key), did_you_mean(member.key, names)),
+                  member.place);
     const auto* text = member.value.text();
     if (!text) throw fault("suite." + member.key, "expected text, got " + shown(member.value), member.value.place);
     if (member.key == "name") out_.name = *text;
     if (member.key == "base") read_base(*text, member.value.place);
-  }
-
-  static Error unknown_key(const TomlMember& member, const std::vector<std::string>& names) {
-    return fault("suite", formatted("unknown key '{}'{}", printable(member.key), did_you_mean(member.key, names)),
-                 member.place);
-  }
-
-  void match_key(const TomlMember& member, const std::vector<std::string>& names) {
-    const TomlValue& value = member.value;
-    SuiteTargets match = out_.match.value_or(SuiteTargets{{}, {}, 1, member.place});
-    const auto refuse = [&](const std::string& expected) {
-      throw fault("suite." + member.key, "expected " + expected + ", got " + shown(value), value.place);
-    };
-    if (member.key == "match") {
-      const auto* text = value.text();
-      match.by = text ? parse_matched_size(*text) : std::nullopt;
-      match.place = member.place;
-      if (!match.by) refuse(join_or(matched_size_names()));
-    } else if (member.key == "match_target") {
-      match.sizes.clear();
-      for (const auto& item : value.list() ? *value.list() : TomlValue::List{value}) {
-        const auto* whole = std::get_if<int64_t>(&item.content);
-        const auto* real = std::get_if<double>(&item.content);
-        const double size = whole ? static_cast<double>(*whole) : real ? *real : 0;
-        if (!(size >= kLeastMatch && size <= kMostMatch)) refuse("a number, or several, from 1 to 1e15");
-        if (std::find(match.sizes.begin(), match.sizes.end(), size) != match.sizes.end()) refuse("each size once");
-        match.sizes.push_back(size);
-      }
-      if (match.sizes.empty()) refuse("at least one size");
-    } else if (member.key == "match_step") {
-      const auto* whole = std::get_if<int64_t>(&value.content);
-      if (!whole || *whole < 1 || *whole > kMostMatchStep)
-        refuse("an integer from 1 to " + std::to_string(kMostMatchStep));
-      match.step = static_cast<int>(*whole);
-    } else {
-      throw unknown_key(member, names);
-    }
-    out_.match = std::move(match);
-  }
-
-  void check_match() {
-    if (!out_.match || !out_.faults.empty()) return;
-    attempt([&] {
-      if (!out_.match->by)
-        throw fault("suite.match", "expected it beside match_target and match_step", out_.match->place);
-      if (out_.match->sizes.empty()) throw fault("suite.match", "expected match_target beside it", out_.match->place);
-      if (!rules_.match)
-        throw fault("suite.match", "this build knows no models to match, expected one with libtorch",
-                    out_.match->place);
-    });
   }
 
   void axis_keys(const TomlMember& member) {
@@ -375,6 +354,7 @@ class SuiteFileReader {
   }
 
   std::string path_, folder_;
+  const std::string first_folder_;  // of the file that was asked for
   const ModelRules& rules_;
   SuiteFile out_;
   std::vector<std::string> axis_names_;  // of out_.axes
@@ -384,30 +364,6 @@ class SuiteFileReader {
 };
 
 }  // namespace
-
-std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
-  static const std::set<std::string> never = {"model.name", "task.number",      "grammar.seed",
-                                              "train.seed", "train.order_seed", "run.seed",
-                                              "run.label",  "train.precision",  "train.device"};
-  const ConfigKey* parameter = find_config_key(key);
-  std::vector<std::string> known;
-  for (const auto& name : switches) known.push_back("model." + name);
-  if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
-    for (const auto& p : config_keys()) known.push_back(p.name());
-    return formatted("unknown key '{}'{}", printable(key), did_you_mean(key, known));
-  }
-  const bool trains = key.starts_with("model.") || key.starts_with("train.");
-  if (never.contains(key) || (select && !trains) || (parameter && !parameter->identifies))
-    return formatted("expected {}, got {}",
-                     select ? "a key of [model] or [train] that is no seed, name, precision or device"
-                            : "a key that tells runs apart and is no seed, name, precision or device",
-                     key);
-  if (!select && (key == "task.objective" || key.starts_with("model.") || key.starts_with("quirks.")))
-    return formatted("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
-  if (!select && (key == "train.lr" || key == "train.warmup"))
-    return formatted("expected a key that is not selected over, got {}", key);
-  return "";
-}
 
 SuiteFile parse_suite_file(std::string_view text, const std::string& path, const ModelRules& rules,
                            const SuiteChoice& choice) {

@@ -8,6 +8,7 @@
 
 #include "runs/config_file.h"
 #include "runs/suite.h"
+#include "runs/suite_match.h"
 
 namespace sb {
 
@@ -32,13 +33,6 @@ struct SuiteOverride {
   bool skip = false;
   bool broken = false;  // a condition could not be read: it never applies
   bool lent = false;    // of a file that this one extends: need not hold for any run
-};
-
-struct SuiteTargets {
-  std::optional<MatchedSize> by;
-  std::vector<double> sizes;
-  int step = 1;
-  Place place;  // of `match`, or of what stands there without it
 };
 
 struct SuiteFile {

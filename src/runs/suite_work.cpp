@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "runs/result.h"
 #include "runs/suite.h"
+#include "runs/suite_file.h"
 
 namespace sb {
 namespace {
@@ -21,13 +22,31 @@ Wanted parse_condition(const std::string& text, const std::string& where) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     throw bad_input(where, "expected SECTION.KEY=VALUE or several values with commas, got '" + printable(text) + "'");
-  Wanted wanted{text.substr(0, equals), {}};
-  for (size_t from = equals + 1; from <= text.size();) {
-    const size_t end = std::min(text.find(',', from), text.size());
-    wanted.any_of.push_back(text.substr(from, end - from));
-    from = end + 1;
+  Wanted wanted{text.substr(0, equals), {""}};
+  int depth = 0;  // a comma inside of a list parts its numbers, not values
+  for (const char c : text.substr(equals + 1)) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth <= 0) {
+      wanted.any_of.emplace_back();
+    } else {
+      wanted.any_of.back() += c;
+    }
   }
   return wanted;
+}
+
+// One spelling a value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. What is no value of the key stays as it is.
+std::string spelled_as_value(const std::string& key, const std::string& text) {
+  try {
+    return condition_text(key, parse_assigned(text, find_config_key(key), {}));
+  } catch (const Error&) {
+    return text;
+  }
+}
+
+std::string value_spelled(const ResolvedConfig& run, const std::string& key) {
+  const ConfigKey* parameter = find_config_key(key);
+  return parameter ? toml_text(parameter->get(run.values)) : value_text(run, key);
 }
 
 std::vector<std::string> keys_of(const Suite& suite) {
@@ -46,14 +65,16 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
     const auto keys = keys_of(suite);
     if (!std::binary_search(keys.begin(), keys.end(), wanted.key))
       throw bad_input(where, "no run has the key '" + printable(wanted.key) + "'" + did_you_mean(wanted.key, keys));
-    std::set<std::string> values;
+    std::set<std::string> any_of, spelled, values;
+    for (const auto& value : wanted.any_of) any_of.insert(spelled_as_value(wanted.key, value));
     for (size_t i = 0; i < suite.runs.size(); ++i) {
-      const std::string value = value_text(suite.runs[i], wanted.key);
-      values.insert(value);
-      if (std::find(wanted.any_of.begin(), wanted.any_of.end(), value) == wanted.any_of.end()) kept[i] = false;
+      const std::string value = value_spelled(suite.runs[i], wanted.key);
+      spelled.insert(value);
+      values.insert(value_text(suite.runs[i], wanted.key));
+      if (!any_of.contains(value)) kept[i] = false;
     }
     for (const auto& value : wanted.any_of)
-      if (!values.contains(value))
+      if (!spelled.contains(spelled_as_value(wanted.key, value)))
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
                                    join_or(nearest_first(value, {values.begin(), values.end()})));
   }

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "base/number.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
 #include "runs/data.h"
@@ -70,15 +69,12 @@ SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
   request.target = asked.target;
   request.step = asked.step;
   request.solve_states = asked.by == MatchedSize::state;
-  const auto found = nearest_width(request);
-  const auto refuse = [&](const std::string& what) {
-    return bad_input("suite.match", formatted("{}: {}, expected {} {} within {} %", config.model.name, what,
-                                              shortest(asked.target), in_words(asked.by), 100 * kMatchTolerance));
-  };
-  if (!found) throw refuse(formatted("no width has any {} with these switches", in_words(asked.by)));
-  if (std::abs(found->size - asked.target) > kMatchTolerance * asked.target)
-    throw refuse(formatted("the nearest is width {} with {}", found->config.mixer.width, shortest(found->size)));
-  return {found->config.mixer.width, found->d_state, found->size};
+  std::optional<SizeFound> found;
+  if (const auto nearest = nearest_width(request))
+    found = SizeFound{nearest->config.mixer.width, nearest->d_state, nearest->size};
+  if (const std::string fault = size_fault(asked, found); !fault.empty())
+    throw bad_input("suite.match", config.model.name + ": " + fault);
+  return *found;
 }
 
 // Seeds, rates and labels do not matter: a suite asks for a few networks many times.

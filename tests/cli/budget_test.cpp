@@ -167,8 +167,10 @@ TEST(CostTable, TablesThatAreNoneGetOneLine) {
 
 TEST(Devices, CardsAreNamedAsTheProcessSeesThem) {
   EXPECT_EQ(visible_cards(nullptr, 2), (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(visible_cards("", 1), (std::vector<std::string>{"0"}));
+  EXPECT_EQ(visible_cards("", 1), std::vector<std::string>()) << "none can be seen";
   EXPECT_EQ(visible_cards("3,GPU-abc,5", 2), (std::vector<std::string>{"3", "GPU-abc"}));
+  EXPECT_EQ(visible_cards("2,3", 4), (std::vector<std::string>{"2", "3"})) << "no others are";
+  EXPECT_EQ(visible_cards("1,-1,2", 3), std::vector<std::string>{"1"}) << "none is seen behind one that is not there";
 }
 
 }  // namespace

@@ -127,6 +127,41 @@ TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
   EXPECT_EQ(run({"models", "--match-params", "80k", "--match-state", "5"}).code, 2);
 }
 
+TEST(Models, AWidthThatDoesNotMatchIsNoAnswer) {
+  const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
+  const Outcome one = run(std::vector<std::string>{"models", "gated_delta_product", "--match-params", "900"} + sizes);
+  EXPECT_EQ(one.code, 2) << one.out;
+  EXPECT_TRUE(one.err.starts_with("[models --match-params] gated_delta_product: the nearest is width ")) << one.err;
+  EXPECT_NE(one.err.find("expected 900 parameters within 10 %\n"), std::string::npos) << one.err;
+  const Outcome none = run(std::vector<std::string>{"models", "--match-params", "1"} + sizes);
+  EXPECT_EQ(none.code, 2) << none.out;
+  EXPECT_EQ(none.err, "[models --match-params] no model has 1 parameters within 10 %, expected a size that one has\n");
+  // Those that have no such width are named beside those that have one, as a suite would refuse them.
+  const json some = object_of(std::vector<std::string>{"models", "--match-params", "1000", "--json", "-"} + sizes);
+  size_t found = 0;
+  for (const auto& model : some["models"]) {
+    if (!model["found"].get<bool>()) {
+      EXPECT_FALSE(model.contains("width"));
+      EXPECT_NE(model["reason"].get<std::string>().find("expected 1,000 parameters within 10 %"), std::string::npos);
+      continue;
+    }
+    ++found;
+    EXPECT_NEAR(model["ratio"].get<double>(), 1, .1) << model["name"];
+  }
+  EXPECT_GT(found, 0U);
+  EXPECT_LT(found, some["models"].size());
+}
+
+TEST(Suite, ListEstimatesByTheShippedRates) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run({"suite", "quick", "--list", "--set", "train.device=cpu", "--out", folder.file("none")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("time unknown"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("  estimate "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("estimate one after another"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("configs/rates.toml"), std::string::npos) << outcome.err;
+}
+
 TEST(Config, KeysListTheSwitchesOfEveryModel) {
   const json keys = object_of({"config", "keys", "--json", "-"});
   size_t mamba2 = 0;

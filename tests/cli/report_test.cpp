@@ -45,7 +45,7 @@ TEST(Report, BadInputIsOneLineAndNothingIsWritten) {
   const std::string out = root.file("report.html");
   const Outcome nowhere = run({"report", root.file("nowhere"), "--out", out});
   EXPECT_EQ(nowhere.code, 2);
-  EXPECT_EQ(nowhere.err, "[report DIR] expected a folder or an archive of runs, got '" + root.file("nowhere") + "'\n");
+  EXPECT_EQ(nowhere.err, "[report DIR] expected a folder of runs or an archive, got '" + root.file("nowhere") + "'\n");
   fs::create_directories(root.file("empty"));
   const Outcome empty = run({"report", root.file("empty"), "--out", out});
   EXPECT_EQ(empty.code, 2);

@@ -116,6 +116,101 @@ TEST(AComparison, CountsDivergedRuns) {
   EXPECT_NE(counts_of(rows)[0].find("1 of them diverged"), std::string::npos);
 }
 
+std::string text_of(const Rows& rows, const std::string& claim) {
+  const Claims& claims = shipped_claims();
+  return verdict_text({"test", "Test", "", {claim}}, {judge(rows, claims, *claims.find(claim))}, rows);
+}
+
+// What a run that is not finished leaves.
+MissingRun unfinished(const TableRun& run) {
+  return {run.result.run_id, run.result.config, MissingRun::Why::unfinished};
+}
+
+TEST(RunsWithoutAFigure, AreToldApartByWhatBecameOfThem) {
+  auto runs = table_runs(as_in_the_paper);
+  std::vector<MissingRun> missing;
+  std::string diverged;
+  std::erase_if(runs, [&](TableRun& run) {
+    if (run.result.model != "delta_net" || run.result.task != 1) return false;
+    if (run.result.grammar_seed == 2) {
+      diverged = run.result.run_id;
+      run.result.status = "diverged";
+      run.result.test.reset();
+      run.result.valid.reset();
+    }
+    if (run.result.grammar_seed == 3) missing.push_back(unfinished(run));
+    return run.result.grammar_seed >= 3;
+  });
+  const std::string begun = missing.at(0).name;
+  const Rows rows = make_rows(runs, Axes{}, {}, missing);
+  const auto one = judged(rows, "gated_delta_rule").comparisons[0];
+  EXPECT_EQ(one.figures.missing,
+            (std::vector<std::string>{"delta_net (task 1) on grammar seed 4",
+                                      "delta_net (task 1) on grammar seed 3, there and not finished (" + begun + ")"}))
+      << "a diverged run is not missing";
+  ASSERT_EQ(one.figures.lost.size(), 2U);
+  const std::string text = text_of(rows, "gated_delta_rule");
+  for (const auto& line :
+       {"1 run of this claim is diverged and in no mean: " + diverged + " (delta_net, task 1, seed 2)",
+        "1 run of this claim is not finished and in no mean: " + begun + " (delta_net, task 1, "})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  const auto json = verdict_json({"test", "", "", {}},
+                                 {judge(rows, shipped_claims(), *shipped_claims().find("gated_delta_rule"))}, rows);
+  EXPECT_EQ(json["claims"][0]["scales"][0]["without_figure"].size(), 2U);
+  // Runs of other claims are none of it.
+  EXPECT_TRUE(judged(rows, "attention_falls_to_chance").comparisons[0].figures.lost.empty());
+}
+
+TEST(RunsWithoutAFigure, AreNamedWhereThereAreNoOthers) {
+  std::vector<MissingRun> missing;
+  for (const auto& run : table_runs(as_in_the_paper, "[1, 2, 3, 4, 5]")) missing.push_back(unfinished(run));
+  const Rows rows = make_rows({}, Axes{}, {}, missing);
+  const std::string text = text_of(rows, "gated_delta_rule");
+  EXPECT_NE(text.find("UNDECIDED: no finished runs of it at any scale"), std::string::npos) << text;
+  EXPECT_NE(text.find("30 runs of this claim are not finished and in no mean: "), std::string::npos) << text;
+  EXPECT_NE(text.find("; and 20 more\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("not finished: 85 more, 105 in all"), std::string::npos) << text;
+  const auto one = judged(rows, "gated_delta_rule").comparisons[0];
+  EXPECT_EQ(one.decides,
+            (std::vector<std::string>{"gated_delta_net on task 1 at scale small, of which 5 are begun and not finished",
+                                      "delta_net on task 1 at scale small, of which 5 are begun and not finished"}));
+}
+
+TEST(RunsWithoutAFigure, AreOfTheScaleOfTheirNetwork) {
+  auto runs = table_runs(as_in_the_paper);
+  std::vector<MissingRun> missing = {unfinished(runs.back())};
+  ASSERT_EQ(runs.back().result.model, "transformer");
+  runs.pop_back();
+  const Rows rows = make_rows(runs, Axes{}, {}, missing);
+  EXPECT_EQ(judged(rows, "attention_leads", "small").comparisons.back().figures.lost.size(), 1U);
+  EXPECT_TRUE(judged(rows, "attention_leads", "paper").comparisons.back().figures.lost.empty())
+      << "others of its network have 4.7 M parameters";
+}
+
+TEST(RunsWithoutAFigure, OfWhichAnotherCopyIsWholeAreNone) {
+  const auto runs = table_runs(as_in_the_paper);
+  const Rows rows = make_rows(runs, Axes{}, {}, {unfinished(runs.front())});
+  EXPECT_TRUE(rows.absent.empty());
+  EXPECT_TRUE(rows.missing.empty());
+}
+
+TEST(AComparison, NamesRunsThatWereNotTestedAtItsGaps) {
+  auto runs = small_runs(
+      "[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = "
+      "[\"gated_delta_net\", \"gla\"]\nrun.seed = [1, 2, 3]\n");
+  for (auto& run : runs)
+    if (run.result.model == "gla" && run.result.grammar_seed == 2) run.result.grid.pop_back();
+  size_t compared = 0;
+  for (const auto& one : judged(rows_from(runs), "mixing_generalises").comparisons) {
+    if (one.comparison->a.front().model != "gated_delta_net" || one.comparison->b.front().model != "gla") continue;
+    ++compared;
+    EXPECT_EQ(
+        one.figures.missing,
+        std::vector<std::string>{"gla (task 4) on grammar seed 2: `eval RUN --save` with gaps of 20, 50, 100 frames"});
+  }
+  EXPECT_EQ(compared, 1U);
+}
+
 TEST(AComparison, TakesTheLearningRateThatIsBestOnValid) {
   const auto runs = small_runs(
       "[grid]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3]\ntrain.lr = "
@@ -167,6 +262,33 @@ TEST(TheSlope, OfACostOverTheLongestGap) {
   EXPECT_EQ(v.comparisons[1].effect.n, 3U);
 }
 
+TEST(TheSlope, NamesTheLevelThatAGrammarLacks) {
+  auto runs = small_runs(
+      "[task]\nnumber = 2\n[grid]\nmodel.name = [\"gated_delta_net\"]\ntask.gap_max = [10, 50]\nmodel.a_min = "
+      "[0.0, 0.9, 0.99]\nrun.seed = [1, 2, 3]\n");
+  std::erase_if(runs, [](const TableRun& run) {
+    return run.result.grammar_seed == 3 && run.result.config.at("task.gap_max") == "50";
+  });
+  const auto one = judged(rows_from(runs), "fast_forgetting").comparisons[0];
+  EXPECT_EQ(one.effect.n, 2U);
+  EXPECT_EQ(one.figures.missing,
+            (std::vector<std::string>{"gated_delta_net (task 2) at task.gap_max 50 on grammar seed 3",
+                                      "gated_delta_net, a_min 0.9 (task 2) at task.gap_max 50 on grammar seed 3"}));
+}
+
+TEST(TheOrder, OfModelsTakesNoRunIntoTwoLevels) {
+  const auto at = [](const std::vector<std::pair<std::string, double>>& sizes) {
+    LevelValues out;
+    for (const auto& [size, value] : sizes) out[{size}] = {{{"1"}, value}};
+    return out;
+  };
+  const std::vector<LevelValues> models = {at({{"100", .1}, {"110", .2}, {"900", .5}}), at({{"104", .25}, {"890", .6}}),
+                                           at({{"99", .3}, {"111", .4}, {"905", .7}})};
+  const Orders orders = orders_of(models, true, 1.2);
+  EXPECT_EQ(orders.levels, 2U) << "the second model has no two sizes near 100";
+  EXPECT_EQ(orders.correlations.at({"1"}), 1);
+}
+
 TEST(TheSlope, AndTheOrderOfModelsOverComplexityAndSize) {
   auto runs = small_runs(
       "[grid]\ntask.number = [1]\nlevel = [{grammar.vocab = 21, grammar.ambiguities = 20, grammar.depth = 20}, "
@@ -198,13 +320,14 @@ TEST(TheSlope, AndTheOrderOfModelsOverComplexityAndSize) {
 TEST(GateParametersClaim, IsExactAndOutsideTheFamily) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "fewest_gate_parameters");
   EXPECT_EQ(v.verdict, Verdict::holds);
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 5; ++i) {
     EXPECT_TRUE(v.comparisons[i].exact);
     EXPECT_LT(v.comparisons[i].effect.mean, 0);
     EXPECT_EQ(interval_text(v.comparisons[i]), "exact");
   }
-  // Two comparisons in the family, not six.
-  EXPECT_DOUBLE_EQ(std::min(v.comparisons[4].error, v.comparisons[5].error), .05 / 2);
+  // Two comparisons in the family, not seven.
+  ASSERT_EQ(v.comparisons.size(), 7U);
+  EXPECT_DOUBLE_EQ(std::min(v.comparisons[5].error, v.comparisons[6].error), .05 / 2);
 }
 
 TEST(Faults, AreArmsByTheirQuirks) {
@@ -225,6 +348,9 @@ TEST(ARun, AboveItsCeilingIsNamed) {
   const auto wrong = above_ceiling(rows_from(runs));
   ASSERT_EQ(wrong.size(), 1U);
   EXPECT_NE(wrong[0].find(runs[0].result.run_id), std::string::npos);
+  runs[0].result.test->samples = 1;
+  EXPECT_TRUE(above_ceiling(rows_from(runs)).empty()) << "one sample has no spread to be beyond";
+  runs[0].result.test->samples = 100;
   runs[0].result.test->accuracy = .99 + 3.9 * std::hypot(.001, .001);
   EXPECT_TRUE(above_ceiling(rows_from(runs)).empty());
 }

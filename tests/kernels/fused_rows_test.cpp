@@ -79,6 +79,18 @@ TEST_F(FusedRows, GatesEqualTheirFormulas) {
           return -in[2].exp() * kernels::on(kernels::Backend::aten, [&] { return softplus_bias(in[0], in[1]); });
         },
         {x, bias, noise({width}, 5)}, 5e-6);
+    expect_fused(
+        "step times decay " + what,
+        [](const Tensors& in) {
+          const auto [step, decay] = softplus_gates(in[0], in[1], in[2]);
+          return step * decay;
+        },
+        [](const Tensors& in) {
+          const Tensor step = kernels::on(kernels::Backend::aten, [&] { return softplus_bias(in[0], in[1]); });
+          return step * (-in[2].exp() * step);
+        },
+        {x, bias, noise({width}, 5)}, 1e-5);
+    expect_fused("sigmoid " + what, [](const Tensors& in) { return sigmoid_gate(in[0], 2); }, {x});
     expect_fused("log sigmoid " + what, [](const Tensors& in) { return log_sigmoid(in[0], 1.0 / 16); }, {x});
   }
 }

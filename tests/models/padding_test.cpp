@@ -60,8 +60,8 @@ TEST(Padding, LeavesWidthsThatNeedNoneAlone) {
   EXPECT_EQ(computed_width(81, copy), 88);
   EXPECT_EQ(computed_width(72, copy), 72);
   EXPECT_EQ(computed_width(81, {}), 81);
-  EXPECT_TRUE(with_padded_rows(w, {{2, 8, 8}}).is_same(w));
-  const at::Tensor padded = with_padded_rows(w, {{2, 5, 8}, {6, 1, 1}});
+  EXPECT_TRUE(Padding::of_rows({{2, 8, 8}}).padded(w).is_same(w));
+  const at::Tensor padded = Padding::of_rows({{2, 5, 8}, {6, 1, 1}}).padded(w);
   EXPECT_EQ(padded.sizes(), (at::IntArrayRef{22, 3}));
   EXPECT_TRUE(at::equal(padded.narrow(0, 8, 5), w.narrow(0, 5, 5)));
   EXPECT_EQ(padded.narrow(0, 13, 3).abs().sum().item<float>(), 0);

@@ -53,6 +53,37 @@ TEST(Parameters, CopiesOfJoinedPartsAreTheirValuesWhereverTheyLie) {
   EXPECT_TRUE(at::equal(apart.copy(), apart.value().to(at::kBFloat16)));
 }
 
+// Added to the flat gradient where a backward pass only sums, returned to who asks.
+TEST(Parameters, PaddedAndScaledValuesGiveTheGradientsOfTheParameters) {
+  ParameterList list;
+  const Param a = list.matrix("a", 6, 3), b = list.matrix("b", 4, 3), c = list.matrix("c", 2, 9);
+  const Joined both = list.join({a, b});
+  list.allocate(at::kDouble, at::kCPU);
+  list.initialise(1);
+  const auto rows = Padding::of_rows({{2, 3, 8}, {4, 1, 1}}), columns = Padding::of_columns({3, 3, 4});
+  const auto value = both.value(rows, 0.5), wide = Joined(c).value(columns);
+  ASSERT_EQ(value.sizes(), (at::IntArrayRef{20, 3}));
+  ASSERT_EQ(wide.sizes(), (at::IntArrayRef{2, 12}));
+  EXPECT_TRUE(at::equal(value.narrow(0, 8, 3), a->value.narrow(0, 3, 3) * 0.5));
+  EXPECT_TRUE(at::equal(wide.view({2, 3, 4}).narrow(2, 0, 3).reshape({2, 9}), c->value));
+  EXPECT_EQ(both.stand_in(rows).sizes(), value.sizes());
+  const auto weights = at::arange(60, at::kDouble).view({20, 3}), others = at::arange(24, at::kDouble).view({2, 12});
+  const auto of_a = 0.5 * at::cat({weights.narrow(0, 0, 3), weights.narrow(0, 8, 3)});
+  const auto of_b = 0.5 * weights.narrow(0, 16, 4), of_c = others.view({2, 3, 4}).narrow(2, 0, 3).reshape({2, 9});
+  const auto loss = [&] { return (both.value(rows, 0.5) * weights).sum() + (Joined(c).value(columns) * others).sum(); };
+  const auto asked = torch::autograd::grad({loss()}, {a->value, b->value, c->value});
+  EXPECT_TRUE(at::equal(asked[0], of_a));
+  EXPECT_TRUE(at::equal(asked[1], of_b));
+  EXPECT_TRUE(at::equal(asked[2], of_c));
+  EXPECT_EQ(list.flat_grad().abs().sum().item<double>(), 0);
+  const auto again = loss();
+  again.backward({}, true);
+  again.backward();
+  EXPECT_TRUE(at::equal(a->value.grad(), 2 * of_a));
+  EXPECT_TRUE(at::equal(b->value.grad(), 2 * of_b));
+  EXPECT_TRUE(at::equal(c->value.grad(), 2 * of_c));
+}
+
 TEST(Parameters, AllNamesAreInOrderOfDeclaration) {
   ParameterList list;
   list.set_prefix("layers.0.");

@@ -220,6 +220,7 @@ TEST(Page, BadRunsAreShownAndSpoilNothing) {
   diverged.valid.reset();
   diverged.divergence = DivergenceFigure{7, 1, "loss"};
   finish_run(root.file(""), small_config("gla", 5), diverged);
+  fs::create_directories(root.file("copy"));
   fs::copy(root.file(small_config("gla", 1).run_id), root.file("copy/" + small_config("gla", 1).run_id),
            fs::copy_options::recursive);
   const std::string no_metrics = finish_small(root.file(""), "gla", 6);

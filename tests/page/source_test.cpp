@@ -73,7 +73,7 @@ TEST(Source, AnArchiveIsReadLikeItsFolder) {
 
 TEST(Source, WhatIsNoFolderIsRefused) {
   EXPECT_EQ(error_line([] { PageSource({"/nowhere"}, "report DIR"); }),
-            "[report DIR] expected a folder or an archive of runs, got '/nowhere'");
+            "[report DIR] expected a folder of runs or an archive, got '/nowhere'");
 }
 
 }  // namespace

@@ -28,6 +28,9 @@ TEST(RunId, DoesNotDependOnSpelling) {
   EXPECT_EQ(id("[run]\nseed = 5\n"), id("[grammar]\nseed = 5\n[train]\nseed = 5\n"));
   EXPECT_EQ(id("[model]\nname = 'gla'\nexpand_v = 2\n"), id("[model]\nname = 'gla'\nexpand_v = 2.0\n"));
   EXPECT_EQ(id("[train]\nclip = 0\n"), id("[train]\nclip = -0.0\n"));
+  EXPECT_EQ(id("[eval]\ngaps = [20, 5, 10]\n"), id("[eval]\ngaps = [5, 10, 20]\n"));
+  EXPECT_NE(id("[eval]\ngaps = [5, 10]\n"), id("[eval]\ngaps = [5, 10, 20]\n"));
+  EXPECT_EQ(resolve_text("[eval]\ngaps = [20, 5]\n").values.eval.gaps, (std::vector<int>{5, 20}));
 }
 
 TEST(RunId, IgnoresWhatChangesNoNumber) {

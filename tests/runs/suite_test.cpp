@@ -502,5 +502,44 @@ TEST(Suite, RunsAreKeptByTheirValues) {
   EXPECT_EQ(error_line([&] { kept({"run.seed=3"}); }), "[suite --where] no run has run.seed = '3', expected 1 or 2");
 }
 
+TEST(Suite, RunsAreKeptByValuesInAnySpelling) {
+  const std::string text =
+      "[grid]\neval.gaps = [[4, 8], [8], []]\ntrain.lr = [1e-3, 0.02]\nmodel.a_min = [0.5, 0.9]\n[model]\nname = "
+      "'gla'\n";
+  const auto kept = [&](const std::vector<std::string>& conditions) {
+    Suite suite = suite_of(text);
+    keep_where(suite, conditions, "suite --where");
+    return suite.runs.size();
+  };
+  EXPECT_EQ(kept({"eval.gaps=[4,8]"}), 4U);
+  EXPECT_EQ(kept({"eval.gaps=[8, 4]"}), 4U);
+  EXPECT_EQ(kept({"eval.gaps=[4,8],[8]"}), 8U);
+  EXPECT_EQ(kept({"eval.gaps=[]"}), 4U);
+  EXPECT_EQ(kept({"train.lr=0.0010"}), 6U);
+  EXPECT_EQ(kept({"train.lr=1e-3,2e-2", "model.a_min=0.50"}), 6U);
+  EXPECT_EQ(error_line([&] { kept({"eval.gaps=4"}); }),
+            "[suite --where] no run has eval.gaps = '4', expected [], [8] or [4, 8]");
+  EXPECT_EQ(error_line([&] { kept({"eval.gaps=[4"}); }),
+            "[suite --where] no run has eval.gaps = '[4', expected [], [8] or [4, 8]");
+}
+
+TEST(Suite, AScaleThatIsNoneIsNotPassedOver) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("scales"));
+  write_file_atomically(folder.file("scales/small.toml"), "[train]\nupdates = 10\n");
+  write_file_atomically(folder.file("scales/paper.toml"), "[train]\nupdates = 99\n");
+  const auto fault = [&](const std::string& text) {
+    return error_line([&] {
+      parse_suite("[grid]\nrun.seed = [1, 2]\n" + text, folder.file("suite.toml"), {}, rules(), {"small", false});
+    });
+  };
+  EXPECT_EQ(fault("[scale.small.grid]\nrun.seed = [1]\n[scale.paper.train]\nbatch = 8\n"), "");
+  EXPECT_EQ(fault("[scale.smal.grid]\nrun.seed = [1]\n"),
+            "[scale] unknown scale 'smal', did you mean small?, " + folder.file("suite.toml") + ":3:8");
+  EXPECT_EQ(fault("[scale.enormous.grid]\nrun.seed = [1]\n"),
+            "[scale] unknown scale 'enormous', expected paper or small, " + folder.file("suite.toml") + ":3:8");
+  EXPECT_NE(fault("[scale]\nsmall = 3\n").find("[scale] expected sections [scale.NAME], got 3, "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sb::test

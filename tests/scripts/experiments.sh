@@ -2,7 +2,8 @@
 # experiments.sh PROGRAM: the catalogue against the real models: every experiment at every scale, its costs, the queue, and a run of one
 # experiment cut to a few updates.
 set -uo pipefail
-program=$1
+program=$(realpath "$1")
+results=$(realpath "$(dirname "$0")/../../results")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -26,12 +27,18 @@ for name in main_table task1_complexity task1_size task2 task3 task4 complementa
 done
 
 # Everything of the queue is missing; what is done of it is not asked for again.
-"$program" experiments queue --json - > "$work/queue.json" || fail "queue: exit code $?"
+(cd "$work" && "$program" experiments queue --json -) > "$work/queue.json" || fail "queue: exit code $?"
 python3 - "$work/queue.json" << 'P' || failed=1
 import json, sys
 queue = json.load(open(sys.argv[1]))
 assert queue["next"].startswith("selectivbench experiments run main_table --scale small --where task.number=1"), queue["next"]
 assert all(step["missing"] == step["runs"] and step["seconds"] > 0 for step in queue["steps"])
+P
+"$program" experiments queue --results "$results" --json "$work/shipped.json" > /dev/null || fail "queue with the shipped results: exit code $?"
+python3 - "$work/shipped.json" << 'P' || failed=1
+import json, sys
+first = json.load(open(sys.argv[1]))["steps"][0]
+assert first["missing"] < first["runs"], first
 P
 for scale in small paper; do
   "$program" experiments run main_table --scale $scale --where task.number=1 --where run.seed=1 --list --out "$work/none" > "$work/said" 2>&1 ||

@@ -33,7 +33,8 @@ std::optional<PeerStep> peer_of(const GpuBenchRow& row, const GpuBenchRequest& r
 }
 
 std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
-  TextTable table({"model", "width", "T", "precision", "params", "ms", "tokens/s", "MFU", "peak", "peer ms", "faster"});
+  TextTable table({"model", "width", "T", "precision", "params", "ms", "tokens/s", "MFU", "peak", "peer ms", "faster",
+                   "peer peak"});
   std::string failures;
   for (const auto& r : bench.rows) {
     const auto& [model, width, time] = r.of;
@@ -45,7 +46,8 @@ std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
                grouped(static_cast<uint64_t>(r.params)), made ? fixed(r.ms, 2) : "-",
                made ? grouped(static_cast<uint64_t>(r.tokens_per_second)) : "-",
                made ? fixed(100 * r.mfu, 1) + " %" : "-", made ? bytes_text(static_cast<double>(r.peak_bytes)) : "-",
-               peer ? fixed(peer->ms, 1) : "", peer && made ? fixed(peer->ms / r.ms, 2) + " x" : ""});
+               peer ? fixed(peer->ms, 1) : "", peer && made ? fixed(peer->ms / r.ms, 2) + " x" : "",
+               peer ? bytes_text(peer->gibibytes * 1024 * 1024 * 1024) : ""});
   }
   return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
          fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +

@@ -45,8 +45,8 @@ Findings inspect_all(const Options& options) {
         out.archives.emplace_back(error.what());
         continue;
       }
-    } else if (!std::filesystem::is_directory(root, failed)) {
-      throw bad_input("check", "expected a folder of runs or an archive, got '" + one_line(root) + "'");
+    } else {
+      expect_folder_or_archive(root, "check");
     }
     const FoundFolders found = find_runs(root, tree);
     out.archives.insert(out.archives.end(), found.damaged.begin(), found.damaged.end());

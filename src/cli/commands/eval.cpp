@@ -145,6 +145,9 @@ class Evaluator {
                                               printable(options_.weights, 400));
       }
       out_.weights_sha256 = sha256_hex(content);
+      const auto own = run_.result ? run_.result->files : std::map<std::string, std::string>();
+      const auto final_weights = own.find("final.safetensors");
+      if (final_weights != own.end() && final_weights->second == out_.weights_sha256) out_.weights = "final";
       const Safetensors file = Safetensors::parse(std::move(content), options_.weights);
       check_tensors(file, network_.parameters());
       network_.load(file);

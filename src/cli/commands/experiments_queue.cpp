@@ -25,7 +25,7 @@ struct StepState {
   std::optional<double> seconds = 0;  // of what is missing, on one GPU; nothing where a rate is not known
 };
 
-// The rates of what is done go before those of the shipped table.
+// By the shipped table, whose rates are of a run alone; those of what is done may be of several that shared a card.
 std::vector<StepState> look(const KnownRuns& known) {
   const ModelRules rules = experiment_rules();
   const auto all = read_catalogue(rules.shipped);
@@ -51,8 +51,8 @@ std::vector<StepState> look(const KnownRuns& known) {
       }
       if (!asked.insert(run.run_id).second) continue;
       const double flops = size_of(run).flops;
-      auto each = measured.seconds(run, flops);
-      if (!each) each = table.seconds(run.values, flops);
+      auto each = table.seconds(run.values, flops);
+      if (!each) each = measured.seconds(run, flops);
       state.seconds = state.seconds && each ? std::optional(*state.seconds + *each) : std::nullopt;
     }
     out.push_back(std::move(state));

@@ -200,19 +200,21 @@ std::string as_json(const std::vector<Line>& lines, const Options& options) {
 }
 
 struct Match {
-  std::string option, what;
-  double target = 0;
+  std::string option;
+  SizeMatch asked;
   double (*size)(const Cost&) = nullptr;
+
+  std::string what() const { return in_words(asked.by); }
 };
 
 std::optional<Match> match_of(const Options& options) {
   std::vector<Match> asked;
-  const auto add = [&](const char* option, const std::string& text, const char* what, double (*size)(const Cost&)) {
-    if (!text.empty()) asked.push_back({option, what, amount(option, text), size});
+  const auto add = [&](const char* option, const std::string& text, MatchedSize by, double (*size)(const Cost&)) {
+    if (!text.empty()) asked.push_back({option, {by, amount(option, text), options.step}, size});
   };
-  add("--match-params", options.match_params, in_words(MatchedSize::params), parameters_of);
-  add("--match-state", options.match_state, in_words(MatchedSize::state), state_of);
-  add("--match-flops", options.match_flops, in_words(MatchedSize::flops), flops_of);
+  add("--match-params", options.match_params, MatchedSize::params, parameters_of);
+  add("--match-state", options.match_state, MatchedSize::state, state_of);
+  add("--match-flops", options.match_flops, MatchedSize::flops, flops_of);
   if (asked.size() > 1) throw bad_input("models " + asked[1].option, "expected one --match option, got two");
   return asked.empty() ? std::nullopt : std::optional(asked.front());
 }
@@ -221,17 +223,24 @@ Exit run_match(const Options& options, const Match& match) {
   using Align = TextTable::Align;
   TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "of asked"},
                   {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
-  Json json = {{"matched", match.what}, {"asked", match.target}, {"models", Json::array()}};
+  Json json = {{"matched", match.what()}, {"asked", match.asked.target}, {"models", Json::array()}};
   std::string notes;
+  size_t matched = 0;
   const Switches switches = options.switches();
   for (const auto& model : options.models()) {
-    const MatchRequest request{model,          switches,   options.layers, options.inputs, options.outputs,
-                               options.length, match.size, match.target,   options.step,   match.size == state_of};
+    const MatchRequest request{
+        model,          switches,   options.layers,     options.inputs, options.outputs,
+        options.length, match.size, match.asked.target, options.step,   match.asked.by == MatchedSize::state};
     const auto found = nearest_width(request);
-    Json& entry = json["models"].emplace_back(Json{{"name", model}, {"found", found.has_value()}});
-    if (found) {
+    std::optional<SizeFound> nearest;
+    if (found) nearest = SizeFound{found->config.mixer.width, found->d_state, found->size};
+    const std::string fault = size_fault(match.asked, nearest);
+    if (!fault.empty() && !options.model.empty()) throw bad_input("models " + match.option, model + ": " + fault);
+    Json& entry = json["models"].emplace_back(Json{{"name", model}, {"found", fault.empty()}});
+    if (fault.empty()) {
+      ++matched;
       const Cost& c = found->cost;
-      const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.target;
+      const double flops = c.matmul_flops + c.mixing_flops, ratio = found->size / match.asked.target;
       table.row({model, std::to_string(found->config.mixer.width), std::to_string(found->config.mixer.heads()),
                  grouped(static_cast<uint64_t>(c.parameters)),
                  c.cache_per_frame > 0 ? formatted("{} T", c.cache_per_frame)
@@ -249,16 +258,21 @@ Exit run_match(const Options& options, const Match& match) {
       entry["state_elements"] = c.state_elements;
       entry["flops_per_token"] = flops;
     } else {
-      notes += model + ": no width has any " + match.what + " with these switches\n";
+      notes += model + ": " + fault + "\n";
+      entry["reason"] = fault;
     }
   }
+  if (matched == 0)
+    throw bad_input("models " + match.option,
+                    formatted("no model has {} {} within {} %, expected a size that one has",
+                              grouped(static_cast<uint64_t>(match.asked.target)), match.what(), 100 * kMatchTolerance));
   if (!options.json.empty()) {
     deliver(options.json, json_document(json));
     return Exit::done;
   }
   print(table.text() +
         formatted("The width that comes nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
-                  grouped(static_cast<uint64_t>(match.target)), match.what, options.layers, options.inputs,
+                  grouped(static_cast<uint64_t>(match.asked.target)), match.what(), options.layers, options.inputs,
                   options.outputs, options.length) +
         notes);
   return Exit::done;
@@ -365,9 +379,10 @@ void add_models(Program& program) {
   arguments.integer("--outputs", options->outputs, 1, 1 << 24, "Output classes");
   arguments.integer("--length", options->length, 1, 1 << 24, "Frames of a sequence, for the FLOPs of mixing");
   arguments.texts("--set", options->sets, "SWITCH=VALUE", "Value of a switch; may be given many times");
-  arguments.text("--match-params", options->match_params, "N", "The width with about N parameters, e.g. 80k");
-  arguments.text("--match-state", options->match_state, "N", "The width with about N numbers of state a layer");
-  arguments.text("--match-flops", options->match_flops, "N", "The width with about N FLOPs a token, e.g. 1.5M");
+  arguments.text("--match-params", options->match_params, "N",
+                 "The width that comes within 10 % of N parameters, e.g. 80k");
+  arguments.text("--match-state", options->match_state, "N", "The same for N numbers of state a layer");
+  arguments.text("--match-flops", options->match_flops, "N", "The same for N FLOPs a token, e.g. 1.5M");
   arguments.integer("--match-step", options->step, 1, kMostMatchStep, "Widths that are multiples of this");
   arguments.flag("--probe", options->probe, "Measure the taxonomy on built layers instead; exit 1 where it differs");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");

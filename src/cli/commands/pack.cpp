@@ -8,6 +8,7 @@
 #include "cli/stop.h"
 #include "runs/gzip.h"
 #include "runs/pack.h"
+#include "runs/run_check.h"
 
 namespace sb::cli {
 namespace {
@@ -17,10 +18,7 @@ struct Options {
 };
 
 Exit run(const Options& options) {
-  std::error_code failed;
-  if (!std::filesystem::exists(options.folder, failed))
-    throw bad_input("pack DIR",
-                    "expected a folder of runs or an archive, got '" + printable(options.folder, 400) + "'");
+  expect_folder_or_archive(options.folder, "pack DIR");
   if (!RunTree::is_archive_name(options.file))
     throw bad_input("pack FILE",
                     "expected a name that ends in .tar or .tar.gz, got '" + printable(options.file, 400) + "'");
@@ -32,6 +30,7 @@ Exit run(const Options& options) {
   const std::string digest = write_archive(options.file, packed.files);
   for (const auto& note : packed.notes) complain(note);
   if (packed.unfinished > 0) complain("left out, not finished: " + grouped(packed.unfinished));
+  std::error_code failed;
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.file, failed));
   print(grouped(packed.runs) + (packed.runs == 1 ? " run, " : " runs, ") + bytes_text(bytes) + ": " +
         one_line(options.file) + "\nsha256 " + digest + "\n");

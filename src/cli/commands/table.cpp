@@ -1,6 +1,5 @@
 #include "cli/commands/table.h"
 
-#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -9,6 +8,7 @@
 #include "report/folder.h"
 #include "report/layout.h"
 #include "report/table.h"
+#include "runs/run_check.h"
 
 namespace sb::cli {
 namespace {
@@ -22,9 +22,7 @@ struct Options {
 
 Exit run(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
-  if (std::error_code failed; !std::filesystem::exists(options.folder, failed))
-    throw bad_input("table DIR",
-                    "expected a folder of runs or an archive, got '" + printable(options.folder, 400) + "'");
+  expect_folder_or_archive(options.folder, "table DIR");
   const Rows rows = read_rows(options.folder, options.select, options.average, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // A CSV file has no place for them.

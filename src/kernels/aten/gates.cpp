@@ -20,6 +20,9 @@ Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
   return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
 }
+Tensors softplus_gates(const op::SoftplusGates&, const Tensors& in, Tensors*) {
+  return {sb::softplus_bias(in[0], in[1]), sb::softplus_decay(in[0], in[1], in[2])};
+}
 Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors*) {
   return {(in[0] * in[1].unsqueeze(-1)).to(in[0].scalar_type())};
 }
@@ -31,6 +34,11 @@ Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors*) {
   // On a GPU log-decays are float32, as its kernels make them.
   const at::Tensor x = in[0].is_cuda() && in[0].scalar_type() == at::kBFloat16 ? in[0].to(at::kFloat) : in[0];
   return {at::log_sigmoid(x) * op.scale};
+}
+Tensors sigmoid_gate(const op::SigmoidGate& op, const Tensors& in, Tensors*) {
+  const bool half = in[0].scalar_type() == at::kBFloat16 || in[0].scalar_type() == at::kHalf;
+  const at::Tensor y = at::sigmoid(half ? in[0].to(at::kFloat) : in[0]);
+  return {op.scale == 1 ? y : y * op.scale};
 }
 
 }  // namespace sb::aten

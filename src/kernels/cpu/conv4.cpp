@@ -152,7 +152,7 @@ void convolve(const Conv4Input<T>& p, T* y) {
 }
 
 template <class T, bool silu>
-void convolve_back(const Conv4Input<T>& p, const T* gy, T* dx, T* d_tail, T* dw) {
+void convolve_back(const Conv4Input<T>& p, const T* gy, const Conv4Gradient<T>& dx, T* d_tail, T* dw) {
   const int64_t time = p.time, C = p.channels;
   const std::vector<T> zeros(static_cast<size_t>(C), T(0));
   const Division division(p.batch, C);
@@ -165,11 +165,11 @@ void convolve_back(const Conv4Input<T>& p, const T* gy, T* dx, T* d_tail, T* dw)
     for (int64_t b = slot; b < p.batch; b += division.slots) {
       const Past<T> past{p.x + b * p.x_batch + c, p.tail ? p.tail + b * 3 * C + c : nullptr, none, p.x_time, C};
       const T* g = gy + b * time * C + c;
-      T* out = dx + b * time * C + c;
+      T* out = dx.data + b * dx.batch + c;
       T* out_tail = p.tail ? d_tail + b * 3 * C + c : nullptr;
       const T* weight = p.w + c;
       const auto d_row = [&](int64_t t) -> T* {
-        return t >= 0 ? out + t * C : out_tail ? out_tail + (t + 3) * C : nullptr;
+        return t >= 0 ? out + t * dx.time : out_tail ? out_tail + (t + 3) * C : nullptr;
       };
       const auto gz = [&](int64_t t) -> const T* {
         return t < 0 || t >= time ? none : silu ? ring + t % 8 * n : g + t * C;
@@ -208,13 +208,13 @@ void conv4_forward(const Conv4Input<T>& p, T* y) {
   p.silu ? convolve<T, true>(p, y) : convolve<T, false>(p, y);
 }
 template <class T>
-void conv4_backward(const Conv4Input<T>& p, const T* gy, T* dx, T* d_tail, T* dw) {
+void conv4_backward(const Conv4Input<T>& p, const T* gy, const Conv4Gradient<T>& dx, T* d_tail, T* dw) {
   (p.silu ? convolve_back<T, true> : convolve_back<T, false>)(p, gy, dx, d_tail, dw);
 }
 
 #define SB_INSTANTIATE(T)                                \
   template void conv4_forward(const Conv4Input<T>&, T*); \
-  template void conv4_backward(const Conv4Input<T>&, const T*, T*, T*, T*);
+  template void conv4_backward(const Conv4Input<T>&, const T*, const Conv4Gradient<T>&, T*, T*);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)
 #undef SB_INSTANTIATE

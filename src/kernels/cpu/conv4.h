@@ -13,10 +13,15 @@ struct Conv4Input {
   bool silu;
 };
 template <class T>
+struct Conv4Gradient {
+  T* data;  // as x
+  int64_t batch, time;
+};
+template <class T>
 void conv4_forward(const Conv4Input<T>& p, T* y);
 // dw: parts [conv4_slots, 5, channels], to be added in order. d_tail only where there is a tail.
 template <class T>
-void conv4_backward(const Conv4Input<T>& p, const T* gy, T* dx, T* d_tail, T* dw);
+void conv4_backward(const Conv4Input<T>& p, const T* gy, const Conv4Gradient<T>& dx, T* d_tail, T* dw);
 int64_t conv4_slots(int64_t batch);
 
 }  // namespace sb::cpu

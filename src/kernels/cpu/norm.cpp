@@ -137,9 +137,10 @@ inline __attribute__((always_inline)) void back_row(int64_t n, T s, T c, const T
 }
 
 template <class T, Gate G, bool has_gain>
-void backward_rows(const NormRows<T>& p, const RowStarts<T>& gy, const T* s, T* dx, T* d_gate, T* d_gain, int64_t begin,
-                   int64_t end) {
+void backward_rows(const NormRows<T>& p, const RowStarts<T>& gy, const T* s, const RowTargets<T>& d_x,
+                   const RowTargets<T>& d_g, T* d_gain, int64_t begin, int64_t end) {
   const auto gs = gy, xs = p.x, gates = p.gate;
+  const auto dx = d_x, d_gate = d_g;
   const RowScale<T> row(p);
   const int64_t n = p.width;
   const T* const gain = p.gain;
@@ -147,11 +148,11 @@ void backward_rows(const NormRows<T>& p, const RowStarts<T>& gy, const T* s, T* 
       begin, end, rows_of_block(2048, n), [=](int64_t first, int64_t last) __attribute__((always_inline)) {
         T c[kBlockRows];
         for (int64_t r = first; r < last; ++r)
-          c[r - first] = row.slope(s[r]) * dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain, dx + r * n,
-                                                                      d_gate + r * n, d_gain);
+          c[r - first] = row.slope(s[r]) *
+                         dot_of_row<T, G, has_gain>(n, s[r], gs[r], xs[r], gates[r], gain, dx[r], d_gate[r], d_gain);
         for (int64_t r = first; r < last; ++r)
-          back_row<T, G, has_gain>(n, s[r], c[r - first], G == Gate::after ? dx + r * n : gs[r], xs[r], gates[r], gain,
-                                   dx + r * n, d_gate + r * n);
+          back_row<T, G, has_gain>(n, s[r], c[r - first], G == Gate::after ? dx[r] : gs[r], xs[r], gates[r], gain,
+                                   dx[r], d_gate[r]);
       });
 }
 
@@ -175,7 +176,8 @@ void norm_forward(const NormRows<T>& p, T* y, T* scales) {
 }
 
 template <class T>
-void norm_backward(const NormRows<T>& p, const RowStarts<T>& gy, const T* scales, T* dx, T* d_gate, T* d_gain) {
+void norm_backward(const NormRows<T>& p, const RowStarts<T>& gy, const T* scales, const RowTargets<T>& dx,
+                   const RowTargets<T>& d_gate, T* d_gain) {
   const Ranges ranges(p.rows, p.width);
   const PartSums<T> parts(ranges.count, p.gain ? p.width : 0);
   with_kind(p.kind, p.gain, [&](auto G, auto has_gain) {
@@ -186,9 +188,10 @@ void norm_backward(const NormRows<T>& p, const RowStarts<T>& gy, const T* scales
   if (d_gain) parts.total(0, p.width, d_gain);
 }
 
-#define SB_INSTANTIATE(T)                                 \
-  template void norm_forward(const NormRows<T>&, T*, T*); \
-  template void norm_backward(const NormRows<T>&, const RowStarts<T>&, const T*, T*, T*, T*);
+#define SB_INSTANTIATE(T)                                                                              \
+  template void norm_forward(const NormRows<T>&, T*, T*);                                              \
+  template void norm_backward(const NormRows<T>&, const RowStarts<T>&, const T*, const RowTargets<T>&, \
+                              const RowTargets<T>&, T*);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)
 #undef SB_INSTANTIATE

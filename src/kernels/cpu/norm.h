@@ -18,6 +18,7 @@ template <class T>
 void norm_forward(const NormRows<T>& p, T* y, T* scales);  // scales [rows]
 // d_gate without a gate: dx again; d_gain null: not wanted.
 template <class T>
-void norm_backward(const NormRows<T>& p, const RowStarts<T>& gy, const T* scales, T* dx, T* d_gate, T* d_gain);
+void norm_backward(const NormRows<T>& p, const RowStarts<T>& gy, const T* scales, const RowTargets<T>& dx,
+                   const RowTargets<T>& d_gate, T* d_gain);
 
 }  // namespace sb::cpu

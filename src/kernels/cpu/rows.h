@@ -18,6 +18,12 @@ struct RowStarts {
   }
 };
 
+// The same of rows that are written.
+template <class T>
+struct RowTargets : RowStarts<T> {
+  T* operator[](int64_t r) const { return const_cast<T*>(RowStarts<T>::operator[](r)); }
+};
+
 // dst[i, :] = factor * src[i, :] for i < n; zeros in columns width..ld-1 and in rows n..rows-1
 template <class T>
 inline void take_rows(int64_t n, int64_t rows, int64_t width, int64_t ld, const T* src, int64_t stride, T* dst,

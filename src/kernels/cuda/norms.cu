@@ -122,6 +122,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
     groups.sum(squares, round & 1);
     const float s = row_scale(p, squares[0]);
     if (r >= q.rows) return;
+    if (G == Kind::none && p.scales && groups.lane == 0) p.scales[r] = s;
     E* const y = q.row<E>(q.y, q.place(r));
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
@@ -206,7 +207,10 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
     if (round + 1 < rounds) read(next, r + step);
     groups.sum(sums, round & 1);
     if (r >= q.rows) return;
-    const float s = row_scale(p, sums[0]), c = row_slope(p, sums[0], s) * sums[1];
+    // y = s x: s t - s^3 x (t . x) = s t - s y (t . y)
+    const bool scaled = G == Kind::none && p.scales;
+    const float s = scaled ? p.scales[r] : row_scale(p, sums[0]);
+    const float c = (scaled ? s : row_slope(p, sums[0], s)) * sums[1];
     const NormRows::Place place = q.place(r);
     E *const dx = q.row<E>(q.dx, place), *const dz = q.row<E>(q.dz, place);
 #pragma unroll
@@ -305,6 +309,7 @@ struct Launch {
 bool valid(const RowNorm& p) {
   return p.tokens >= 0 && p.heads > 0 && p.tokens * p.heads < int64_t{1} << 30 && p.width > 0 &&
          p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data) &&
+         (!p.scales || (p.kind == NormKind::l2 && p.gate == NormGate::none && !p.gain)) &&
          (!p.skip || (p.gate == NormGate::before && p.w.data && p.skip_width >= kPack && p.width % p.skip_width == 0));
 }
 

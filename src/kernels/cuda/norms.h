@@ -24,6 +24,9 @@ struct RowNorm {
   float eps = 1e-5f;
   const float* gain = nullptr;  // null: ones
   RowsIn x, z;                  // z: the gate's input
+  // l2 without gain or gate: the rows' factors, [tokens, heads]. Forward leaves them; a backward pass that is given
+  // them takes what forward made for x, so that nobody has to keep x. Null: none are left, x is x.
+  float* scales = nullptr;
   // A skip: w of x's shape, D [width / skip_width], skip_width >= 8; null: none. Only with the gate before.
   RowsIn w;
   const float* skip = nullptr;

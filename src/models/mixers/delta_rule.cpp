@@ -4,7 +4,6 @@
 //   out = o_proj(RMS(o) * silu(g_proj(x)))
 #include "base/torch_pch.h"
 #include "models/ops.h"
-#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -32,50 +31,60 @@ class DeltaRule : public Mixer {
     if (decays && !factors) a = p.matrix("a_proj.weight", h, d);
     const Param b = p.matrix("b_proj.weight", n * h, d);
     if (decays && factors) a = p.matrix("a_proj.weight", h, d);
-    if (o_[switches::short_conv])
-      conv_ = p.join({p.conv4("q_conv1d.weight", keys_), p.conv4("k_conv1d.weight", n * keys_),
-                      p.conv4("v_conv1d.weight", n * values_)});
+    if (o_[switches::short_conv]) {
+      const Param q_conv = p.conv4("q_conv1d.weight", keys_), k_conv = p.conv4("k_conv1d.weight", n * keys_),
+                  v_conv = p.conv4("v_conv1d.weight", n * values_);
+      conv_ = p.join({q_conv, k_conv, v_conv});
+      qk_conv_ = Joined({q_conv, k_conv});
+      v_conv_ = Joined(v_conv);
+    }
     const Param g = o_[switches::output_gate] ? p.matrix("g_proj.weight", values_, d) : nullptr;
     norm_ = p.ones("o_norm.weight", o_.value_width());
     out_ = p.matrix("o_proj.weight", d, values_);
     in_ = p.join({q, k, v, g, b, a});
-    widths_ = {keys_ + n * keys_ + n * values_, g ? values_ : 0, n * h, a ? h : 0};
+    gate_width_ = g ? values_ : 0;
   }
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t batch = x.size(0), time = x.size(1), h = o_.heads(), n = o_[householder_factors];
     const auto copy = in_.copy();
     const int64_t K = computed_width(o_.key_width(), copy), V = computed_width(o_.value_width(), copy);
-    const PaddedRows value_heads{h, o_.value_width(), V};
-    const std::vector<PaddedRows> qkv{{(n + 1) * h, o_.key_width(), K}, {n * h, o_.value_width(), V}};
+    const PaddedRows key_rows{(n + 1) * h, o_.key_width(), K}, value_rows{n * h, o_.value_width(), V};
     // Gates last, and zeros behind them: products are fastest where rows of the result begin at whole 16 bytes.
-    const int64_t gates = widths_[1] / o_.value_width(), few = widths_[2] + widths_[3];
-    auto rows = qkv;
-    rows.insert(rows.end(), {{gates, o_.value_width(), V}, {1, few, computed_width(few, copy)}});
-    const auto parts =
-        split_last(project(x, with_padded_rows(in_.value(), rows), {}, with_padded_rows(copy, rows)),
-                   {(n + 1) * h * K + n * h * V, gates * V, widths_[2], widths_[3], computed_width(few, copy) - few});
-    const auto conv = conv_.empty() ? at::Tensor() : with_padded_rows(conv_.value(), qkv);
-    const auto mixed = short_conv(parts[0], conv, {}, context);
-    const auto qk_v = split_last(mixed, {(n + 1) * h * K, n * h * V});
-    const auto qk = l2_normalise(heads_of(qk_v[0], (n + 1) * h)).split_with_sizes({h, n * h}, 2);
+    const int64_t gates = gate_width_ / o_.value_width(), few = n * h + (A_log_ ? h : 0),
+                  most = computed_width(few, copy);
+    const auto rows = Padding::of_rows({key_rows, value_rows, {gates, o_.value_width(), V}, {1, few, most}});
+    // Where weights have copies queries and keys are convolved apart: before their norm nobody has to keep them.
+    const bool apart = copy.defined();
+    const int64_t keys = (n + 1) * h * K, values = n * h * V;
+    std::vector<int64_t> widths{gates * V, n * h, A_log_ ? h : 0, most - few};
+    const std::vector<int64_t> convolved = apart ? std::vector{keys, values} : std::vector{keys + values};
+    widths.insert(widths.begin(), convolved.begin(), convolved.end());
+    const auto parts = slices(project(x, in_, {}, rows), widths);
+    const size_t gate = convolved.size(), strength = gate + 1, step = gate + 2;
+    const auto taps = [&](const Joined& w, const std::vector<PaddedRows>& channels) {
+      return w.empty() ? at::Tensor() : w.value(Padding::of_rows(channels));
+    };
+    const auto qk_v =
+        apart ? std::vector{short_conv(parts[0], taps(qk_conv_, {key_rows}), {}, context),
+                            short_conv(parts[1], taps(v_conv_, {value_rows}), {}, context, "conv.values")}
+              : slices(short_conv(parts[0], taps(conv_, {key_rows, value_rows}), {}, context), {keys, values});
+    const auto qk = slices(l2_normalise(heads_of(qk_v[0], (n + 1) * h)), {h, n * h}, 2);
     const auto k = qk[1].view({batch, time, n, h, K});
     const auto v = qk_v[1].view({batch, time, n, h, V});
-    auto beta = at::sigmoid(wide(parts[2]).view({batch, time, n, h}));
-    if (o_[negative_eigenvalues]) beta = beta * 2;
+    const auto beta = sigmoid_gate(parts[strength], o_[negative_eigenvalues] ? 2 : 1).view({batch, time, n, h});
     context.record("write", beta);
     at::Tensor g;
     if (A_log_) {
-      g = bounded_below(softplus_decay(parts[3], dt_bias_->value, A_log_->value), o_[switches::a_min]);
-      context.record("decay", g.exp());
+      g = bounded_below(softplus_decay(parts[step], dt_bias_->value, A_log_->value), o_[switches::a_min]);
+      if (context.gates) context.record("decay", g.exp());
     }
     const auto o =
         carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(o_.key_width())));
-    const PaddedNorm norm(norm_->value, {1, o_.value_width(), V}, 1e-5);
-    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm.gain, heads_of(parts[1], h), norm.eps)
+    const PaddedNorm norm(norm_, {1, o_.value_width(), V}, 1e-5);
+    const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm.gain, heads_of(parts[gate], h), norm.eps)
                                                   : rms_norm(o, norm.gain, norm.eps);
-    return project(flat_heads(normed), with_padded_columns(out_->value, value_heads), {},
-                   with_padded_columns(out_->copy, value_heads));
+    return project(flat_heads(normed), out_, Padding::of_columns({h, o_.value_width(), V}));
   }
 
   Taxonomy taxonomy() const override {
@@ -95,10 +104,9 @@ class DeltaRule : public Mixer {
 
  private:
   MixerOptions o_;
-  int64_t keys_, values_;
+  int64_t keys_, values_, gate_width_ = 0;
   Param A_log_ = nullptr, dt_bias_ = nullptr, norm_, out_;
-  Joined in_, conv_;
-  std::vector<int64_t> widths_;
+  Joined in_, conv_, qk_conv_, v_conv_;
 };
 
 struct DeltaNet : DeltaRule {

@@ -36,14 +36,14 @@ class Gla final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
-    const auto parts = split_last(project(x, in_), widths_);
-    const auto qkv = split_last(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context),
-                                {keys_, keys_, values_});
+    const auto parts = slices(project(x, in_), widths_);
+    const auto qkv = slices(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context),
+                            {keys_, keys_, values_});
     const auto logits = project(parts[2], gate_out_, gate_bias_);
     const auto g = bounded_below(heads_of(log_sigmoid(logits, 1 / gate_divisor), h), o_[switches::a_min]);
     auto k = heads_of(qkv[1], h);
     if (o_[switches::complementary]) k = (k * -at::expm1(g)).to(k.scalar_type());
-    context.record("decay", g.exp());
+    if (context.gates) context.record("decay", g.exp());
     const auto o = carried_attention(context, heads_of(qkv[0], h), k, heads_of(qkv[2], h), g,
                                      1 / std::sqrt(static_cast<double>(o_.key_width())));
     const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm_->value, heads_of(parts[1], h), 1e-5)

@@ -46,12 +46,12 @@ class LinearAttention : public Mixer {
     const auto projected = project(x, in_);
     at::Tensor o;
     if (phi_q_) {
-      const auto qkv = split_last(projected, {keys_, keys_, values_});
+      const auto qkv = slices(projected, {keys_, keys_, values_});
       o = carried_attention(context, (*phi_q_)(heads_of(qkv[0], h)), (*phi_k_)(heads_of(qkv[1], h)),
                             heads_of(qkv[2], h), {}, scale);
     } else {
-      const auto qk_v = split_last(projected, {2 * keys_, values_});
-      const auto phi = (at::elu(heads_of(qk_v[0], 2 * h)) + 1).split_with_sizes({h, h}, 2);
+      const auto qk_v = slices(projected, {2 * keys_, values_});
+      const auto phi = slices(at::elu(heads_of(qk_v[0], 2 * h)) + 1, {h, h}, 2);
       const auto v = heads_of(qk_v[1], h);
       // A column of ones beside the values sums the keys.
       const auto one = at::ones({v.size(0), v.size(1), h, 1}, v.options());

@@ -6,7 +6,6 @@
 // factor is below it; the write is as it was.
 #include "base/torch_pch.h"
 #include "models/ops.h"
-#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -33,15 +32,13 @@ class Mamba final : public Mixer {
 
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
     const int64_t N = o_[switches::d_state];
-    const auto xz = split_last(project(u, in_), {channels_, o_[switches::output_gate] ? channels_ : 0});
+    const auto xz = slices(project(u, in_), {channels_, o_[switches::output_gate] ? channels_ : 0});
     const auto x =
         conv_ ? short_conv(xz[0], conv_->value, conv_bias_->value, context) : short_conv(xz[0], {}, {}, context);
     const int64_t rank = computed_width(rank_, x_->copy);
-    const std::vector<PaddedRows> rows{{1, rank_, rank}, {2 * N, 1, 1}};
-    const auto rBC =
-        split_last(project(x, with_padded_rows(x_->value, rows), {}, with_padded_rows(x_->copy, rows)), {rank, N, N});
-    const auto steps =
-        project(rBC[0], with_padded_columns(dt_->value, rows[0]), {}, with_padded_columns(dt_->copy, rows[0]));
+    const PaddedRows ranks{1, rank_, rank};
+    const auto rBC = slices(project(x, x_, Padding::of_rows({ranks, {2 * N, 1, 1}})), {rank, N, N});
+    const auto steps = project(rBC[0], dt_, Padding::of_columns(ranks));
     const auto delta = softplus_bias(steps, dt_bias_->value);
     at::Tensor write;
     if (!o_[switches::complementary]) write = at::softplus(dt_bias_->value).expand_as(delta);

@@ -5,7 +5,6 @@
 // Without complementary gating softplus(dt_bias) writes, whatever Delta is.
 #include "base/torch_pch.h"
 #include "models/ops.h"
-#include "models/padding.h"
 #include "models/recorded.h"
 #include "models/registry.h"
 
@@ -34,26 +33,25 @@ class Mamba2 final : public Mixer {
     const int64_t N = o_[switches::d_state], P = computed_width(head_, in_->copy), D = heads_ * P;
     const PaddedRows heads{heads_, head_, P}, states{2 * N, 1, 1};
     const std::vector<PaddedRows> rows{{widths_[0] / head_, head_, P}, heads, states, {heads_, 1, 1}};
-    const auto parts = split_last(project(u, with_padded_rows(in_->value, rows), {}, with_padded_rows(in_->copy, rows)),
-                                  {widths_[0] / head_ * P, D + 2 * N, heads_});
-    const auto conv = [&](Param p) { return with_padded_rows(p->value, {heads, states}); };
+    const auto parts = slices(project(u, in_, Padding::of_rows(rows)), {widths_[0] / head_ * P, D + 2 * N, heads_});
+    const auto conv = [&](Param p) { return Joined(p).value(Padding::of_rows({heads, states})); };
     const auto mixed =
         conv_ ? short_conv(parts[1], conv(conv_), conv(conv_bias_), context) : short_conv(parts[1], {}, {}, context);
-    const auto xBC = split_last(mixed, {D, N, N});
+    const auto xBC = slices(mixed, {D, N, N});
     const auto x = heads_of(xBC[0], heads_);
-    const auto delta = softplus_bias(parts[2], dt_bias_->value);
-    const auto g = bounded_below(softplus_decay(parts[2], dt_bias_->value, A_log_->value), o_[switches::a_min]);
+    const auto [delta, decay] = softplus_gates(parts[2], dt_bias_->value, A_log_->value);
+    const auto g = bounded_below(decay, o_[switches::a_min]);
     const auto write = o_[switches::complementary] ? delta : at::softplus(dt_bias_->value).expand_as(delta);
     context.record("step", delta);
     context.record("write", write);
-    context.record("decay", g.exp());
+    if (context.gates) context.record("decay", g.exp());
     const auto q = xBC[2].unsqueeze(2), k = xBC[1].unsqueeze(2), state = context.carried("state");
-    const PaddedNorm norm(norm_->value, heads, 1e-5);
+    const PaddedNorm norm(norm_, heads, 1e-5);
+    const auto columns = Padding::of_columns(heads);
     if (x.size(1) > 1 && o_[switches::output_gate] && attention_writes(q, k, x, g, write, skip_->value, state)) {
       const auto read = written_attention(q, k, x, g, write, skip_->value, 1, state);
       context.carry("state", read.state);
-      return project(gate_then_rms_norm(flat_heads(read.out), norm.gain, parts[0], norm.eps),
-                     with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
+      return project(gate_then_rms_norm(flat_heads(read.out), norm.gain, parts[0], norm.eps), out_, columns);
     }
     const auto read = carried_attention(context, q, k, scale_heads(x, write), g, 1);
     at::Tensor normed;
@@ -61,7 +59,7 @@ class Mamba2 final : public Mixer {
       normed = skip_then_gate_then_rms_norm(read, x, skip_->value, norm.gain, parts[0], norm.eps);
     else
       normed = rms_norm(flat_heads((read + skip_->value.unsqueeze(-1) * x).to(x.scalar_type())), norm.gain, norm.eps);
-    return project(normed, with_padded_columns(out_->value, heads), {}, with_padded_columns(out_->copy, heads));
+    return project(normed, out_, columns);
   }
 
   Taxonomy taxonomy() const override {

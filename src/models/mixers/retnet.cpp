@@ -38,11 +38,10 @@ class RetNet final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
-    const auto parts = split_last(project(x, in_), widths_);
+    const auto parts = slices(project(x, in_), widths_);
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
-    const auto qk_v = split_last(mixed, {2 * keys_, values_});
-    const auto qk =
-        rope(heads_of(qk_v[0], 2 * h), o_[switches::rope_base], -1, context.position()).split_with_sizes({h, h}, 2);
+    const auto qk_v = slices(mixed, {2 * keys_, values_});
+    const auto qk = slices(rope(heads_of(qk_v[0], 2 * h), o_[switches::rope_base], -1, context.position()), {h, h}, 2);
     const auto decays = log_decays(x);
     if (context.gates) context.record("fixed_decay", decays.exp());
     const auto o = carried_attention(context, qk[0], qk[1], heads_of(qk_v[1], h), decays,

@@ -52,7 +52,7 @@ class Transformer final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads(), past = context.position();
-    const auto qkv = split_last(project(x, in_, in_bias_), {o_.width, o_.width, o_.width});
+    const auto qkv = slices(project(x, in_, in_bias_), {o_.width, o_.width, o_.width});
     const auto q = rope(rms_norm_outer_eps(heads_of(qkv[0], h), q_norm_->value), o_[switches::rope_base], 1, past);
     auto k = rope(rms_norm_outer_eps(heads_of(qkv[1], h), k_norm_->value), o_[switches::rope_base], 1, past);
     auto v = heads_of(qkv[2], h);

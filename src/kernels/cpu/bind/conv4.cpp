@@ -40,13 +40,13 @@ Tensors conv4(const op::Conv4& op, const Tensors& in, Tensors* saved) {
 
 Tensors conv4_back(const op::Conv4& op, const kernels::Back& back) {
   const Tensor &x = back.saved[0], &weight = back.saved[1], &bias = back.saved[2], &tail = back.saved[3];
-  const Tensor gy = back.d_out[0].contiguous(), w = rows_of_weight(weight, bias), dx = fresh_like(x);
+  const Tensor gy = back.d_out[0].contiguous(), w = rows_of_weight(weight, bias), dx = gradient_of(back, 0, x);
   const Tensor d_tail = tail.defined() ? fresh_like(tail) : Tensor();
   const Tensor parts = fresh({conv4_slots(x.size(0)), 5, x.size(2)}, x.options());
   with_type_of(x, [&](auto type) {
     using T = decltype(type);
-    conv4_backward(conv4_input<T>(op, x, tail, w), gy.data_ptr<T>(), dx.data_ptr<T>(), data_or_null<T>(d_tail),
-                   parts.data_ptr<T>());
+    conv4_backward(conv4_input<T>(op, x, tail, w), gy.data_ptr<T>(), {dx.data_ptr<T>(), dx.stride(0), dx.stride(1)},
+                   data_or_null<T>(d_tail), parts.data_ptr<T>());
   });
   const Tensor dw = sum_in_order(parts);
   return {dx, dw.narrow(0, 0, 4).t().reshape(weight.sizes()), bias.defined() ? dw.select(0, 4) : Tensor(), d_tail};

@@ -94,11 +94,12 @@ AttentionHeadGradients<T> attention_head_gradients(const AttentionShape& z, int6
   grad.d_out = d_out.data_ptr<T>() + b * d_out.stride(0) + h * d_out.stride(2);
   grad.d_out_stride = d_out.stride(1);
   grad.d_state = d_state.data_ptr<T>() + task * d_state.stride(0);
-  grad.dq = dq.data_ptr<T>() + (b * z.T * z.H + h) * z.K;
-  grad.dk = dk.data_ptr<T>() + (b * z.T * z.H + h) * z.K;
-  grad.dv = dv.data_ptr<T>() + (b * z.T * z.H + h) * z.V;
-  grad.dq_stride = grad.dk_stride = z.H * z.K;
-  grad.dv_stride = z.H * z.V;
+  grad.dq = dq.data_ptr<T>() + b * dq.stride(0) + h * dq.stride(2);
+  grad.dk = dk.data_ptr<T>() + b * dk.stride(0) + h * dk.stride(2);
+  grad.dv = dv.data_ptr<T>() + b * dv.stride(0) + h * dv.stride(2);
+  grad.dq_stride = dq.stride(1);
+  grad.dk_stride = dk.stride(1);
+  grad.dv_stride = dv.stride(1);
   grad.dg = nullptr;
   grad.dg_stride = 0;
   if (z.decay == Decay::fixed) {
@@ -143,7 +144,12 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const kernels::Ba
   const AttentionShape z(q, v, g);
   const Tensor d_out = back.d_out[0].defined() ? rows_of(back.d_out[0]) : at::zeros({z.B, z.T, z.H, z.V}, v.options());
   const auto make = [&](at::IntArrayRef sizes) { return fresh(sizes, v.options()); };
-  const Tensor dq = make({z.B, z.T, z.H, z.K}), dk = fresh_like(dq), dv = make({z.B, z.T, z.H, z.V});
+  // Of every head first; those of a group are summed.
+  const auto by_head = [&](size_t input) {
+    const std::vector<int64_t> sizes{z.B, z.T, z.H, z.K};
+    return z.G == z.H ? gradient_of(back, input, sizes, v.options()) : make(sizes);
+  };
+  const Tensor dq = by_head(0), dk = by_head(1), dv = gradient_of(back, 2, {z.B, z.T, z.H, z.V}, v.options());
   const Tensor d_state = start_states(back.d_out[1], z.B, z.H, z.K, z.V, 1, v.options());
   Tensor dg;
   if (z.decay == Decay::fixed) dg = make({z.B, z.H, z.T});

@@ -77,9 +77,16 @@ Tensors gated_delta_back(const op::GatedDelta& op, const kernels::Back& back) {
   const DeltaInput x{back.saved[0], back.saved[1], back.saved[2], back.saved[3], back.saved[4], op.scale};
   const Tensor& states = back.saved[5];
   const int64_t B = x.B(), steps = x.T(), H = x.H(), n = x.n(), K = x.K(), V = x.V();
-  const auto make = [&](at::IntArrayRef sizes) { return fresh(sizes, x.v.options()); };
+  const at::TensorOptions options = x.v.options();
+  const auto make = [&](at::IntArrayRef sizes) { return fresh(sizes, options); };
   const Tensor d_out = back.d_out[0].defined() ? rows_of(back.d_out[0]) : at::zeros({B, steps, H, V}, x.v.options());
-  const Tensor dq = make({B, steps, H, K}), dk = make({B, steps, n, H, K}), dv = make({B, steps, n, H, V});
+  // Rows of all factors, one behind the other at one stride
+  const auto by_rows = [&](size_t input, at::IntArrayRef sizes) {
+    const Tensor place = gradient_of(back, input, sizes, options);
+    return n == 1 || place.stride(1) == n * place.stride(2) ? place : make(sizes);
+  };
+  const Tensor dq = gradient_of(back, 0, {B, steps, H, K}, options);
+  const Tensor dk = by_rows(1, {B, steps, n, H, K}), dv = by_rows(2, {B, steps, n, H, V});
   const Tensor dbeta = make({B, steps, n, H}), dg = x.g.defined() ? make({B, steps, H}) : Tensor();
   const Tensor d_state = start_states(back.d_out[1], B, H, K, V, 1, x.v.options());
   with_type_of(x.v, [&](auto type) {
@@ -90,13 +97,14 @@ Tensors gated_delta_back(const op::GatedDelta& op, const kernels::Back& back) {
       grad.d_out = d_out.data_ptr<T>() + b * d_out.stride(0) + h * d_out.stride(2);
       grad.d_out_stride = d_out.stride(1);
       grad.d_state = d_state.data_ptr<T>() + task * d_state.stride(0);
-      grad.dq = dq.data_ptr<T>() + (b * steps * H + h) * K;
-      grad.dk = dk.data_ptr<T>() + (b * steps * n * H + h) * K;
-      grad.dv = dv.data_ptr<T>() + (b * steps * n * H + h) * V;
+      grad.dq = dq.data_ptr<T>() + b * dq.stride(0) + h * dq.stride(2);
+      grad.dk = dk.data_ptr<T>() + b * dk.stride(0) + h * dk.stride(3);
+      grad.dv = dv.data_ptr<T>() + b * dv.stride(0) + h * dv.stride(3);
       grad.dbeta = dbeta.data_ptr<T>() + b * steps * n * H + h;
       grad.dg = dg.defined() ? dg.data_ptr<T>() + b * steps * H + h : nullptr;
-      grad.dq_stride = grad.dk_stride = H * K;
-      grad.dv_stride = H * V;
+      grad.dq_stride = dq.stride(1);
+      grad.dk_stride = dk.stride(n == 1 ? 1 : 2);
+      grad.dv_stride = dv.stride(n == 1 ? 1 : 2);
       grad.dbeta_stride = grad.dg_stride = H;
       delta_backward(delta_head<T>(x, task, states), grad, arena);
     });

@@ -1,3 +1,5 @@
+#include <ATen/TensorUtils.h>
+
 #include "kernels/cpu/bind/tensors.h"
 #include "kernels/operations.h"
 
@@ -32,7 +34,12 @@ Tensors project(const op::Project&, const Tensors& in, Tensors* saved) {
 Tensors project_back(const op::Project&, const kernels::Back& back) {
   const Tensor &x = back.saved[0], &weight = back.saved[1], grad = as_matrix(back.d_out[0]);
   Tensors out(4);
-  if (back.wanted[0]) out[0] = multiplied(grad, weight).view(x.sizes());
+  if (back.wanted[0]) {
+    const std::vector<int64_t> matrix{grad.size(0), x.size(-1)};
+    out[0] = gradient_of(back, 0, x);
+    if (!at::detail::computeStride(out[0].sizes(), out[0].strides(), at::IntArrayRef(matrix))) out[0] = fresh_like(x);
+    multiply(out[0].view(matrix), grad, weight);
+  }
   out[1] = multiplied(grad.t(), as_matrix(x));
   if (back.wanted[2]) out[2] = sum_in_order(grad);
   return out;

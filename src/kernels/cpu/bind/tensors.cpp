@@ -21,6 +21,13 @@ Tensor fresh(at::IntArrayRef sizes, const at::TensorOptions& options) {
   return t;
 }
 
+Tensor gradient_of(const kernels::Back& back, size_t input, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  const Tensor place = back.place(input);
+  const bool fits = place.defined() && place.dtype() == options.dtype() && place.sizes() == sizes &&
+                    (sizes.back() == 1 || place.stride(-1) == 1);
+  return fits ? place : fresh(sizes, options);
+}
+
 Tensor sum_in_order(const Tensor& parts) {
   if (parts.size(0) == 1) return parts.select(0, 0);
   const Tensor from = parts.contiguous(), out = fresh(parts.sizes().slice(1), parts.options());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/rows.h"
+#include "kernels/operation.h"
 
 namespace sb::cpu {
 
@@ -13,6 +14,13 @@ namespace sb::cpu {
 at::Tensor fresh(at::IntArrayRef sizes, const at::TensorOptions& options);
 inline at::Tensor fresh_like(const at::Tensor& x) {
   return fresh(x.sizes(), x.options());
+}
+
+// Memory for the gradient of an input of these sizes, its last axis without gaps: its place (operation.h), or fresh.
+at::Tensor gradient_of(const kernels::Back& back, size_t input, at::IntArrayRef sizes,
+                       const at::TensorOptions& options);
+inline at::Tensor gradient_of(const kernels::Back& back, size_t input, const at::Tensor& like) {
+  return gradient_of(back, input, like.sizes(), like.options());
 }
 
 // Calls body(T{}) with T the element type, float or double.
@@ -49,6 +57,9 @@ class Rows {
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
   RowStarts<T> starts() const { return {data_, inner_ >= count_, inner_, outer_stride_, inner_stride_}; }
+  // To write to; only where the rows are no copy.
+  RowTargets<T> targets() const { return {starts()}; }
+  bool is_copy_of(const at::Tensor& x) const { return !hold_.is_same(x); }
 
  private:
   bool collapse(const at::Tensor& x) {

@@ -38,7 +38,7 @@ Tensors conv4(const op::Conv4& op, const Tensors& in, Tensors* saved) {
 
 Tensors conv4_back(const op::Conv4& op, const Back& back) {
   const Tensor &x = back.saved[0], &weight = back.saved[1], &bias = back.saved[2], &tail = back.saved[3];
-  const Tensor gy = packed_last(back.d_out[0]), dx = fresh(x.sizes(), x), d_weight = fresh_like(weight);
+  const Tensor gy = packed_last(back.d_out[0]), dx = gradient_of(back, 0, x), d_weight = fresh_like(weight);
   const Tensor d_bias = bias.defined() ? fresh_like(bias) : Tensor();
   const Tensor d_tail = tail.defined() ? fresh_like(tail) : Tensor();
   const Conv4 p = problem(op, x, weight, bias, tail);

@@ -69,6 +69,10 @@ Tensor at_16_bytes(const Tensor& x) {
                     reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0;
   return fits ? x : x.contiguous();
 }
+Tensor gradient_at_16_bytes(const Back& back, size_t input, const Tensor& like) {
+  const Tensor x = gradient_of(back, input, like);
+  return at_16_bytes(x).is_same(x) ? x : fresh_like(like);
+}
 
 }  // namespace
 
@@ -103,7 +107,7 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back)
   const DecayedAttention p = problem(op, c);
   const Tensor d_out = back.d_out[0].defined() ? packed_last(back.d_out[0]) : at::zeros(v.sizes(), v.options());
   const Tensor d_last = floats(back.d_out[1]);
-  const Tensor dq = fresh(q.sizes(), q), dk = fresh(q.sizes(), q), dv = fresh(v.sizes(), v);
+  const Tensor dq = gradient_of(back, 0, q), dk = gradient_of(back, 1, q), dv = gradient_of(back, 2, v);
   const Tensor dg = g.defined() ? fresh(g.sizes(), g) : Tensor();
   const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
   const Strides strides(dg);
@@ -157,7 +161,8 @@ Tensors written_attention_back(const op::WrittenAttention& op, const Back& back)
   const DecayedAttention p = written_problem(op, c);
   const Tensor d_out = back.d_out[0].defined() ? at_16_bytes(back.d_out[0]) : at::zeros(x.sizes(), x.options());
   const Tensor d_last = floats(back.d_out[1]);
-  const Tensor dq = fresh(q.sizes(), q), dk = fresh(q.sizes(), q), dx = fresh(x.sizes(), x);
+  const Tensor dq = gradient_at_16_bytes(back, 0, q), dk = gradient_at_16_bytes(back, 1, q);
+  const Tensor dx = gradient_at_16_bytes(back, 2, x);
   const Tensor dg = fresh(g.sizes(), g), d_write = fresh(g.sizes(), g), d_skip = fresh(skip.sizes(), skip);
   const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
   const Strides strides(dg), write_strides(d_write);

@@ -68,7 +68,7 @@ Tensors gated_delta_back(const op::GatedDelta& op, const Back& back) {
                            ? packed_last(back.d_out[0])
                            : at::zeros({shape.batch, shape.time, shape.heads, shape.V}, v.options());
   const Tensor d_last = floats(back.d_out[1]);
-  const Tensor dq = fresh(q.sizes(), q), dk = fresh(k.sizes(), k), dv = fresh(v.sizes(), v);
+  const Tensor dq = gradient_of(back, 0, q), dk = gradient_of(back, 1, k), dv = gradient_of(back, 2, v);
   const Tensor dbeta = fresh(c[3].sizes(), c[3]), dg = g.defined() ? fresh(g.sizes(), g) : Tensor();
   const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
   const DeltaGradients d{view(d_out, false), float_data(d_last), view(dq, false), view(dk, true),

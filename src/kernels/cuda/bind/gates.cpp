@@ -34,7 +34,7 @@ Tensors gate_silu(const op::GateSilu&, const Tensors& in, Tensors* saved) {
 }
 Tensors gate_silu_back(const op::GateSilu&, const Back& back) {
   const Held y = by_rows(back.saved[0]), z = by_rows(back.saved[1]), d_out = by_rows(back.d_out[0]);
-  const Tensor dy = fresh_like(y.x), dz = fresh_like(y.x);
+  const Tensor dy = gradient_by_rows(back, 0, y.x), dz = gradient_by_rows(back, 1, y.x);
   const OnDevice on(dy);
   on.check("gate_silu", gate_silu_backward(gate_rows(y), d_out.in(), y.in(), z.in(), by_rows(dy).out(),
                                            by_rows(dz).out(), on.stream()));
@@ -59,7 +59,7 @@ Tensors gate_swish(const op::GateSwish&, const Tensors& in, Tensors* saved) {
 }
 Tensors gate_swish_back(const op::GateSwish&, const Back& back) {
   const Held ab = by_rows(back.saved[0]), d_out = by_rows(back.d_out[0]);
-  const Tensor &beta = back.saved[1], d_ab = fresh_like(ab.x);
+  const Tensor &beta = back.saved[1], d_ab = gradient_by_rows(back, 0, ab.x);
   const Tensor d_beta = back.wanted[1] ? fresh_like(beta) : Tensor(),
                memory = scratch(gate_swish_scratch_bytes(), d_ab);
   const OnDevice on(d_ab);
@@ -69,81 +69,125 @@ Tensors gate_swish_back(const op::GateSwish&, const Back& back) {
   return {d_ab, d_beta};
 }
 
+namespace {
+
+// Steps and log-decays, either or both: x, bias, A_log? -> float32
+StepGates steps_of(const Held& x, const Tensor& bias, const Tensor& A_log) {
+  StepGates p;
+  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias), p.A_log = float_data(A_log);
+  return p;
+}
+TokenRows<float> to_rows(const Tensor& x) {
+  return x.defined() ? by_rows(x).floats_out() : TokenRows<float>{};
+}
+void make_steps(const char* where, const Tensors& in, const Tensor& step, const Tensor& decay, Tensors* saved) {
+  const Held x = by_rows(in[0]);
+  const Tensor bias = floats(in[1]), A_log = in.size() > 2 ? floats(in[2]) : Tensor();
+  const OnDevice on(x.x);
+  on.check(where, step_gates_forward(steps_of(x, bias, A_log), to_rows(step), to_rows(decay), on.stream()));
+  if (saved) *saved = {x.x, bias, A_log};
+}
+// Gradients of x, bias, A_log
+Tensors steps_back(const char* where, const Back& back, const Tensor& d_step, const Tensor& d_decay) {
+  const Held x = by_rows(back.saved[0]);
+  const Tensor &bias = back.saved[1], &A_log = back.saved[2], dx = gradient_by_rows(back, 0, x.x);
+  const Tensor d_bias = fresh_like(bias), d_A_log = A_log.defined() ? fresh_like(A_log) : Tensor();
+  const Held by_step = d_step.defined() ? by_rows(d_step) : Held(),
+             by_decay = d_decay.defined() ? by_rows(d_decay) : Held();
+  const StepGates p = steps_of(x, bias, A_log);
+  const Tensor memory = scratch(step_gates_scratch_bytes(p), dx);
+  const OnDevice on(dx);
+  on.check(where, step_gates_backward(p, by_step.floats_in(), by_decay.floats_in(), by_rows(dx).out(),
+                                      float_data(d_bias), float_data(d_A_log), data(memory), on.stream()));
+  return {dx, d_bias, d_A_log};
+}
+Tensor fresh_floats(const Tensor& like) {
+  return fresh(like.sizes(), like, at::kFloat);
+}
+
+}  // namespace
+
 bool takes_softplus_bias(const op::SoftplusBias&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]);
 }
-// x, bias -> float32
 Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors* saved) {
-  const Held x = by_rows(in[0]);
-  const Tensor bias = floats(in[1]), out = fresh(in[0].sizes(), in[0], at::kFloat);
-  StepGates p;
-  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias);
-  const OnDevice on(out);
-  on.check("softplus_bias", step_gates_forward(p, by_rows(out).floats_out(), {}, on.stream()));
-  if (saved) *saved = {x.x, bias};
-  return {out};
+  const Tensor step = fresh_floats(in[0]);
+  make_steps("softplus_bias", in, step, {}, saved);
+  return {step};
 }
 Tensors softplus_bias_back(const op::SoftplusBias&, const Back& back) {
-  const Held x = by_rows(back.saved[0]), d_out = by_rows(back.d_out[0]);
-  const Tensor &bias = back.saved[1], dx = fresh_like(x.x), d_bias = fresh_like(bias);
-  StepGates p;
-  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias);
-  const Tensor memory = scratch(step_gates_scratch_bytes(p), dx);
-  const OnDevice on(dx);
-  on.check("softplus_bias", step_gates_backward(p, d_out.floats_in(), {}, by_rows(dx).out(), float_data(d_bias),
-                                                nullptr, data(memory), on.stream()));
-  return {dx, d_bias};
+  Tensors out = steps_back("softplus_bias", back, back.d_out[0], {});
+  out.pop_back();
+  return out;
 }
 
 bool takes_softplus_decay(const op::SoftplusDecay&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable(in[2]);
 }
-// x, bias, A_log -> float32
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors* saved) {
-  const Held x = by_rows(in[0]);
-  const Tensor bias = floats(in[1]), A_log = floats(in[2]), out = fresh(in[0].sizes(), in[0], at::kFloat);
-  StepGates p;
-  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias), p.A_log = float_data(A_log);
-  const OnDevice on(out);
-  on.check("softplus_decay", step_gates_forward(p, {}, by_rows(out).floats_out(), on.stream()));
-  if (saved) *saved = {x.x, bias, A_log};
-  return {out};
+  const Tensor decay = fresh_floats(in[0]);
+  make_steps("softplus_decay", in, {}, decay, saved);
+  return {decay};
 }
 Tensors softplus_decay_back(const op::SoftplusDecay&, const Back& back) {
-  const Held x = by_rows(back.saved[0]), d_out = by_rows(back.d_out[0]);
-  const Tensor &bias = back.saved[1], &A_log = back.saved[2], dx = fresh_like(x.x), d_bias = fresh_like(bias);
-  const Tensor d_A_log = fresh_like(A_log);
-  StepGates p;
-  p.rows = gate_rows(x), p.x = x.in(), p.bias = float_data(bias), p.A_log = float_data(A_log);
-  const Tensor memory = scratch(step_gates_scratch_bytes(p), dx);
-  const OnDevice on(dx);
-  on.check("softplus_decay", step_gates_backward(p, {}, d_out.floats_in(), by_rows(dx).out(), float_data(d_bias),
-                                                 float_data(d_A_log), data(memory), on.stream()));
-  return {dx, d_bias, d_A_log};
+  return steps_back("softplus_decay", back, {}, back.d_out[0]);
 }
 
-bool takes_log_sigmoid(const op::LogSigmoid&, const Tensors& in) {
-  return readable(in[0]);
+bool takes_softplus_gates(const op::SoftplusGates&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && readable(in[2]);
 }
-// x -> float32
-Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors* saved) {
-  const Held x = by_rows(in[0]);
-  const Tensor out = fresh(in[0].sizes(), in[0], at::kFloat);
+Tensors softplus_gates(const op::SoftplusGates&, const Tensors& in, Tensors* saved) {
+  const Tensor step = fresh_floats(in[0]), decay = fresh_floats(in[0]);
+  make_steps("softplus_gates", in, step, decay, saved);
+  return {step, decay};
+}
+Tensors softplus_gates_back(const op::SoftplusGates&, const Back& back) {
+  return steps_back("softplus_gates", back, back.d_out[0], back.d_out[1]);
+}
+
+namespace {
+
+SigmoidGate sigmoid_of(const Held& x, bool log, double scale) {
   SigmoidGate p;
-  p.rows = gate_rows(x), p.log = true, p.scale = static_cast<float>(op.scale), p.x = x.in();
+  p.rows = gate_rows(x), p.log = log, p.scale = static_cast<float>(scale), p.x = x.in();
+  return p;
+}
+Tensors sigmoid_forward(const char* where, bool log, double scale, const Tensors& in, Tensors* saved) {
+  const Held x = by_rows(in[0]);
+  const Tensor out = fresh_floats(in[0]);
   const OnDevice on(out);
-  on.check("log_sigmoid", sigmoid_gate_forward(p, by_rows(out).floats_out(), on.stream()));
+  on.check(where, sigmoid_gate_forward(sigmoid_of(x, log, scale), by_rows(out).floats_out(), on.stream()));
   if (saved) *saved = {x.x};
   return {out};
 }
-Tensors log_sigmoid_back(const op::LogSigmoid& op, const Back& back) {
+Tensors sigmoid_backward(const char* where, bool log, double scale, const Back& back) {
   const Held x = by_rows(back.saved[0]), d_out = by_rows(back.d_out[0]);
-  const Tensor dx = fresh_like(x.x);
-  SigmoidGate p;
-  p.rows = gate_rows(x), p.log = true, p.scale = static_cast<float>(op.scale), p.x = x.in();
+  const Tensor dx = gradient_by_rows(back, 0, x.x);
   const OnDevice on(dx);
-  on.check("log_sigmoid", sigmoid_gate_backward(p, d_out.floats_in(), by_rows(dx).out(), on.stream()));
+  on.check(where, sigmoid_gate_backward(sigmoid_of(x, log, scale), d_out.floats_in(), by_rows(dx).out(), on.stream()));
   return {dx};
+}
+
+}  // namespace
+
+// x -> float32
+bool takes_log_sigmoid(const op::LogSigmoid&, const Tensors& in) {
+  return readable(in[0]);
+}
+Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors* saved) {
+  return sigmoid_forward("log_sigmoid", true, op.scale, in, saved);
+}
+Tensors log_sigmoid_back(const op::LogSigmoid& op, const Back& back) {
+  return sigmoid_backward("log_sigmoid", true, op.scale, back);
+}
+bool takes_sigmoid_gate(const op::SigmoidGate&, const Tensors& in) {
+  return readable(in[0]);
+}
+Tensors sigmoid_gate(const op::SigmoidGate& op, const Tensors& in, Tensors* saved) {
+  return sigmoid_forward("sigmoid_gate", false, op.scale, in, saved);
+}
+Tensors sigmoid_gate_back(const op::SigmoidGate& op, const Back& back) {
+  return sigmoid_backward("sigmoid_gate", false, op.scale, back);
 }
 
 }  // namespace sb::cuda::bind

@@ -36,18 +36,23 @@ bool takes_row_norm(const op::RowNorm&, const Tensors& in) {
 // x, gain?, gate?
 Tensors row_norm(const op::RowNorm& op, const Tensors& in, Tensors* saved) {
   const Tensor &x = in[0], gain = floats(in[1]), y = fresh_like(x);
-  const NormInput rows(op, x, gain, in[2]);
+  NormInput rows(op, x, gain, in[2]);
+  // Whoever reads unit rows keeps them: kept here too, they cost nothing, while x is free to go.
+  const bool unit = saved && op.norm == Norm::l2 && op.gate == sb::NormGate::none && !gain.defined();
+  const Tensor scales = unit ? fresh({rows.p.tokens, rows.p.heads}, x, at::kFloat) : Tensor();
+  rows.p.scales = float_data(scales);
   const OnDevice on(x);
   on.check("row_norm", row_norm_forward(rows.p, by_heads(y).out(), on.stream()));
-  if (saved) *saved = {rows.x.x, gain, rows.gate.x};
+  if (saved) *saved = {unit ? y : rows.x.x, gain, rows.gate.x, scales};
   return {y};
 }
 
 Tensors row_norm_back(const op::RowNorm& op, const Back& back) {
   const Tensor &x = back.saved[0], &gain = back.saved[1], &gate = back.saved[2];
-  const NormInput rows(op, x, gain, gate);
+  NormInput rows(op, x, gain, gate);
+  rows.p.scales = float_data(back.saved[3]);
   const Held gy = by_heads(back.d_out[0]);
-  const Tensor dx = fresh_like(x), dz = gate.defined() ? fresh_like(x) : Tensor();
+  const Tensor dx = gradient_by_heads(back, 0, x), dz = gate.defined() ? gradient_by_heads(back, 2, x) : Tensor();
   const Tensor d_gain = gain.defined() ? fresh_like(gain) : Tensor();
   const Tensor memory = scratch(row_norm_scratch_bytes(rows.p), x);
   const OnDevice on(x);

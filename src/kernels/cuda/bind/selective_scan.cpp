@@ -66,7 +66,7 @@ Tensors selective_scan_back(const op::SelectiveScan& op, const Back& back) {
   const bool decoupled = c[7].defined();
   const Tensor d_out = back.d_out[0].defined() ? packed_last(back.d_out[0]) : at::zeros_like(x);
   const Tensor d_last = floats(back.d_out[1]);
-  const Tensor dx = fresh(x.sizes(), x), dB = fresh(c[3].sizes(), x), dC = fresh(c[3].sizes(), x);
+  const Tensor dx = gradient_of(back, 0, x), dB = gradient_of(back, 3, c[3]), dC = gradient_of(back, 4, c[3]);
   const Tensor d_delta = fresh(x.sizes(), x, at::kFloat), d_write = decoupled ? fresh_like(d_delta) : Tensor();
   const Tensor d_A_log = fresh_like(c[2]), d_skip = fresh_like(c[5]);
   const Tensor d_first = c[6].defined() ? fresh_like(c[6]) : Tensor();

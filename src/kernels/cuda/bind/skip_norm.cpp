@@ -51,7 +51,7 @@ Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors* saved) {
 }
 Tensors scale_heads_back(const op::ScaleHeads&, const Back& back) {
   const Held x = by_heads(back.saved[0]), dy = by_heads(back.d_out[0]);
-  const Tensor &w = back.saved[1], dx = fresh_like(x.x), dw = fresh_like(w);
+  const Tensor &w = back.saved[1], dx = gradient_by_heads(back, 0, x.x), dw = fresh_like(w);
   HeadScaleGradients d;
   d.dy = dy.in(), d.dx = by_heads(dx).out(), d.dw = {float_data(dw), x.heads, 1};
   const OnDevice on(dx);
@@ -80,7 +80,8 @@ Tensors skip_norm_back(const op::SkipNorm& op, const Back& back) {
   const Held read = whole_rows(back.saved[0]), x = whole_rows(back.saved[1]), gate = by_rows(back.saved[4]);
   const Tensor &skip = back.saved[2], &gain = back.saved[3];
   const Held gy = by_rows(back.d_out[0]);
-  const Tensor d_read = fresh_like(read.x), dx = fresh_like(x.x), d_gate = fresh_like(gate.x);
+  const Tensor d_read = fresh_like(read.x), dx = gradient_by_heads(back, 1, x.x),
+               d_gate = gradient_by_rows(back, 4, gate.x);
   const Tensor d_gain = fresh_like(gain), d_skips = fresh({x.tokens, x.heads}, x.x, at::kFloat);
   const RowNorm p = norm_of(op, read, x, gate, skip, gain);
   const Tensor memory = scratch(row_norm_scratch_bytes(p), x.x);

@@ -63,6 +63,21 @@ Tensor scratch(size_t bytes, const Tensor& like) {
   return x;
 }
 
+Tensor gradient_of(const Back& back, size_t input, at::IntArrayRef sizes, const Tensor& like) {
+  const Tensor place = back.place(input);
+  const bool fits = place.defined() && place.scalar_type() == like.scalar_type() && place.sizes() == sizes &&
+                    packed_last(place).is_same(place);
+  return fits ? place : fresh(sizes, like);
+}
+Tensor gradient_by_heads(const Back& back, size_t input, const Tensor& like) {
+  const Tensor x = gradient_of(back, input, like);
+  return by_heads(x).x.is_same(x) ? x : fresh_like(like);
+}
+Tensor gradient_by_rows(const Back& back, size_t input, const Tensor& like) {
+  const Tensor x = gradient_of(back, input, like);
+  return by_rows(x).x.is_same(x) ? x : fresh_like(like);
+}
+
 bool readable(const Tensor& x) {
   return x.defined() && x.is_cuda() && x.numel() > 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);

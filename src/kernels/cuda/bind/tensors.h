@@ -35,6 +35,11 @@ inline Tensor fresh_like(const Tensor& x) {
   return fresh(x.sizes(), x);
 }
 Tensor scratch(size_t bytes, const Tensor& like);
+// Memory for the gradient of an input of these sizes and this type: its place (operation.h), or fresh.
+Tensor gradient_of(const Back& back, size_t input, at::IntArrayRef sizes, const Tensor& like);
+inline Tensor gradient_of(const Back& back, size_t input, const Tensor& like) {
+  return gradient_of(back, input, like.sizes(), like);
+}
 
 // bfloat16 or float32 on a CUDA device, not empty: what kernels read
 bool readable(const Tensor& x);
@@ -83,6 +88,10 @@ struct Held {
 Held by_heads(const Tensor& x);
 // The same with one head always.
 Held by_rows(const Tensor& x);
+
+// The same of memory for a gradient, never a copy of it.
+Tensor gradient_by_heads(const Back& back, size_t input, const Tensor& like);
+Tensor gradient_by_rows(const Back& back, size_t input, const Tensor& like);
 
 // Sums over all axes but the last, in float32
 Tensor sum_of_rows(const Tensor& x);

@@ -1,0 +1,25 @@
+// Runs of a claim that no figure comes from.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "report/rows.h"
+
+namespace sb {
+
+struct LostRun {
+  enum class Why { diverged, unfinished, damaged, untested, other_schema };
+  std::string id;
+  std::string words;  // "delta_net, task 1, seed 2"
+  Why why = Why::diverged;
+  auto operator<=>(const LostRun&) const = default;
+};
+const char* to_string(LostRun::Why why);  // "diverged", "not finished", …
+
+LostRun lost_run(const AbsentRun& run);
+LostRun diverged_run(const Rows& rows, size_t run);
+
+// Each run once, by what became of it; ids of the first ten: "2 runs of this claim diverged and are in no mean: …".
+std::vector<std::string> lost_lines(std::vector<LostRun> runs);
+
+}  // namespace sb

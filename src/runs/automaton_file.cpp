@@ -1,0 +1,21 @@
+#include "base/error.h"
+#include "base/sha256.h"
+#include "grammar/automaton_json.h"
+#include "runs/config_file.h"
+
+namespace sb {
+
+std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from) {
+  auto file = std::make_shared<AutomatonFile>();
+  file->text = read_text(path, kMaxAutomatonFile, "grammar.automaton", from);
+  file->sha256 = sha256_hex(file->text);
+  try {
+    file->automaton = automaton_from_json(file->text, path);
+  } catch (const Error& error) {
+    const std::string_view line = error.what();
+    throw bad_input("grammar.automaton", std::string(line.substr(line.find("] ") + 2)) + ", " + from.text());
+  }
+  return file;
+}
+
+}  // namespace sb

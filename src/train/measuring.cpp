@@ -1,0 +1,140 @@
+#include "train/measuring.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include "base/error.h"
+#include "train/gates.h"
+#include "train/network_predictor.h"
+#include "train/samples.h"
+
+namespace sb {
+
+std::optional<Divergence> Measuring::locate(const NotFinite& seen, const TaskConfig& task) {
+  constexpr int most_frames = 4096;
+  if (seen.frame >= most_frames) return std::nullopt;
+  const std::shared_ptr<const Task> measured = make_task(run_.data, task);
+  Batch frames;
+  measured->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+  const TensorBatch batch = to_tensors(std::move(frames), *measured, storage_type(run_.config.train));
+  const at::Tensor input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
+  run_.executor.release();
+  Divergence found = run_.trainer.locate_forward(input, batch.samples, run_.done, Trainer::Forward::evaluation);
+  return found.tensor.empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+EvaluationRequest Measuring::request(Split split, int64_t samples) const {
+  EvaluationRequest out;
+  out.split = split;
+  out.samples = samples;
+  out.batch = run_.config.eval.batch;
+  out.chunk = run_.config.eval.chunk;
+  out.padding_correct = run_.config.quirks.padding_correct;
+  out.threads = at::get_num_threads();
+  out.stop = run_.hooks.stop;
+  return out;
+}
+
+// What `call` measures, with all of a GPU's memory where it does not do with what training leaves.
+template <class Call>
+auto Measuring::with_memory(const Call& call) {
+  try {
+    return call();
+  } catch (const c10::OutOfMemoryError&) {
+    run_.executor.release();
+  }
+  try {
+    return call();
+  } catch (const c10::OutOfMemoryError&) {
+    save_();
+    throw bad_input("eval.batch", "the GPU's memory does not hold an evaluation, expected more of it free (the run " +
+                                      ("goes on after update " + std::to_string(run_.done)) +
+                                      ") or a smaller number (which is another run), got " +
+                                      std::to_string(run_.config.eval.batch));
+  }
+}
+
+Evaluation Measuring::evaluated(const TaskConfig& task, const EvaluationRequest& request) {
+  return with_memory([&] {
+    NetworkPredictor predictor(run_.trainer.network());
+    return evaluate(predictor, *make_task(run_.data, task), request);
+  });
+}
+
+Evaluation Measuring::valid() {
+  constexpr double kept_frames = 1 << 23;  // some ten bytes each
+  EvaluationRequest ask = request(run_.data.select, run_.config.eval.valid_samples);
+  const double frames = run_.data.maker->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
+  if (run_.executor.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
+  return evaluated(run_.data.task, ask);
+}
+
+Measurement Measuring::test_at(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns) {
+  const Split split = run_.data.test;
+  EvaluationRequest ask = request(split, samples);
+  ask.breakdowns = breakdowns && task.objective == Objective::state;
+  Measurement out = measurement(evaluated(task, ask), split, task, gap, breakdowns);
+  run_.announce("ceiling");
+  out.ceiling = measured_ceiling(run_.data, task, split, run_.config.eval.ceiling_samples, at::get_num_threads(),
+                                 run_.hooks.stop);
+  return out;
+}
+
+// Nothing where the outputs are not finite there: what else was found stands, and so do the weights.
+std::optional<Measurement> Measuring::tested(const TaskConfig& task, int64_t samples, std::optional<int> gap,
+                                             bool breakdowns) {
+  try {
+    return test_at(task, samples, gap, breakdowns);
+  } catch (const NotFinite& seen) {
+    const std::string at = gap ? ", gap " + std::to_string(*gap) : "";
+    std::string place;
+    if (const auto found = locate(seen, task)) {
+      place = (found->layer < 0 ? ", " : ", layer " + std::to_string(found->layer) + ", ") + found->tensor;
+    }
+    run_.warn(seen.what() + at + place + "; the result has no accuracy of " + to_string(seen.split) + at);
+    return std::nullopt;
+  }
+}
+
+void Measuring::add_all(Result& out, const std::optional<Evaluation>& last_valid) {
+  const EvalSection& eval = run_.config.eval;
+  const TaskConfig& task = run_.data.task;
+  std::optional<Evaluation> now = last_valid;
+  if (!now) {
+    run_.announce("valid");
+    now = valid();
+    run_.report("evaluated");
+  }
+  out.valid = measurement(*now, run_.data.select, task, std::nullopt, false);
+  run_.announce("test");
+  out.test = tested(task, eval.test_samples, std::nullopt, true);
+  for (const int gap : eval.gaps) {
+    run_.announce("grid");
+    auto point = tested(with_gap(task, run_.data.test, gap), eval.grid_samples, gap, false);
+    if (point) out.grid.push_back(std::move(*point));
+  }
+  run_.announce("records");
+  add_records(out);
+}
+
+// What cannot be had any more once the weights are gone.
+void Measuring::add_records(Result& out) {
+  const Network& network = run_.trainer.network();
+  const RunData& data = run_.data;
+  const EvalSection& eval = run_.config.eval;
+  GateRequest ask;
+  ask.split = data.test;
+  ask.samples = affordable_gate_samples(network, data, data.task, data.test, std::min<int64_t>(50, eval.test_samples));
+  ask.batch = eval.batch;
+  ask.chunk = eval.chunk;
+  ask.type = storage_type(run_.config.train);
+  ask.stop = run_.hooks.stop;
+  GateReport gates = with_memory([&] { return record_gates(network, data, data.task, ask); });
+  if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
+  out.decays = std::move(gates.decays);
+  out.samples = with_memory([&] { return record_samples(network, data, data.test, eval.chunk, run_.hooks.stop); });
+  out.baselines = measured_baselines(data, out.samples_seen, eval.test_samples, at::get_num_threads(), run_.hooks.stop,
+                                     run_.hooks.warning);
+}
+
+}  // namespace sb

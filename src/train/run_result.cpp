@@ -1,0 +1,78 @@
+#include "train/run_result.h"
+
+#include <cmath>
+
+#include "grammar/figures.h"
+#include "runs/measure.h"
+#include "runs/schema.h"
+#include "train/gpu.h"
+#include "train/provenance.h"
+
+namespace sb {
+namespace {
+
+// Runs that differ in the others alone have one id, and one result.
+Quirks acting_quirks(const RunContext& run) {
+  RunConfig acting = run.config;
+  for (const auto& name : idle_keys(run.config)) {
+    if (name.starts_with("quirks.")) find_config_key(name)->set(acting, false);
+  }
+  const ModelRow& row = find_model(run.config.model.name);
+  acting.quirks.delta_bf16 = run.config.quirks.delta_bf16 && row.traits.published_in_bf16;
+  // Can also be asked for as the model's switch, and most models lack it.
+  acting.quirks.double_residual =
+      row.find("double_residual") != nullptr && run.trainer.network().config().mixer.text("double_residual") == "on";
+  return acting.quirks;
+}
+
+}  // namespace
+
+Result result_of(const RunContext& run, const char* status) {
+  const Network& network = run.trainer.network();
+  const RunConfig& config = run.config;
+  Result out;
+  out.status = status;
+  out.model = config.model.name;
+  out.task = config.task.task.number;
+  out.objective = to_string(config.task.task.objective);
+  const bool whole_bf16 = config.train.precision == Precision::amp && keeps_bf16(config);
+  out.precision = whole_bf16 ? "bf16" : to_string(config.train.precision);  // what ran
+  out.device = to_string(config.train.device);
+  out.config = config_map(run.resolved.canonical);
+  out.label = config.run.label;
+  out.run_seed = config.run.seed;
+  out.grammar_seed = config.grammar.build.seed;
+  out.train_seed = config.train.seed;
+  out.width = config.model.width;
+  out.layers = config.model.layers;
+  out.quirks = quirk_names(acting_quirks(run));
+  out.params = network.parameters().count();
+  const Taxonomy row = network.mixer(0).taxonomy();
+  if (row.action != Taxonomy::Action::cache && row.action != Taxonomy::Action::unknown) {
+    out.state_size = row.state_elements;
+  }
+  out.updates = run.done;
+  out.samples_seen = run.done * config.train.batch;
+  out.states = run.data.language->states();
+  out.lr = config.train.lr;
+  out.chance = 1.0 / static_cast<double>(network.config().outputs);
+  if (run.data.automaton) {
+    const double entropy = topological_entropy(*run.data.automaton);
+    if (std::isfinite(entropy)) out.topological_entropy = entropy;
+  }
+  return out;
+}
+
+Provenance made_by(const RunContext& run) {
+  const Spent all = run.spent_so_far();
+  Provenance out = provenance();
+  if (!run.trainer.device().is_cpu()) out.device = gpu_facts().name;
+  out.accumulate = run.trainer.micro_batches();
+  out.train_seconds = all.train_seconds;
+  out.total_seconds = all.total_seconds;
+  if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;
+  out.finished = utc_now();
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,113 @@
+#include "train/saving.h"
+
+#include "base/number.h"
+
+namespace sb {
+namespace {
+
+// A signal that would end the program at once waits for `call`.
+template <class Call>
+void holding_end(const TrainHooks& hooks, const Call& call) {
+  const auto tell = [&](bool begins) {
+    if (hooks.saving) hooks.saving(begins);
+  };
+  tell(true);
+  try {
+    call();
+  } catch (...) {
+    tell(false);
+    throw;
+  }
+  tell(false);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> Saving::metadata() const {
+  return {{"adam_updates", std::to_string(run_.done)},
+          {"evaluated", run_.evaluated ? "1" : "0"},
+          {"config", run_.resolved.canonical},
+          {"model", run_.config.model.name}};
+}
+
+// What restoring takes for granted.
+CheckpointRules Saving::rules() const {
+  CheckpointRules out;
+  out.tensors = run_.trainer.state_layout();
+  out.fault = [this](const Checkpoint& checkpoint) -> std::string {
+    const auto& metadata = checkpoint.file.metadata();
+    const auto field = [&](const char* key) {
+      const auto found = metadata.find(key);
+      return found == metadata.end() ? std::string() : found->second;
+    };
+    if (checkpoint.update > run_.config.train.updates) return "more updates than the run has";
+    if (field("adam_updates") != std::to_string(checkpoint.update)) return "adam_updates is not its update";
+    if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
+    if (metadata.contains("micro_batches") && !micro_batches_of(metadata)) return "micro_batches does not divide batch";
+    return "";
+  };
+  return out;
+}
+
+std::optional<int64_t> Saving::micro_batches_of(const std::map<std::string, std::string>& metadata) const {
+  const auto found = metadata.find("micro_batches");
+  const auto value = found == metadata.end() ? std::nullopt : parse_integer(found->second);
+  return value && *value >= 1 && run_.config.train.batch % *value == 0 ? value : std::nullopt;
+}
+
+// Equal bytes need equal micro-batches: those that the run began with, where they fit.
+void Saving::keep_split(std::optional<int64_t> before) {
+  Trainer& trainer = run_.trainer;
+  const int64_t now = trainer.micro_batches();
+  if (!trainer.may_split()) {
+    if (before && *before != now)
+      run_.warn("train.accumulate is " + std::to_string(now) + ", the updates so far were made with " +
+                std::to_string(*before) + ", and the rest rounds otherwise");
+    return;
+  }
+  if (before && *before > now) trainer.split(*before);
+  if (before && *before < now) {
+    run_.warn("train.accumulate comes to " + std::to_string(now) + ", the updates so far were made with " +
+              std::to_string(*before) + ": the GPU has less memory free, and the rest rounds otherwise");
+  } else if (!before && now > 1) {
+    run_.warn("train.accumulate comes to " + std::to_string(now) + ": the GPU's memory does not hold more at once");
+  }
+}
+
+void Saving::resume() {
+  std::vector<std::string> warnings;
+  const auto checkpoint = run_.store.resume(warnings, rules());
+  for (const auto& line : warnings) run_.warn(line);
+  keep_split(checkpoint ? micro_batches_of(checkpoint->file.metadata()) : std::nullopt);
+  if (!checkpoint) return;
+  run_.trainer.restore(checkpoint->file);
+  run_.done = saved_ = checkpoint->update;
+  run_.evaluated = checkpoint->file.metadata().at("evaluated") == "1";
+  run_.spent = Spent::from(checkpoint->file.metadata());
+  for (const MetricRow& row : run_.store.metrics()) {
+    for (const auto& [name, value] : row.values) {
+      if (row.phase == "valid" && name == "accuracy") run_.valid = value;
+      if (row.phase == "train" && name == "loss") run_.loss = value;
+    }
+  }
+}
+
+void Saving::save(bool written) {
+  auto all = metadata();
+  all.merge(run_.spent_so_far().metadata());
+  all["micro_batches"] = std::to_string(run_.trainer.micro_batches());
+  holding_end(run_.hooks, [&] {
+    if (!writer_.beside()) return run_.store.save(run_.done, run_.trainer.state(), std::move(all));
+    writer_.wait();  // its bytes are those of the snapshot before
+    Trainer::Snapshot now = run_.trainer.snapshot();
+    writer_.run([write = run_.store.saving(run_.done, std::move(now.tensors), std::move(all)),
+                 arrived = std::move(now.arrived)] {
+      if (arrived) arrived();
+      write();
+    });
+    if (written) writer_.wait();
+  });
+  saved_ = run_.done;
+}
+
+}  // namespace sb
