@@ -4,9 +4,9 @@ JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
-TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_progress test_suite loader_test
+TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -78,6 +78,14 @@ python: deps
 
 bench: program
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
+	$(BUILD)/selectivbench report runs/quick --out runs/quick/report.html
+
+# What draws the charts of `report`, from npm by the lock file, into web/node_modules; the program takes it in when it is built again.
+charts:
+	@scripts/install-deps charts
+	@echo "npm ci in web/: vega, vega-lite and vega-embed, as web/package-lock.json has them"
+	@npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@$(MAKE) program
 
 bench-data: program
 	$(BUILD)/selectivbench bench data
@@ -104,6 +112,12 @@ test-all: test
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
+# The report page in Chromium, by its driver from npm.
+test-browser: build
+	@scripts/install-deps browser
+	@npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund
+	ctest --test-dir $(BUILD) --output-on-failure --tests-regex '^browser'
+
 # One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
 test-model: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
@@ -118,7 +132,7 @@ coverage: deps
 	@find build/coverage -name '*.gcda' -delete
 	GTEST_FILTER=-*TrainingSetOfSeedOne* ctest --test-dir build/coverage --output-on-failure -j 2 --timeout 1800
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
-	  --filter 'src/(base|random|grammar|tasks|runs|report|findings)/' --fail-under-line 95
+	  --filter 'src/(base|random|grammar|tasks|runs|report|findings|page)/' --fail-under-line 95
 
 # Every room and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
 asan: deps

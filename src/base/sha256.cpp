@@ -102,4 +102,12 @@ std::string sha256_hex(std::string_view text) {
   return hash.hex();
 }
 
+std::string sha256_bytes(std::string_view text) {
+  const std::string hex = sha256_hex(text);
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::string out;
+  for (size_t i = 0; i < hex.size(); i += 2) out += static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1]));
+  return out;
+}
+
 }  // namespace sb

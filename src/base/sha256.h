@@ -21,5 +21,6 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view text);
+std::string sha256_bytes(std::string_view text);  // the same 32 bytes as they are
 
 }  // namespace sb

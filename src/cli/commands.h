@@ -21,10 +21,12 @@ void add_experiments(Program& program);
 void add_experiments_verdict(Program& program);
 void add_models(Program& program);
 void add_pack(Program& program);
+void add_report(Program& program);
 void add_suite(Program& program);
 void add_table(Program& program);
 void add_train(Program& program);
 void add_verify(Program& program);
+void add_watch(Program& program);
 
 void add_torch_commands(Program& program);  // runs: those that need libtorch are left out in a build without it
 void add_all_commands(Program& program);

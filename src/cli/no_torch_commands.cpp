@@ -4,6 +4,8 @@ namespace sb::cli {
 
 void add_torch_commands(Program& program) {
   add_table(program);
+  add_report(program);
+  add_watch(program);
   add_check(program);
   add_pack(program);
   program.group("experiments", "The paper's claims, tested on runs");

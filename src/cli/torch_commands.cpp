@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/commands/experiments_verdict.h"
+#include "cli/commands/report.h"
 #include "cli/commands/table.h"
 #include "train/rules.h"
 
@@ -15,6 +16,8 @@ void add_torch_commands(Program& program) {
   add_suite(program);
   add_experiments(program);
   add_table(program, defaults_of(model_rules()));
+  add_report(program, defaults_of(model_rules()));
+  add_watch(program, defaults_of(model_rules()));
   add_check(program);
   add_pack(program);
   add_experiments_verdict(program, defaults_of(model_rules()));

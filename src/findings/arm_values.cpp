@@ -50,10 +50,14 @@ std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
 
 std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t number, ArmFigures& arm) {
   const Group& group = rows.groups[number];
-  std::map<Unit, std::vector<double>> found;
+  std::vector<size_t> runs;
+  std::vector<double> values;
+  std::map<Unit, size_t> counts;
   for (const size_t run : group.averaged) {
     if (const auto value = value_of(rows.runs[run], group, comparison)) {
-      found[grammar_of(rows, run)].push_back(*value);
+      runs.push_back(run);
+      values.push_back(*value);
+      ++counts[grammar_of(rows, run)];
       if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[grammar_of(rows, run)] = *ceiling;
     } else {
       arm.unmeasured.push_back(group.model() + ", " + seeds_text(rows, run));
@@ -68,16 +72,12 @@ std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison
   }
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
-  std::map<Unit, double> out;
-  for (const auto& [unit, values] : found) {
-    double sum = 0;
-    for (const double v : values) sum += v;
-    out[unit] = sum / static_cast<double>(values.size());
-    arm.runs += values.size();
-    arm.fewest = arm.fewest == 0 ? values.size() : std::min(arm.fewest, values.size());
-    arm.most = std::max(arm.most, values.size());
+  for (const auto& [unit, count] : counts) {
+    arm.runs += count;
+    arm.fewest = arm.fewest == 0 ? count : std::min(arm.fewest, count);
+    arm.most = std::max(arm.most, count);
   }
-  return out;
+  return means_by_grammar(rows, runs, values);
 }
 
 std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c) {

@@ -89,6 +89,25 @@ std::vector<std::string> grammar_of(const Rows& rows, size_t run) {
   return out;
 }
 
+std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, const std::vector<size_t>& runs,
+                                                            const std::vector<double>& values) {
+  std::map<std::vector<std::string>, std::pair<double, size_t>> sums;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    auto& [sum, count] = sums[grammar_of(rows, runs[i])];
+    sum += values[i];
+    ++count;
+  }
+  std::map<std::vector<std::string>, double> out;
+  for (const auto& [grammar, sum] : sums) out[grammar] = sum.first / static_cast<double>(sum.second);
+  return out;
+}
+
+std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, const Cell& cell) {
+  std::vector<double> values;
+  for (const size_t run : cell.runs) values.push_back(points_of(rows.runs[run]).at(cell.point)->accuracy);
+  return means_by_grammar(rows, cell.runs, values);
+}
+
 namespace {
 
 std::string spread_over(const Rows& rows, const Cell& cell) {
@@ -115,14 +134,12 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
       found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->upper_bound) : std::nullopt; });
   cell.split = found[0]->split;
   cell.samples = found[0]->samples;
-  std::map<std::vector<std::string>, std::vector<double>> grammars;
   std::vector<double> accuracies;
   double chance = 0, valid = 0;
   bool all_valid = true;
   for (size_t i = 0; i < found.size(); ++i) {
     const Result& r = rows.runs[cell.runs[i]].result;
     accuracies.push_back(found[i]->accuracy);
-    grammars[grammar_of(rows, cell.runs[i])].push_back(found[i]->accuracy);
     if (found[i]->samples != cell.samples) cell.samples = 0;
     if (found[i]->ceiling) cell.ceiling_exact &= found[i]->ceiling->exact;
     chance += r.chance;
@@ -132,14 +149,11 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
   const auto n = static_cast<double>(found.size());
   cell.chance = chance / n;
   if (all_valid) cell.valid = valid / n;
+  const auto grammars = means_by_grammar(rows, cell.runs, accuracies);
   cell.grammars = static_cast<int64_t>(grammars.size());
   if (grammars.size() > 1) {
     accuracies.clear();
-    for (const auto& [grammar, values] : grammars) {
-      double sum = 0;
-      for (const double v : values) sum += v;
-      accuracies.push_back(sum / static_cast<double>(values.size()));
-    }
+    for (const auto& [grammar, mean] : grammars) accuracies.push_back(mean);
   }
   if (accuracies.size() > 1) {
     cell.sd = spread(accuracies);

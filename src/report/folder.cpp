@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "runs/evaluation_file.h"
 #include "runs/open_run.h"
@@ -85,43 +86,77 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
 
 }  // namespace
 
-FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree) {
+ReadRun read_run(const std::string& folder, const RunTree& tree) {
+  ReadRun out;
+  out.report = inspect_run(folder, Look::result, tree);
+  out.begun = begun(folder, tree);
+  if (out.report.state == RunState::unfinished || !out.begun) {
+    out.config = config_of(folder, tree);
+    return out;
+  }
+  try {
+    if (out.report.state == RunState::damaged) {
+      for (const auto& problem : out.report.problems)
+        out.notes.push_back("left out, damaged: " + printable(problem, 1000));
+      out.config = config_of(folder, tree);
+      return out;
+    }
+    TableRun run{folder, out.report.result ? *out.report.result : open_result(folder, tree), {}};
+    out.report.result = nullptr;  // held once
+    add_evaluations(run, tree, out.notes, out.other_weights);
+    out.run = std::move(run);
+  } catch (const OtherSchema& other) {
+    out.other_schema = other.schema();
+    out.config = config_of(folder, tree);
+  } catch (const Error& error) {
+    out.config = config_of(folder, tree);
+    out.report.state = RunState::damaged;
+    out.report.problems.emplace_back(error.what());
+    out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
+  }
+  return out;
+}
+
+namespace {
+
+using AllRuns = std::vector<std::shared_ptr<const ReadRun>>;
+
+AllRuns read_each(const std::vector<std::string>& folders, const RunTree& tree, const RunReader& reader) {
+  std::vector<std::string> once;
+  std::set<std::string> seen;
+  for (const auto& folder : folders) {
+    std::error_code unknown;
+    const std::string place = fs::weakly_canonical(folder, unknown).string();
+    if (unknown || seen.insert(place).second) once.push_back(folder);
+  }
+  AllRuns out(once.size());
+  parallel_for(once.size(), 1, 0, [&](size_t begin, size_t) {
+    out[begin] = reader ? reader(once[begin], tree) : std::make_shared<const ReadRun>(read_run(once[begin], tree));
+  });
+  return out;
+}
+
+FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
   std::vector<std::string> unfinished;
   std::map<int64_t, std::vector<std::string>> schemas;
   size_t other_weights = 0;
-  std::set<std::string> seen;
   using Why = MissingRun::Why;
-  const auto leave_out = [&](const std::string& folder, Why why) {
-    out.missing.push_back({name_of(folder), config_of(folder, tree), why});
-  };
-  for (const auto& folder : folders) {
-    std::error_code unknown;
-    const std::string place = fs::weakly_canonical(folder, unknown).string();
-    if (!unknown && !seen.insert(place).second) continue;
-    const RunReport report = inspect_run(folder, Look::result, tree);
-    if (report.state == RunState::unfinished || !begun(folder, tree)) {
-      unfinished.push_back(name_of(folder));
-      leave_out(folder, Why::unfinished);
-      continue;
-    }
-    try {
-      if (report.state == RunState::damaged) {
-        for (const auto& problem : report.problems)
-          out.notes.push_back("left out, damaged: " + printable(problem, 1000));
-        leave_out(folder, Why::damaged);
-        continue;
-      }
-      TableRun run{folder, open_result(folder, tree), {}};
-      run.result.samples.clear();  // large, and in no table
-      add_evaluations(run, tree, out.notes, other_weights);
-      out.runs.push_back(std::move(run));
-    } catch (const OtherSchema& other) {
-      schemas[other.schema()].push_back(name_of(folder));
-      leave_out(folder, Why::other_schema);
-    } catch (const Error& error) {
-      leave_out(folder, Why::damaged);
-      out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
+  for (const auto& read : all) {
+    const std::string name = name_of(read->report.folder);
+    out.notes.insert(out.notes.end(), read->notes.begin(), read->notes.end());
+    other_weights += read->other_weights;
+    if (read->run) {
+      out.runs.push_back(*read->run);
+      out.runs.back().result.samples.clear();  // large, and in no table
+    } else if (read->report.state == RunState::unfinished || !read->begun) {
+      unfinished.push_back(name);
+      out.missing.push_back({name, read->config, Why::unfinished});
+    } else if (read->other_schema) {
+      schemas[*read->other_schema].push_back(name);
+      out.missing.push_back({name, read->config, Why::other_schema});
+    } else {
+      out.missing.push_back({name, read->config, Why::damaged});
     }
   }
   for (const auto& [schema, names] : schemas)
@@ -134,18 +169,21 @@ FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree
   return out;
 }
 
-namespace {
+Rows rows_of(const GatheredRuns& all, FoundRuns found, SwitchDefaults defaults) {
+  std::vector<std::string> notes = all.notes;
+  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  return make_rows(std::move(found.runs), all.axes, std::move(notes), std::move(found.missing), std::move(defaults));
+}
 
-// Folders and archives of runs, read together.
-struct Gathered {
-  Axes axes;
-  FoundRuns found;
-  std::vector<std::string> notes;
-};
+}  // namespace
 
-Gathered gathered(const std::vector<std::string>& roots) {
+FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree) {
+  return found_runs(read_each(folders, tree, {}));
+}
+
+GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader) {
   RunTree tree;
-  Gathered out;
+  GatheredRuns out;
   std::vector<std::string> runs, folders;
   for (const auto& root : roots) {
     const FoundFolders below = find_runs(root, tree);
@@ -155,34 +193,36 @@ Gathered gathered(const std::vector<std::string>& roots) {
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
   out.axes = recorded_axes(folders, out.notes, tree);
-  out.found = read_runs(runs, tree);
-  out.notes.insert(out.notes.end(), out.found.notes.begin(), out.found.notes.end());
+  out.runs = read_each(runs, tree, reader);
   return out;
 }
 
-Rows rows_of(Gathered all, SwitchDefaults defaults) {
-  return make_rows(std::move(all.found.runs), all.axes, std::move(all.notes), std::move(all.found.missing),
-                   std::move(defaults));
+Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults) {
+  return rows_of(gathered, found_runs(gathered.runs), std::move(defaults));
 }
 
-}  // namespace
+void check_roots(const std::vector<std::string>& roots, const std::string& where) {
+  for (const auto& root : roots) expect_folder_or_archive(root, where);
+}
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
                SwitchDefaults defaults) {
-  Gathered all = gathered({root});
-  if (all.found.runs.empty())
+  GatheredRuns all = gather_runs({root});
+  FoundRuns found = found_runs(all.runs);
+  if (found.runs.empty())
     throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", printable(root, 400),
-                                       all.found.notes.empty() ? "" : "; " + all.found.notes.front()));
-  add_given(all.axes, select, true, all.found.runs);
-  add_given(all.axes, average, false, all.found.runs);
-  return rows_of(std::move(all), std::move(defaults));
+                                       found.notes.empty() ? "" : "; " + found.notes.front()));
+  add_given(all.axes, select, true, found.runs);
+  add_given(all.axes, average, false, found.runs);
+  return rows_of(all, std::move(found), std::move(defaults));
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {
-  for (const auto& root : roots) expect_folder_or_archive(root, "runs");
-  Gathered all = gathered(roots);
-  for (auto& run : all.found.runs) run.result.label.clear();
-  return rows_of(std::move(all), std::move(defaults));
+  check_roots(roots, "runs");
+  const GatheredRuns all = gather_runs(roots);
+  FoundRuns found = found_runs(all.runs);
+  for (auto& run : found.runs) run.result.label.clear();
+  return rows_of(all, std::move(found), std::move(defaults));
 }
 
 }  // namespace sb

@@ -1,11 +1,39 @@
 // Runs of a folder, read for tables. A run that cannot be used is named in the notes and spoils nothing.
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "report/rows.h"
+#include "runs/run_check.h"
 
 namespace sb {
+
+// One folder, looked at and, where the run can be used, read.
+struct ReadRun {
+  RunReport report;
+  bool begun = true;                    // it has a config or a result
+  std::optional<TableRun> run;          // with its samples
+  ConfigMap config;                     // of one that cannot be used, where it is known
+  std::optional<int64_t> other_schema;  // of such a result
+  std::vector<std::string> notes;       // safe to print
+  size_t other_weights = 0;             // saved evaluations of other weights than the run's
+};
+ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
+// How a folder is read, from several threads; one that keeps what it has read makes reading the same folders again
+// cheap.
+using RunReader = std::function<std::shared_ptr<const ReadRun>(const std::string& folder, const RunTree& tree)>;
+
+// Everything in folders and archives and below them, in order of path, with the axes recorded there.
+struct GatheredRuns {
+  Axes axes;
+  std::vector<std::shared_ptr<const ReadRun>> runs;
+  std::vector<std::string> notes;  // of folders and archives
+};
+GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader = {});
+// Rows of them all; samples are left behind.
+Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults = {});
 
 struct FoundRuns {
   std::vector<TableRun> runs;
@@ -24,5 +52,7 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select =
 // runs of one network that two suites call by different words are one group. No finished run is no fault here, neither
 // folder nor archive is bad_input.
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults = {});
+// Throws bad_input "[where] …" for the first of these that is neither a folder nor an archive.
+void check_roots(const std::vector<std::string>& roots, const std::string& where);
 
 }  // namespace sb

@@ -116,25 +116,10 @@ class Labeller {
               [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
   }
 
-  // Every setting of the paper's task by default; of task 1 where there is no such task.
-  static const ConfigMap& defaults_of(const std::string& task_number) {
-    static const auto tasks = [] {
-      std::map<std::string, ConfigMap> all;
-      for (int n = 0; n <= 4; ++n) {
-        const std::string number = std::to_string(n);
-        all[number] =
-            config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
-      }
-      return all;
-    }();
-    const auto task = tasks.find(task_number);
-    return task == tasks.end() ? tasks.at("1") : task->second;
-  }
-
   bool as_by_default(const std::string& key) const {
     return std::all_of(groups_.begin(), groups_.end(), [&](const Group& group) {
       const std::string task = group.value("task.number");
-      const ConfigMap& defaults = defaults_of(task);
+      const ConfigMap& defaults = default_settings(task);
       const auto it = defaults.find(key);
       return group.value(key) == (it == defaults.end() ? "" : it->second);
     });
@@ -349,6 +334,20 @@ std::string everywhere_line(const Labels& labels, std::vector<std::string> first
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);
   return formatted("Everywhere: {}{}.", joined(first, ", "), more > 0 ? formatted(" and {} more", more) : "");
+}
+
+const ConfigMap& default_settings(const std::string& task_number) {
+  static const auto tasks = [] {
+    std::map<std::string, ConfigMap> all;
+    for (int n = 0; n <= 4; ++n) {
+      const std::string number = std::to_string(n);
+      all[number] =
+          config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
+    }
+    return all;
+  }();
+  const auto task = tasks.find(task_number);
+  return task == tasks.end() ? tasks.at("1") : task->second;
 }
 
 std::string short_name(const std::string& key) {

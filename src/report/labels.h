@@ -42,6 +42,8 @@ Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defau
 // where the list is long its end is counted only. Empty where there is nothing to say.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
+// Every setting of the paper's task by default, by its number as JSON text; of task 1 where there is no such task.
+const ConfigMap& default_settings(const std::string& task_number);
 std::string short_name(const std::string& key);                     // "d_state"; "train.batch" where eval has one too
 std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"
 std::vector<std::string> point_lines(const Point& point);           // "gap 20"

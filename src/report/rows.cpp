@@ -88,7 +88,10 @@ std::map<std::string, size_t> best_copies(const std::vector<TableRun>& runs) {
   return best;
 }
 
-void leave_out(std::vector<TableRun>& runs, std::vector<std::string>& notes, std::vector<MissingRun>& missing) {
+void leave_out(std::vector<TableRun>& runs, std::vector<LeftOut>& left_out, std::vector<MissingRun>& missing) {
+  const auto leave = [&](const TableRun& run, LeftOut::Why why, const std::string& reason) {
+    left_out.push_back({run.folder, why, name_of(run), reason});
+  };
   const auto best = best_copies(runs);
   std::vector<bool> kept(runs.size(), false);
   std::map<ConfigMap, std::string> configs;  // to run id
@@ -96,16 +99,17 @@ void leave_out(std::vector<TableRun>& runs, std::vector<std::string>& notes, std
     const TableRun& run = runs[i];
     const std::string fault = fault_of(run.result);
     if (!fault.empty()) {
-      notes.push_back("left out: " + name_of(run) + ": " + fault);
+      leave(run, LeftOut::Why::fault, fault);
       missing.push_back({printable(run.result.run_id, 64), run.result.config, MissingRun::Why::damaged});
     } else if (untested(run.result)) {
-      notes.push_back("left out: " + name_of(run) + ": without a test accuracy: not finite");
+      leave(run, LeftOut::Why::untested, "without a test accuracy: not finite");
       missing.push_back({printable(run.result.run_id, 64), run.result.config, MissingRun::Why::untested});
     } else if (const TableRun& taken = runs[best.at(run.result.run_id)]; &taken != &run) {
-      notes.push_back("left out: " + name_of(run) + ": a second copy of the run in " + printable(taken.folder, 400) +
-                      (taken.damaged < run.damaged ? ", taken since here a saved evaluation is damaged" : ""));
+      leave(run, LeftOut::Why::copy,
+            "a second copy of the run in " + printable(taken.folder, 400) +
+                (taken.damaged < run.damaged ? ", taken since here a saved evaluation is damaged" : ""));
     } else if (const auto [twin, only] = configs.emplace(settings_of(run.result), run.result.run_id); !only) {
-      notes.push_back("left out: " + name_of(run) + ": the config of run " + printable(twin->second, 64));
+      leave(run, LeftOut::Why::copy, "the config of run " + printable(twin->second, 64));
     } else {
       kept[i] = true;
     }
@@ -311,9 +315,8 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   Rows rows;
   rows.defaults = std::move(defaults);
   rows.axes = axes;
-  std::vector<std::string> left_out;
   rows.runs = std::move(runs);
-  leave_out(rows.runs, left_out, missing);
+  leave_out(rows.runs, rows.left_out, missing);
   // A column of its own only where some run has another order.
   const bool ordered = std::any_of(rows.runs.begin(), rows.runs.end(),
                                    [](const TableRun& run) { return run.result.config.contains("train.order_seed"); });
@@ -326,7 +329,8 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   const Labels labels = make_labels(rows.groups, rows.defaults);
   choose(rows, labels);
   rows.choice_notes = rows.notes.size();
-  for (const auto* more : {&notes, &left_out}) rows.notes.insert(rows.notes.end(), more->begin(), more->end());
+  rows.notes.insert(rows.notes.end(), notes.begin(), notes.end());
+  for (const auto& run : rows.left_out) rows.notes.push_back("left out: " + run.name + ": " + run.reason);
   for (size_t i = 0; i < rows.groups.size(); ++i) add_cells(rows, i);
   note_missing_points(rows, labels);
   stand(rows);

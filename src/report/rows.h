@@ -93,6 +93,14 @@ SwitchDefaults defaults_of(const ModelRules& rules);
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
+// A run that was read and is in no row.
+struct LeftOut {
+  enum class Why { fault, untested, copy };
+  std::string folder;
+  Why why = Why::fault;
+  std::string name, reason;  // in words, safe to print
+};
+
 // A run that is in no cell, and its config where that is known.
 struct MissingRun {
   enum class Why { unfinished, damaged, untested, other_schema };
@@ -122,6 +130,7 @@ struct Rows {
   // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
+  std::vector<LeftOut> left_out;  // of the runs that were read
   std::vector<AbsentRun> absent;  // all of these
   SwitchDefaults defaults;
 };

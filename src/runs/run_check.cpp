@@ -152,6 +152,7 @@ class Inspector {
     if (!out_.problems.empty()) out_.state = RunState::damaged;
     if (other_) out_.state = *other_;
     if (other_) out_.result_stands = false;
+    if (!out_.result_stands) out_.result = nullptr;
     return std::move(out_);
   }
 
@@ -216,7 +217,8 @@ class Inspector {
 
   void look_at_result() {
     const std::string text = load_result_text(out_.folder, tree_);
-    const Result result = parse_result(text, path("result.json"));
+    Result parsed = parse_result(text, path("result.json"));
+    const Result& result = parsed;
     if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
       throw bad_input("run", path("result.json") + ": its numbers do not fit its numbers_sha256");
     out_.status = result.status;
@@ -226,7 +228,8 @@ class Inspector {
                       path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
     if (!canonical_.empty() && result.config != config_map(canonical_))
       throw bad_input("run", path("result.json") + ": its config is not that of config.json");
-    for (const auto& [name, digest] : result.files) {
+    out_.result = std::make_shared<const Result>(std::move(parsed));
+    for (const auto& [name, digest] : out_.result->files) {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
       if (name == weights_name) weights_digest_ = digest;

@@ -1,6 +1,7 @@
 // What can be said of a run folder without trusting anything in it.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,12 +47,13 @@ const char* to_string(RunState state);
 struct RunReport {
   std::string folder, run_id;  // the id is empty where it cannot be read
   RunState state = RunState::damaged;
-  std::vector<std::string> problems;    // one line each, with the file's name
-  std::vector<std::string> not_needed;  // the same, of damaged checkpoints of a run whose result stands
-  bool result_stands = false;           // complete, and the files it names are as they were or are the missing weights
-  std::string status;                   // of the result: done or diverged
-  int64_t update = 0, updates = 0;      // made: those of the result or else of the newest whole checkpoint; of all
-  std::optional<int64_t> checkpoint;    // updates of the newest whole one; looked for with Look::all
+  std::vector<std::string> problems;     // one line each, with the file's name
+  std::vector<std::string> not_needed;   // the same, of damaged checkpoints of a run whose result stands
+  bool result_stands = false;            // complete, and the files it names are as they were or are the missing weights
+  std::string status;                    // of the result: done or diverged
+  int64_t update = 0, updates = 0;       // made: those of the result or else of the newest whole checkpoint; of all
+  std::shared_ptr<const Result> result;  // where it stands
+  std::optional<int64_t> checkpoint;     // updates of the newest whole one; looked for with Look::all
 };
 // How much is looked at: what the result rests on alone, or checkpoints and saved evaluations too.
 enum class Look { result, all };

@@ -1,5 +1,6 @@
 // One process a run: an advisory lock that the system drops with its holder, however that ends.
 #pragma once
+#include <optional>
 #include <string>
 
 namespace sb {
@@ -15,5 +16,8 @@ class RunLock {
  private:
   int fd_ = -1;
 };
+
+// Whether somebody holds the lock of this path, asked without touching it; nothing where the system does not say.
+std::optional<bool> lock_is_held(const std::string& path);
 
 }  // namespace sb

@@ -56,7 +56,10 @@ ThinnedMetrics parse_thinned(const std::string& text, const std::string& file) {
 }
 
 RunMetrics load_metrics(const std::string& folder, const RunTree& tree) {
-  const Result result = load_result(folder, tree);
+  return load_metrics(folder, load_result(folder, tree), tree);
+}
+
+RunMetrics load_metrics(const std::string& folder, const Result& result, const RunTree& tree) {
   const auto digest = result.files.find("metrics.jsonl");
   const std::string path = folder + "/metrics.jsonl", thinned = folder + "/" + thinned_metrics_name;
   const auto fits = [&](const std::string& sha256, const std::string& file) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runs/metrics.h"
+#include "runs/result.h"
 #include "runs/run_tree.h"
 
 namespace sb {
@@ -30,5 +31,6 @@ struct RunMetrics {
   int64_t every = 1;
 };
 RunMetrics load_metrics(const std::string& folder, const RunTree& tree = RunTree::disk());
+RunMetrics load_metrics(const std::string& folder, const Result& result, const RunTree& tree);  // its result is known
 
 }  // namespace sb

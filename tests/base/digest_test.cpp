@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/base64.h"
 #include "base/crc32.h"
 #include "base/digest_instructions.h"
 #include "base/sha256.h"
@@ -28,6 +29,18 @@ TEST(Sha256, DoesNotDependOnHowTheBytesArePortioned) {
     for (size_t at = 0; at < text.size(); at += portion) hash.update(std::string_view(text).substr(at, portion));
     EXPECT_EQ(hash.hex(), whole) << portion;
   }
+}
+
+TEST(Base64, GivesTheVectorsOfItsStandard) {
+  const std::pair<const char*, const char*> vectors[] = {{"", ""},
+                                                         {"f", "Zg=="},
+                                                         {"fo", "Zm8="},
+                                                         {"foo", "Zm9v"},
+                                                         {"foob", "Zm9vYg=="},
+                                                         {"fooba", "Zm9vYmE="},
+                                                         {"foobar", "Zm9vYmFy"}};
+  for (const auto& [plain, coded] : vectors) EXPECT_EQ(base64(plain), coded);
+  EXPECT_EQ(base64(sha256_bytes("")), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
 }
 
 TEST(Crc32, GivesThePublishedCheckValueInAnyPortions) {

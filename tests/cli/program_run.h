@@ -60,6 +60,7 @@ class Started {
   }
   void signal(int number) const { ::kill(pid_, number); }
   pid_t pid() const { return pid_; }
+  std::string output_so_far() const { return whole_file(folder_.file("out")); }
   std::string errors_so_far() const { return whole_file(folder_.file("err")); }
   Outcome wait() {
     int status = 0;

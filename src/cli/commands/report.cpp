@@ -1,0 +1,103 @@
+#include "cli/commands/report.h"
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "base/file.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "page/build.h"
+#include "page/html.h"
+
+namespace sb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string out = "report.html", figures, data;
+  bool dated = false;
+};
+
+std::string now_text() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+// Folder of the page; links from standard output lead nowhere.
+std::string folder_of(const std::string& out) {
+  if (out == "-") return {};
+  const std::string folder = fs::path(out).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw cannot_write("report --figures", "cannot make " + printable(folder, 400) + ": " + failed.message());
+}
+
+void write_figures(const std::string& folder, const std::vector<Figure>& figures) {
+  for (const auto& figure : figures) {
+    const std::string stem = (fs::path(folder) / figure.id).string();
+    write_file_atomically(stem + ".vl.json", json_document(standalone_spec(figure), 3));
+    write_file_atomically(stem + ".csv", figure_csv(figure));
+  }
+}
+
+Exit run(const Options& options, const SwitchDefaults& defaults) {
+  if (!options.figures.empty()) make_folder(options.figures);
+  PageSource source(options.folders, "report DIR", defaults);
+  const SourceContent content = source.read();
+  if (content.runs.empty())
+    throw bad_input("report DIR",
+                    "expected runs below the folder, got none, " + printable(options.folders.front(), 400));
+  const PageParts& parts = built_in_parts();
+  const PageData data = make_page(content, {options.folders, folder_of(options.out), parts.citation, false});
+  PageSettings settings;
+  settings.charts = parts.charts;
+  if (options.dated) settings.dated = now_text();
+  const Json json = page_json(data, settings);
+  const std::string page = html_page(parts, data.title, json, false);
+  if (!options.figures.empty()) write_figures(options.figures, data.figures);
+  if (!options.data.empty()) deliver(options.data, json_document(json, 2));
+  deliver(options.out, page);
+  for (const auto& line : data.warnings) complain("note: " + line);
+  if (!parts.charts)
+    complain("note: the page has tables without charts; `make charts` in a checkout brings what draws them");
+  if (options.out != "-" && options.data != "-")
+    print(grouped(content.runs.size()) + (content.runs.size() == 1 ? " run, " : " runs, ") +
+          bytes_text(static_cast<double>(page.size())) + ": " + one_line(options.out) + "\n");
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_report(Program& program, SwitchDefaults defaults) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "report", "One HTML page of runs, self-contained: tables, charts, comparisons, samples, every run and its config",
+      {"selectivbench report runs/quick",
+       "selectivbench report runs/quick results/small.tar.gz --out report.html --figures figures"},
+      [options, defaults] { return run(*options, defaults); });
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
+  arguments.text("--out", options->out, "FILE", "The page, - for standard output");
+  arguments.text("--figures", options->figures, "DIR", "Also each figure as ID.vl.json (Vega-Lite) and ID.csv");
+  arguments.text("--data", options->data, "FILE", "Also what the page shows as JSON, - for standard output");
+  arguments.flag("--dated", options->dated, "Say in the page when it was made; else the same runs give the same bytes");
+}
+
+void add_report(Program& program) {
+  add_report(program, {});
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,14 @@
+// Files of web/ and what they stand on, compiled in.
+#pragma once
+#include <string_view>
+#include <vector>
+
+namespace sb {
+
+struct EmbeddedFile {
+  std::string_view name;  // "page.html", "script data.js", "bundle vega", "package vega", "licence vega"
+  std::string_view text;
+};
+const std::vector<EmbeddedFile>& embedded_files();
+
+}  // namespace sb

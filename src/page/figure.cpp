@@ -1,0 +1,75 @@
+#include "page/figure.h"
+
+#include <cmath>
+
+#include "base/format.h"
+
+namespace sb {
+namespace {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace
+
+FigureValue::FigureValue(double number) {
+  if (!std::isfinite(number)) return;
+  const double rounded = std::abs(number) < 1e9 ? std::round(number * 1e6) / 1e6 : std::round(number);
+  value_ = rounded == 0 ? 0.0 : rounded;  // no negative zero
+}
+
+Json FigureValue::json() const {
+  if (const auto* text = std::get_if<std::string>(&value_)) return *text;
+  if (const auto* whole = std::get_if<int64_t>(&value_)) return *whole;
+  if (const auto* real = std::get_if<double>(&value_)) {
+    if (*real == std::floor(*real) && std::abs(*real) < 1e15) return static_cast<int64_t>(*real);
+    return *real;
+  }
+  return nullptr;
+}
+
+std::string FigureValue::text() const {
+  if (const auto* text = std::get_if<std::string>(&value_)) return *text;
+  if (const auto* whole = std::get_if<int64_t>(&value_)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value_)) return plain_number(*real);
+  return "";
+}
+
+std::string plain_number(double value) {
+  std::string out = formatted("{:.6f}", value);
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.ends_with('.')) out.pop_back();
+  return out == "-0" ? "0" : out;
+}
+
+std::string figure_csv(const Figure& figure) {
+  std::string out;
+  for (size_t i = 0; i < figure.columns.size(); ++i) out += (i > 0 ? "," : "") + csv_field(figure.columns[i].key);
+  out += "\n";
+  for (const auto& row : figure.rows) {
+    for (size_t i = 0; i < row.size(); ++i) out += (i > 0 ? "," : "") + csv_field(row[i].text());
+    out += "\n";
+  }
+  return out;
+}
+
+Json standalone_spec(const Figure& figure) {
+  Json values = Json::array();
+  for (const auto& row : figure.rows) {
+    Json one = Json::object();
+    for (size_t i = 0; i < row.size(); ++i) one[figure.columns[i].key] = row[i].json();
+    values.push_back(std::move(one));
+  }
+  Json out = figure.spec;
+  out["title"] = figure.title + (figure.setting.empty() ? "" : ": " + figure.setting);
+  out["description"] = figure.caption;
+  out["data"] = {{"values", std::move(values)}};
+  if (out.contains("width") && out["width"] == "container") out["width"] = 640;
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,60 @@
+// A figure: its numbers as a table, and a Vega-Lite specification that draws them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+
+namespace sb {
+
+// Numbers are rounded to six decimals when they come in: chart, table, CSV and JSON show the same characters.
+class FigureValue {
+ public:
+  FigureValue() = default;  // nothing was measured
+  FigureValue(std::string text) : value_(std::move(text)) {}
+  FigureValue(const char* text) : value_(std::string(text)) {}
+  FigureValue(double number);  // not finite: nothing
+  FigureValue(int64_t number) : value_(number) {}
+  FigureValue(int number) : value_(int64_t{number}) {}
+  FigureValue(size_t number) : value_(static_cast<int64_t>(number)) {}
+  template <class Number>
+  FigureValue(const std::optional<Number>& number) {
+    if (number) *this = FigureValue(*number);
+  }
+
+  Json json() const;
+  std::string text() const;  // as the CSV has it, unquoted; empty: nothing
+
+ private:
+  std::variant<std::monostate, std::string, double, int64_t> value_;
+};
+
+// Rounded to six decimals, in plain notation and without zeros at the end, as JavaScript writes it.
+std::string plain_number(double value);
+
+struct FigureColumn {
+  std::string key, title, type;  // type: nominal, ordinal or quantitative
+};
+
+struct Figure {
+  std::string id, section, kind;
+  std::string setting;  // what tells it from other figures of its kind in the section
+  std::string title, caption;
+  std::string summary;  // one sentence for who does not see it
+  std::vector<FigureColumn> columns;
+  std::vector<std::vector<FigureValue>> rows;
+  Json spec;                        // its data by the name "rows"
+  int height = 0;                   // pixels
+  std::vector<std::string> series;  // ids, in the order of the colour scale
+  std::vector<int> palette;         // their colours
+  std::vector<std::string> runs;    // keys
+};
+
+std::string figure_csv(const Figure& figure);  // RFC 4180 with line feeds; the keys, then the rows
+// The specification with its data inside: opens in the Vega editor and in Altair.
+Json standalone_spec(const Figure& figure);
+
+}  // namespace sb

@@ -1,0 +1,160 @@
+// What wrong answers are: a wrong state of the right symbol, or a wrong symbol.
+#include <map>
+#include <set>
+
+#include "base/format.h"
+#include "page/figures.h"
+#include "page/palette.h"
+#include "page/vega.h"
+
+namespace sb {
+namespace {
+
+const std::vector<int> answer_colours = {0, 1, 6};  // right, right symbol, wrong symbol
+
+struct Answers {
+  double right = 0, same = 0, other = 0;
+  double all() const { return right + same + other; }
+};
+
+}  // namespace
+
+void add_confusion(const Outline& outline, PageData& data) {
+  std::map<size_t, ColumnRuns> by_series;
+  std::vector<std::vector<FigureValue>> rows;
+  Json order = Json::array();
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    if (!outline.columns[c].own) continue;
+    std::vector<ColumnRuns> cells;
+    std::vector<std::vector<FigureValue>> symbols;
+    std::set<int> seen;
+    for (const auto& cell : runs_of_column(outline, c)) {
+      std::map<int, Answers> by_symbol;
+      Answers sum;
+      for (const size_t run : cell.runs)
+        for (const auto& one : outline.rows.runs[run].result.test->confusion) {
+          Answers& a = by_symbol[one.symbol];
+          for (Answers* to : {&a, &sum}) {
+            to->right += static_cast<double>(one.right);
+            to->same += static_cast<double>(one.same_symbol);
+            to->other += static_cast<double>(one.other_symbol);
+          }
+        }
+      if (sum.all() <= 0) continue;
+      cells.push_back(cell);
+      const std::string& name = outline.series[cell.series].name;
+      rows.push_back({name, outline.columns[c].name, "right", sum.right / sum.all()});
+      rows.push_back({name, outline.columns[c].name, "right symbol, wrong state", sum.same / sum.all()});
+      rows.push_back({name, outline.columns[c].name, "wrong symbol", sum.other / sum.all()});
+      by_series[cell.series].series = cell.series;
+      by_series[cell.series].runs.insert(by_series[cell.series].runs.end(), cell.runs.begin(), cell.runs.end());
+      for (const auto& [symbol, a] : by_symbol) {
+        if (a.all() <= 0) continue;
+        seen.insert(symbol);
+        symbols.push_back({name, symbol_name(symbol), (a.same + a.other) / a.all(), a.same / a.all(), a.other / a.all(),
+                           static_cast<int64_t>(a.all())});
+      }
+    }
+    if (cells.empty()) continue;
+    order.push_back(outline.columns[c].name);
+    Figure figure = begin_figure(outline, "confusion_symbol", &outline.columns[c], cells);
+    figure.section = "inside";
+    figure.setting = outline.columns[c].name;
+    figure.title = "Wrong answers by symbol";
+    figure.columns = {{"series", "model", "nominal"},
+                      {"symbol", "symbol", "nominal"},
+                      {"wrong", "wrong", "quantitative"},
+                      {"same", "right symbol, wrong state", "quantitative"},
+                      {"other", "wrong symbol", "quantitative"},
+                      {"count", "elements", "quantitative"}};
+    figure.rows = std::move(symbols);
+    Json letters = Json::array(), names = Json::array();
+    for (const int symbol : seen) letters.push_back(symbol_name(symbol));
+    for (const auto& cell : cells) names.push_back(outline.series[cell.series].name);
+    const int plot = 24 * static_cast<int>(cells.size());
+    Json spec = vega_base(series_of(outline, cells), plot);
+    spec["config"]["range"].erase("category");
+    spec["mark"] = {{"type", "rect"}, {"tooltip", {{"content", "data"}}}};
+    spec["encoding"] = {{"x",
+                         {{"field", "symbol"},
+                          {"type", "nominal"},
+                          {"sort", letters},
+                          {"title", "symbol of the true state"},
+                          {"axis", {{"labelAngle", 0}}}}},
+                        {"y",
+                         {{"field", "series"},
+                          {"type", "nominal"},
+                          {"sort", names},
+                          {"title", nullptr},
+                          {"axis", {{"labelLimit", 200}}}}},
+                        {"color",
+                         {{"field", "wrong"},
+                          {"type", "quantitative"},
+                          {"title", "share wrong"},
+                          {"scale", {{"scheme", "viridis"}, {"domainMin", 0}}},
+                          {"legend", {{"orient", "bottom"}}}}}};
+    figure.spec = std::move(spec);
+    figure.palette.clear();
+    figure.height = plot + 130;
+    figure.caption =
+        "Share of elements answered wrong, by the symbol of the true state; counts of a cell's runs, whose grammars "
+        "may differ, are pooled.";
+    figure.summary = formatted("Share of wrong answers by symbol of {} rows.", cells.size());
+    data.figures.push_back(std::move(figure));
+  }
+  if (rows.empty()) return;
+  std::vector<ColumnRuns> cells;
+  for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
+  Figure figure = begin_figure(outline, "confusion", nullptr, cells);
+  figure.section = "inside";
+  figure.title = "What wrong answers are";
+  figure.columns = {{"series", "model", "nominal"},
+                    {"column", "column", "nominal"},
+                    {"answer", "answer", "nominal"},
+                    {"share", "share of elements", "quantitative"}};
+  figure.rows = std::move(rows);
+  const auto series = series_of(outline, cells);
+  Json names = Json::array();
+  for (const auto& one : series) names.push_back(one.name);
+  const int plot = 20 * static_cast<int>(series.size());
+  Json spec = vega_base(series, plot);
+  for (const char* key : {"width", "height"}) spec.erase(key);
+  spec["config"]["range"]["category"] = colours_of(answer_colours);
+  spec["facet"] = {{"row",
+                    {{"field", "column"},
+                     {"type", "nominal"},
+                     {"sort", order},
+                     {"title", nullptr},
+                     {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 160}}}}}};
+  spec["spec"] = {{"width", 420},
+                  {"height", plot},
+                  {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
+                  {"encoding",
+                   {{"y",
+                     {{"field", "series"},
+                      {"type", "nominal"},
+                      {"sort", names},
+                      {"title", nullptr},
+                      {"axis", {{"labelLimit", 200}}}}},
+                    {"x",
+                     {{"field", "share"},
+                      {"type", "quantitative"},
+                      {"title", "share of elements"},
+                      {"scale", {{"domain", {0, 1}}}}}},
+                    {"color",
+                     {{"field", "answer"},
+                      {"type", "nominal"},
+                      {"title", nullptr},
+                      {"scale", {{"domain", {"right", "right symbol, wrong state", "wrong symbol"}}}},
+                      {"legend", {{"orient", "top"}}}}}}}};
+  figure.spec = std::move(spec);
+  figure.palette = answer_colours;
+  figure.height = 70 + (plot + 34) * static_cast<int>(order.size());
+  figure.caption =
+      "Answers by what they got right: a wrong state of the right symbol lost the context, a wrong symbol lost the "
+      "symbol itself. Counts of a cell's runs are pooled.";
+  figure.summary = formatted("Shares of right answers, right symbols and wrong symbols of {} rows.", cells.size());
+  data.figures.push_back(std::move(figure));
+}
+
+}  // namespace sb

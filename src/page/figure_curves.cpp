@@ -1,0 +1,124 @@
+// While training: loss and accuracy on valid by update.
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "page/figures.h"
+#include "page/vega.h"
+
+namespace sb {
+namespace {
+
+struct Spread {
+  double sum = 0, low = 0, high = 0;
+  int64_t n = 0;
+  void add(double value) {
+    sum += value;
+    low = n == 0 ? value : std::min(low, value);
+    high = n == 0 ? value : std::max(high, value);
+    ++n;
+  }
+};
+
+const std::vector<FigureColumn> curve_columns(const std::string& value, const std::string& title) {
+  return {{"series", "model", "nominal"},        {"kind", "kind", "nominal"},
+          {"update", "update", "quantitative"},  {value, title, "quantitative"},
+          {"low", "lowest run", "quantitative"}, {"high", "highest run", "quantitative"},
+          {"runs", "runs", "quantitative"}};
+}
+
+struct Drawn {
+  size_t points = 0;  // of the longest series
+  int64_t first = INT64_MAX, last = 0;
+  bool band = false;
+};
+
+template <class Curve>
+Drawn draw(const Outline& outline, const std::vector<ColumnRuns>& cells, Figure& figure, const Curve& curve) {
+  Drawn out;
+  for (const auto& cell : cells) {
+    std::map<int64_t, Spread> points;
+    for (const size_t run : cell.runs)
+      for (const auto& point : curve(outline.source_run(run).curves)) points[point.update].add(point.value);
+    for (const auto& [update, at] : points) {
+      figure.rows.push_back({outline.series[cell.series].name, "model", update, at.sum / static_cast<double>(at.n),
+                             at.low, at.high, at.n});
+      out.band |= at.n > 1;
+      out.first = std::min(out.first, update);
+      out.last = std::max(out.last, update);
+    }
+    out.points = std::max(out.points, points.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_curves(const Outline& outline, size_t column, PageData& data, PageSection& section) {
+  const PageColumn& place = outline.columns[column];
+  const auto cells = runs_of_column(outline, column);
+  if (cells.empty()) return;
+  const auto series = series_of(outline, cells);
+  const std::string of = place.setting.empty() ? "" : " (" + place.setting + ")";
+  constexpr int plot = 300;
+
+  Figure accuracy = begin_figure(outline, "learning", &place, cells);
+  accuracy.title = "Accuracy while training";
+  accuracy.columns = curve_columns("accuracy", "accuracy on valid");
+  const Drawn drawn = draw(outline, cells, accuracy, [](const Curves& c) { return c.valid; });
+  if (drawn.points == 0) {
+    section.absent.push_back("Accuracy while training" + of + ": the runs' metrics hold no evaluation on valid.");
+  } else {
+    std::vector<size_t> all;
+    for (const auto& cell : cells) all.insert(all.end(), cell.runs.begin(), cell.runs.end());
+    bool referenced = false;
+    const auto reference = [&](const std::string& name, std::optional<double> value) {
+      if (!value) return;
+      referenced = true;
+      const int64_t first = std::min<int64_t>(drawn.first, 0);
+      for (const int64_t update : {first, drawn.last})
+        accuracy.rows.push_back({name, "reference", update, *value, {}, {}, {}});
+    };
+    reference("ceiling", place.ceiling);
+    reference("table learner", mean_over(outline, all, [](const Result& r) {
+                return r.baselines ? std::optional(r.baselines->table_learner) : std::nullopt;
+              }));
+    size_t longest = 0;
+    for (const size_t run : all)
+      if (const auto& b = outline.rows.runs[run].result.baselines) longest = std::max(longest, b->n_gram.size());
+    for (const size_t n : {size_t{1}, longest})
+      if (n >= 1 && n <= longest && (n == longest || longest > 1))
+        reference(formatted("{}-gram", n), mean_over(outline, all, [n](const Result& r) {
+                    return r.baselines && r.baselines->n_gram.size() >= n ? std::optional(r.baselines->n_gram[n - 1])
+                                                                          : std::nullopt;
+                  }));
+    accuracy.caption = formatted(
+        "Accuracy on valid by update: {}{}. Dashed: the exact ceiling and learners without a network (a table that "
+        "counts transitions, the last n symbols), measured on test.{}",
+        averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
+        drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
+    accuracy.summary = formatted("Accuracy on valid over updates of {} rows.", cells.size());
+    accuracy.spec =
+        line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
+    accuracy.height = chart_height(series.size(), plot);
+    data.figures.push_back(std::move(accuracy));
+  }
+
+  Figure loss = begin_figure(outline, "loss", &place, cells);
+  loss.title = "Loss while training";
+  loss.columns = curve_columns("loss", "loss, nats a frame");
+  const Drawn losses = draw(outline, cells, loss, [](const Curves& c) { return c.loss; });
+  if (losses.points == 0) {
+    section.absent.push_back("Loss while training" + of + ": the runs' metrics hold no rows of training.");
+    return;
+  }
+  loss.caption =
+      formatted("Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates: {}{}.",
+                most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
+  loss.summary = formatted("Training loss over updates of {} rows.", cells.size());
+  loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, {losses.band, false}, plot);
+  loss.height = chart_height(series.size(), plot);
+  data.figures.push_back(std::move(loss));
+}
+
+}  // namespace sb

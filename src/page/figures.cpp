@@ -1,0 +1,163 @@
+#include "page/figures.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+#include "page/vega.h"
+
+namespace sb {
+
+std::vector<ColumnRuns> runs_of_column(const Outline& outline, size_t column) {
+  std::vector<ColumnRuns> out;
+  for (const size_t index : outline.column_cells[column])
+    if (!outline.rows.cells[index].runs.empty())
+      out.push_back({outline.cells[index].series, outline.rows.cells[index].runs});
+  return out;
+}
+
+std::vector<PageSeries> series_of(const Outline& outline, const std::vector<ColumnRuns>& cells) {
+  std::vector<PageSeries> out;
+  for (const auto& cell : cells) out.push_back(outline.series[cell.series]);
+  return out;
+}
+
+Figure begin_figure(const Outline& outline, const std::string& kind, const PageColumn* column,
+                    const std::vector<ColumnRuns>& cells) {
+  Figure out;
+  out.kind = kind;
+  out.id = kind;
+  std::replace(out.id.begin(), out.id.end(), '_', '-');
+  if (column) {
+    out.id = column->id + "-" + out.id;
+    out.section = column->section;
+    out.setting = column->setting;
+  }
+  std::set<std::string> seen;
+  for (const auto& cell : cells) {
+    const PageSeries& series = outline.series[cell.series];
+    if (seen.insert(series.id).second) {
+      out.series.push_back(series.id);
+      out.palette.push_back(series.colour);
+    }
+    for (const auto& key : outline.keys_of(cell.runs)) out.runs.push_back(key);
+  }
+  return out;
+}
+
+std::string averaged_text(const std::vector<ColumnRuns>& cells) {
+  size_t least = SIZE_MAX, most = 0;
+  for (const auto& cell : cells) {
+    least = std::min(least, cell.runs.size());
+    most = std::max(most, cell.runs.size());
+  }
+  if (most <= 1) return "one run each";
+  return least == most ? formatted("means over {} runs each", most)
+                       : formatted("means over {} to {} runs", least, most);
+}
+
+void add_overview(const Outline& outline, PageData& data) {
+  std::vector<ColumnRuns> all(outline.series.size());
+  for (size_t s = 0; s < all.size(); ++s) all[s].series = s;
+  Figure figure = begin_figure(outline, "overview", nullptr, all);
+  figure.section = "summary";
+  figure.title = "All rows, all columns";
+  figure.columns = {{"series", "model", "nominal"},
+                    {"column", "column", "nominal"},
+                    {"mean", "accuracy", "quantitative"},
+                    {"low", "interval from", "quantitative"},
+                    {"high", "to", "quantitative"},
+                    {"ceiling", "ceiling", "quantitative"},
+                    {"fraction", "of the ceiling", "quantitative"},
+                    {"runs", "runs", "quantitative"}};
+  std::map<std::string, const PageColumn*> columns;
+  std::map<std::string, const PageSeries*> series;
+  for (const auto& one : outline.columns) columns[one.id] = &one;
+  for (const auto& one : outline.series) series[one.id] = &one;
+  Json order = Json::array();
+  std::set<std::string> used;
+  for (const auto& cell : data.cells) {
+    if (!cell.mean) continue;
+    const PageColumn& column = *columns[cell.column];
+    if (used.insert(column.id).second) order.push_back(column.name);
+    figure.rows.push_back({series[cell.series]->name, column.name, *cell.mean, cell.low, cell.high, column.ceiling,
+                           cell.fraction, cell.runs.size()});
+  }
+  if (figure.rows.empty()) return;
+  figure.caption =
+      "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars where there are several; grey "
+      "ticks: the ceiling.";
+  figure.summary =
+      formatted("Accuracy of {} rows in {} columns of the table above.", outline.series.size(), used.size());
+  const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));
+  const int plot = step * static_cast<int>(used.size());
+  Json spec = vega_base(outline.series, plot);
+  const Json y = {
+      {"field", "column"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order}, {"axis", {{"labelLimit", 220}}}};
+  Json names = Json::array();
+  for (const auto& one : outline.series) names.push_back(one.name);
+  const Json offset = {{"field", "series"}, {"type", "nominal"}, {"sort", names}};
+  Json dots = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({"mean", "accuracy"})}};
+  Json bars = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({"low", "accuracy"})}, {"x2", {{"field", "high"}}}};
+  for (Json* encoding : {&dots, &bars}) {
+    colour_by_series(*encoding, outline.series);
+    encoding->erase("strokeDash");
+    (*encoding)["opacity"] = dimmed_unless_picked();
+  }
+  spec["layer"] =
+      Json::array({{{"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", 2}, {"size", step - 10}}},
+                    {"encoding", {{"y", y}, {"x", axis_encoding({"ceiling", "accuracy"})}}}},
+                   {{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
+                    {"mark", {{"type", "rule"}, {"strokeWidth", 2}}},
+                    {"encoding", std::move(bars)}},
+                   {{"params", Json::array({legend_pick()})},
+                    {"mark", {{"type", "point"}, {"filled", true}, {"size", 70}, {"tooltip", {{"content", "data"}}}}},
+                    {"encoding", std::move(dots)}}});
+  figure.spec = std::move(spec);
+  figure.height = chart_height(outline.series.size(), plot);
+  for (const auto& cell : data.cells) figure.runs.insert(figure.runs.end(), cell.runs.begin(), cell.runs.end());
+  data.figures.push_back(std::move(figure));
+}
+
+namespace {
+
+std::vector<std::string> task_text(int task) {
+  switch (task) {
+    case 1:
+      return {
+          "Most symbols stand for many states, so a symbol alone does not tell which one it is. The model names the "
+          "hidden state of every element from what came before; a blank frame follows each."};
+    case 2:
+      return {
+          "As task 1 with noise on every channel and gaps of blank frames after each element. The state has to be held "
+          "through the gap: every frame of it counts."};
+    case 3:
+      return {
+          "From some element on a frame with a symbol that cannot follow is put in at times. Only context tells such a "
+          "distractor from data."};
+    case 4:
+      return {"Models trained on short gaps are tested, without retraining, on gaps longer than any they have seen."};
+    default:
+      return {"A task with settings of its own; Method has them."};
+  }
+}
+
+}  // namespace
+
+void add_figures(const Outline& outline, PageData& data) {
+  add_overview(outline, data);
+  std::set<int> tasks;
+  for (const auto& column : outline.columns) tasks.insert(column.task);
+  for (const int task : tasks) {
+    PageSection section{task_section(task), task_title(task), "task", task_text(task), {}};
+    for (size_t c = 0; c < outline.columns.size(); ++c)
+      if (outline.columns[c].task == task && outline.columns[c].own) add_curves(outline, c, data, section);
+    add_sweeps(outline, task, data, section);
+    for (size_t c = 0; c < outline.columns.size(); ++c)
+      if (outline.columns[c].task == task) add_breakdowns(outline, c, data, section);
+    data.sections.push_back(std::move(section));
+  }
+  add_inside(outline, data);
+}
+
+}  // namespace sb

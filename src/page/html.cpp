@@ -1,0 +1,131 @@
+#include "page/html.h"
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace sb {
+namespace {
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+struct Insert {
+  std::string_view marker;
+  std::string text;
+};
+
+// In one pass over the template: what is put in is not looked into.
+std::string filled(std::string_view html, const std::vector<Insert>& inserts) {
+  for (const auto& insert : inserts) {
+    const size_t at = html.find(insert.marker);
+    if (at == std::string_view::npos || html.find(insert.marker, at + 1) != std::string_view::npos)
+      throw bad_input("page", "expected the marker " + std::string(insert.marker) + " once in the template");
+  }
+  std::string out;
+  while (!html.empty()) {
+    size_t next = html.size();
+    const Insert* found = nullptr;
+    for (const auto& insert : inserts)
+      if (const size_t at = html.find(insert.marker); at < next) {
+        next = at;
+        found = &insert;
+      }
+    out += html.substr(0, next);
+    html.remove_prefix(next);
+    if (!found) break;
+    out += found->text;
+    html.remove_prefix(found->marker.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string json_in_html(const Json& data) {
+  const std::string plain = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(plain.size() + plain.size() / 64);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const char c = plain[i];
+    if (c == '<') {
+      out += "\\u003c";
+    } else if (c == '>') {
+      out += "\\u003e";
+    } else if (c == '&') {
+      out += "\\u0026";
+    } else if (plain.compare(i, 3, "\xE2\x80\xA8") == 0 || plain.compare(i, 3, "\xE2\x80\xA9") == 0) {
+      out += plain[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string script_in_html(std::string_view script) {
+  std::string out(script);
+  // Only inside of strings and regular expressions can these stand, where the backslash changes nothing.
+  replace_all(out, "</script", "<\\/script");
+  replace_all(out, "<!--", "<\\!--");
+  return out;
+}
+
+std::string csp_hash(std::string_view text) {
+  return "'sha256-" + base64(sha256_bytes(text)) + "'";
+}
+
+std::string html_page(const PageParts& parts, std::string_view title, const Json& data, bool live) {
+  std::string scripts, hashes;
+  for (const auto& script : parts.scripts) {
+    const std::string text = "\n" + script_in_html(script.text) + "\n";
+    hashes += " " + csp_hash(text);
+    scripts += "<script>" + text + "</script>\n";
+  }
+  const std::string style = "\n" + parts.css + "\n";
+  std::string policy = "default-src 'none'; script-src" + (hashes.empty() ? " 'none'" : hashes) + "; style-src " +
+                       csp_hash(style) + "; style-src-attr 'unsafe-inline'; img-src data: blob:; font-src 'none'; ";
+  policy += std::string("connect-src ") + (live ? "'self'" : "'none'") + "; base-uri 'none'; form-action 'none'";
+  std::string notices;
+  for (const auto& notice : parts.notices)
+    notices += "<details class=\"notice\"><summary>" + html_escaped(notice.name) + " (" + html_escaped(notice.licence) +
+               ")</summary><pre>" + html_escaped(notice.text) + "</pre></details>\n";
+  return filled(parts.html,
+                {{"{{CSP}}", "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">"},
+                 {"{{TITLE}}", html_escaped(title)},
+                 {"{{STYLE}}", "<style>" + style + "</style>"},
+                 {"{{DATA}}", "<script type=\"application/json\" id=\"data\">" + json_in_html(data) + "</script>"},
+                 {"{{SCRIPTS}}", std::move(scripts)},
+                 {"{{NOTICES}}", std::move(notices)}});
+}
+
+}  // namespace sb

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/version.h"
+#include "page/parts.h"
+
+namespace sb {
+namespace {
+
+constexpr const char* math_begins = R"(<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">)";
+
+MethodBlock paragraph(std::string text) {
+  MethodBlock out;
+  out.text = std::move(text);
+  return out;
+}
+
+MethodBlock code(std::string text) {
+  MethodBlock out = paragraph(std::move(text));
+  out.kind = MethodBlock::Kind::code;
+  return out;
+}
+
+// `inner`: presentation MathML; `text`: the same for who sees none.
+MethodBlock formula(const std::string& inner, std::string text) {
+  MethodBlock out = paragraph(std::move(text));
+  out.kind = MethodBlock::Kind::formula;
+  out.mathml = math_begins + inner + "</math>";
+  return out;
+}
+
+std::string gap_text(const Group& group, const std::string& prefix) {
+  const auto value = [&](const char* key) { return plain_value(group.value("task." + prefix + key)); };
+  const std::string law = value("gap_law"), content = value("gap_content"), least = value("gap_min"),
+                    most = value("gap_max"), probability = value("gap_probability"), start = value("gap_start");
+  if (law.empty()) return "–";
+  std::string out = law == "constant"  ? least
+                    : law == "uniform" ? least + " to " + most
+                                       : law + " " + least + " to " + most;
+  out += content == "forbidden_symbol" ? " wrong" : " blank";
+  if (!probability.empty() && probability != "1" && probability != "1.0") out += ", p = " + probability;
+  if (!start.empty() && start != "0") out += ", from element " + start;
+  return out;
+}
+
+MethodPart tasks_part(const Outline& outline) {
+  MethodPart out{"Tasks", {}};
+  out.blocks.push_back(paragraph(
+      "A random finite automaton emits symbols; most of them stand for several states, so that a symbol alone does not "
+      "tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is "
+      "followed "
+      "by gap frames that are blank or show a symbol that cannot follow; noise may be added to every channel. At every "
+      "frame the model names the hidden state of the current element. docs/benchmark.md defines all of it."));
+  MethodBlock table;
+  table.kind = MethodBlock::Kind::table;
+  table.columns = {"column",    "symbols", "ambiguous", "states each", "elements",    "training gaps",
+                   "test gaps", "noise",   "updates",   "batch",       "test samples"};
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    if (!outline.columns[c].own) continue;
+    std::vector<std::set<std::string>> values(table.columns.size());
+    for (const size_t index : outline.column_cells[c]) {
+      const Group& group = outline.rows.groups[outline.rows.cells[index].group];
+      const auto value = [&](const char* key) {
+        const std::string text = plain_value(group.value(key));
+        return text.empty() ? std::string("–") : text;
+      };
+      const std::string row[] = {outline.columns[c].name,  value("grammar.vocab"),    value("grammar.ambiguities"),
+                                 value("grammar.depth"),   value("task.length"),      gap_text(group, ""),
+                                 gap_text(group, "test_"), value("task.noise"),       value("train.updates"),
+                                 value("train.batch"),     value("eval.test_samples")};
+      for (size_t i = 0; i < values.size(); ++i) values[i].insert(row[i]);
+    }
+    std::vector<std::string> row;
+    for (const auto& each : values) row.push_back(joined(each, " or "));
+    table.rows.push_back(std::move(row));
+  }
+  if (!table.rows.empty()) out.blocks.push_back(std::move(table));
+  return out;
+}
+
+MethodPart metric_part(const Outline& outline) {
+  MethodPart out{"Metric and ceiling", {}};
+  out.blocks.push_back(paragraph(
+      "The model's probabilities of each state are summed over the frames of an element, its data frame and its gap "
+      "frames, and the state with the largest sum is its answer. Accuracy is the share of elements answered right:"));
+  out.blocks.push_back(formula(
+      "<mrow><msub><mover><mi>s</mi><mo>^</mo></mover><mi>e</mi></msub><mo>=</mo><munder><mo>arg max</mo><mi>c</mi>"
+      "</munder><munder><mo>∑</mo><mrow><mi>t</mi><mo>∈</mo><msub><mi>F</mi><mi>e</mi></msub></mrow></munder><msub>"
+      "<mi>p</mi><mi>t</mi></msub><mo>(</mo><mi>c</mi><mo>)</mo><mo>,</mo><mspace width=\"1em\"></mspace><mi>accuracy"
+      "</mi><mo>=</mo><mfrac><mrow><mo>#</mo><mo>{</mo><mi>e</mi><mo>:</mo><msub><mover><mi>s</mi><mo>^</mo></mover>"
+      "<mi>e</mi></msub><mo>=</mo><msub><mi>s</mi><mi>e</mi></msub><mo>}</mo></mrow><mrow><mo>#</mo><mo>{</mo><mi>e"
+      "</mi><mo>}</mo></mrow></mfrac></mrow>",
+      "ŝ_e = argmax_c Σ_{t in F_e} p_t(c), accuracy = #{e : ŝ_e = s_e} / #{e}"));
+  out.blocks.push_back(paragraph(
+      "The ceiling is the accuracy of exact Bayesian filtering under the same metric: the posterior of the state given "
+      "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds "
+      "its "
+      "upper bound in expectation. The fraction of the ceiling is accuracy over ceiling."));
+  bool predict = false;
+  for (const auto& group : outline.rows.groups) predict |= group.value("task.objective") == "\"predict\"";
+  if (predict)
+    out.blocks.push_back(
+        paragraph("Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
+  out.blocks.push_back(paragraph(
+      "Learners without a network: the table learner counts transitions of labelled samples and filters with them; an "
+      "n-gram answers with the commonest state after the last n symbols; chance is one over the number of answers."));
+  return out;
+}
+
+MethodPart statistics_part(const Outline& outline) {
+  MethodPart out{"Statistics", {}};
+  const Rows& rows = outline.rows;
+  out.blocks.push_back(
+      paragraph(formatted("A cell averages runs whose configs differ in {} alone. {}", joined(rows.axes.average, ", "),
+                          "Of several settings of " + joined(rows.axes.select, ", ") +
+                              " the one with the best mean accuracy on valid is shown; test accuracy chooses nothing "
+                              "unless a note says so.")));
+  out.blocks.push_back(paragraph(
+      "The unit is the grammar: runs that share one are averaged first. With n grammars of means x̄ and standard "
+      "deviation s of their values, the 95 % interval is"));
+  out.blocks.push_back(formula(
+      "<mrow><mover><mi>x</mi><mo>¯</mo></mover><mo>±</mo><msub><mi>t</mi><mrow><mn>0.975</mn><mo>,</mo><mi>n</mi>"
+      "<mo>−</mo><mn>1</mn></mrow></msub><mfrac><mi>s</mi><msqrt><mi>n</mi></msqrt></mfrac></mrow>",
+      "x̄ ± t(0.975, n−1) · s / √n"));
+  out.blocks.push_back(paragraph(
+      "Two rows are compared by their differences on the grammars that both have, with the same interval and Student's "
+      "two-sided test. In the summary each row is tested against the highest mean of its column; Holm's step-down "
+      "keeps "
+      "the chance of any false mark in a column at 5 %. With one grammar there is neither. The paper's figures stand "
+      "beside runs with the paper's settings only."));
+  return out;
+}
+
+MethodPart training_part(const Outline& outline) {
+  MethodPart out{"Training", {}};
+  std::map<std::string, std::set<std::string>> values;
+  std::set<std::string> precisions, devices, versions, quirks;
+  for (const auto& run : outline.rows.runs) {
+    const Result& r = run.result;
+    for (const char* key : {"model.layers", "model.width", "model.dropout", "train.lr", "train.warmup", "train.clip",
+                            "train.batch", "train.updates", "train.weight_decay"})
+      if (const auto at = r.config.find(key); at != r.config.end()) values[key].insert(plain_value(at->second));
+    precisions.insert(plain_value(r.precision));
+    devices.insert(plain_value(r.device));
+    if (r.made) versions.insert(plain_value(r.made->version));
+    for (const auto& quirk : r.quirks) quirks.insert(plain_value(quirk));
+  }
+  const auto list = [&](const char* key) {
+    std::vector<std::string> sorted(values[key].begin(), values[key].end());
+    std::sort(sorted.begin(), sorted.end(), [](const std::string& a, const std::string& b) {
+      const auto x = parse_finite(a), y = parse_finite(b);
+      return x && y && *x != *y ? *x < *y : a < b;
+    });
+    if (sorted.size() > 6) return formatted("{} to {} ({} values)", sorted.front(), sorted.back(), sorted.size());
+    return sorted.empty() ? std::string("–") : joined(sorted, ", ");
+  };
+  out.blocks.push_back(paragraph(formatted(
+      "Networks of {} layers, width {}, dropout {}; Adam with clipping at norm {}, weight decay {}, peak learning rate "
+      "{}, "
+      "warm-up {} updates, then a cosine to 0; {} updates in batches of {} samples, each seen once.",
+      list("model.layers"), list("model.width"), list("model.dropout"), list("train.clip"), list("train.weight_decay"),
+      list("train.lr"), list("train.warmup"), list("train.updates"), list("train.batch"))));
+  out.blocks.push_back(
+      paragraph(formatted("Precision: {}; device: {}; made by version{} {} of selectivbench.", joined(precisions, ", "),
+                          joined(devices, ", "), versions.size() == 1 ? "" : "s", joined(versions, ", "))));
+  if (!quirks.empty())
+    out.blocks.push_back(
+        paragraph("Faults of the published code that some runs switched on: " + joined(quirks, ", ") + "."));
+  return out;
+}
+
+}  // namespace
+
+void add_method(const Outline& outline, const std::string& citation, PageData& data) {
+  data.method.push_back(tasks_part(outline));
+  data.method.push_back(metric_part(outline));
+  data.method.push_back(statistics_part(outline));
+  if (!outline.rows.runs.empty()) data.method.push_back(training_part(outline));
+  MethodPart cite{"How to cite", {}};
+  cite.blocks.push_back(
+      paragraph(formatted("Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, "
+                          "arXiv:2601.12598) and this "
+                          "program, version {}, commit {}. State beside a number: task, grammar and seeds, samples, "
+                          "gap law if it is not the "
+                          "task's, noise, precision, how the learning rate was chosen, and the ceiling.",
+                          program_version(), program_commit())));
+  if (!citation.empty()) cite.blocks.push_back(code(citation));
+  data.method.push_back(std::move(cite));
+}
+
+}  // namespace sb

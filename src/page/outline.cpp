@@ -1,0 +1,187 @@
+#include "page/outline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "grammar/build.h"
+#include "page/palette.h"
+#include "report/order.h"
+
+namespace sb {
+namespace {
+
+// Labels of the row behind the model, where they tell rows apart.
+std::string setting_of(const Labels& labels, const Group& group) {
+  std::vector<std::string> parts;
+  for (size_t i = 1; i < labels.rows.size(); ++i)
+    if (labels.rows[i].shown[0].size() > 1)
+      for (const auto& line : labels.rows[i].lines(group)) parts.push_back(line);
+  return joined(parts, ", ");
+}
+
+void add_series(Outline& out) {
+  std::map<std::vector<std::string>, std::vector<size_t>, RowOrder> groups;
+  for (size_t g = 0; g < out.rows.groups.size(); ++g) groups[out.labels.row_values(out.rows.groups[g])].push_back(g);
+  std::map<std::string, int> dashes;
+  std::set<std::string> names;
+  out.series_of_group.resize(out.rows.groups.size());
+  for (const auto& [values, members] : groups) {
+    const Group& group = out.rows.groups[members.front()];
+    PageSeries one;
+    one.id = formatted("s{}", out.series.size());
+    one.model = group.model();
+    one.setting = setting_of(out.labels, group);
+    one.name = one.model + (one.setting.empty() ? "" : ", " + one.setting);
+    const std::string stem = one.name;
+    for (int i = 2; !names.insert(one.name).second; ++i) one.name = formatted("{} ({})", stem, i);
+    one.colour = model_colour(one.model);
+    one.dash = dashes[one.model]++;
+    for (const size_t g : members) out.series_of_group[g] = out.series.size();
+    if (one.dash == 0) out.models.push_back({one.model, model_title(one.model), one.colour});
+    out.series.push_back(std::move(one));
+  }
+}
+
+std::string range_text(double low, double high) {
+  const std::string a = fixed(low, 3), b = fixed(high, 3);
+  return a == b ? a : a + "–" + b;
+}
+
+void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageColumn& column) {
+  std::optional<double> low, high, least, most;
+  double ceilings = 0, chances = 0;
+  size_t with_ceiling = 0, with_chance = 0;
+  bool exact = true;
+  for (const size_t i : cells) {
+    const Cell& cell = outline.rows.cells[i];
+    exact &= cell.ceiling_exact;
+    if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) {
+      low = std::min(low.value_or(*figure), *figure);
+      high = std::max(high.value_or(*figure), *figure);
+      ceilings += *figure;
+      ++with_ceiling;
+    }
+    if (cell.chance) {
+      least = std::min(least.value_or(*cell.chance), *cell.chance);
+      most = std::max(most.value_or(*cell.chance), *cell.chance);
+      chances += *cell.chance;
+      ++with_chance;
+    }
+  }
+  column.ceiling_text = low ? (exact ? "" : "≤ ") + range_text(*low, *high) : "–";
+  column.chance_text = least ? range_text(*least, *most) : "–";
+  if (with_ceiling > 0) column.ceiling = ceilings / static_cast<double>(with_ceiling);
+  if (with_chance > 0) column.chance = chances / static_cast<double>(with_chance);
+}
+
+void add_columns(Outline& out) {
+  std::map<ColumnKey, std::vector<size_t>, ColumnOrder> columns;
+  for (const size_t i : ordered_cells(out.rows, out.labels)) {
+    const Cell& cell = out.rows.cells[i];
+    columns[{out.labels.column_values(out.rows.groups[cell.group]), cell.point}].push_back(i);
+  }
+  out.cells.resize(out.rows.cells.size());
+  out.own_column_of_group.resize(out.rows.groups.size());
+  for (const auto& [key, cells] : columns) {
+    const Group& group = out.rows.groups[out.rows.cells[cells.front()].group];
+    PageColumn column;
+    column.id = formatted("c{}", out.columns.size());
+    column.lines = out.labels.column_lines(group);
+    std::vector<std::string> settings(column.lines.begin() + 1, column.lines.end());  // the task comes first
+    out.settings.push_back(joined(settings, ", "));
+    out.points.push_back(key.point);
+    for (const auto& line : point_lines(key.point)) {
+      column.lines.push_back(line);
+      settings.push_back(line);
+    }
+    column.name = joined(column.lines, ", ");
+    column.setting = joined(settings, ", ");
+    column.task = static_cast<int>(parse_integer(group.value("task.number")).value_or(0));
+    column.section = task_section(column.task);
+    column.gap = key.point.gap;
+    column.own = key.point == Point{};
+    column.metric_text = std::string(key.point.split.empty() ? "test" : key.point.split) + " accuracy" +
+                         (group.value("task.objective") == "\"predict\"" ? " of the next symbol" : "");
+    for (const size_t i : cells) {
+      const size_t g = out.rows.cells[i].group;
+      out.cells[i] = {out.series_of_group[g], out.columns.size()};
+      if (column.own) out.own_column_of_group[g] = out.columns.size();
+    }
+    set_bounds(out, cells, column);
+    out.columns.push_back(std::move(column));
+    out.column_cells.push_back(cells);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Outline::keys_of(const std::vector<size_t>& runs) const {
+  std::vector<std::string> out;
+  for (const size_t run : runs) out.push_back(keys[run]);
+  return out;
+}
+
+Outline make_outline(const SourceContent& source) {
+  Outline out{
+      source, source.rows, make_labels(source.rows.groups, source.rows.defaults), {}, {}, {}, {}, {}, {}, {}, {},
+      {},     {}};
+  for (const auto& run : source.rows.runs) out.keys.push_back(run.result.run_id);  // hex digits, each once
+  add_series(out);
+  add_columns(out);
+  return out;
+}
+
+std::string task_section(int task) {
+  return formatted("task-{}", task);
+}
+
+std::string task_title(int task) {
+  static const char* const names[] = {"a task of its own", "memorisation", "noise rejection",
+                                      "context-aware selectivity", "generalisation"};
+  return formatted("Task {}: {}", task, names[task >= 0 && task <= 4 ? task : 0]);
+}
+
+std::string symbol_name(int symbol) {
+  return symbol == 0 ? "#" : letter_name(symbol - 1);
+}
+
+std::string counted(size_t n, const std::string& what) {
+  return formatted("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string points_text(double difference) {
+  std::string digits = fixed(std::abs(difference) * 100, 1);
+  return (digits == "0.0" ? "" : difference < 0 ? "-" : "+") + digits;
+}
+
+std::map<size_t, MissingCounts> missing_by_group(const Outline& outline) {
+  std::map<size_t, MissingCounts> out;
+  for (const auto& run : outline.source.runs) {
+    const ReadRun& read = *run->read;
+    if (read.run || read.config.empty()) continue;
+    for (size_t g = 0; g < outline.rows.groups.size(); ++g) {
+      const Group& group = outline.rows.groups[g];
+      const bool fits = std::all_of(outline.labels.varying.begin(), outline.labels.varying.end(), [&](const auto& key) {
+        const auto at = read.config.find(key);
+        const bool told_otherwise = key == "quirks" || key == "run.label";
+        return told_otherwise || group.value(key) == (at == read.config.end() ? "" : at->second);
+      });
+      const auto same = [&](const char* key) {
+        const auto at = read.config.find(key);
+        return at != read.config.end() && at->second == group.value(key);
+      };
+      if (!fits || !same("model.name") || !same("task.number")) continue;
+      MissingCounts& counts = out[g];
+      ++(read.report.state == RunState::unfinished ? counts.unfinished
+         : read.other_schema                       ? counts.other
+                                                   : counts.damaged);
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace sb

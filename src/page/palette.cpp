@@ -1,0 +1,64 @@
+#include "page/palette.h"
+
+#include <algorithm>
+
+namespace sb {
+namespace {
+
+struct Known {
+  const char *name, *title;
+};
+// Place in this list is the colour.
+constexpr Known known[] = {{"delta_net", "DeltaNet"},
+                           {"gla", "GLA"},
+                           {"mamba", "Mamba"},
+                           {"mamba2", "Mamba2"},
+                           {"gated_delta_net", "Gated DeltaNet"},
+                           {"gated_delta_product", "Gated DeltaProduct"},
+                           {"transformer", "Transformer"},
+                           {"linear_attn", "Linear attention"},
+                           {"retnet", "RetNet"},
+                           {"s4", "S4"},
+                           {"gru", "GRU"},
+                           {"linear_attn_elu", "Linear attention, ELU"}};
+
+const Known* find(const std::string& model) {
+  const auto* it =
+      std::find_if(std::begin(known), std::end(known), [&](const Known& each) { return model == each.name; });
+  return it == std::end(known) ? nullptr : it;
+}
+
+}  // namespace
+
+// Hues that people with red-green blindness tell apart by lightness; at least 3:1 against their ground.
+const std::vector<std::string>& palette_light() {
+  static const std::vector<std::string> colours = {"#0072b2", "#d55e00", "#00805e", "#94690d", "#7b3294", "#c51b7d",
+                                                   "#4d4d4d", "#0e7f86", "#7a6000", "#3f51b5", "#b2182b", "#5d7052"};
+  return colours;
+}
+
+const std::vector<std::string>& palette_dark() {
+  static const std::vector<std::string> colours = {"#56b4e9", "#ff8c42", "#2fd6a5", "#e0b050", "#c49bff", "#ff7ac0",
+                                                   "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4"};
+  return colours;
+}
+
+std::vector<std::string> colours_of(const std::vector<int>& palette) {
+  std::vector<std::string> out;
+  for (const int colour : palette) out.push_back(palette_light()[static_cast<size_t>(colour)]);
+  return out;
+}
+
+int model_colour(const std::string& model) {
+  if (const Known* row = find(model)) return static_cast<int>(row - std::begin(known));
+  unsigned sum = 0;
+  for (const char c : model) sum = sum * 31 + static_cast<unsigned char>(c);
+  return static_cast<int>(sum % palette_light().size());
+}
+
+std::string model_title(const std::string& model) {
+  const Known* row = find(model);
+  return row ? row->title : model;
+}
+
+}  // namespace sb

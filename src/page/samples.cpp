@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <memory>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "grammar/build.h"
+#include "page/parts.h"
+#include "report/cells.h"
+
+namespace sb {
+namespace {
+
+// Beliefs of all samples together; about twenty bytes each in the page.
+constexpr size_t most_beliefs = 60000;
+
+// Names of states by the ids that models are asked for.
+class StateNames {
+ public:
+  // Without a name for every state where the grammar is not one that can be drawn from the config.
+  const std::vector<std::string>& of(const Result& result) {
+    std::string key;
+    for (const auto& [name, value] : result.config)
+      if (name.starts_with("grammar.")) key += name + "=" + value + "\n";
+    const auto [at, fresh] = known_.try_emplace(key);
+    if (fresh && !result.config.contains("grammar.automaton")) at->second = drawn(result);
+    return at->second;
+  }
+
+ private:
+  static std::vector<std::string> drawn(const Result& result) {
+    const auto number = [&](const char* name) -> std::optional<double> {
+      const auto found = result.config.find(name);
+      return found == result.config.end() ? std::nullopt : parse_finite(found->second);
+    };
+    const auto whole = [&](const char* name) { return static_cast<int>(number(name).value_or(0)); };
+    GrammarConfig config;
+    config.vocab = whole("grammar.vocab");
+    config.ambiguities = whole("grammar.ambiguities");
+    config.depth = whole("grammar.depth");
+    config.density = number("grammar.density").value_or(-1);
+    config.start_states = whole("grammar.start_states");
+    config.seed = result.grammar_seed;
+    std::vector<std::string> out;
+    try {
+      const auto automaton = build_automaton(config);
+      if (automaton->states() != result.states && result.objective == "state") return {};
+      out.resize(automaton->names.size());
+      for (size_t s = 0; s < out.size(); ++s) out[static_cast<size_t>(automaton->id[s])] = automaton->names[s];
+    } catch (const Error&) {  // a config of other rules: numbers serve
+    }
+    return out;
+  }
+  std::map<std::string, std::vector<std::string>> known_;
+};
+
+std::string state_text(const std::vector<std::string>& names, int32_t id) {
+  const auto at = static_cast<size_t>(id);
+  return id >= 0 && at < names.size() ? names[at] : formatted("state {}", id);
+}
+
+bool same_sample(const SampleRecord& a, const SampleRecord& b) {
+  return a.index == b.index && a.length == b.length &&
+         std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
+                    [](const ElementRecord& x, const ElementRecord& y) {
+                      return x.symbol == y.symbol && x.state == y.state && x.gap_frames == y.gap_frames;
+                    });
+}
+
+const Result& whole_result(const Outline& outline, size_t run) {
+  return outline.source_run(run).read->run->result;
+}
+
+// The grammar that most rows of the column have samples of; of equals the first.
+std::vector<std::string> common_grammar(const Outline& outline, size_t column) {
+  std::map<std::vector<std::string>, size_t> rows;
+  for (const size_t index : outline.column_cells[column]) {
+    std::map<std::vector<std::string>, bool> has;
+    for (const size_t run : outline.rows.cells[index].runs)
+      has[grammar_of(outline.rows, run)] |= !whole_result(outline, run).samples.empty();
+    for (const auto& [grammar, any] : has) rows[grammar] += any;
+  }
+  std::vector<std::string> best;
+  size_t most = 0;
+  for (const auto& [grammar, n] : rows)
+    if (n > most) {
+      most = n;
+      best = grammar;
+    }
+  return best;
+}
+
+}  // namespace
+
+void add_samples(const Outline& outline, PageData& data) {
+  StateNames all_names;
+  size_t beliefs = 0, left_out = 0;
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    if (!outline.columns[c].own) continue;
+    const auto grammar = common_grammar(outline, c);
+    std::vector<std::pair<size_t, size_t>> shown;  // series, run
+    for (const size_t index : outline.column_cells[c])
+      for (const size_t run : outline.rows.cells[index].runs)
+        if (grammar_of(outline.rows, run) == grammar && !whole_result(outline, run).samples.empty()) {
+          shown.emplace_back(outline.cells[index].series, run);
+          break;
+        }
+    if (shown.empty()) continue;
+    const Result& first = whole_result(outline, shown.front().second);
+    const bool predict = first.objective == "predict";
+    const auto& names = all_names.of(first);
+    const auto answer = [&](int32_t id) { return predict ? symbol_name(id) : state_text(names, id); };
+    const auto belief = [&](const std::vector<StateShare>& shares) {
+      Belief5 out;
+      for (const auto& share : shares) out.emplace_back(answer(share.state), share.probability);
+      beliefs += out.size();
+      return out;
+    };
+    for (size_t k = 0; k < first.samples.size(); ++k) {
+      const SampleRecord& sample = first.samples[k];
+      if (beliefs + sample.elements.size() * (shown.size() + 1) * recorded_states > most_beliefs) {
+        ++left_out;
+        continue;
+      }
+      PageSample out;
+      out.id = formatted("{}-{}", outline.columns[c].id, k);
+      out.column = outline.columns[c].id;
+      out.title = formatted("{}, {}, test sample {}", outline.columns[c].name,
+                            seeds_text(outline.rows, shown.front().second), sample.index);
+      out.length = sample.length;
+      for (size_t e = 0; e < sample.elements.size(); ++e) {
+        const ElementRecord& element = sample.elements[e];
+        SampleElement one;
+        one.symbol = symbol_name(element.symbol);
+        one.state = !predict                         ? state_text(names, element.state)
+                    : e + 1 < sample.elements.size() ? symbol_name(sample.elements[e + 1].symbol)
+                                                     : "–";
+        one.gap = element.gap_frames;
+        for (const int symbol : element.gap) one.gap_symbols.push_back(symbol < 0 ? "·" : symbol_name(symbol));
+        out.elements.push_back(std::move(one));
+        out.filter.push_back(belief(element.filter));
+      }
+      for (const auto& [series, run] : shown) {
+        const Result& r = whole_result(outline, run);
+        if (k >= r.samples.size() || !same_sample(sample, r.samples[k])) continue;
+        SampleModel model{outline.series[series].id, outline.keys[run], {}};
+        for (const auto& element : r.samples[k].elements) model.beliefs.push_back(belief(element.network));
+        out.models.push_back(std::move(model));
+      }
+      data.samples.push_back(std::move(out));
+    }
+  }
+  if (left_out > 0)
+    data.notes.push_back(
+        formatted("Try it: {} more samples are in the runs' result.json; the page holds the first ones.", left_out));
+}
+
+}  // namespace sb

@@ -1,0 +1,163 @@
+#include "page/source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "runs/run_lock.h"
+#include "runs/thinned_metrics.h"
+
+namespace sb {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<double> value_of(const MetricRow& row, const char* name) {
+  for (const auto& [key, value] : row.values)
+    if (key == name && std::isfinite(value)) return value;
+  return std::nullopt;
+}
+
+// Names, sizes and times of a folder's files; of the archive where it lies in one.
+std::string stamp_of(const std::string& folder, bool in_archive) {
+  std::vector<std::string> parts;
+  const auto add = [&](const fs::path& path) {
+    std::error_code failed;
+    const auto size = fs::file_size(path, failed);
+    const auto time = fs::last_write_time(path, failed).time_since_epoch().count();
+    parts.push_back(formatted("{} {} {}", path.filename().string(), size, time));
+  };
+  if (in_archive) {
+    for (fs::path path = folder; path.has_relative_path(); path = path.parent_path()) {
+      std::error_code failed;
+      if (fs::is_regular_file(path, failed)) add(path);
+    }
+  } else {
+    std::error_code failed;
+    for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) add(it->path());
+  }
+  std::sort(parts.begin(), parts.end());
+  return joined(parts, "\n");
+}
+
+// What stands behind "numbers_sha256" in the result.
+std::string digest_of(const std::string& folder, const RunTree& tree) {
+  const std::string text = load_result_text(folder, tree), start = "\"numbers_sha256\": \"";
+  const size_t at = text.rfind(start);
+  return at == std::string::npos ? "" : printable(text.substr(at + start.size(), 64), 64);
+}
+
+// Rows of a run that goes on: whole lines of a file that is replaced from time to time.
+std::vector<MetricRow> rows_so_far(const std::string& path, const RunTree& tree) {
+  if (!tree.is_there(path)) return {};
+  return parse_metrics(tree.read(path, largest_metrics), path);
+}
+
+std::optional<double> seconds_a_step(const std::vector<MetricRow>& timing) {
+  constexpr size_t window = 50;
+  std::vector<std::pair<int64_t, double>> marks;
+  for (const auto& row : timing)
+    if (row.phase == "train")
+      if (const auto wall = value_of(row, "wall")) marks.emplace_back(row.update, *wall);
+  if (marks.size() < 2) return std::nullopt;
+  const auto& first = marks[marks.size() > window ? marks.size() - window : 0];
+  const auto& last = marks.back();
+  if (last.first <= first.first || last.second <= first.second) return std::nullopt;
+  return (last.second - first.second) / static_cast<double>(last.first - first.first);
+}
+
+std::shared_ptr<const SourceRun> read_source(const std::string& folder, const RunTree& tree, bool in_archive) {
+  auto out = std::make_shared<SourceRun>();
+  out->in_archive = in_archive;
+  out->read = std::make_shared<const ReadRun>(read_run(folder, tree));
+  const RunReport& report = out->read->report;
+  try {
+    if (out->read->run) {
+      out->digest = digest_of(folder, tree);
+      out->curves =
+          thin_curves(load_metrics(folder, out->read->run->result, tree).rows, out->read->run->result.updates);
+    } else if (report.state == RunState::unfinished) {
+      out->curves = thin_curves(rows_so_far(folder + "/metrics.jsonl", tree), report.updates);
+      out->seconds_a_step = seconds_a_step(rows_so_far(folder + "/timing.jsonl", tree));
+    }
+  } catch (const Error& error) {
+    out->curves.fault = one_line(error.what());
+  }
+  return out;
+}
+
+}  // namespace
+
+Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates) {
+  Curves out;
+  const int64_t block = std::max<int64_t>(1, (updates + most_blocks - 1) / most_blocks);
+  double sum = 0;
+  int64_t count = 0, at = -1;
+  const auto close = [&] {
+    if (count > 0)
+      out.loss.push_back({std::min((at + 1) * block, std::max(updates, out.last)), sum / static_cast<double>(count)});
+    sum = 0;
+    count = 0;
+  };
+  for (const auto& row : rows) {
+    if (row.phase == "train") {
+      if (row.update / block != at) close();
+      at = row.update / block;
+      out.last = std::max(out.last, row.update + 1);
+      if (const auto loss = value_of(row, "loss")) {
+        sum += *loss;
+        ++count;
+      }
+    } else if (row.phase == "valid") {
+      out.last = std::max(out.last, row.update);
+      if (const auto accuracy = value_of(row, "accuracy")) out.valid.push_back({row.update, *accuracy});
+    }
+  }
+  close();
+  if (out.valid.size() > most_valid_points) {
+    const size_t step = (out.valid.size() + most_valid_points - 1) / most_valid_points;
+    std::vector<CurvePoint> kept;
+    for (size_t i = 0; i < out.valid.size(); ++i)
+      if ((out.valid.size() - 1 - i) % step == 0) kept.push_back(out.valid[i]);  // the last one always
+    out.valid = std::move(kept);
+  }
+  return out;
+}
+
+PageSource::PageSource(std::vector<std::string> roots, const std::string& where, SwitchDefaults defaults)
+    : roots_(std::move(roots)), defaults_(std::move(defaults)) {
+  check_roots(roots_, where);
+}
+
+SourceContent PageSource::read() {
+  std::map<std::string, Kept> now;
+  std::mutex lock;
+  const GatheredRuns gathered = gather_runs(roots_, [&](const std::string& folder, const RunTree& tree) {
+    std::error_code failed;
+    const bool in_archive = !fs::is_directory(folder, failed);
+    std::string stamp = stamp_of(folder, in_archive);
+    const auto before = kept_.find(folder);
+    auto run = before != kept_.end() && before->second.stamp == stamp ? before->second.run
+                                                                      : read_source(folder, tree, in_archive);
+    const std::lock_guard held(lock);
+    now[folder] = {std::move(stamp), run};
+    return run->read;
+  });
+  kept_ = std::move(now);
+  SourceContent out;
+  for (const auto& read : gathered.runs) {
+    const std::string& folder = read->report.folder;
+    const auto& run = kept_.at(folder).run;
+    out.by_folder[folder] = out.runs.size();
+    out.runs.push_back(run);
+    const bool unfinished = !run->in_archive && !read->run && read->report.state == RunState::unfinished;
+    out.held.push_back(unfinished && lock_is_held(folder + "/lock").value_or(true));
+  }
+  out.rows = rows_of(gathered, defaults_);
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,294 @@
+#include "page/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "findings/verdict.h"
+#include "report/cells.h"
+#include "report/layout.h"
+
+namespace sb {
+
+using ByGrammar = std::map<std::vector<std::string>, double>;
+
+Estimate paired_difference(const ByGrammar& a, const ByGrammar& b) {
+  std::vector<double> differences;
+  for (const auto& [grammar, value] : a)
+    if (const auto other = b.find(grammar); other != b.end()) differences.push_back(value - other->second);
+  return estimate(differences);
+}
+
+std::string interval_text(const std::optional<Interval>& interval) {
+  return interval ? formatted("[{}, {}]", points_text(interval->low), points_text(interval->high)) : "";
+}
+
+std::string p_text(std::optional<double> p) {
+  return !p ? "–" : *p < .001 ? "< 0.001" : fixed(*p, 3);
+}
+
+namespace {
+
+PageCell plain_cell(const Outline& outline, size_t index) {
+  const Cell& cell = outline.rows.cells[index];
+  const auto [series, column] = outline.cells[index];
+  PageCell out;
+  out.series = outline.series[series].id;
+  out.column = outline.columns[column].id;
+  out.ceiling_text = outline.columns[column].ceiling_text;
+  out.fraction_text = "–";
+  out.chance_text = cell.chance ? fixed(*cell.chance, 3) : "–";
+  out.runs = outline.keys_of(cell.runs);
+  out.grammars = cell.grammars;
+  out.seeds = static_cast<int64_t>(cell.runs.size());
+  if (cell.runs.empty()) {
+    out.mean_text = status_of(outline.rows, cell);
+    out.n_text = "no run";
+    return out;
+  }
+  out.n_text = counted(static_cast<size_t>(cell.grammars), "grammar") + ", " + counted(cell.runs.size(), "run");
+  out.mean = cell.mean;
+  out.mean_text = fixed(cell.mean, 3);
+  if (cell.sd) {
+    out.sd_text = "± " + fixed(*cell.sd, 3);
+    out.sd_over = cell.sd_over;
+  }
+  std::vector<double> values;
+  for (const auto& [grammar, value] : means_by_grammar(outline.rows, cell)) values.push_back(value);
+  const Estimate over = estimate(values);
+  if (const auto interval = over.interval(family_error)) {
+    out.low = interval->low;
+    out.high = interval->high;
+    // Where grammars have unequal numbers of runs the interval is around the mean of the grammars' means.
+    out.interval_text = std::abs(over.mean - cell.mean) < 5e-4
+                            ? "± " + fixed(interval->high - over.mean, 3)
+                            : formatted("[{}, {}]", fixed(interval->low, 3), fixed(interval->high, 3));
+  }
+  if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound)
+    out.ceiling_text = (cell.ceiling_exact ? "" : "≤ ") + fixed(*figure, 3);
+  if (cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0) {
+    out.fraction = cell.mean / *cell.ceiling;
+    out.fraction_text = fixed(*out.fraction * 100, 1) + " %";
+  }
+  if (cell.paper) {
+    out.paper = cell.paper->accuracy;
+    out.paper_text = fixed(cell.paper->accuracy, 2) + " ± " + shortest(cell.paper->spread);
+    out.difference = cell.mean - cell.paper->accuracy;
+    out.difference_text = points_text(*out.difference);
+    if (out.low && (cell.paper->accuracy < *out.low || cell.paper->accuracy > *out.high))
+      out.marks.push_back({"paper_outside", "the paper's figure lies outside of the interval"});
+  }
+  if (cell.ceiling && !cell.ceiling_exact)
+    out.marks.push_back({"inexact", "noise hides symbols: the ceiling is only an upper bound"});
+  return out;
+}
+
+void mark_missing(const Outline& outline, size_t index, const std::map<size_t, MissingCounts>& missing, PageCell& out) {
+  const Cell& cell = outline.rows.cells[index];
+  const Group& group = outline.rows.groups[cell.group];
+  if (cell.diverged > 0) out.marks.push_back({"diverged", counted(cell.diverged, "run") + " diverged, in no mean"});
+  std::vector<std::string> parts;
+  if (const auto at = missing.find(cell.group); at != missing.end()) {
+    if (at->second.unfinished > 0) parts.push_back(counted(at->second.unfinished, "run") + " not finished");
+    if (at->second.damaged > 0) parts.push_back(counted(at->second.damaged, "run") + " damaged");
+    if (at->second.other > 0) parts.push_back(counted(at->second.other, "run") + " of another version");
+  }
+  if (group.chosen) {
+    const size_t absent = group.candidates[*group.chosen].missing.size();
+    if (absent > 0) parts.push_back(counted(absent, "seed") + " of other settings not run");
+    if (cell.runs.size() < group.averaged.size())
+      parts.push_back(formatted("measured in {} of {} runs", cell.runs.size(), group.averaged.size()));
+  }
+  if (!parts.empty()) out.marks.push_back({"missing", joined(parts, "; ")});
+}
+
+// Against the highest mean of the column: paired over grammars, Holm's correction over the column.
+void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& cells) {
+  const auto& indices = outline.column_cells[column];
+  size_t best = cells.size();
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i]->mean && (best == cells.size() || *cells[i]->mean > *cells[best]->mean)) best = i;
+  size_t measured = 0;
+  for (const auto* cell : cells) measured += cell->mean.has_value();
+  if (best == cells.size() || measured < 2) return;
+  cells[best]->best = true;
+  cells[best]->marks.push_back({"best", "highest mean of the column"});
+  const ByGrammar of_best = means_by_grammar(outline.rows, outline.rows.cells[indices[best]]);
+  const std::string name = outline.series[outline.cells[indices[best]].series].name;
+  std::vector<size_t> others;
+  std::vector<Estimate> differences;
+  std::vector<std::optional<double>> p;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i == best || !cells[i]->mean) continue;
+    others.push_back(i);
+    differences.push_back(paired_difference(means_by_grammar(outline.rows, outline.rows.cells[indices[i]]), of_best));
+    p.push_back(differences.back().p_against(0));
+  }
+  const auto steps = holm(p, family_error);
+  for (size_t k = 0; k < others.size(); ++k) {
+    if (differences[k].n == 0) continue;
+    PageCell& cell = *cells[others[k]];
+    VersusBest versus;
+    versus.difference = differences[k].mean;
+    versus.difference_text = points_text(versus.difference);
+    versus.interval_text = interval_text(differences[k].interval(steps[k].error));
+    versus.p_text = p_text(p[k]);
+    versus.significant = steps[k].decided;
+    versus.n = differences[k].n;
+    if (versus.n >= 2)
+      cell.marks.push_back(
+          versus.significant
+              ? PageMark{"worse", formatted("significantly below {}, the best of the column: {} points, p {}", name,
+                                            versus.difference_text, versus.p_text)}
+              : PageMark{"tied", formatted("not told apart from {}, the best of the column: {} points, p {}", name,
+                                           versus.difference_text, versus.p_text)});
+    cell.versus_best = std::move(versus);
+  }
+}
+
+template <class Value, class Text>
+std::string range_text(const std::set<Value>& values, const Text& text) {
+  if (values.empty()) return "–";
+  const std::string a = text(static_cast<double>(*values.begin())), b = text(static_cast<double>(*values.rbegin()));
+  return a == b ? a : a + "–" + b;
+}
+
+SummaryRow summary_row(const Outline& outline, size_t series) {
+  SummaryRow out;
+  out.series = outline.series[series].id;
+  std::set<int64_t> params, states;
+  std::set<std::string> precisions;
+  bool grows = false;
+  double speeds = 0;
+  size_t timed = 0;
+  for (size_t run = 0; run < outline.rows.runs.size(); ++run) {
+    if (outline.series_of_group[outline.rows.group_of[run]] != series) continue;
+    const Result& r = outline.rows.runs[run].result;
+    params.insert(r.params);
+    if (r.state_size) states.insert(*r.state_size);
+    grows |= !r.state_size;
+    precisions.insert(r.precision);
+    if (r.made && r.made->tokens_per_second) {
+      speeds += *r.made->tokens_per_second;
+      ++timed;
+    }
+  }
+  if (!params.empty()) out.params = *params.begin();
+  out.params_text = range_text(params, amount);
+  if (!grows && !states.empty()) out.state = *states.begin();
+  out.state_text = grows ? "grows" : range_text(states, amount);
+  out.precision_text = joined(precisions, ", ");
+  out.speed_text = "–";
+  if (timed > 0) {
+    out.speed = speeds / static_cast<double>(timed);
+    out.speed_text = grouped(static_cast<uint64_t>(std::llround(*out.speed)));
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_summary(const Outline& outline, PageData& data) {
+  for (size_t s = 0; s < outline.series.size(); ++s) data.summary.push_back(summary_row(outline, s));
+  const auto missing = missing_by_group(outline);
+  size_t most_grammars = 0;
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    const size_t first = data.cells.size();
+    for (const size_t index : outline.column_cells[c]) {
+      data.cells.push_back(plain_cell(outline, index));
+      mark_missing(outline, index, missing, data.cells.back());
+      most_grammars = std::max(most_grammars, static_cast<size_t>(data.cells.back().grammars));
+    }
+    std::vector<PageCell*> cells;
+    for (size_t i = first; i < data.cells.size(); ++i) cells.push_back(&data.cells[i]);
+    mark_best(outline, c, cells);
+  }
+  data.caption = caption_of(outline.rows, outline.labels);
+  for (const auto& line : outline.labels.legend) data.caption.push_back(line);
+  if (most_grammars > 1)
+    data.caption.push_back(
+        "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
+        "paired differences to the highest mean of the column, Holm's correction over the column, 5 % together.");
+  else if (most_grammars == 1)
+    data.caption.push_back("One grammar a cell: there is neither an interval nor a test. Seeds of grammars give both.");
+}
+
+void add_compare(const Outline& outline, PageData& data) {
+  constexpr size_t most_series = 40;
+  PageCompare& out = data.compare;
+  out.text =
+      "Differences a − b in points of accuracy on the grammars that both have, runs that share a grammar averaged "
+      "first. Interval and p: Student's t on these differences, each by itself.";
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    std::vector<size_t> cells;
+    for (const size_t index : outline.column_cells[c])
+      if (!outline.rows.cells[index].runs.empty()) cells.push_back(index);
+    if (cells.empty()) continue;
+    CompareColumn column;
+    column.column = outline.columns[c].id;
+    std::map<std::vector<std::string>, std::string> grammars;
+    std::vector<ByGrammar> values;
+    for (const size_t index : cells) {
+      values.push_back(means_by_grammar(outline.rows, outline.rows.cells[index]));
+      for (const auto& [grammar, value] : values.back()) {
+        std::vector<std::string> shown;
+        for (const auto& part : grammar) shown.push_back(part.empty() ? "given" : plain_value(part));
+        grammars[grammar] = "grammar " + joined(shown, "/");
+      }
+    }
+    std::vector<std::vector<std::string>> order;
+    for (const auto& [grammar, name] : grammars) order.push_back(grammar);
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), less_value);
+    });
+    for (const auto& grammar : order) column.grammars.push_back(grammars[grammar]);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      GrammarValues one{outline.series[outline.cells[cells[i]].series].id, {}, {}};
+      for (const auto& grammar : order) {
+        const auto at = values[i].find(grammar);
+        one.mean.push_back(at == values[i].end() ? std::nullopt : std::optional(at->second));
+        one.text.push_back(at == values[i].end() ? "–" : fixed(at->second, 3));
+      }
+      column.values.push_back(std::move(one));
+    }
+    const bool all = cells.size() <= most_series;
+    if (!all)
+      out.note = formatted(
+          "Columns with more than {} rows have the differences between settings of one model and to the highest mean "
+          "only.",
+          most_series);
+    size_t best = 0;
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (outline.rows.cells[cells[i]].mean > outline.rows.cells[cells[best]].mean) best = i;
+    for (size_t i = 0; i < cells.size(); ++i)
+      for (size_t k = i + 1; k < cells.size(); ++k) {
+        const PageSeries &a = outline.series[outline.cells[cells[i]].series],
+                         &b = outline.series[outline.cells[cells[k]].series];
+        if (!all && a.model != b.model && i != best && k != best) continue;
+        const Estimate difference = paired_difference(values[i], values[k]);
+        if (difference.n == 0) continue;
+        const auto interval = difference.interval(family_error);
+        const auto p = difference.p_against(0);
+        PairedDifference pair{a.id,
+                              b.id,
+                              difference.n,
+                              difference.mean,
+                              {},
+                              {},
+                              p,
+                              points_text(difference.mean),
+                              interval_text(interval),
+                              p_text(p)};
+        if (interval) {
+          pair.low = interval->low;
+          pair.high = interval->high;
+        }
+        column.pairs.push_back(std::move(pair));
+      }
+    out.columns.push_back(std::move(column));
+  }
+}
+
+}  // namespace sb

@@ -1,0 +1,126 @@
+#include "page/vega.h"
+
+#include "page/palette.h"
+
+namespace sb {
+namespace {
+
+constexpr const char* schema = "https://vega.github.io/schema/vega-lite/v6.json";
+constexpr const char* grey = "#808080";  // 3.9:1 on white, 5.3:1 on black
+constexpr int legend_columns = 4;
+
+Json only(const char* kind) {
+  return Json::array({{{"filter", std::string("datum.kind == '") + kind + "'"}}});
+}
+
+Json names_of(const std::vector<PageSeries>& series) {
+  Json out = Json::array();
+  for (const auto& one : series) out.push_back(one.name);
+  return out;
+}
+
+void add_references(Json& layers, const Axis& x, const Axis& y) {
+  layers.push_back(
+      {{"transform", only("reference")},
+       {"mark",
+        {{"type", "line"},
+         {"strokeDash", {5, 4}},
+         {"color", grey},
+         {"clip", true},
+         {"tooltip", {{"content", "data"}}}}},
+       {"encoding",
+        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
+  Json last = only("reference");
+  last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
+  last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
+  layers.push_back(
+      {{"transform", std::move(last)},
+       {"mark",
+        {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
+       {"encoding",
+        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+}
+
+}  // namespace
+
+Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
+  Json colours = Json::array();
+  for (const auto& one : series) colours.push_back(palette_light()[static_cast<size_t>(one.colour)]);
+  Json out = {{"$schema", schema}, {"data", {{"name", "rows"}}}, {"width", "container"}, {"height", plot_height}};
+  out["config"] = {{"range", {{"category", std::move(colours)}}},
+                   {"view", {{"stroke", nullptr}}},
+                   {"axis", {{"labelFontSize", 12}, {"titleFontSize", 12}, {"titleFontWeight", "normal"}}},
+                   {"legend", {{"labelFontSize", 12}, {"labelLimit", 260}}}};
+  return out;
+}
+
+void colour_by_series(Json& encoding, const std::vector<PageSeries>& series) {
+  const Json legend = {{"orient", "bottom"}, {"columns", legend_columns}, {"title", nullptr}, {"symbolOpacity", 1}};
+  encoding["color"] = {
+      {"field", "series"}, {"type", "nominal"}, {"scale", {{"domain", names_of(series)}}}, {"legend", legend}};
+  bool dashed = false;
+  for (const auto& one : series) dashed |= one.dash > 0;
+  if (!dashed) return;
+  static const Json dashes = Json::parse("[[1,0],[6,3],[2,2],[8,2,2,2],[4,4],[1,3]]");
+  Json range = Json::array();
+  for (const auto& one : series) range.push_back(dashes[static_cast<size_t>(one.dash) % dashes.size()]);
+  encoding["strokeDash"] = {{"field", "series"},
+                            {"type", "nominal"},
+                            {"scale", {{"domain", names_of(series)}, {"range", std::move(range)}}},
+                            {"legend", legend}};
+}
+
+Json legend_pick() {
+  return {{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"series"}}}}, {"bind", "legend"}};
+}
+
+// The wheel alone scrolls the page.
+Json pan_and_zoom() {
+  return {{"name", "view"}, {"select", {{"type", "interval"}, {"zoom", "wheel![event.ctrlKey]"}}}, {"bind", "scales"}};
+}
+
+Json dimmed_unless_picked() {
+  return {{"condition", {{"param", "pick"}, {"value", 1}}}, {"value", 0.12}};
+}
+
+Json axis_encoding(const Axis& axis) {
+  Json scale = {{"zero", axis.zero}, {"nice", true}};
+  if (axis.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
+  return {{"field", axis.field}, {"type", "quantitative"}, {"title", axis.title}, {"scale", std::move(scale)}};
+}
+
+Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, LineParts parts, int plot_height) {
+  Json out = vega_base(series, plot_height);
+  Json layers = Json::array();
+  if (parts.band) {
+    Json encoding = {
+        {"x", axis_encoding(x)}, {"y", axis_encoding({"low", y.title, y.log, y.zero})}, {"y2", {{"field", "high"}}}};
+    colour_by_series(encoding, series);
+    encoding.erase("strokeDash");
+    encoding["opacity"] = {{"condition", {{"param", "pick"}, {"value", 0.16}}}, {"value", 0.03}};
+    layers.push_back({{"transform", only("model")}, {"mark", {{"type", "area"}}}, {"encoding", std::move(encoding)}});
+  }
+  Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
+  colour_by_series(encoding, series);
+  encoding["opacity"] = dimmed_unless_picked();
+  layers.push_back({{"transform", only("model")},
+                    {"params", Json::array({legend_pick(), pan_and_zoom()})},
+                    {"mark", {{"type", "line"}, {"strokeWidth", 2}, {"clip", true}}},
+                    {"encoding", encoding}});
+  encoding.erase("strokeDash");
+  layers.push_back(
+      {{"transform", only("model")},
+       {"mark",
+        {{"type", "point"}, {"filled", true}, {"size", 36}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
+       {"encoding", std::move(encoding)}});
+  if (parts.references) add_references(layers, x, y);
+  out["layer"] = std::move(layers);
+  return out;
+}
+
+int chart_height(size_t series, int plot_height) {
+  const int lines = static_cast<int>((series + legend_columns - 1) / legend_columns);
+  return plot_height + 60 + 20 * lines;
+}
+
+}  // namespace sb

@@ -1,0 +1,132 @@
+// node page_test.mjs REPORT.html [--runs FOLDER] [--figures FOLDER] [--bench] [--only WORDS]
+// A reader's way through a report page: what is seen equals the data, digit for digit. --bench: a page of 500 runs,
+// timed.
+import assert from 'node:assert/strict';
+import {mkdtempSync, rmSync, statSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {claims_of} from './claims.mjs';
+import {load_tools, with_page} from './browser.mjs';
+import {data_of, hostile, with_hostile_strings, with_many_lines, with_many_runs, write_variant} from './variants.mjs';
+import {timed_page} from './timing.mjs';
+
+const {chromium, axe} = await load_tools();
+const argument = name => {
+  const at = process.argv.indexOf(name);
+  return at < 0 ? null : process.argv[at + 1];
+};
+const report = process.argv[2];
+const data = data_of(report);
+const scratch = mkdtempSync(join(tmpdir(), 'selectivbench-pages-'));
+const claims = claims_of(data, argument);
+
+const violations = async page => {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ['violations']}));
+  return found.violations
+    .filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(
+      one =>
+        one.id +
+        ': ' +
+        one.help +
+        '\n  ' +
+        one.nodes
+          .slice(0, 3)
+          .map(node => node.html.slice(0, 160) + ' ' + (node.failureSummary || '').replace(/\s+/g, ' ').slice(0, 200))
+          .join('\n  '),
+    );
+};
+
+const outcomes = {passed: 0, failed: 0};
+async function check(title, action) {
+  try {
+    await action();
+    outcomes.passed++;
+    console.log('ok    ' + title);
+  } catch (fault) {
+    outcomes.failed++;
+    console.log('FAIL  ' + title + '\n' + String(fault.message).replace(/^/gm, '      '));
+  }
+}
+
+const only = argument('--only');
+for (const [title, action] of only === 'bench' ? [] : claims) {
+  if (only && !title.includes(only)) continue;
+  await check(title, () =>
+    with_page(chromium, report, {}, async page => {
+      await page.evaluate(() => window.SB.show_all_rows());
+      await action(page);
+    }),
+  );
+}
+for (const scheme of ['light', 'dark']) {
+  if (only && !'axe'.includes(only)) continue;
+  await check('axe finds nothing serious, ' + scheme, () =>
+    with_page(chromium, report, {context: {colorScheme: scheme, bypassCSP: true}}, async page => {
+      if (data.meta.charts) await page.evaluate(() => window.SB.draw_all());
+      assert.deepEqual(await violations(page), []);
+    }),
+  );
+}
+if (!only || 'hostile'.includes(only)) {
+  await check('hostile strings are text and break nothing', async () => {
+    const file = join(scratch, 'hostile.html');
+    write_variant(report, file, with_hostile_strings);
+    await with_page(chromium, file, {}, async page => {
+      if (data.meta.charts) await page.evaluate(() => window.SB.draw_all());
+      assert.equal(await page.textContent('h1'), hostile[0]);
+      assert.equal(await page.evaluate(() => window.broken), undefined);
+      assert.equal(
+        await page.evaluate(() => document.querySelectorAll('img, main script, [onerror], [onload], [onfocus]').length),
+        0,
+      );
+      for (const width of [390, 1280]) {
+        await page.setViewportSize({width, height: 900});
+        await page.waitForTimeout(250);
+        assert.ok(
+          await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth),
+          'wider than ' + width,
+        );
+      }
+      await page.evaluate(key => {
+        location.hash = 'run-' + key;
+      }, data.runs[1].key);
+      await page.waitForSelector('tr.extra');
+      assert.ok((await page.textContent('tr.extra')).length > 0);
+    });
+  });
+}
+
+if (process.argv.includes('--bench')) {
+  await check('500 runs: first paint ≤ 1 s, table and steps ≤ 100 ms, charts ≤ 500 ms', async () => {
+    const file = join(scratch, 'many.html');
+    write_variant(report, file, many => {
+      if (many.runs.length >= 500) return;
+      with_many_lines(many);
+      with_many_runs(many, 500);
+    });
+    const times = await with_page(chromium, file, {}, timed_page);
+    times.megabytes = statSync(file).size / 1e6;
+    console.log(
+      '      ms of the page’s thread: ' +
+        JSON.stringify(times, (key, value) => (typeof value === 'number' ? Number(value.toPrecision(3)) : value)),
+    );
+    const limits = {
+      megabytes: 6,
+      first_paint: 1000,
+      sort_summary: 100,
+      sort_runs: 100,
+      step: 100,
+      filter: 500,
+      slowest_chart: 500,
+      shift: 0.1,
+    };
+    for (const [name, limit] of Object.entries(limits))
+      assert.ok(times[name] <= limit, name + ' is ' + times[name] + ', expected at most ' + limit);
+  });
+}
+
+rmSync(scratch, {recursive: true, force: true});
+console.log(outcomes.passed + ' passed, ' + outcomes.failed + ' failed');
+process.exit(outcomes.failed ? 1 : 0);

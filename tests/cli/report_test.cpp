@@ -1,0 +1,129 @@
+// `report` and `watch` as a user calls them.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "../page/made_up.h"
+#include "program_run.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Report, WritesPageAndFiguresTheSameEveryTime) {
+  TemporaryFolder root;
+  for (const int seed : {1, 2}) finish_small(root.file("runs"), "gla", seed);
+  const auto report = [&](const std::string& out) {
+    return run({"report", root.file("runs"), "--out", root.file(out), "--figures", root.file("figures/" + out)});
+  };
+  const Outcome first = report("a.html");
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("2 runs, "), std::string::npos);
+  EXPECT_NE(first.out.find(root.file("a.html")), std::string::npos);
+  ASSERT_EQ(report("b.html").code, 0);
+  EXPECT_EQ(whole_file(root.file("a.html")), whole_file(root.file("b.html")));
+  size_t specifications = 0;
+  for (const auto& entry : fs::directory_iterator(root.file("figures/a.html"))) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(whole_file(entry.path().string()), whole_file(root.file("figures/b.html/" + name)));
+    if (!name.ends_with(".vl.json")) continue;
+    ++specifications;
+    const Json spec = Json::parse(whole_file(entry.path().string()));
+    EXPECT_TRUE(spec["data"]["values"].is_array());
+    EXPECT_TRUE(fs::exists(entry.path().string().substr(0, entry.path().string().size() - 8) + ".csv"));
+  }
+  EXPECT_GT(specifications, 8U);
+  const Outcome dated = run({"report", root.file("runs"), "--out", "-", "--dated"});
+  EXPECT_EQ(dated.code, 0);
+  EXPECT_NE(dated.out.find(" UTC\""), std::string::npos);
+}
+
+TEST(Report, BadInputIsOneLineAndNothingIsWritten) {
+  TemporaryFolder root;
+  const std::string out = root.file("report.html");
+  const Outcome nowhere = run({"report", root.file("nowhere"), "--out", out});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.err, "[report DIR] expected a folder of runs or an archive, got '" + root.file("nowhere") + "'\n");
+  fs::create_directories(root.file("empty"));
+  const Outcome empty = run({"report", root.file("empty"), "--out", out});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_TRUE(empty.err.starts_with("[report DIR] expected runs below the folder, got none")) << empty.err;
+  EXPECT_FALSE(fs::exists(out));
+  finish_small(root.file("runs"), "gla", 1);
+  EXPECT_EQ(run({"report", root.file("runs"), "--out", root.file("no/such/folder.html")}).code, 74);
+}
+
+// The answer to one request, head and body.
+std::string ask(int port, const std::string& path, const std::string& header = "") {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string out;
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) {
+    const std::string request =
+        "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + header + "\r\n";
+    size_t sent = 0;
+    while (sent < request.size()) {
+      const ssize_t n = ::send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) break;
+      sent += static_cast<size_t>(n);
+    }
+    char buffer[65536];
+    for (ssize_t n = 0; (n = ::recv(fd, buffer, sizeof buffer, 0)) > 0;) out.append(buffer, static_cast<size_t>(n));
+  }
+  ::close(fd);
+  return out;
+}
+
+TEST(Watch, ServesThePageUnderItsTokenAloneAndFollowsTheFolder) {
+  TemporaryFolder root;
+  finish_small(root.file(""), "gla", 1);
+  Started watch({"watch", root.file(""), "--every", "0.2"});
+  std::string address;
+  for (int tries = 0; tries < 600 && address.find('\n') == std::string::npos; ++tries) {
+    ::usleep(50'000);
+    address = watch.output_so_far();
+    if (watch.errors_so_far().find("no HTTP library") != std::string::npos) break;
+  }
+  if (address.empty()) {
+    const Outcome outcome = watch.wait();
+    ASSERT_EQ(outcome.code, 2) << outcome.err;
+    GTEST_SKIP() << "built without an HTTP library";
+  }
+  const std::string start = "http://127.0.0.1:";
+  ASSERT_TRUE(address.starts_with(start)) << address;
+  const int port = std::stoi(address.substr(start.size()));
+  const std::string path = address.substr(address.find('/', start.size()), 34);
+  ASSERT_EQ(path.size(), 34U) << "a token of 32 digits between slashes";
+  const std::string page = ask(port, path);
+  EXPECT_TRUE(page.starts_with("HTTP/1.1 200")) << page.substr(0, 200);
+  EXPECT_NE(page.find("connect-src 'self'"), std::string::npos);
+  for (const char* other : {"/", "/data", "/00000000000000000000000000000000/"})
+    EXPECT_TRUE(ask(port, other).starts_with("HTTP/1.1 404")) << other;
+  const std::string data = ask(port, path + "data");
+  EXPECT_TRUE(data.starts_with("HTTP/1.1 200"));
+  const Json before = Json::parse(data.substr(data.find("\r\n\r\n") + 4));
+  EXPECT_EQ(before["runs"].size(), 1U);
+  EXPECT_EQ(before["meta"]["live"]["data"], "data");
+  const size_t tag = data.find("ETag: ");
+  ASSERT_NE(tag, std::string::npos);
+  const std::string value = data.substr(tag + 6, data.find("\r\n", tag) - tag - 6);
+  EXPECT_TRUE(ask(port, path + "data", "If-None-Match: " + value + "\r\n").starts_with("HTTP/1.1 304"));
+  finish_small(root.file(""), "gla", 2);
+  size_t runs = 0;
+  for (int tries = 0; tries < 100 && runs != 2; ++tries) {
+    ::usleep(100'000);
+    const std::string now = ask(port, path + "data");
+    runs = Json::parse(now.substr(now.find("\r\n\r\n") + 4))["runs"].size();
+  }
+  EXPECT_EQ(runs, 2U);
+  watch.signal(SIGINT);
+  EXPECT_EQ(watch.wait().code, 0);
+}
+
+}  // namespace
+}  // namespace sb::test

@@ -1,0 +1,90 @@
+#include "page/figure.h"
+
+#include <gtest/gtest.h>
+
+#include "made_up.h"
+
+namespace sb::test {
+namespace {
+
+TEST(Figure, NumbersAreRoundedOnceAndWrittenAsJavaScriptDoes) {
+  EXPECT_EQ(plain_number(1), "1");
+  EXPECT_EQ(plain_number(.858), "0.858");
+  EXPECT_EQ(plain_number(-.25), "-0.25");
+  EXPECT_EQ(plain_number(1e-7), "0");
+  EXPECT_EQ(plain_number(-1e-9), "0");
+  EXPECT_EQ(plain_number(123456.5), "123456.5");
+  EXPECT_EQ(FigureValue(1.0 / 3).text(), "0.333333");
+  EXPECT_EQ(FigureValue(1.0 / 3).json().dump(), "0.333333");
+  EXPECT_EQ(FigureValue(2.0).json().dump(), "2");
+  EXPECT_EQ(FigureValue(5e-5).text(), "0.00005");
+  EXPECT_EQ(FigureValue(std::numeric_limits<double>::quiet_NaN()).json(), Json(nullptr));
+  EXPECT_EQ(FigureValue(std::optional<double>()).text(), "");
+  EXPECT_EQ(FigureValue(std::optional<double>(.5)).text(), "0.5");
+}
+
+TEST(Figure, CsvQuotesWhatNeedsIt) {
+  Figure figure;
+  figure.columns = {{"series", "model", "nominal"}, {"x", "x", "quantitative"}};
+  figure.rows = {{"a, \"b\"", 1.5}, {"line\nbreak", FigureValue()}};
+  EXPECT_EQ(figure_csv(figure), "series,x\n\"a, \"\"b\"\"\",1.5\n\"line\nbreak\",\n");
+}
+
+// Fields of a line, without line breaks in them.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') {
+      out.back() += line[i++];
+    } else if (line[i] == '"') {
+      quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      out.emplace_back();
+    } else {
+      out.back() += line[i];
+    }
+  }
+  return out;
+}
+
+TEST(Figure, CsvDataAndSpecificationHoldTheSameNumbers) {
+  TemporaryFolder root;
+  for (const int seed : {1, 2}) finish_small(root.file(""), "gla", seed, 2, "[eval]\ngaps = [10, 20]\n");
+  const PageData data = page_of(root.file(""));
+  const Json page = page_json(data, {});
+  ASSERT_EQ(page["figures"].size(), data.figures.size());
+  ASSERT_GT(data.figures.size(), 8U);
+  for (size_t f = 0; f < data.figures.size(); ++f) {
+    const Figure& figure = data.figures[f];
+    const Json spec = standalone_spec(figure);
+    const Json& values = spec["data"]["values"];
+    ASSERT_EQ(values.size(), figure.rows.size());
+    EXPECT_FALSE(spec["data"].contains("name"));
+    std::istringstream lines(figure_csv(figure));
+    std::string line;
+    std::getline(lines, line);
+    const auto keys = fields_of(line);
+    for (size_t r = 0; r < values.size(); ++r) {
+      ASSERT_TRUE(std::getline(lines, line));
+      const auto fields = fields_of(line);
+      ASSERT_EQ(fields.size(), keys.size());
+      for (size_t k = 0; k < keys.size(); ++k) {
+        const Json& value = values[r][keys[k]];
+        EXPECT_EQ(value, page["figures"][f]["rows"][r][k]);
+        if (value.is_null()) {
+          EXPECT_EQ(fields[k], "");
+        }
+        if (value.is_string()) {
+          EXPECT_EQ(fields[k], value.get<std::string>());
+        }
+        if (value.is_number()) {
+          EXPECT_EQ(std::stod(fields[k]), value.get<double>());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sb::test

@@ -1,0 +1,269 @@
+'use strict';
+// The summary: a matrix of models and tasks, and every cell of it as a line with all that is known of it.
+(() => {
+  const SB = (window.SB = window.SB || {});
+
+  // Kind of a mark: its sign, what it means in the legend, whether it warns.
+  const signs = {
+    best: ['★', 'highest mean of its column'],
+    tied: ['≈', 'not told apart from the best'],
+    worse: ['▽', 'significantly below the best'],
+    one_grammar: ['¹', 'one grammar only, so no interval'],
+    diverged: ['✕', 'runs diverged', true],
+    missing: ['◌', 'runs are missing', true],
+    above_ceiling: ['⇡', 'above the ceiling', true],
+    paper_outside: ['≠', 'the paper’s figure lies outside the interval'],
+    inexact: ['≤', 'the ceiling is an upper bound only'],
+  };
+  SB.mark_signs = cell =>
+    cell.marks.map(mark => {
+      const sign = signs[mark.kind] || ['•', mark.text];
+      return SB.h(
+        'span',
+        {class: 'mark' + (sign[2] ? ' down' : ''), title: mark.text},
+        SB.h('span', {'aria-hidden': 'true'}, sign[0]),
+        SB.only_read(' ' + mark.text),
+      );
+    });
+
+  // Accuracy between 0 and 1 with its interval and, as a tick, the ceiling.
+  const bar = (cell, column, series) =>
+    SB.h('span', {
+      class: 'meter',
+      css: {
+        '--mean': cell.mean,
+        '--low': cell.low === null ? 2 : Math.max(0, cell.low),
+        '--high': cell.high === null ? 2 : Math.min(1, cell.high),
+        '--ceiling': column.ceiling === null ? 9 : column.ceiling,
+        '--series': SB.colour(series.colour),
+      },
+    });
+
+  const faces = {
+    accuracy: {
+      title: 'Accuracy',
+      key: cell => cell.mean,
+      main: cell => cell.mean_text,
+      beside: cell => cell.interval_text,
+      below: cell => (cell.fraction === null ? '' : cell.fraction_text + ' of ceiling'),
+    },
+    ceiling: {
+      title: 'Of the ceiling',
+      key: cell => cell.fraction,
+      main: cell => cell.fraction_text,
+      beside: () => '',
+      below: cell => cell.mean_text + ' of ' + cell.ceiling_text,
+    },
+    paper: {
+      title: 'Against the paper',
+      key: cell => cell.difference,
+      main: cell => cell.difference_text || '–',
+      beside: cell => (cell.difference === null ? '' : 'points'),
+      below: cell => (cell.paper === null ? '' : 'paper ' + cell.paper_text),
+    },
+  };
+
+  function matrix(state) {
+    const data = SB.data;
+    const cells = new Map(data.summary.cells.map(cell => [cell.series + ' ' + cell.column, cell]));
+    const cell_of = (row, column) => cells.get(row.series + ' ' + column.id);
+    const rows = data.summary.rows;
+    const face = faces[state.face];
+    const content = (row, column) => {
+      const cell = cell_of(row, column);
+      if (!cell) return SB.h('span', {class: 'muted'}, '–');
+      if (cell.mean === null)
+        return SB.linked(cell, SB.h('span', {class: 'badge bad'}, cell.mean_text), ' ', ...SB.mark_signs(cell));
+      return [
+        SB.h(
+          'span',
+          {class: 'figure' + (cell.best ? ' best' : '')},
+          SB.linked(cell, face.main(cell)),
+          ' ',
+          SB.h('span', {class: 'muted'}, face.beside(cell)),
+          ' ',
+          ...SB.mark_signs(cell),
+        ),
+        state.face === 'paper' ? null : bar(cell, column, SB.series.get(row.series)),
+        SB.h('span', {class: 'sub-line'}, face.below(cell)),
+      ];
+    };
+    const columns = [
+      {
+        title: 'model',
+        head: true,
+        left: true,
+        key: row => SB.series.get(row.series).name,
+        cell: row => SB.named(SB.series.get(row.series)),
+      },
+      ...data.columns.map(column => ({
+        lines: column.lines,
+        falling: true,
+        name: 'cell',
+        key: row => {
+          const cell = cell_of(row, column);
+          return cell ? face.key(cell) : null;
+        },
+        cell: row => content(row, column),
+      })),
+      {title: 'parameters', key: row => row.params, cell: row => row.params_text},
+      {
+        title: 'state',
+        about: 'numbers a layer carries from frame to frame',
+        key: row => (row.state === null ? Infinity : row.state),
+        cell: row => row.state_text,
+      },
+      {
+        title: 'tokens/s',
+        about: 'in training, mean over its runs',
+        falling: true,
+        key: row => row.speed,
+        cell: row => row.speed_text,
+      },
+      {title: 'precision', left: true, key: row => row.precision_text, cell: row => row.precision_text},
+    ];
+    const has = column => column.ceiling_text && column.ceiling_text !== '–';
+    const foot = [
+      ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
+      ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
+    ];
+    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30, memory: state.matrix});
+  }
+
+  function every_cell(state) {
+    const series = cell => SB.series.get(cell.series);
+    const columns = [
+      {title: 'model', head: true, left: true, key: cell => series(cell).name, cell: cell => SB.named(series(cell))},
+      {
+        title: 'task',
+        left: true,
+        key: cell => SB.data.columns.findIndex(column => column.id === cell.column),
+        cell: cell => SB.text(SB.columns.get(cell.column).name),
+      },
+      {
+        title: 'accuracy',
+        falling: true,
+        key: cell => cell.mean,
+        cell: cell => SB.linked(cell, cell.mean_text),
+        name: 'mean',
+      },
+      {
+        title: '95 % interval',
+        key: cell => (cell.low === null ? null : cell.high - cell.low),
+        cell: cell => SB.dash(cell.interval_text),
+      },
+      {
+        title: 'deviation',
+        about: 'standard deviation',
+        key: cell => cell.sd_text,
+        cell: cell => (cell.sd_text ? SB.h('span', {title: 'over ' + cell.sd_over}, cell.sd_text) : '–'),
+      },
+      {title: 'of the ceiling', falling: true, key: cell => cell.fraction, cell: cell => cell.fraction_text},
+      {title: 'ceiling', key: cell => cell.ceiling_text, cell: cell => cell.ceiling_text},
+      {title: 'chance', key: cell => cell.chance_text, cell: cell => SB.dash(cell.chance_text)},
+      {title: 'paper', falling: true, key: cell => cell.paper, cell: cell => SB.dash(cell.paper_text)},
+      {
+        title: 'difference',
+        about: 'from the paper, points of accuracy',
+        falling: true,
+        key: cell => cell.difference,
+        cell: cell => SB.dash(cell.difference_text),
+      },
+      {
+        title: 'against the best',
+        about: 'of the column, points of accuracy on the same grammars',
+        falling: true,
+        key: cell => (cell.versus_best ? cell.versus_best.difference : cell.best ? 0 : null),
+        cell: cell =>
+          cell.versus_best
+            ? [cell.versus_best.difference_text + ' ', SB.h('span', {class: 'muted'}, cell.versus_best.interval_text)]
+            : cell.best
+              ? 'best'
+              : '–',
+      },
+      {
+        title: 'p',
+        key: cell => (cell.versus_best ? Number(cell.versus_best.p_text) : null),
+        cell: cell => (cell.versus_best ? SB.dash(cell.versus_best.p_text) : '–'),
+      },
+      {title: 'from', left: true, key: cell => cell.runs.length, cell: cell => SB.linked(cell, cell.n_text)},
+      {title: 'marks', left: true, wrap: true, cell: cell => cell.marks.map(mark => mark.text).join('; ') || '–'},
+    ];
+    return SB.table({
+      columns,
+      rows: SB.data.summary.cells,
+      label: 'Every cell of the summary',
+      tall: true,
+      name: 'cells',
+      memory: state.cells,
+    });
+  }
+
+  SB.build_summary = (place, state) => {
+    for (const [name, first] of [
+      ['face', 'accuracy'],
+      ['matrix', {}],
+      ['cells', {}],
+    ])
+      state[name] = state[name] || first;
+    const shown = row => !SB.hidden.has(SB.series.get(row.series).model);
+    const holder = SB.h('div', {});
+    let small = null;
+    const put = () => {
+      small = matrix(state);
+      small.filter(shown);
+      holder.replaceChildren(small.element);
+    };
+    put();
+    const has_paper = SB.data.summary.cells.some(cell => cell.paper !== null);
+    const offered = Object.entries(faces)
+      .filter(([name]) => name !== 'paper' || has_paper)
+      .map(([name, face]) => [name, face.title]);
+    const used = new Set(SB.data.summary.cells.flatMap(cell => cell.marks.map(mark => mark.kind)));
+    const legend = Object.entries(signs).filter(([kind]) => used.has(kind));
+    const large = every_cell(state);
+    SB.on_filter('summary', () => {
+      small.filter(shown);
+      large.filter(shown);
+    });
+    const notes = SB.data.meta.notes;
+    const overview = SB.figure_grid(SB.data.figures.filter(figure => figure.kind === 'overview'));
+    place.append(
+      SB.h(
+        'div',
+        {class: 'row'},
+        SB.segments('Show', offered, state.face, face => {
+          state.face = face;
+          put();
+        }),
+      ),
+      holder,
+      legend.length
+        ? SB.h(
+            'p',
+            {class: 'small muted legend'},
+            legend.map(([, sign]) =>
+              SB.h('span', {}, SB.h('span', {class: 'mark' + (sign[2] ? ' down' : '')}, sign[0]), ' ', sign[1]),
+            ),
+          )
+        : '',
+      ...SB.data.summary.caption.map(line => SB.h('p', {class: 'small muted'}, SB.prose(line))),
+      notes.length
+        ? SB.h(
+            'details',
+            {open: notes.length <= 2},
+            SB.h('summary', {}, 'How cells were averaged and chosen (' + notes.length + ')'),
+            SB.h(
+              'ul',
+              {class: 'small'},
+              notes.map(note => SB.h('li', {}, SB.text(note))),
+            ),
+          )
+        : '',
+      overview.cards.length ? overview.element : '',
+      SB.h('h3', {}, 'Every cell'),
+      large.element,
+    );
+    return overview.cards;
+  };
+})();
