@@ -62,9 +62,10 @@ def main():
     spent = seconds(lambda: draw(paper, 200_000, dense=False), 1)
     line("an epoch of 200,000 paper-scale samples", spent, "s", "<= 6 s (2 cores)", 6 / spent)
     task2 = sb.Task(2, grammar=sb.Grammar())
-    batches = 100
-    own = min(sb._native.fill_seconds(task2._native, "train", 64, batches) for _ in range(3))
-    spent = seconds(lambda: draw(task2, 64 * batches, threads=1))
+    batches, own, spent = 200, float("inf"), float("inf")
+    for _ in range(4):  # in turn: both see the same machine
+        own = min(own, sb._native.fill_seconds(task2._native, "train", 64, batches))
+        spent = min(spent, seconds(lambda: draw(task2, 64 * batches, threads=1), 1))
     line("dense batches, share of the native rate", 100 * own / spent, "%", ">= 90 %", own / spent / 0.9)
     small = sb.Task(2, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
     draw(small, 64 * 500)
