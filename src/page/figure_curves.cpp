@@ -112,9 +112,10 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
     section.absent.push_back("Loss while training" + of + ": the runs' metrics hold no rows of training.");
     return;
   }
-  loss.caption =
-      formatted("Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates: {}{}.",
-                most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
+  loss.caption = formatted(
+      "Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates (of packed runs "
+      "every 25th update is there): {}{}.",
+      most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {} rows.", cells.size());
   loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, {losses.band, false}, plot);
   loss.height = chart_height(series.size(), plot);

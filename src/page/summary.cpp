@@ -137,13 +137,15 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     versus.p_text = p_text(p[k]);
     versus.significant = steps[k].decided;
     versus.n = differences[k].n;
-    if (versus.n >= 2)
+    if (versus.n >= 2) {
+      const bool below = versus.significant && differences[k].mean < 0;
       cell.marks.push_back(
-          versus.significant
-              ? PageMark{"worse", formatted("significantly below {}, the best of the column: {} points, p {}", name,
-                                            versus.difference_text, versus.p_text)}
-              : PageMark{"tied", formatted("not told apart from {}, the best of the column: {} points, p {}", name,
-                                           versus.difference_text, versus.p_text)});
+          {below ? "worse" : "tied", formatted("{} {}, the best of the column: {} points, p {} before correction",
+                                               below                ? "significantly below"
+                                               : versus.significant ? "on the grammars of both significantly above"
+                                                                    : "not told apart from",
+                                               name, versus.difference_text, versus.p_text)});
+    }
     cell.versus_best = std::move(versus);
   }
 }
@@ -205,12 +207,16 @@ void add_summary(const Outline& outline, PageData& data) {
     for (size_t i = first; i < data.cells.size(); ++i) cells.push_back(&data.cells[i]);
     mark_best(outline, c, cells);
   }
-  data.caption = caption_of(outline.rows, outline.labels);
+  data.caption = caption_of(
+      outline.rows, outline.labels,
+      most_grammars > 1 ? "mean ± half of its 95 % interval over grammars (a cell of one grammar has none)" : "");
   for (const auto& line : outline.labels.legend) data.caption.push_back(line);
   if (most_grammars > 1)
     data.caption.push_back(
         "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
-        "paired differences to the highest mean of the column, Holm's correction over the column, 5 % together.");
+        "paired differences to the highest mean of the column on the grammars both have, Holm's correction over the "
+        "column, 5 % together; beside them the corrected interval, and p before the correction. Cells may rest on "
+        "different numbers of grammars: \"every cell\" names them.");
   else if (most_grammars == 1)
     data.caption.push_back("One grammar a cell: there is neither an interval nor a test. Seeds of grammars give both.");
 }

@@ -277,13 +277,14 @@ void add_notes(Sheet& sheet, const Rows& rows) {
   sheet.notes.assign(end, rows.notes.end());
 }
 
-std::vector<std::string> caption_of(const Rows& rows, const Labels& labels) {
+std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, const std::string& averaged) {
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
   const auto further = averaged_further(rows);
-  std::vector<std::string> out = {formatted(
-      "{}{}: {}.{}", several_splits(rows) ? "Accuracy" : "Test accuracy", predict ? " of the next symbol" : "",
-      averaging_text(rows), further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")))};
+  std::vector<std::string> out = {
+      formatted("{}{}: {}.{}", several_splits(rows) ? "Accuracy" : "Test accuracy",
+                predict ? " of the next symbol" : "", averaged.empty() ? averaging_text(rows) : averaged,
+                further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")))};
   size_t least = SIZE_MAX, most = 0;
   for (const auto& group : rows.groups) {
     least = std::min(least, group.candidates.size());

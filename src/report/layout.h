@@ -8,7 +8,8 @@ namespace sb {
 Sheet cell_sheet(const Rows& rows, const Labels& labels);
 Sheet run_sheet(const Rows& rows, const Labels& labels);
 // What a table says beneath itself: how cells were averaged and chosen.
-std::vector<std::string> caption_of(const Rows& rows, const Labels& labels);
+// `averaged`: what a cell's figures are, where they are not those of a table.
+std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, const std::string& averaged = {});
 // Above it: that runs are missing or damaged, and which.
 std::vector<std::string> head_of(const Rows& rows);
 void add_notes(Sheet& sheet, const Rows& rows);

@@ -89,9 +89,9 @@ grep -q "\"weights_sha256\": \"$digest\"" "$work/out.json" || fail "--weights: a
 # The run's own by another path are the run's own.
 cp "$one/final.safetensors" "$work/copy.safetensors"
 "$program" eval "$one" --samples 4 --json "$work/own.json" > "$work/own" || fail "eval of the final weights"
-"$program" eval "$one" --samples 4 --weights "$work/copy.safetensors" --json "$work/copy.json" > "$work/copy" || fail "--weights of the run's own"
-cmp "$work/own" "$work/copy" || fail "the run's own weights are said not to be"
-grep -q '"weights": "final"' "$work/copy.json" || fail "the run's own weights are not marked"
+"$program" eval "$one" --samples 4 --weights "$work/copy.safetensors" --json "$work/same.json" > "$work/same" || fail "--weights of the run's own"
+cmp "$work/own" "$work/same" || fail "the run's own weights are said not to be"
+grep -q '"weights": "final"' "$work/same.json" || fail "the run's own weights are not marked"
 { head -c -16 "$two/final.safetensors" && printf 'x%.0s' {1..16}; } > "$work/changed.safetensors"
 refused "own digest" "$one" --weights "$work/changed.safetensors"
 # Without a digest, as files of others are.

@@ -73,7 +73,12 @@ std::string time_text(const StepState& state) {
 
 Exit run(Options options) {
   std::error_code ignored;
-  if (options.results.empty() && std::filesystem::is_directory("results", ignored)) options.results = {"results"};
+  if (options.results.empty()) {
+    if (std::filesystem::is_directory("results", ignored))
+      options.results = {"results"};
+    else
+      complain("note: no folder 'results' here and no --results: nothing is counted as done");
+  }
   const KnownRuns known = known_runs(options.results, "experiments queue --results");
   for (const auto& note : known.notes) complain(note);
   const auto steps = look(known);
