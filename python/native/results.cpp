@@ -1,7 +1,4 @@
-#include <cmath>
-
 #include "base/text.h"
-#include "grammar/figures.h"
 #include "native/task.h"
 #include "report/folder.h"
 #include "report/table.h"
@@ -113,31 +110,12 @@ struct Recorded {
 };
 
 Result result_of(const PyTask& task, const Config& config, const Recorded& recorded) {
-  const RunConfig& values = config.resolved.values;
-  Result out;
+  Result out = result_header(config.resolved, task.data, config.resolved.values.train.updates);
   out.run_id = config.resolved.run_id;
   out.status = "done";
-  out.model = values.model.name;
-  out.task = values.task.task.number;
-  out.objective = to_string(values.task.task.objective);
-  out.precision = to_string(values.train.precision);
-  out.device = to_string(values.train.device);
-  out.config = config_map(config.resolved.canonical);
-  out.label = values.run.label;
-  out.run_seed = values.run.seed;
-  out.grammar_seed = values.grammar.build.seed;
-  out.train_seed = values.train.seed;
-  out.width = values.model.width;
-  out.layers = values.model.layers;
   out.params = recorded.params;
   out.state_size = recorded.state_size;
-  out.updates = values.train.updates;
-  out.samples_seen = values.train.updates * values.train.batch;
-  out.states = task.data.language->states();
-  out.lr = values.train.lr;
   out.chance = 1.0 / static_cast<double>(task.task().shape().answers);
-  if (const double entropy = topological_entropy(*task.data.automaton); std::isfinite(entropy))
-    out.topological_entropy = entropy;
   if (recorded.test) out.test = from_json<Measurement>(*recorded.test, "test");
   if (recorded.valid) out.valid = from_json<Measurement>(*recorded.valid, "valid");
   for (const auto& point : recorded.grid) out.grid.push_back(from_json<Measurement>(point, "grid"));

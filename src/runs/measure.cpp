@@ -1,9 +1,11 @@
 #include "runs/measure.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/number.h"
+#include "grammar/figures.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 
@@ -25,6 +27,32 @@ uint64_t affordable(double frames, const GapConfig& gap, int length, int64_t mos
 }
 
 }  // namespace
+
+Result result_header(const ResolvedConfig& run, const RunData& data, int64_t updates) {
+  const RunConfig& config = run.values;
+  Result out;
+  out.model = config.model.name;
+  out.task = config.task.task.number;
+  out.objective = to_string(config.task.task.objective);
+  out.precision = to_string(config.train.precision);
+  out.device = to_string(config.train.device);
+  out.config = config_map(run.canonical);
+  out.label = config.run.label;
+  out.run_seed = config.run.seed;
+  out.grammar_seed = config.grammar.build.seed;
+  out.train_seed = config.train.seed;
+  out.width = config.model.width;
+  out.layers = config.model.layers;
+  out.updates = updates;
+  out.samples_seen = updates * config.train.batch;
+  out.states = data.language->states();
+  out.lr = config.train.lr;
+  if (data.automaton) {
+    const double entropy = topological_entropy(*data.automaton);
+    if (std::isfinite(entropy)) out.topological_entropy = entropy;
+  }
+  return out;
+}
 
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns) {

@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "runs/config.h"
+#include "runs/config_file.h"
 #include "runs/data.h"
 #include "runs/result.h"
 #include "tasks/evaluate.h"
 
 namespace sb {
 
+// The part of a result that follows from config and data: what a run is, before anything was measured.
+Result result_header(const ResolvedConfig& run, const RunData& data, int64_t updates);
 // Breakdowns where the evaluation has them and `breakdowns` asks for them.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);

@@ -1,8 +1,5 @@
 #include "train/run_result.h"
 
-#include <cmath>
-
-#include "grammar/figures.h"
 #include "runs/measure.h"
 #include "runs/schema.h"
 #include "train/gpu.h"
@@ -30,36 +27,17 @@ Quirks acting_quirks(const RunContext& run) {
 Result result_of(const RunContext& run, const char* status) {
   const Network& network = run.trainer.network();
   const RunConfig& config = run.config;
-  Result out;
+  Result out = result_header(run.resolved, run.data, run.done);
   out.status = status;
-  out.model = config.model.name;
-  out.task = config.task.task.number;
-  out.objective = to_string(config.task.task.objective);
   const bool whole_bf16 = config.train.precision == Precision::amp && keeps_bf16(config);
-  out.precision = whole_bf16 ? "bf16" : to_string(config.train.precision);  // what ran
-  out.device = to_string(config.train.device);
-  out.config = config_map(run.resolved.canonical);
-  out.label = config.run.label;
-  out.run_seed = config.run.seed;
-  out.grammar_seed = config.grammar.build.seed;
-  out.train_seed = config.train.seed;
-  out.width = config.model.width;
-  out.layers = config.model.layers;
+  if (whole_bf16) out.precision = "bf16";  // what ran
   out.quirks = quirk_names(acting_quirks(run));
   out.params = network.parameters().count();
   const Taxonomy row = network.mixer(0).taxonomy();
   if (row.action != Taxonomy::Action::cache && row.action != Taxonomy::Action::unknown) {
     out.state_size = row.state_elements;
   }
-  out.updates = run.done;
-  out.samples_seen = run.done * config.train.batch;
-  out.states = run.data.language->states();
-  out.lr = config.train.lr;
   out.chance = 1.0 / static_cast<double>(network.config().outputs);
-  if (run.data.automaton) {
-    const double entropy = topological_entropy(*run.data.automaton);
-    if (std::isfinite(entropy)) out.topological_entropy = entropy;
-  }
   return out;
 }
 
