@@ -168,6 +168,9 @@ class Session {
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
       states_[w] = held ? State::held : State::stopped;
       outcome = held ? "another process works on it" : stopped_text(w);
+    } else if (done.exit_code == static_cast<int>(Exit::taken_over)) {
+      states_[w] = State::held;
+      outcome = "another process took it over";
     } else if (stop_requested() && done.exit_code > 128) {
       states_[w] = State::stopped;
       outcome = "ended by a signal";

@@ -1,12 +1,10 @@
 #include "report/axes.h"
 
 #include <algorithm>
-#include <chrono>
 #include <compare>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -104,18 +102,12 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
 
 // Two suites that end at once must not lose each other's entry. Nothing and a warning where the lock stays held.
 std::optional<RunLock> lock_within(const std::string& path, double seconds, std::vector<std::string>& warnings) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    try {
-      return RunLock(path);
-    } catch (const Error& error) {
-      if (error.code() != Exit::stopped) throw;
-      if (std::chrono::steady_clock::now() >= end) {
-        warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
-        return std::nullopt;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  try {
+    return wait_for_lock(path, seconds);
+  } catch (const Error& error) {
+    if (error.code() != Exit::stopped) throw;
+    warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
+    return std::nullopt;
   }
 }
 

@@ -39,6 +39,7 @@ struct Checkpoint {
 struct CheckpointRules {
   std::vector<NamedBytes> tensors;                      // these, of this type and shape; their data is not looked at
   std::function<std::string(const Checkpoint&)> fault;  // what else is wrong with it, "" for nothing
+  std::vector<int64_t> looked_for;  // updates to open by name: a folder's list may lag behind another machine's writes
 };
 
 struct StoredCheckpoint {

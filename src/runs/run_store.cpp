@@ -71,7 +71,8 @@ std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem
   return removed;
 }
 
-// What a killed process left of a file it was writing. Only the holder of the lock may call this.
+// What a killed process left of a file it was writing, and what one that sleeps is about to rename. Only the holder of
+// the lock may call this, before it reads anything.
 void remove_partial_files(const std::string& folder, FileSystem& files) {
   std::vector<std::string> stale;
   std::error_code failed;
@@ -80,10 +81,29 @@ void remove_partial_files(const std::string& folder, FileSystem& files) {
   for (const auto& path : stale) files.remove(path);
 }
 
+// Updates whose checkpoint the metrics speak of: they are written just before it. The last row is of the last update,
+// counted from 0 or 1.
+std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
+  try {
+    const std::string text = read_if_there(metrics, largest_metrics);
+    const size_t end = text.find_last_not_of('\n');
+    if (end == std::string::npos) return {};
+    const size_t before = text.rfind('\n', end);
+    const auto rows =
+        parse_metrics(std::string_view(text).substr(before == std::string::npos ? 0 : before + 1), metrics);
+    return {rows.back().update, rows.back().update + 1};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
-RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files)
-    : run_id_(config.run_id), folder_(make_folder(root, config.run_id)), files_(files), lock_(path("lock")) {
+RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files, LockWatch* watch)
+    : run_id_(config.run_id),
+      folder_(make_folder(root, config.run_id)),
+      lock_(path("lock"), watch),
+      files_(files, lock_) {
   restored_ = clear_odd_entries(folder_, files_);
   remove_partial_files(folder_, files_);
   write_config(config);
@@ -158,6 +178,7 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
   rows_.clear();
   timing_.clear();
   CheckpointRules all = rules;
+  all.looked_for = updates_spoken_of(path("metrics.jsonl"));
   all.fault = [&](const Checkpoint& checkpoint) -> std::string {
     const auto* stored = checkpoint.file.find(metrics_tensor);
     if (!stored || stored->dtype != Dtype::u8) return std::string("no metrics in it");
