@@ -246,22 +246,24 @@ std::string tasks_script(const SlurmJob& job) {
   out += "runs=(  # of each task, by their ids\n";
   for (const auto& task : job.tasks) out += "  " + joined(task, ",") + "\n";
   out += ")\ntask=$((${1:-0} + SLURM_ARRAY_TASK_ID))\n\n";
+  out +=
+      "# Before the time limit Slurm sends SIGUSR2, at scancel and preemption SIGTERM: runs save after their update.\n"
+      "asked=0 child=\n"
+      "trap 'asked=1; [[ -z $child ]] || kill -USR2 \"$child\" 2> /dev/null' USR2\n"
+      "trap '[[ -z $child ]] || kill -TERM \"$child\" 2> /dev/null' TERM\n";
   out += "\"$program\" suite \"$suite\" --out \"$out\" --where \"run.id=${runs[task]}\" --no-table --threads " +
          std::to_string(o.cpus);
   if (job.gpus > 0) out += " --gpus " + std::to_string(job.gpus);
   if (job.jobs > 0) out += " --jobs " + std::to_string(job.jobs);
-  out += " &\nchild=$!\n";
   out +=
-      "# Before the time limit Slurm sends SIGUSR2, at scancel and preemption SIGTERM: runs save after their update.\n";
-  out += "asked=0\n";
-  out += "trap 'asked=1; kill -USR2 \"$child\" 2> /dev/null' USR2\n";
-  out += "trap 'kill -TERM \"$child\" 2> /dev/null' TERM\n";
-  out += "while kill -0 \"$child\" 2> /dev/null; do wait \"$child\"; done\n";
-  out += "wait \"$child\"\ncode=$?\n";
+      " &\nchild=$!\n"
+      "((asked == 0)) || kill -USR2 \"$child\"\n"
+      "while kill -0 \"$child\" 2> /dev/null; do wait \"$child\"; done\n"
+      "wait \"$child\"\ncode=$?\n";
   if (o.requeue) {
     out += formatted(
-        "# 75: stopped and saved; it goes on from there.\n"
-        "if ((code == 75 && asked == 1 && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
+        "# 75: stopped and saved; 140: the signal came before the program was ready for it. It goes on from there.\n"
+        "if ((asked == 1 && (code == 75 || code == 140) && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
         "  scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID\"\n"
         "fi\n",
         kMostRestarts);

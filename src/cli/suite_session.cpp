@@ -394,7 +394,8 @@ void check_options(const SuiteOptions& options) {
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
   if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
-  tell_unusable_gpu(suite.runs);
+  const bool elsewhere = options.slurm.submit || options.status || options.table_only;
+  if (!elsewhere) tell_unusable_gpu(suite.runs);
   const KnownRuns known = known_runs(options.have, options.command + " --have");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);

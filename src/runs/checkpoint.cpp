@@ -159,9 +159,10 @@ void save_checkpoint(const std::string& folder, int64_t update, const std::vecto
 }
 
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
-                                                 std::vector<std::string>& warnings, const CheckpointRules& rules) {
+                                                 std::vector<std::string>& warnings, const CheckpointRules& rules,
+                                                 const std::vector<int64_t>& spoken_of) {
   std::vector<StoredCheckpoint> found = list_checkpoints(folder);
-  for (const int64_t update : rules.looked_for) {
+  for (const int64_t update : spoken_of) {
     const std::string path = (fs::path(folder) / checkpoint_name(update)).string();
     std::error_code ignored;
     const bool listed =

@@ -119,6 +119,7 @@ Suite read_frozen_suite(const std::string& path, const std::vector<std::string>&
                                    ": of another version of this program");
     suite.runs.push_back(std::move(run));
   }
+  if (suite.runs.empty()) throw bad_input("suite", printable(path, 400) + ": expected runs of these ids, got none");
   return suite;
 }
 

@@ -103,9 +103,9 @@ RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSy
     : run_id_(config.run_id),
       folder_(make_folder(root, config.run_id)),
       lock_(path("lock"), watch),
-      files_(files, lock_) {
-  restored_ = clear_odd_entries(folder_, files_);
-  remove_partial_files(folder_, files_);
+      files_(std::make_unique<FencedFiles>(files, lock_)) {
+  restored_ = clear_odd_entries(folder_, *files_);
+  remove_partial_files(folder_, *files_);
   write_config(config);
 }
 
@@ -123,7 +123,7 @@ void RunStore::write_config(const ResolvedConfig& config) {
   stored.updates = config.values.train.updates;
   const auto mend = [&](const std::string& name, const std::string& content, const std::string& source,
                         bool whole = false) {
-    const Was was = write_if_changed(path(name), content, files_);
+    const Was was = write_if_changed(path(name), content, *files_);
     if (was == Was::changed && !whole)
       restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
     if (was == Was::missing && worked_on)
@@ -169,7 +169,7 @@ void RunStore::drop_result(std::vector<std::string>& warnings) {
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
   if (report.problems.empty()) warnings.push_back("[run] " + path("result.json") + ": of another run; done again");
-  if (files_.remove(path("result.json")) != 0)
+  if (files_->remove(path("result.json")) != 0)
     throw cannot_write("run", "cannot remove " + path("result.json") + ": " + std::strerror(errno));
 }
 
@@ -178,7 +178,6 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
   rows_.clear();
   timing_.clear();
   CheckpointRules all = rules;
-  all.looked_for = updates_spoken_of(path("metrics.jsonl"));
   all.fault = [&](const Checkpoint& checkpoint) -> std::string {
     const auto* stored = checkpoint.file.find(metrics_tensor);
     if (!stored || stored->dtype != Dtype::u8) return std::string("no metrics in it");
@@ -188,7 +187,7 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
       if (row.update > checkpoint.update) return "metrics of update " + std::to_string(row.update);
     return rules.fault ? rules.fault(checkpoint) : "";
   };
-  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings, all);
+  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings, all, updates_spoken_of(path("metrics.jsonl")));
   if (!checkpoint) {
     rows_.clear();
     return std::nullopt;
@@ -212,9 +211,9 @@ void RunStore::add_timing(MetricRow row) {
 
 std::function<void()> RunStore::rows_writing() const {
   return [this, rows = rows_, timing = timing_] {
-    write_file_atomically(path("metrics.jsonl"), metric_lines(rows), files_);
-    write_file_atomically(path("timing.jsonl"), metric_lines(timing), files_);
-    write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows, timing), files_);
+    write_file_atomically(path("metrics.jsonl"), metric_lines(rows), *files_);
+    write_file_atomically(path("timing.jsonl"), metric_lines(timing), *files_);
+    write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows, timing), *files_);
   };
 }
 
@@ -227,7 +226,7 @@ std::function<void()> RunStore::saving(int64_t update, std::vector<NamedBytes> t
     const std::string text = metric_lines(rows);
     std::vector<NamedBytes> all = tensors;
     all.push_back({metrics_tensor, "U8", {static_cast<int64_t>(text.size())}, text.data()});
-    save_checkpoint(folder_, update, all, metadata, files_);
+    save_checkpoint(folder_, update, all, metadata, *files_);
   };
 }
 
@@ -244,9 +243,9 @@ void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
   if (!weights.empty()) {
     metadata["run_id"] = run_id_;
     result.files["final.safetensors"] =
-        write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), files_);
+        write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), *files_);
   }
-  write_file_atomically(path("result.json"), sealed_json(result_text(result)), files_);
+  write_file_atomically(path("result.json"), sealed_json(result_text(result)), *files_);
 }
 
 }  // namespace sb

@@ -10,6 +10,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -70,7 +71,7 @@ class RunStore {
   std::string run_id_;
   std::string folder_;
   RunLock lock_;
-  mutable FencedFiles files_;
+  std::unique_ptr<FileSystem> files_;  // behind the lock
   std::vector<MetricRow> rows_, timing_;
   std::vector<std::string> restored_;
 };

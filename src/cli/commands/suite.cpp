@@ -21,7 +21,7 @@ struct Options : SuiteOptions {
   const Arguments* arguments = nullptr;
 };
 
-bool is_done_or_begun(const std::string& root, const ResolvedConfig& run) {
+bool is_begun(const std::string& root, const ResolvedConfig& run) {
   std::error_code ignored;
   return std::filesystem::exists(root + "/" + run.run_id + "/config.json", ignored);
 }
@@ -29,15 +29,16 @@ bool is_done_or_begun(const std::string& root, const ResolvedConfig& run) {
 // Where runs are for another machine, that machine's device is meant: of the one and the other "auto" the one that
 // --gpus says, or that the folder has runs of.
 Suite suite_for_elsewhere(const Options& options, ModelRules& rules) {
+  const std::string text = read_config_text(options.file);
   const auto read = [&](bool gpu) {
     rules.has_gpu = [gpu] { return gpu; };
-    return read_suite(options.file, options.overrides, rules);
+    return parse_suite(text, options.file, options.overrides, rules);
   };
   if (options.slurm.submit || options.gpus > 0) return read(options.gpus > 0);
   const bool here = usable_cards().missing.empty();
   const auto found = [&](const Suite& suite) {
     return std::count_if(suite.runs.begin(), suite.runs.end(),
-                         [&](const ResolvedConfig& run) { return is_done_or_begun(options.root, run); });
+                         [&](const ResolvedConfig& run) { return is_begun(options.root, run); });
   };
   Suite other = read(!here), own = read(here);
   if (found(other) <= found(own)) return own;
