@@ -86,7 +86,7 @@ std::optional<double> clock_of(const std::string& folder) {
   return known ? std::optional(seconds_of(info.st_mtim)) : std::nullopt;
 }
 
-std::optional<Pace> pace_of(const std::string& folder) {
+std::optional<UpdateRate> pace_of(const std::string& folder) {
   try {
     const std::string path = folder + "/timing.jsonl", text = read_file(path, largest_metrics);
     size_t from = text.size();
@@ -101,7 +101,7 @@ std::optional<Pace> pace_of(const std::string& folder) {
     if (walls.size() < 2) return std::nullopt;
     const double seconds = walls.back().second - walls.front().second;
     if (!(seconds > 0)) return std::nullopt;
-    return Pace{walls.back().first + 1, static_cast<double>(walls.back().first - walls.front().first) / seconds};
+    return UpdateRate{walls.back().first + 1, static_cast<double>(walls.back().first - walls.front().first) / seconds};
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -29,11 +29,11 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
 // By a file made in `folder` for a moment.
 std::optional<double> clock_of(const std::string& folder);
 // How fast a run is, updates a second, by its last rows of timing; and how far it was then.
-struct Pace {
+struct UpdateRate {
   int64_t update = 0;
   double rate = 0;
 };
-std::optional<Pace> pace_of(const std::string& folder);
+std::optional<UpdateRate> pace_of(const std::string& folder);
 
 // Prints a line a run and their sum.
 void print_status(const std::string& root, const Suite& suite, const KnownRuns& known);

@@ -58,6 +58,7 @@ def main():
     parser.add_argument("--preload")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    options.program = str(pathlib.Path(options.program).resolve())
     chance = random.Random(options.seed)
     environment = dict(os.environ, SELECTIVBENCH_HEARTBEAT=str(BEAT))
     if options.preload:

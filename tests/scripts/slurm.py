@@ -233,6 +233,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    options.program = str(pathlib.Path(options.program).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="selectivbench-slurm-"))
     os.chdir(work)
     os.environ["SELECTIVBENCH_HEARTBEAT"] = "0.5"
@@ -241,7 +242,7 @@ def main():
     cluster = None
     try:
         (work / "suite.toml").write_text(suite_text(options.long))
-        program = [str(pathlib.Path(options.program).resolve()), "suite", str(work / "suite.toml"), "--out"]
+        program = [options.program, "suite", str(work / "suite.toml"), "--out"]
         plain, root = work / "plain", work / "runs of 'mine' $(touch stolen) %a; touch stolen"
         runs = 24 if options.long else 4
         cluster = Cluster(pathlib.Path(tempfile.mkdtemp(prefix="sb-slurmd-")))
