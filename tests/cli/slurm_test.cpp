@@ -174,14 +174,16 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
   ASSERT_EQ(over.size(), 1U);
   EXPECT_EQ(over.at(c).state, "NODE_FAIL");
   EXPECT_EQ(over.at(c).log, submissions[0].folder + "/8_0.log");
-  for (const char* text : {"", "{}", "[]", R"({"jobs":[{"id":"$(x)","first":0,"count":1}],"tasks":[["0123456789abcdef"]]
-})",
-                           R"({"jobs":[{"id":"1","first":1,"count":9}],"tasks":[["0123456789abcdef"]]})",
-                           R"({"jobs":[{"id":"1","first":0,"count":1}],"tasks":[["../x"]]})"
-}) {
-  write_file_atomically(submissions[0].folder + "/submission.json", text);
-  EXPECT_TRUE(read_submissions(root.path()).empty()) << text;
-}
+  const std::string run = "[[\"" + a + "\"]]";
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[]"),
+        R"x({"jobs":[{"id":"$(x)","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"1","first":1,"count":9}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":"1"})x" + std::string(),
+        R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":[["../x"]]})x" + std::string()}) {
+    write_file_atomically(submissions[0].folder + "/submission.json", text);
+    EXPECT_TRUE(read_submissions(root.path()).empty()) << text;
+  }
 }
 
 TEST(Slurm, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
