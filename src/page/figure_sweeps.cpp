@@ -80,7 +80,8 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
     figure.rows.push_back({"ceiling", "reference", entropy, sum.first / static_cast<double>(sum.second), "", ""});
   const auto series = series_of(outline, cells);
   Json spec = vega_base(series, sweep_height);
-  const Axis x{"entropy", "topological entropy of the grammar, nats"}, y{"accuracy", "test accuracy"};
+  const Axis x{"entropy", "topological entropy of the grammar, nats", false, false, true};
+  const Axis y{"accuracy", "test accuracy"};
   const auto models = Json::array({{{"filter", "datum.kind == 'model'"}}});
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
   colour_by_series(encoding, series);
