@@ -4,8 +4,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <fstream>
+#include <map>
+#include <set>
+
 #include "../page/made_up.h"
 #include "program_run.h"
+#include "runs/checkpoint.h"
 
 namespace sb::test {
 namespace {
@@ -130,7 +135,16 @@ TEST(Check, ARunWhoseResultCannotBeReadIsNotCalledUnfinished) {
   std::ofstream(folder + "/result.json") << "{}";
   const Outcome outcome = run({"check", root.path()});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.out.find("unfinished"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with(folder + ": damaged\n")) << outcome.out;
+  const double weight = 1;
+  for (const auto& [updates, said] : std::map<int64_t, std::string>{
+           {40, ": damaged, at update 40 of 100\n"},
+           {100, ": damaged, all 100 updates are made, there is no result that can be read\n"}}) {
+    save_checkpoint(folder, updates, {{"weight", "F64", {1}, &weight}},
+                    {{"run_id", fs::path(folder).filename().string()}});
+    const std::string out = run({"check", root.path()}).out;
+    EXPECT_TRUE(out.starts_with(folder + said)) << out;
+  }
 }
 
 TEST(Verdict, OfAFolderWithoutRunsIsRefused) {

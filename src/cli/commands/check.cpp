@@ -74,10 +74,12 @@ std::string said_of(const RunReport& report) {
   std::string out = to_string(report.state);
   const bool without_result =
       report.status.empty() && report.state != RunState::older && report.state != RunState::newer;
-  if (without_result && report.updates > 0) {
+  // Of a damaged run without a whole checkpoint nobody knows how far it was.
+  const bool known = report.state == RunState::unfinished || report.update > 0;
+  if (without_result && known && report.updates > 0) {
     const bool trained = report.update >= report.updates;
     const std::string at =
-        trained ? "all " + std::to_string(report.updates) + " updates are made, a result that can be read is not there"
+        trained ? "all " + std::to_string(report.updates) + " updates are made, there is no result that can be read"
                 : "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
     out += (report.state != RunState::unfinished ? ", " : trained ? ": " : " ") + at;
   }
