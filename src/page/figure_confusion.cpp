@@ -97,7 +97,7 @@ void add_confusion(const Outline& outline, PageData& data) {
     figure.caption =
         "Share of elements answered wrong, by the symbol of the true state; counts of a cell's runs, whose grammars "
         "may differ, are pooled.";
-    figure.summary = formatted("Share of wrong answers by symbol of {} rows.", cells.size());
+    figure.summary = formatted("Share of wrong answers by symbol of {}.", counted(cells.size(), "row"));
     data.figures.push_back(std::move(figure));
   }
   if (rows.empty()) return;
@@ -151,7 +151,8 @@ void add_confusion(const Outline& outline, PageData& data) {
   figure.caption =
       "Answers by what they got right: a wrong state of the right symbol lost the context, a wrong symbol lost the "
       "symbol itself. Counts of a cell's runs are pooled.";
-  figure.summary = formatted("Shares of right answers, right symbols and wrong symbols of {} rows.", cells.size());
+  figure.summary =
+      formatted("Shares of right answers, right symbols and wrong symbols of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 

@@ -143,7 +143,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
           ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", "))
           : "");
   figure.summary =
-      formatted("Histograms of the {} gate of {} rows, data frames against gap frames.", gate, cells.size());
+      formatted("Histograms of the {} gate of {}, data frames against gap frames.", gate, counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -206,7 +206,7 @@ void add_selectivity(const Outline& outline, PageData& data) {
       "less its mean on data. "
       "Both are positive where a network writes on data and keeps its state through gaps, and near zero where it "
       "treats both alike. Means over the runs of a cell.";
-  figure.summary = formatted("Write and forget selectivity of {} rows.", cells.size());
+  figure.summary = formatted("Write and forget selectivity of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -283,7 +283,7 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
       "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50 (dot), "
       "75, 95 and 100 % of its mean over data frames, or of the fixed one; {}.",
       averaged_text(cells));
-  figure.summary = formatted("Quantiles of decays by layer of {} rows.", cells.size());
+  figure.summary = formatted("Quantiles of decays by layer of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 

@@ -61,7 +61,7 @@ TEST(FigureFiles, AListThatIsNotOursIsNeitherBelievedNorReplaced) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.csv"), "x\n1\n");
   for (const std::string& foreign :
-       {std::string("{}"), std::string("notes of mine"), std::string(figure_list({{"a.csv", "00"}})).replace(3, 1, " "),
+       {std::string("{}"), std::string("notes of mine"), std::string(figure_list({{"a.csv", "00"}})).replace(4, 1, "#"),
         figure_list({{"../a.csv", "00"}})}) {
     write_file_atomically(folder.file(figure_list_name), foreign);
     EXPECT_TRUE(says(write_figures(folder.path(), {}), "no figure of an earlier report is removed")) << foreign;
