@@ -90,7 +90,8 @@ std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchD
     const auto at = config.find(key);
     return at == config.end() ? std::string() : at->second;
   };
-  const ConfigMap& usual = default_settings(value("task.number"));
+  const std::string number = value("task.number");
+  const ConfigMap& usual = default_settings(number);
   const std::string model = plain_value(value("model.name"));
   std::map<std::string, std::string> switches;
   if (defaults) switches = defaults(model, parse_integer(value("model.width")).value_or(0));
