@@ -47,8 +47,10 @@ Exit run(const Options& options) {
   rules.shipped = shipped_folder();
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
   tell_unusable_gpu({config});
-  use_threads(options.threads);
-  const Exit code = work_on(config, options.root, false);
+  const RankPlace place = rank_place(process_environment());
+  use_threads(options.threads, place.beside);
+  const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);
+  if (place.rank != 0) return code;
   const std::string folder = options.root + "/" + config.run_id;
   if (code == Exit::done) print(outcome(load_result(folder)));
   print(one_line(folder) + "\n");
@@ -62,7 +64,8 @@ void add_train(Program& program) {
   Arguments& arguments =
       program.command("train", "Train and test one model; the same command after an interruption goes on where it was",
                       {"selectivbench train configs/example.toml",
-                       "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2"},
+                       "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2",
+                       "torchrun --no-python --nproc-per-node 2 selectivbench train configs/example.toml"},
                       [options] {
                         options->asked = options->file;
                         options->file = shipped_config("train FILE", options->file);
