@@ -211,8 +211,8 @@ Exit follow_writer(const ResolvedConfig& config, World& world) {
 // Ranks that differ in one of these would not make the same updates.
 std::string identity(const ResolvedConfig& config) {
   const Provenance made = provenance();
-  return "run " + config.run_id + " by " + made.version + " " + made.commit + " " + made.compiler + " " + made.libtorch +
-         " " + made.instructions;
+  return "run " + config.run_id + " by " + made.version + " " + made.commit + " " + made.compiler + " " +
+         made.libtorch + " " + made.instructions;
 }
 
 // Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
@@ -235,7 +235,8 @@ Exit work_together(const ResolvedConfig& config, const std::string& root, const 
   std::unique_ptr<World> world;
   try {
     world = join_world(place, identity(config));
-    const Exit code = world->writes() ? work_and_write(config, root, false, world.get()) : follow_writer(config, *world);
+    const Exit code =
+        world->writes() ? work_and_write(config, root, false, world.get()) : follow_writer(config, *world);
     world->leave();
     return code;
   } catch (const Error& error) {

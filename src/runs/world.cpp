@@ -27,7 +27,8 @@ int whole(const Variables& variables, const char* name, int least, int most) {
 // A name or an address: what getaddrinfo may be asked for.
 std::string host(const char* name, const std::string& text) {
   bool sound = !text.empty() && text.size() <= 253 && text.front() != '-';
-  for (const unsigned char c : text) sound = sound && (std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '_');
+  for (const unsigned char c : text)
+    sound = sound && (std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '_');
   if (!sound) throw bad_input(name, formatted("expected a host name or address, got '{}'", printable(text)));
   return text;
 }

@@ -1,6 +1,7 @@
 #include "train/rank_watch.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -90,10 +91,9 @@ std::string address_towards(const std::string& host, int port) {
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     char text[NI_MAXHOST] = "";
-    const bool named = connects(socket, *each, 1000) &&
-                       ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
-                       ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0,
-                                     NI_NUMERICHOST) == 0;
+    const bool named =
+        connects(socket, *each, 1000) && ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
     ::close(socket);
     if (named) return text;
   }
@@ -107,12 +107,29 @@ bool done_within(Seconds time, std::function<void()> call) {
   return true;
 }
 
+// Asked before c10d does, which prints several lines where it is not.
+bool is_taken(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(static_cast<uint16_t>(port));
+  const bool taken = ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                     ::bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0;
+  ::close(socket);
+  return taken;
+}
+
 Store connected(const RankPlace& place, bool serves) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(place.port);
   options.isServer = serves;
   options.waitWorkers = false;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(place.patience * 1000));
+  if (serves && is_taken(place.port)) {
+    throw bad_input("MASTER_PORT",
+                    formatted("expected a free port, got {}, which is taken or not allowed", place.port));
+  }
   auto out = std::make_shared<Store>();
   const auto made = [out, address = place.address, options] {
     *out = c10::make_intrusive<c10d::TCPStore>(address, options);
@@ -123,7 +140,8 @@ Store connected(const RankPlace& place, bool serves) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     const std::string line = printable(what.substr(0, what.find('\n')), 200);
-    throw bad_input("MASTER_PORT", formatted("expected {} {}, got: {}", serves ? "a free port," : "rank 0 at", at, line));
+    throw bad_input("MASTER_PORT",
+                    formatted("expected {} {}, got: {}", serves ? "a free port," : "rank 0 at", at, line));
   }
   throw bad_input("MASTER_PORT", formatted("expected rank 0 at {}, got something that does not answer", at));
 }
@@ -141,10 +159,10 @@ std::shared_future<void> started(std::function<void()> call) {
 // What the watching thread and the rank have in common.
 struct RankWatch::Shared {
   RankPlace place;
-  Store store;                          // the thread's own connection
-  std::atomic<int64_t> moved = 0;       // signs of life
-  std::atomic<int> waiting = 0;         // for others
-  std::atomic<bool> alarm = false;      // a connection broke
+  Store store;                      // the thread's own connection
+  std::atomic<int64_t> moved = 0;   // signs of life
+  std::atomic<int> waiting = 0;     // for others
+  std::atomic<bool> alarm = false;  // a connection broke
   std::atomic<bool> closing = false;
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -239,9 +257,9 @@ void RankWatch::Shared::count() {
     if (store->add(numbered("here", rank), 0) == 0) missing.push_back(rank);
   }
   if (missing.empty()) {
-    return pronounce(formatted("a connection between the {} ranks broke and all are there: {}", place.size,
-                               got(*store, "broke")),
-                     0);
+    return pronounce(
+        formatted("a connection between the {} ranks broke and all are there: {}", place.size, got(*store, "broke")),
+        0);
   }
   if (seconds_since(*called) < kRollCall.count()) return;
   pronounce(names(missing, place.size) + (missing.size() == 1 ? " is lost" : " are lost"), missing.size());

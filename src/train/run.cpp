@@ -277,7 +277,8 @@ RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
   const RunConfig& config = run.config.values;
   World& world = *run.world;
   Standing at = hand_over(world, run.trainer, {});
-  Loader loader(run.data.maker, Split::train, config.train.batch, at.done, config.train.updates, order_of(config.train));
+  Loader loader(run.data.maker, Split::train, config.train.batch, at.done, config.train.updates,
+                order_of(config.train));
   while (true) {
     if (!at.evaluated && evaluated_after(config, at.done)) {
       if (const Order order = world.share(Order::go_on); order != Order::go_on) return status_of(order);
@@ -302,7 +303,8 @@ void check_world(const RunConfig& config, const RankPlace& place) {
                                       ") with quirks.sum_accumulated, got " + std::to_string(place.size));
   }
   if (place.size > 1 && !device_of(t).is_cpu()) {
-    throw bad_input("train.device", "expected cpu with several ranks, got cuda; a suite's --gpus gives each run a card");
+    throw bad_input("train.device",
+                    "expected cpu with several ranks, got cuda; a suite's --gpus gives each run a card");
   }
 }
 

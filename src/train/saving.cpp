@@ -45,7 +45,8 @@ CheckpointRules Saving::rules() const {
     if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
     const std::string world = field("world");
     const auto count = parse_integer(world);
-    if (metadata.contains("world") && (!count || *count < 1 || *count > kMostRanks)) return "world is no number of ranks";
+    if (metadata.contains("world") && (!count || *count < 1 || *count > kMostRanks))
+      return "world is no number of ranks";
     if (metadata.contains("micro_batches") && !micro_batches_of(metadata)) return "micro_batches does not divide batch";
     return "";
   };

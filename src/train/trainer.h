@@ -101,7 +101,7 @@ class Trainer {
     std::function<void()> arrived;
   };
   Snapshot snapshot() const;
-  void share_state(int64_t updates);  // rank 0's weights and moments, made by so many updates, to all
+  void share_state(int64_t updates);             // rank 0's weights and moments, made by so many updates, to all
   std::vector<NamedBytes> state_layout() const;  // without data
   void restore(const Safetensors& file);
 

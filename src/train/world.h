@@ -34,7 +34,7 @@ class World {
   virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;
   void wish_to_stop(bool yes) { wishes_ = yes; }  // told to the others by the next reduce()
   bool stopping() const { return stopping_; }     // a rank wished to at the last one
-  virtual void share(at::Tensor values) = 0;   // rank 0's to all
+  virtual void share(at::Tensor values) = 0;      // rank 0's to all
   Order share(Order mine);
 
   // Any thread, often: this rank is at work. It counts as lost where it neither says so nor waits for others.
