@@ -145,7 +145,7 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
 namespace {
 
 // The rank that writes, or the only one (no world).
-Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, World* world) {
+Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by, World* world) {
   const std::string folder = root + "/" + config.run_id;
   const auto tell_ranks = [&](Order order) {
     if (world != nullptr) world->share(order);
@@ -181,6 +181,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
     return stop_requested();
   };
   hooks.saving = hold_end;
+  hooks.shared_by = shared_by;
   hooks.warning = [&](const std::string& line) { say("warning: " + line); };
   hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
   std::optional<Ticker> ticker;
@@ -223,20 +224,20 @@ std::string identity(const ResolvedConfig& config) {
 
 }  // namespace
 
-Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine) {
+Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
   std::signal(SIGPIPE, SIG_IGN);
-  return work_and_write(config, root, machine, nullptr);
+  return work_and_write(config, root, machine, shared_by, nullptr);
 }
 
 Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place) {
   std::signal(SIGPIPE, SIG_IGN);
   check_world(config.values, place);
-  if (place.size == 1 && world_backend().empty()) return work_and_write(config, root, false, nullptr);
+  if (place.size == 1 && world_backend().empty()) return work_and_write(config, root, false, 1, nullptr);
   std::unique_ptr<World> world;
   try {
     world = join_world(place, identity(config));
     const Exit code =
-        world->writes() ? work_and_write(config, root, false, world.get()) : follow_writer(config, *world);
+        world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
     world->leave();
     return code;
   } catch (const Error& error) {

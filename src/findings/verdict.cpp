@@ -62,11 +62,11 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.exact) return;
   if (!v.figures.found) return;
   if (v.effect.n < 2) {
-    v.decides.push_back(formatted("{} more grammar{} for every arm: an interval needs two", 2 - v.effect.n,
-                                  v.effect.n == 1 ? "" : "s"));
+    v.decides.push_back(formatted("{} more grammar{} that every model compared has run: an interval needs two",
+                                  2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
   } else if (const auto needed = v.effect.needed(v.comparison->margin, v.error); needed && *needed > v.effect.n) {
-    v.decides.push_back(
-        formatted("{} more grammars, {} in all, if effect and spread stay as they are", *needed - v.effect.n, *needed));
+    v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
+                                  *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
   } else {
     v.decides.push_back("no number of grammars up to 1,000: the effect is too near to the margin");
   }
@@ -166,7 +166,8 @@ std::vector<std::string> counts_of(const Rows& rows) {
       diverged.push_back(formatted("{} ({})", run.words, run.id));
     }
   if (!rows.runs.empty())
-    out.push_back(formatted("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
+    out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
+                            rows.runs.size() == 1 ? "" : "s", diverged.size()));
   const auto name = [&](const std::string& what, const std::vector<std::string>& names) {
     for (size_t i = 0; i < std::min(names.size(), most_named); ++i) out.push_back(formatted("{}: {}", what, names[i]));
     if (names.size() > most_named)

@@ -218,8 +218,9 @@ class Run {
     try {
       Result result = result_of(run_, "done");
       measuring_.add_all(result, last_valid_);
-      result.made = made_by(run_);
+      run_.report("saving");
       saving_.wait();
+      result.made = made_by(run_);
       run_.store.finish(std::move(result), run_.trainer.weights(), saving_.metadata());
     } catch (const Stopped&) {
       return stop();

@@ -20,7 +20,8 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  // "train" after an update; "valid", "test", "grid", "ceiling", "records" as each begins; "evaluated" after "valid"
+  // "train" after an update; "valid", "test", "grid", "ceiling", "records", "saving" as each begins; "evaluated"
+  // after "valid"
   std::string phase;
   int64_t update = 0, updates = 0;
   double loss = 0;
@@ -32,6 +33,7 @@ struct TrainHooks {
   std::function<bool()> stop;                       // true: finish the step, save, return `stopped`
   std::function<void(const std::string&)> warning;  // e.g. a damaged checkpoint that was passed over
   std::function<void(bool begins)> saving;          // around each checkpoint
+  int64_t shared_by = 1;                            // runs at a time on the device, as far as its starter knows
 };
 
 // The model of a run, with the sizes its task asks for.
