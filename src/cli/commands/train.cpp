@@ -65,7 +65,7 @@ void add_train(Program& program) {
       program.command("train", "Train and test one model; the same command after an interruption goes on where it was",
                       {"selectivbench train configs/example.toml",
                        "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2",
-                       "torchrun --no-python --nproc-per-node 2 selectivbench train configs/example.toml"},
+                       "torchrun --no_python --nproc_per_node 2 selectivbench train configs/example.toml"},
                       [options] {
                         options->asked = options->file;
                         options->file = shipped_config("train FILE", options->file);
