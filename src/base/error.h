@@ -5,7 +5,7 @@
 
 namespace sb {
 
-enum class Exit : int { done = 0, check_failed = 1, bad_input = 2, cannot_write = 74, stopped = 75 };
+enum class Exit : int { done = 0, check_failed = 1, bad_input = 2, cannot_write = 74, stopped = 75, lost_rank = 76 };
 
 class Error : public std::runtime_error {
  public:
