@@ -28,7 +28,7 @@ py::tuple load_runs(const std::vector<std::string>& roots) {
       FoundFolders below = find_runs(root, tree);
       folders.insert(folders.end(), below.runs.begin(), below.runs.end());
       notes.insert(notes.end(), below.notes.begin(), below.notes.end());
-      notes.insert(notes.end(), below.damaged.begin(), below.damaged.end());
+      for (const auto& archive : below.damaged) notes.push_back(archive.problem);
     }
     found = read_runs(folders, tree);
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());

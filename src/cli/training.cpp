@@ -138,7 +138,7 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
          printable(folder, 400);
 }
 
-Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine) {
+Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::string folder = root + "/" + config.run_id;
   const auto finished = [&] {
@@ -161,6 +161,7 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
   TrainHooks hooks;
   hooks.stop = [] { return stop_requested(); };
   hooks.saving = hold_end;
+  hooks.shared_by = shared_by;
   hooks.warning = [&](const std::string& line) { say("warning: " + line); };
   hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
   std::optional<Ticker> ticker;

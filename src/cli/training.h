@@ -32,6 +32,6 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
 
 // Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
 // as one JSON object a line to standard output where `machine` is set.
-Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine);
+Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by = 1);
 
 }  // namespace sb::cli

@@ -118,6 +118,7 @@ struct Provenance {
   // Of all processes that worked on the run; absent where nothing was trained.
   std::optional<double> train_seconds, total_seconds;
   std::optional<double> tokens_per_second;  // training frames over train_seconds
+  std::optional<int64_t> shared_by;         // runs of its suite at a time on its device, itself counted
   std::string finished;                     // UTC, 2026-01-31T12:00:00Z
 };
 

@@ -109,6 +109,7 @@ void describe(Fields& f, T& v) {
   f.real("train_seconds", v.train_seconds, 0, 1e12);
   f.real("total_seconds", v.total_seconds, 0, 1e12);
   f.real("tokens_per_second", v.tokens_per_second, 0, 1e18);
+  f.whole("shared_by", v.shared_by, 1, 65536);
   f.text("finished", v.finished, 64);
 }
 

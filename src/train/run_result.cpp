@@ -49,6 +49,7 @@ Provenance made_by(const RunContext& run) {
   out.train_seconds = all.train_seconds;
   out.total_seconds = all.total_seconds;
   if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;
+  out.shared_by = run.hooks.shared_by;
   out.finished = utc_now();
   return out;
 }

@@ -32,6 +32,7 @@ struct TrainHooks {
   std::function<bool()> stop;                       // true: finish the step, save, return `stopped`
   std::function<void(const std::string&)> warning;  // e.g. a damaged checkpoint that was passed over
   std::function<void(bool begins)> saving;          // around each checkpoint
+  int64_t shared_by = 1;                            // runs at a time on the device, as far as its starter knows
 };
 
 // The model of a run, with the sizes its task asks for.
