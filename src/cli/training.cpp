@@ -86,15 +86,18 @@ void machine_line(const RunProgress& p) {
   }
 }
 
-// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end.
+// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end. A
+// holder that is not seen to live is waited for until it is, or is known to be dead.
 std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
                                 const std::function<void(const std::string&)>& waiting) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
+  LockWatch watch;
   for (bool said = false;; said = true) {
     try {
-      return std::make_unique<RunStore>(root, config);
+      return std::make_unique<RunStore>(root, config, real_file_system(), &watch);
     } catch (const Error& error) {
-      if (error.code() != Exit::stopped || std::chrono::steady_clock::now() > until) throw;
+      const bool over = watch.beating() && std::chrono::steady_clock::now() > until;
+      if (error.code() != Exit::stopped || over) throw;
       if (!said) waiting(std::string(error.what()) + ", waiting up to " + fixed(kLockPatience, 0) + " s for it to end");
       if (stop_within(0.2)) throw;
     }
@@ -176,9 +179,9 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   tell_ranks(Order::go_on);
   warn_about_slow_blas();
   TrainHooks hooks;
-  hooks.stop = [world] {
+  hooks.stop = [&store, world] {
     if (world != nullptr) world->alive();
-    return stop_requested();
+    return stop_requested() || store->lost();
   };
   hooks.saving = hold_end;
   hooks.shared_by = shared_by;

@@ -195,7 +195,7 @@ def silent(program, work):
         (code, _, complained), = ranks.end(BOUND).values()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        expect(code == 76 and f"rank {victim} of 2 gave no sign of life" in complained,
+        expect(code == 79 and f"rank {victim} of 2 gave no sign of life" in complained,
                f"SIGSTOP of rank {victim}: {code}, {complained[-300:]}")
         ends = Ranks(program, out, 2, LONGER).end(600)
         expect(all(end[0] == 0 for end in ends.values()), f"after SIGSTOP: {ends}")
@@ -257,7 +257,7 @@ def kills(program, work, count, seed):
         over = process.returncode == 0 or (list(out.glob("*/result.json")) and all(end[0] == 0 for end in ends.values()))
         for rank, (code, _, complained) in ends.items():
             # 2: it was lost before all had met.
-            named = code in (2, 76) and f"rank {victim}" in complained
+            named = code in (2, 79) and f"rank {victim}" in complained
             expect(over or named, f"rank {victim} of {world} killed after {moment:.1f} s: rank {rank} ended with {code}: {complained[-300:]}")
         train(program, out, world, LONGER)
         expect(digest(out) == clean[world], f"rank {victim} of {world} killed after {moment:.1f} s: other bytes")
