@@ -83,7 +83,7 @@ if(TARGET sb_cuda_bind)
 endif()
 if(SELECTIVBENCH_TESTS)
   add_test(NAME cuda_kernels COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target cuda_kernels)
-  set_tests_properties(cuda_kernels PROPERTIES TIMEOUT 1800)
+  set_tests_properties(cuda_kernels PROPERTIES TIMEOUT 1800 LABELS release) # nvcc compiles them; no sanitizer of the host sees them
 endif()
 
 # sb_link_cuda(TARGET): kernels, the runtime and cuBLAS that PyTorch itself loads, and their headers

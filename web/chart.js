@@ -50,8 +50,14 @@
 
   // As many columns as fit: entries run along lines, and a column is as wide as its longest name.
   const widest_label = 170;
+  // Rows of tables by their ids; a figure of something else names its lines in its rows.
+  const line_names = figure => {
+    if (figure.series.length) return figure.series.map(id => SB.series.get(id).name);
+    const at = figure.columns.findIndex(column => column.key === 'series');
+    return at < 0 ? [] : [...new Set(figure.rows.map(row => row[at]))];
+  };
   const legend_columns = (figure, width) => {
-    const widths = figure.series.map(id => Math.min(widest_label, SB.series.get(id).name.length * 6.7) + 30);
+    const widths = line_names(figure).map(name => Math.min(widest_label, name.length * 6.7) + 30);
     for (let columns = widths.length; columns > 1; columns--) {
       const taken = Array(columns).fill(0);
       widths.forEach((one, i) => {
@@ -71,7 +77,7 @@
       if (node.field === 'series' && node.legend && node.legend.orient === 'bottom') named = true;
     });
     if (!named) return figure.height;
-    const entries = figure.series.length;
+    const entries = line_names(figure).length;
     const usual = Math.ceil(entries / 4);
     const lines = entries > most_names ? 0 : Math.ceil(entries / legend_columns(figure, width));
     return figure.height + (lines > usual || !lines ? lines - usual : 0) * line_height;
@@ -102,6 +108,8 @@
       labelLimit: 150,
       symbolStrokeWidth: 3,
       symbolOpacity: 1,
+      symbolBaseFillColor: '#808080', // of shapes that stand for every colour; reads on both grounds
+      symbolBaseStrokeColor: '#808080',
       rowPadding: 3,
       columnPadding: 12,
     },
@@ -145,7 +153,7 @@
       spec.padding = {left: 2, top: 14, right: 6, bottom: 2}; // a line at the top has its name above it
     }
     visit(spec, node => {
-      if (node.field === 'series' && node.legend && figure.series.length > most_names) node.legend = null;
+      if (node.field === 'series' && node.legend && line_names(figure).length > most_names) node.legend = null;
       if (node.legend && typeof node.legend === 'object' && node.legend.orient === 'bottom')
         node.legend.columns = legend_columns(figure, width);
       if (node.mark && node.mark.type === 'text' && node.mark.clip === undefined) node.mark.clip = false;

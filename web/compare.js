@@ -48,7 +48,10 @@
     );
   }
 
-  const points = value => (value >= 0 ? '+' : '-') + Math.abs(value * 100).toFixed(1);
+  const points = value => {
+    const digits = Math.abs(value * 100).toFixed(1);
+    return (/[1-9]/.test(digits) ? (value > 0 ? '+' : '-') : '') + digits;
+  };
 
   function lines_of(a, b) {
     const lines = [];

@@ -18,7 +18,9 @@
     SB.series = by(data.series, 'id');
     SB.columns = by(data.columns, 'id');
     SB.runs = by(data.runs, 'key');
-    SB.hidden_series = () => new Set(data.series.filter(s => SB.hidden.has(s.model)).map(s => s.name));
+    // By the names that figures have: rows of tables, and runs that go on.
+    SB.hidden_series = () =>
+      new Set([...data.series, ...data.board].filter(one => SB.hidden.has(one.model)).map(one => one.name));
   };
 
   SB.colour = index => 'var(--c' + index + ')';

@@ -42,6 +42,7 @@
     return points.length <= most ? String(value) : points.slice(0, most - 1).join('') + '…';
   };
   SB.dash = value => (value === null || value === undefined || value === '' ? '–' : String(value));
+  SB.counted = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
   SB.only_read = value => SB.h('span', {class: 'hidden-text'}, value);
 
   SB.clear = node => {

@@ -176,7 +176,7 @@
       this.plot.setAttribute('aria-label', figure.summary);
       this.plot.hidden = !SB.can_draw();
       this.runs.hidden = !figure.runs.length;
-      this.runs.textContent = figure.runs.length === 1 ? '1 run' : figure.runs.length + ' runs';
+      this.runs.textContent = SB.counted(figure.runs.length, 'run');
       this.runs.href = figure.runs.length === 1 ? '#run-' + figure.runs[0] : '#runs-of-' + figure.id;
       if (!SB.can_draw()) this.values.open = true;
       this.values_of = null;

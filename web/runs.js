@@ -103,7 +103,7 @@
       {
         title: 'ceiling',
         falling: true,
-        key: run => Number(run.ceiling_text) || null,
+        key: run => Number(run.ceiling_text.replace('≤', '')) || null,
         cell: run => SB.dash(run.ceiling_text),
       },
       {
@@ -113,7 +113,10 @@
         cell: run =>
           SB.h(
             'span',
-            {class: 'badge' + (run.standing === 'averaged' ? ' good' : run.standing === 'diverged' ? ' bad' : '')},
+            {
+              class: 'badge' + (run.standing === 'averaged' ? ' good' : run.standing === 'diverged' ? ' bad' : ''),
+              title: SB.shortened(run.standing_text, 400),
+            },
             run.standing || run.state,
           ),
       },
@@ -178,7 +181,11 @@
           (!needle || words.get(run).includes(needle)),
       );
       many.textContent =
-        count === data.runs.length ? 'All ' + count + ' runs.' : count + ' of ' + data.runs.length + ' runs.';
+        count === data.runs.length
+          ? count === 1
+            ? 'One run.'
+            : 'All ' + count + ' runs.'
+          : count + ' of ' + SB.counted(data.runs.length, 'run') + '.';
       chosen_line.hidden = !only;
       if (only)
         chosen_line.replaceChildren(

@@ -160,8 +160,11 @@
     );
   }
 
-  function board(at) {
-    at.append(
+  const board_figures = data => data.figures.filter(figure => figure.section === 'board');
+  function board_table() {
+    return SB.h(
+      'div',
+      {id: 'board-table'},
       SB.table({
         label: 'Runs in progress',
         rows: SB.data.board,
@@ -197,6 +200,11 @@
         ],
       }).element,
     );
+  }
+  function board(at) {
+    const grid = SB.figure_grid(board_figures(SB.data));
+    cards.set('board', grid.cards);
+    at.append(board_table(), grid.cards.length ? grid.element : '');
   }
 
   function contents(parts) {
@@ -249,7 +257,12 @@
 
   // Links to runs choose what the list of runs shows.
   function follow() {
-    const at = decodeURIComponent(location.hash.slice(1));
+    let at = location.hash.slice(1);
+    try {
+      at = decodeURIComponent(at);
+    } catch (fault) {
+      return; // no address of this page
+    }
     if (!/^(run-|cell-|runs-of-|figure-|left-out$)/.test(at)) return;
     build_rest();
     const cell = SB.data.summary.cells.find(one => 'cell-' + one.series + '-' + one.column === at);
@@ -315,17 +328,21 @@
         at.replaceChildren(at.firstChild);
         action(at);
       };
-      if (!same('board')) renew('board', board);
+      if (!same('board') && data.board.length) place('board-table').replaceWith(board_table());
       if (!same('runs')) renew('runs', at => SB.build_runs(at, states.runs));
       if (!same('compare')) renew('compare', at => SB.build_compare(at, states.compare));
       if (!same('samples')) renew('try', at => SB.build_try(at, states.try));
-      if (!same('summary') || !same('columns')) {
+      if (!same('summary') || !same('columns') || String(before.meta.notes) !== String(data.meta.notes)) {
         cards.get('summary').forEach(SB.drop_card);
         renew('summary', at => cards.set('summary', SB.build_summary(at, states.summary)));
       }
       for (const [id, list] of cards) {
         if (id === 'summary') continue;
-        const groups = SB.grouped(data.figures.filter(figure => figure.section === id && figure.kind !== 'overview'));
+        const groups = SB.grouped(
+          id === 'board'
+            ? board_figures(data)
+            : data.figures.filter(figure => figure.section === id && figure.kind !== 'overview'),
+        );
         list.forEach((card, i) => card.replace(groups[i]));
       }
     }
@@ -335,6 +352,14 @@
   function live() {
     const {data: address, every_ms} = SB.data.meta.live;
     let tag = null;
+    const line = SB.h('p', {class: 'note', hidden: true});
+    place('lead').before(line);
+    const tell = text => {
+      if (line.textContent === text) return;
+      line.textContent = text;
+      line.hidden = !text;
+      SB.say(text);
+    };
     const ask = async () => {
       try {
         const answer = await fetch(address, {cache: 'no-store', headers: tag ? {'If-None-Match': tag} : {}});
@@ -342,9 +367,10 @@
           tag = answer.headers.get('ETag');
           refresh(await answer.json());
         }
-        SB.say('');
+        const fault = answer.ok || answer.status === 304 ? '' : await answer.text();
+        tell(fault && 'The program that serves this page cannot read the runs: ' + SB.shortened(fault.trim(), 400));
       } catch (fault) {
-        SB.say('The program that serves this page does not answer.');
+        tell('The program that serves this page does not answer.');
       }
       setTimeout(ask, every_ms);
     };

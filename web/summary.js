@@ -10,6 +10,7 @@
     worse: ['▽', 'significantly below the best'],
     one_grammar: ['¹', 'one grammar only, so no interval'],
     diverged: ['✕', 'runs diverged', true],
+    fewer_grammars: ['ⁿ', 'over fewer grammars than others of its column'],
     missing: ['◌', 'runs are missing', true],
     above_ceiling: ['⇡', 'above the ceiling', true],
     paper_outside: ['≠', 'the paper’s figure lies outside the interval'],
@@ -45,21 +46,21 @@
       key: cell => cell.mean,
       main: cell => cell.mean_text,
       beside: cell => cell.interval_text,
-      below: cell => (cell.fraction === null ? '' : cell.fraction_text + ' of ceiling'),
+      below: cell => [cell.fraction === null ? '' : cell.fraction_text + ' of ceiling', cell.uneven_text],
     },
     ceiling: {
       title: 'Of the ceiling',
       key: cell => cell.fraction,
       main: cell => cell.fraction_text,
       beside: () => '',
-      below: cell => cell.mean_text + ' of ' + cell.ceiling_text,
+      below: cell => [cell.mean_text + ' of ' + cell.ceiling_text, cell.uneven_text],
     },
     paper: {
       title: 'Against the paper',
       key: cell => cell.difference,
       main: cell => cell.difference_text || '–',
       beside: cell => (cell.difference === null ? '' : 'points'),
-      below: cell => (cell.paper === null ? '' : 'paper ' + cell.paper_text),
+      below: cell => [cell.paper === null ? '' : 'paper ' + cell.paper_text, cell.uneven_text],
     },
   };
 
@@ -85,7 +86,7 @@
           ...SB.mark_signs(cell),
         ),
         state.face === 'paper' ? null : bar(cell, column, SB.series.get(row.series)),
-        SB.h('span', {class: 'sub-line'}, face.below(cell)),
+        SB.h('span', {class: 'sub-line'}, face.below(cell).filter(Boolean).join(', ')),
       ];
     };
     const columns = [
@@ -171,7 +172,7 @@
       },
       {
         title: 'against the best',
-        about: 'of the column, points of accuracy on the same grammars',
+        about: 'of the column, points of accuracy on the same grammars; the 95 % interval of each by itself',
         falling: true,
         key: cell => (cell.versus_best ? cell.versus_best.difference : cell.best ? 0 : null),
         cell: cell =>
@@ -183,7 +184,8 @@
       },
       {
         title: 'p',
-        key: cell => (cell.versus_best ? Number(cell.versus_best.p_text) : null),
+        about: 'of the difference to the best, each by itself; marks are after correction over the column',
+        key: cell => (cell.versus_best ? cell.versus_best.p : null),
         cell: cell => (cell.versus_best ? SB.dash(cell.versus_best.p_text) : '–'),
       },
       {title: 'from', left: true, key: cell => cell.runs.length, cell: cell => SB.linked(cell, cell.n_text)},

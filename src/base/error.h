@@ -12,6 +12,7 @@ enum class Exit : int {
   cannot_write = 74,
   stopped = 75,     // the same command goes on
   taken_over = 76,  // by another process, which has the run now
+  lost_rank = 79,   // of several; the same command goes on
 };
 
 class Error : public std::runtime_error {

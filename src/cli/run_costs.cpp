@@ -58,8 +58,11 @@ void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& t
   if (taken.diverged || !(taken.train > 0) || !std::isfinite(taken.train) || !std::isfinite(taken.total) ||
       updates <= 0)
     return;
-  const double update = taken.train / updates, evaluated = evaluations(run.values);
-  const double other = std::max(0.0, taken.total - taken.train);
+  const int64_t sharing = std::max<int64_t>(1, taken.shared_by.value_or(1));
+  Book& book = !taken.shared_by ? unknown_ : sharing == 1 ? alone_ : shared_;
+  const double train = taken.train / static_cast<double>(sharing), total = taken.total / static_cast<double>(sharing);
+  const double update = train / updates, evaluated = evaluations(run.values);
+  const double other = std::max(0.0, total - train);
   const double evaluation = evaluated > 0 ? std::min(update, other / evaluated) : 0;
   const double rest = std::max(0.0, other - evaluation * evaluated);
   const auto add = [&](Sums& sums, double scale) {
@@ -68,18 +71,31 @@ void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& t
     sums.rest += rest;
     ++sums.count;
   };
-  add(like_[likeness(run)], 1);
-  if (scale(run, flops) > 0) add(scaled_[kind(run)], scale(run, flops));
+  add(book.like[likeness(run)], 1);
+  if (scale(run, flops) > 0) add(book.scaled[kind(run)], scale(run, flops));
 }
 
 std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops, double left) const {
+  if (const auto known = seconds_alone(run, flops, left)) return known;
+  return look_up({&unknown_}, run, flops, left);
+}
+
+std::optional<double> RunCosts::seconds_alone(const ResolvedConfig& run, double flops, double left) const {
+  return look_up({&alone_, &shared_}, run, flops, left);
+}
+
+std::optional<double> RunCosts::look_up(std::initializer_list<const Book*> books, const ResolvedConfig& run,
+                                        double flops, double left) const {
   const double updates = left * static_cast<double>(run.values.train.updates);
   const auto estimate = [&](const Sums& sums, double scale) {
     return (scale * (sums.update * updates + sums.evaluation * evaluations(run.values)) + sums.rest) / sums.count;
   };
-  if (const auto like = like_.find(likeness(run)); like != like_.end()) return estimate(like->second, 1);
-  if (const auto other = scaled_.find(kind(run)); other != scaled_.end() && scale(run, flops) > 0)
-    return estimate(other->second, scale(run, flops));
+  for (const Book* book : books)
+    if (const auto like = book->like.find(likeness(run)); like != book->like.end()) return estimate(like->second, 1);
+  if (scale(run, flops) <= 0) return std::nullopt;
+  for (const Book* book : books)
+    if (const auto other = book->scaled.find(kind(run)); other != book->scaled.end())
+      return estimate(other->second, scale(run, flops));
   return std::nullopt;
 }
 

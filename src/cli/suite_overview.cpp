@@ -61,10 +61,17 @@ std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tr
     const std::string path = folder + "/result.json";
     const Result result = parse_result(tree.read(path, largest_result), path);
     if (result.made && result.made->train_seconds && result.made->total_seconds)
-      return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged"};
+      return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged",
+                       result.made->shared_by};
   } catch (const Error&) {
   }
   return std::nullopt;
+}
+
+std::optional<double> alone_seconds(const RunCosts& costs, const CostTable& rates, const ResolvedConfig& run,
+                                    double flops, double left) {
+  if (const auto seen = costs.seconds_alone(run, flops, left)) return seen;
+  return rates.seconds(run.values, flops, left);
 }
 
 TimeTaken with_start(TimeTaken taken, double start, double whole) {
@@ -102,14 +109,15 @@ size_t Overview::count(const std::string& state) const {
       std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return run.state.starts_with(state); }));
 }
 
-std::optional<double> Overview::estimate_here(const Suite& suite, size_t i) const {
-  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
+bool Overview::by_rates(const Suite& suite, size_t i) const {
+  return !costs.seconds_alone(suite.runs[i], runs[i].size.flops, runs[i].left) &&
+         rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
 }
 
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
-  if (const auto seen = estimate_here(suite, i)) return seen;
-  const auto alone = rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
-  return alone ? std::optional(*alone * sharing) : std::nullopt;
+  const auto alone = alone_seconds(costs, rates, suite.runs[i], runs[i].size.flops, runs[i].left);
+  if (alone) return *alone * sharing;
+  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

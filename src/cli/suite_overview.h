@@ -23,6 +23,10 @@ CostTable shipped_costs();
 
 // What a finished run took; nothing where its result does not say.
 std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree = RunTree::disk());
+// Seconds of a run that has its device to itself: by runs like it of which that is known or can be reckoned, else by
+// the table. Every estimate of a command begins with it.
+std::optional<double> alone_seconds(const RunCosts& costs, const CostTable& rates, const ResolvedConfig& run,
+                                    double flops, double left = 1);
 // What a process of its own takes for it, for estimates: it has more to do than it can put into its result, `start`
 // seconds before, and all of the `whole` seconds where it did the run alone.
 TimeTaken with_start(TimeTaken taken, double start, double whole = 0);
@@ -39,7 +43,7 @@ struct Overview {
   std::vector<Run> runs;
   RunCosts costs;
   CostTable rates;     // for runs that no other of the folder is like; empty: nothing is said of them
-  double sharing = 1;  // runs at a time on a machine or card that such a rate is of
+  double sharing = 1;  // runs at a time on a machine or card
 
   // `start`: seconds a process takes to begin. Runs that are not done in `root` may be known elsewhere.
   Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known = {});
@@ -47,7 +51,7 @@ struct Overview {
   size_t done() const;
   size_t count(const std::string& state) const;  // of those that begin so
   std::optional<double> estimate(const Suite& suite, size_t run) const;
-  std::optional<double> estimate_here(const Suite& suite, size_t run) const;  // by runs of the folder alone
+  bool by_rates(const Suite& suite, size_t run) const;  // whether that is by the table
   // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
   std::optional<double> seconds_left(const Suite& suite, int jobs) const;
 };

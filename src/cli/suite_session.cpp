@@ -1,6 +1,7 @@
 #include "cli/suite_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
@@ -87,6 +88,7 @@ class Session {
     jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // cores are for those there are
     overview_.sharing = sharing(options, jobs_);
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
+    const std::string shared_by = std::to_string(std::lround(overview_.sharing));
     for (const size_t i : in_order(suite)) {
       const ResolvedConfig& run = suite.runs[i];
       if (overview_.runs[i].done) {
@@ -96,8 +98,9 @@ class Session {
       }
       Work work;
       work.name = overview_.runs[i].name;
-      work.arguments = {"suite",      "/dev/stdin", "--only", run.run_id,   "--out",
-                        options.root, "--threads",  threads,  "--lifeline", std::to_string(kLifeline)};
+      work.arguments = {"suite",       "/dev/stdin", "--only", run.run_id,   "--out",
+                        options.root,  "--threads",  threads,  "--lifeline", std::to_string(kLifeline),
+                        "--shared-by", shared_by};
       // The run as it was resolved here: no file is read again, none can change or be gone by then.
       work.input = config_toml(run, false, "/dev/fd/" + std::to_string(kSecondInput));
       if (const auto& automaton = run.values.grammar.file) work.second_input = automaton->text;
@@ -318,7 +321,7 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
     const auto estimate = overview.estimate(suite, i);
-    by_rates |= !run.done && estimate && !overview.estimate_here(suite, i);
+    by_rates |= !run.done && estimate && overview.by_rates(suite, i);
     const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
     table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -43,8 +44,11 @@ std::string signed_points(double value) {
 // One model on one task at one scale.
 struct ModelFigure {
   Estimate accuracy;
+  std::set<Unit> grammars;
+  std::map<Unit, double> ceilings;
   std::optional<double> ceiling;
   size_t diverged = 0;
+  std::vector<std::string> collapsed;
   int64_t params = 0;
 };
 
@@ -59,12 +63,17 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const Scale& scale
   const Figures figures = figures_of(rows, claims, scale, c);
   ModelFigure out;
   std::vector<double> values;
-  for (const auto& [unit, value] : figures.effects) values.push_back(value);
+  for (const auto& [unit, value] : figures.effects) {
+    values.push_back(value);
+    out.grammars.insert(unit);
+  }
   out.accuracy = estimate(values);
+  out.ceilings = figures.a.ceilings;
   double sum = 0;
   for (const auto& [unit, value] : figures.a.ceilings) sum += value;
   if (!figures.a.ceilings.empty()) out.ceiling = sum / static_cast<double>(figures.a.ceilings.size());
   out.diverged = figures.a.diverged.size();
+  out.collapsed = figures.a.collapsed;
   if (!figures.a.params.empty()) out.params = figures.a.params.front();
   return out;
 }
@@ -141,7 +150,16 @@ void add_claim(std::string& out, const ClaimVerdict& verdict) {
   if (!claim.untested.empty()) out += "\nNot tested: " + cell(claim.untested) + "\n";
 }
 
+// "† …" for each of these runs, once
+std::string collapsed_lines(const std::vector<std::string>& runs) {
+  std::string out;
+  for (const auto& words : std::set<std::string>(runs.begin(), runs.end()))
+    out += "\n† Collapsed in training, and no verdict on the model: " + cell(words) + ".\n";
+  return out;
+}
+
 void add_figures(std::string& out, const Rows& rows, const Claims& claims, const Scale& scale) {
+  std::vector<std::string> collapsed;
   out += formatted("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
   out +=
       "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points "
@@ -151,16 +169,19 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
     for (const auto& model : paper_models()) {
       const ModelFigure f = figure_of(rows, claims, scale, model, task);
       if (f.accuracy.n == 0 && f.diverged == 0) continue;
-      const auto interval = f.accuracy.interval(family_error);
+      const auto whole = f.accuracy.interval(family_error);
+      const auto interval = whole ? std::optional(within_shares(*whole)) : std::nullopt;
       const auto paper = paper_table(model, task);
+      collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
       out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
                        grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
-                       f.accuracy.n > 0 ? share(f.accuracy.mean) : "–",
+                       f.accuracy.n > 0 ? share(f.accuracy.mean) + (f.collapsed.empty() ? "" : " †") : "–",
                        interval ? formatted("[{}, {}]", share(interval->low), share(interval->high)) : "–",
                        f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
                        paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }
+  out += collapsed_lines(collapsed);
 }
 
 }  // namespace
@@ -214,6 +235,25 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   return out;
 }
 
+namespace {
+
+// ".526 ± .030 (4)": the mean, half of its interval and the number of grammars; where the interval would leave [0, 1],
+// its ends.
+std::string top_cell(const ModelFigure& f) {
+  if (f.accuracy.n == 0) return f.diverged > 0 ? "diverged" : "–";
+  const auto interval = f.accuracy.interval(family_error);
+  std::string out = share(f.accuracy.mean);
+  if (interval && leaves_shares(*interval)) {
+    const Interval cut = within_shares(*interval);
+    out += formatted(" [{}, {}]", share(cut.low), share(cut.high));
+  } else if (interval) {
+    out += " ± " + share(interval->high - f.accuracy.mean);
+  }
+  return out + (f.collapsed.empty() ? "" : " †") + formatted(" ({})", f.accuracy.n);
+}
+
+}  // namespace
+
 std::string top_table(const Rows& rows, const Claims& claims) {
   std::vector<const Scale*> scales = scales_with_runs(rows, claims);
   std::erase_if(scales, [](const Scale* scale) { return scale->name == "quick"; });
@@ -230,7 +270,10 @@ std::string top_table(const Rows& rows, const Claims& claims) {
     for (size_t i = 0; i < std::max<size_t>(1, scales.size()); ++i) rule += "---:|";
   }
   std::string out = head + "\n" + rule + "\n";
-  std::map<std::pair<int, const Scale*>, std::pair<double, size_t>> ceilings;
+  std::vector<std::string> collapsed;
+  // Of a column: the ceiling of each grammar once, and which grammars its models have.
+  std::map<std::pair<int, const Scale*>, std::map<Unit, double>> ceilings;
+  std::map<std::pair<int, const Scale*>, std::set<std::set<Unit>>> grammars;
   for (const auto& model : paper_models()) {
     out += "| " + cell(model) + " |";
     for (int task = 1; task <= 4; ++task) {
@@ -238,15 +281,10 @@ std::string top_table(const Rows& rows, const Claims& claims) {
       if (none) out += " – |";
       for (const auto* scale : scales) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
-        const auto interval = f.accuracy.interval(family_error);
-        out += f.accuracy.n == 0 ? std::string(f.diverged > 0 ? " diverged |" : " – |")
-               : interval ? formatted(" {} ± {} |", share(f.accuracy.mean), share(interval->high - f.accuracy.mean))
-                          : formatted(" {} |", share(f.accuracy.mean));
-        if (f.ceiling) {
-          auto& sum = ceilings[{task, scale}];
-          sum.first += *f.ceiling;
-          ++sum.second;
-        }
+        out += " " + top_cell(f) + " |";
+        collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
+        for (const auto& [unit, ceiling] : f.ceilings) ceilings[{task, scale}].emplace(unit, ceiling);
+        if (!f.grammars.empty()) grammars[{task, scale}].insert(f.grammars);
       }
     }
     out += "\n";
@@ -257,13 +295,23 @@ std::string top_table(const Rows& rows, const Claims& claims) {
     if (none) out += " – |";
     for (const auto* scale : scales) {
       const auto it = ceilings.find({task, scale});
+      double sum = 0;
+      if (it != ceilings.end())
+        for (const auto& [unit, ceiling] : it->second) sum += ceiling;
       out += it == ceilings.end()
                  ? std::string(" – |")
-                 : formatted(" {} |", share(it->second.first / static_cast<double>(it->second.second)));
+                 : formatted(" {} ({}) |", share(sum / static_cast<double>(it->second.size())), it->second.size());
     }
   }
   out += "\n";
-  return out;
+  if (std::any_of(grammars.begin(), grammars.end(), [](const auto& column) { return column.second.size() > 1; }))
+    out +=
+        "\nIn brackets: grammars. Models of a column do not all have the same ones yet, so their means are not to be "
+        "held against each other;\n[docs/findings.md](docs/findings.md) compares models on the grammars that both "
+        "have. The ceiling is the mean over all grammars of its column.\n";
+  else if (!grammars.empty())
+    out += "\nIn brackets: grammars, the same for all models of a column.\n";
+  return out + collapsed_lines(collapsed);
 }
 
 std::string with_table(std::string_view page, std::string_view table, const std::string& path) {

@@ -222,7 +222,9 @@ class Gatherer {
     if (c_.statistic == Statistic::rank_correlation) {
       Orders orders = orders_of(values, by_size_, match_);
       out.levels = orders.levels;
-      if (out.levels < 2) out.missing.push_back("runs of every model at two levels of " + c_.over);
+      if (out.levels < 2)
+        out.missing.push_back(
+            formatted("runs of every model {}: an order is held against another one", second_level()));
       out.effects = out.a.values = std::move(orders.correlations);
       return;
     }
@@ -243,7 +245,7 @@ class Gatherer {
     for (const auto& [unit, sum] : sums)
       if (sum.second == members.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
     out.a.values = out.effects;
-    if (levels_ && out.levels < 2) out.missing.push_back("runs of a second level of " + c_.over);
+    if (levels_ && out.levels < 2) out.missing.push_back(formatted("runs {}: a slope needs two", second_level()));
   }
 
   // log10 of the size or of the key, or the entropy of that grammar.
@@ -268,23 +270,44 @@ class Gatherer {
       for (const auto& [level, units] : model)
         for (const auto& [unit, value] : units) all.insert(unit);
     std::vector<std::pair<std::string, std::vector<size_t>>> lacking;  // "on grammar seeds 1, 2 …": groups
-    size_t places = 0;
     for (size_t m = 0; m < groups.size(); ++m)
-      for (const auto& [level, group] : groups[m]) {
-        ++places;
+      for (const auto& [level, group] : groups[m])
         for (const auto& what : lacked(group, values[m].at(level), all)) {
           auto at = std::find_if(lacking.begin(), lacking.end(), [&](const auto& each) { return each.first == what; });
           if (at == lacking.end()) at = lacking.insert(lacking.end(), {what, {}});
           at->second.push_back(group);
         }
-      }
     for (const auto& [what, where] : lacking) {
       if (where.size() > most_named)
-        out.missing.push_back(formatted("{} of {} models and levels {}", where.size(), places, what));
+        out.missing.push_back(places_text(where) + " " + what);
       else
         for (const size_t group : where) out.missing.push_back(place_text(group) + " " + what);
     }
   }
+
+  // "gla, mamba, mamba2 and s4 (task 1)": each model once, however many of its levels these are.
+  std::string places_text(const std::vector<size_t>& groups) const {
+    std::vector<std::string> models;
+    for (const size_t group : groups)
+      if (const std::string model = arm_name(group); !contains(models, model)) models.push_back(model);
+    const std::string last = models.back();
+    models.pop_back();
+    return (models.empty() ? last : joined(models, ", ") + " and " + last) + formatted(" (task {})", c_.task) +
+           (groups.size() > models.size() + 1
+                ? formatted(", {} of their sizes of {} together,", groups.size(), by_size_ ? "network" : "grammar")
+                : "");
+  }
+
+  // Where to run for a slope or an order that has one level only.
+  std::string second_level() const {
+    if (by_size_) return "at a second size of the networks";
+    if (c_.over != "topological_entropy") return "at a second value of " + c_.over;
+    std::vector<std::string> keys;
+    for (const auto& key : c_.free) keys.push_back(last_part(key));
+    return "on grammars of a second size (another " + joined(keys, ", ") + ")";
+  }
+
+  static std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
   // "on grammar seeds 1, 2" of one model at one level, by why it lacks them.
   std::vector<std::string> lacked(size_t group, const std::map<Unit, double>& has, const std::set<Unit>& all) const {
@@ -302,16 +325,16 @@ class Gatherer {
     if (by_size_)
       return group_text(group) +
              formatted(" of {} parameters", grouped(static_cast<uint64_t>(params_of(rows_, group))));
-    return levels_ ? group_text(group) + formatted(" at {} {}", c_.over, level_text(group)) : group_text(group);
+    return levels_ ? group_text(group) + level_text(group) : group_text(group);
   }
 
   // What tells the level of the group from others: the key, or all that is free.
   std::string level_text(size_t group) const {
     const std::string value = rows_.groups[group].value(c_.over);
-    if (!value.empty()) return plain_value(value);
+    if (!value.empty()) return formatted(" at {} {}", c_.over, plain_value(value));
     std::vector<std::string> parts;
-    for (const auto& key : c_.free) parts.push_back(plain_value(rows_.groups[group].value(key)));
-    return joined(parts, "/");
+    for (const auto& key : c_.free) parts.push_back(last_part(key) + " " + plain_value(rows_.groups[group].value(key)));
+    return " with grammars of " + joined(parts, ", ") + ",";
   }
 
   std::string unit_text(const Unit& unit) const {
@@ -320,11 +343,12 @@ class Gatherer {
     return joined(parts, "/");
   }
 
-  std::string group_text(size_t number) const {
+  std::string arm_name(size_t number) const {
     for (const auto& arm : arms_)
-      if (fits(rows_.groups[number], arm)) return arm.text() + formatted(" (task {})", c_.task);
+      if (fits(rows_.groups[number], arm)) return arm.text();
     return rows_.groups[number].model();
   }
+  std::string group_text(size_t number) const { return arm_name(number) + formatted(" (task {})", c_.task); }
 
   void name_missing_arms(Figures& out) const {
     std::set<size_t> seen;

@@ -50,6 +50,14 @@ double upper_tail(double t, double degrees) {
 
 }  // namespace
 
+Interval within_shares(const Interval& interval) {
+  return {std::clamp(interval.low, 0.0, 1.0), std::clamp(interval.high, 0.0, 1.0)};
+}
+
+bool leaves_shares(const Interval& interval) {
+  return interval.low < 0 || interval.high > 1;
+}
+
 double student_cdf(double t, double degrees) {
   const double tail = upper_tail(std::abs(t), degrees);
   return t < 0 ? tail : 1 - tail;

@@ -16,6 +16,10 @@ struct Interval {
   double low = 0, high = 0;
 };
 
+// The part of it that a share, as an accuracy is, can have.
+Interval within_shares(const Interval& interval);
+bool leaves_shares(const Interval& interval);
+
 struct Estimate {
   size_t n = 0;
   double mean = 0;

@@ -62,11 +62,11 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.exact) return;
   if (!v.figures.found) return;
   if (v.effect.n < 2) {
-    v.decides.push_back(formatted("{} more grammar{} for every arm: an interval needs two", 2 - v.effect.n,
-                                  v.effect.n == 1 ? "" : "s"));
+    v.decides.push_back(formatted("{} more grammar{} that every model compared has run: an interval needs two",
+                                  2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
   } else if (const auto needed = v.effect.needed(v.comparison->margin, v.error); needed && *needed > v.effect.n) {
-    v.decides.push_back(
-        formatted("{} more grammars, {} in all, if effect and spread stay as they are", *needed - v.effect.n, *needed));
+    v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
+                                  *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
   } else {
     v.decides.push_back("no number of grammars up to 1,000: the effect is too near to the margin");
   }
@@ -159,20 +159,25 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
 
 std::vector<std::string> counts_of(const Rows& rows) {
   constexpr size_t most_named = 20;
-  std::vector<std::string> diverged, out;
-  for (size_t i = 0; i < rows.runs.size(); ++i)
+  std::vector<std::string> diverged, collapsed, out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
     if (rows.standing[i] == Standing::diverged) {
       const LostRun run = diverged_run(rows, i);
       diverged.push_back(formatted("{} ({})", run.words, run.id));
+    } else if (auto words = collapsed_run(rows, i)) {
+      collapsed.push_back(std::move(*words));
     }
+  }
   if (!rows.runs.empty())
-    out.push_back(formatted("{} runs, {} of them diverged", grouped(rows.runs.size()), diverged.size()));
+    out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
+                            rows.runs.size() == 1 ? "" : "s", diverged.size()));
   const auto name = [&](const std::string& what, const std::vector<std::string>& names) {
     for (size_t i = 0; i < std::min(names.size(), most_named); ++i) out.push_back(formatted("{}: {}", what, names[i]));
     if (names.size() > most_named)
       out.push_back(formatted("{}: {} more, {} in all", what, names.size() - most_named, names.size()));
   };
   name("diverged, in no mean", diverged);
+  name("collapsed, in the means", collapsed);
   using Why = LostRun::Why;
   for (const Why why : {Why::unfinished, Why::damaged, Why::untested, Why::other_schema}) {
     std::vector<std::string> names;
@@ -227,6 +232,8 @@ std::string evidence_text(const ComparisonVerdict& v) {
   if (f.levels > 1) out += formatted(", {} levels", f.levels);
   const size_t diverged = f.a.diverged.size() + f.b.diverged.size();
   if (diverged > 0) out += formatted(", {} diverged", diverged);
+  const size_t collapsed = f.a.collapsed.size() + f.b.collapsed.size();
+  if (collapsed > 0) out += formatted(", {} collapsed", collapsed);
   return out;
 }
 

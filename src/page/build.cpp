@@ -25,10 +25,21 @@ void add_head(const Outline& outline, const PageRequest& request, PageData& data
                                     counted(outline.models.size(), "model"), counted(tasks.size(), "task")));
   data.warnings = head_of(outline.rows);
   for (auto& line : data.warnings) line = one_line(line);
+  for (const auto& archive : outline.source.archives)
+    data.warnings.push_back(
+        "An archive is damaged and none of its runs is in the tables: " + printable(archive.path, 400) + ".");
   for (const auto& line : above_ceiling(outline.rows))
     data.warnings.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " +
                             line);
   for (const auto& note : outline.rows.notes) data.notes.push_back(one_line(note));
+}
+
+// A run that several cells of a figure average is one of its runs.
+void name_runs_once(std::vector<Figure>& figures) {
+  for (auto& figure : figures) {
+    std::set<std::string> seen;
+    std::erase_if(figure.runs, [&](const std::string& run) { return !seen.insert(run).second; });
+  }
 }
 
 // Ids are anchors: each once, whatever names of gates a file holds.
@@ -52,10 +63,11 @@ PageData make_page(const SourceContent& content, const PageRequest& request) {
   add_summary(outline, data);
   add_figures(outline, data);
   name_figures_apart(data.figures);
+  name_runs_once(data.figures);
   add_compare(outline, data);
   add_samples(outline, data);
   add_runs(outline, request.page_folder, data);
-  if (request.live) add_board(outline, data);
+  if (request.live) add_running(outline, add_board(outline, data), data);
   add_method(outline, request.citation, data);
   const auto diverged = data.counts.diverged;
   if (diverged > 0) data.warnings.push_back(counted(diverged, "run") + " diverged; see Runs.");

@@ -39,8 +39,9 @@ struct PageMark {
 
 struct VersusBest {
   double difference = 0;
-  std::string difference_text, interval_text, p_text;
-  bool significant = false;
+  std::optional<double> p;
+  std::string difference_text, interval_text, p_text;  // by itself
+  bool significant = false;                            // together with the others of the column
   size_t n = 0;
 };
 
@@ -49,6 +50,7 @@ struct PageCell {
   std::optional<double> mean, low, high, fraction, paper, difference;
   std::string mean_text, interval_text, sd_text, sd_over, fraction_text, ceiling_text, chance_text, paper_text;
   std::string difference_text, n_text;
+  std::string uneven_text;  // "n = 2" where cells of its column rest on different grammars
   int64_t grammars = 0, seeds = 0;
   bool best = false;
   std::optional<VersusBest> versus_best;
@@ -126,7 +128,7 @@ struct PageRun {
 };
 
 struct BoardLine {
-  std::string key, name, state, rate_text, left_text;
+  std::string key, name, model, state, rate_text, left_text;
   int64_t update = 0, updates = 0;
 };
 

@@ -67,9 +67,13 @@ Json column_json(const PageColumn& c) {
 Json cell_json(const PageCell& c) {
   Json versus = nullptr;
   if (c.versus_best)
-    versus = {{"difference", c.versus_best->difference},       {"difference_text", c.versus_best->difference_text},
-              {"interval_text", c.versus_best->interval_text}, {"p_text", c.versus_best->p_text},
-              {"significant", c.versus_best->significant},     {"n", c.versus_best->n}};
+    versus = {{"difference", c.versus_best->difference},
+              {"difference_text", c.versus_best->difference_text},
+              {"interval_text", c.versus_best->interval_text},
+              {"p", maybe(c.versus_best->p)},
+              {"p_text", c.versus_best->p_text},
+              {"significant", c.versus_best->significant},
+              {"n", c.versus_best->n}};
   return {{"series", c.series},
           {"column", c.column},
           {"mean", maybe(c.mean)},
@@ -90,6 +94,7 @@ Json cell_json(const PageCell& c) {
           {"grammars", c.grammars},
           {"seeds", c.seeds},
           {"n_text", c.n_text},
+          {"uneven_text", c.uneven_text},
           {"best", c.best},
           {"versus_best", std::move(versus)},
           {"marks", array_of(c.marks,
@@ -256,8 +261,9 @@ Json page_json(const PageData& data, const PageSettings& settings) {
   out["runs"] = array_of(data.runs, run_json);
   out["board"] = array_of(data.board, [](const BoardLine& b) {
     const double share = b.updates > 0 ? static_cast<double>(b.update) / static_cast<double>(b.updates) : 0;
-    return Json{{"key", b.key},      {"name", b.name},           {"update", b.update},       {"updates", b.updates},
-                {"fraction", share}, {"rate_text", b.rate_text}, {"left_text", b.left_text}, {"state", b.state}};
+    return Json{{"key", b.key},         {"name", b.name},    {"model", b.model},         {"update", b.update},
+                {"updates", b.updates}, {"fraction", share}, {"rate_text", b.rate_text}, {"left_text", b.left_text},
+                {"state", b.state}};
   });
   out["method"] = array_of(data.method, [](const MethodPart& part) {
     return Json{{"title", part.title}, {"blocks", array_of(part.blocks, block_json)}};

@@ -63,7 +63,7 @@ void add_positions(const Outline& outline, size_t column, const std::vector<Colu
   figure.caption =
       formatted("Accuracy of the n-th element of a sample, counted from 0: {}{}. Dashed: the ceiling of all positions.",
                 averaged_text(cells), block > 1 ? formatted(", in blocks of {} elements", block) : "");
-  figure.summary = formatted("Accuracy by position in the sample of {} rows.", cells.size());
+  figure.summary = formatted("Accuracy by position in the sample of {}.", counted(cells.size(), "row"));
   finish(figure, series_of(outline, cells), {"position", "element of the sample"}, place.ceiling.has_value(), data);
 }
 
@@ -115,7 +115,7 @@ void add_bins(const Outline& outline, size_t column, const std::vector<ColumnRun
     return;
   }
   figure.caption = std::string(what.caption) + " Counts of a cell's runs are pooled.";
-  figure.summary = formatted("{} of {} rows.", what.title, cells.size());
+  figure.summary = formatted("{} of {}.", what.title, counted(cells.size(), "row"));
   finish(figure, series_of(outline, cells), {"from", what.axis}, false, data);
 }
 

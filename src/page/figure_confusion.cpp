@@ -10,8 +10,6 @@
 namespace sb {
 namespace {
 
-const std::vector<int> answer_colours = {0, 1, 6};  // right, right symbol, wrong symbol
-
 struct Answers {
   double right = 0, same = 0, other = 0;
   double all() const { return right + same + other; }
@@ -99,7 +97,7 @@ void add_confusion(const Outline& outline, PageData& data) {
     figure.caption =
         "Share of elements answered wrong, by the symbol of the true state; counts of a cell's runs, whose grammars "
         "may differ, are pooled.";
-    figure.summary = formatted("Share of wrong answers by symbol of {} rows.", cells.size());
+    figure.summary = formatted("Share of wrong answers by symbol of {}.", counted(cells.size(), "row"));
     data.figures.push_back(std::move(figure));
   }
   if (rows.empty()) return;
@@ -119,7 +117,7 @@ void add_confusion(const Outline& outline, PageData& data) {
   const int plot = 20 * static_cast<int>(series.size());
   Json spec = vega_base(series, plot);
   for (const char* key : {"width", "height"}) spec.erase(key);
-  spec["config"]["range"]["category"] = colours_of(answer_colours);
+  spec["config"]["range"]["category"] = colours_of(answer_colours());
   spec["facet"] = {{"row",
                     {{"field", "column"},
                      {"type", "nominal"},
@@ -148,12 +146,13 @@ void add_confusion(const Outline& outline, PageData& data) {
                       {"scale", {{"domain", {"right", "right symbol, wrong state", "wrong symbol"}}}},
                       {"legend", {{"orient", "top"}}}}}}}};
   figure.spec = std::move(spec);
-  figure.palette = answer_colours;
-  figure.height = 70 + (plot + 34) * static_cast<int>(order.size());
+  figure.palette = answer_colours();
+  figure.height = 65 + (plot + 20) * static_cast<int>(order.size());
   figure.caption =
       "Answers by what they got right: a wrong state of the right symbol lost the context, a wrong symbol lost the "
       "symbol itself. Counts of a cell's runs are pooled.";
-  figure.summary = formatted("Shares of right answers, right symbols and wrong symbols of {} rows.", cells.size());
+  figure.summary =
+      formatted("Shares of right answers, right symbols and wrong symbols of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 

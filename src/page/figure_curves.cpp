@@ -97,7 +97,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
         "counts transitions, the last n symbols), measured on test.{}",
         averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
         drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
-    accuracy.summary = formatted("Accuracy on valid over updates of {} rows.", cells.size());
+    accuracy.summary = formatted("Accuracy on valid over updates of {}.", counted(cells.size(), "row"));
     accuracy.spec =
         line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
     accuracy.height = chart_height(series.size(), plot);
@@ -116,7 +116,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
       "Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates (of packed runs "
       "every 25th update is there): {}{}.",
       most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
-  loss.summary = formatted("Training loss over updates of {} rows.", cells.size());
+  loss.summary = formatted("Training loss over updates of {}.", counted(cells.size(), "row"));
   loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, {losses.band, false}, plot);
   loss.height = chart_height(series.size(), plot);
   data.figures.push_back(std::move(loss));

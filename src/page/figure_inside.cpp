@@ -15,8 +15,6 @@ const Result& result_of(const Outline& outline, size_t run) {
   return outline.rows.runs[run].result;
 }
 
-const std::vector<int> frame_colours = {0, 1};  // data, gap
-
 // First, last and evenly between.
 std::set<int> shown_layers(const std::set<int>& all) {
   constexpr size_t most = 4;
@@ -103,7 +101,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   Json spec = vega_base(series_of(outline, cells), plot);
   spec.erase("width");
   spec.erase("height");
-  spec["config"]["range"]["category"] = colours_of(frame_colours);
+  spec["config"]["range"]["category"] = colours_of(frame_colours());
   Json names = Json::array();
   for (const auto& one : series_of(outline, cells)) names.push_back(one.name);
   spec["facet"] = {{"row",
@@ -136,7 +134,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
           {"legend", {{"orient", "top"}}}}},
         {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.55}}}, {"value", 0.05}}}}}};
   figure.spec = std::move(spec);
-  figure.palette = frame_colours;
+  figure.palette = frame_colours();
   figure.height = 90 + (plot + 30) * static_cast<int>(cells.size());
   figure.caption = formatted(
       "Distribution of gate values over test samples, on data frames and in gaps, every head or channel a value: {}{}.",
@@ -145,7 +143,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
           ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", "))
           : "");
   figure.summary =
-      formatted("Histograms of the {} gate of {} rows, data frames against gap frames.", gate, cells.size());
+      formatted("Histograms of the {} gate of {}, data frames against gap frames.", gate, counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -208,7 +206,7 @@ void add_selectivity(const Outline& outline, PageData& data) {
       "less its mean on data. "
       "Both are positive where a network writes on data and keeps its state through gaps, and near zero where it "
       "treats both alike. Means over the runs of a cell.";
-  figure.summary = formatted("Write and forget selectivity of {} rows.", cells.size());
+  figure.summary = formatted("Write and forget selectivity of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -254,7 +252,8 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
   const Json offset = {{"field", "layer"}, {"type", "ordinal"}};
   const auto layer = [&](const char* from, const char* to, Json mark) {
     Json encoding = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({from, "decay a frame"})}};
-    if (to) encoding["x2"] = {{"field", to}};
+    if (!to) return Json{{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
+    encoding["x2"] = {{"field", to}};
     colour_by_series(encoding, series);
     encoding.erase("strokeDash");
     encoding["color"]["legend"] = nullptr;
@@ -271,17 +270,20 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
                                layer("q25", "q75", {{"type", "rule"}, {"strokeWidth", 7}}),
                                layer("q50", nullptr,
                                      {{"type", "point"},
-                                      {"filled", false},
-                                      {"size", 50},
-                                      {"strokeWidth", 2},
+                                      {"filled", true},
+                                      {"size", 34},
+                                      {"fill", "#ffffff"},
+                                      {"stroke", "#000000"},
+                                      {"strokeWidth", 1},
+                                      {"opacity", 1},
                                       {"tooltip", {{"content", "data"}}}})});
   figure.spec = std::move(spec);
   figure.height = plot + 60;
   figure.caption = formatted(
-      "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50, 75, "
-      "95 and 100 % of its mean over data frames, or of the fixed one; {}.",
+      "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50 (dot), "
+      "75, 95 and 100 % of its mean over data frames, or of the fixed one; {}.",
       averaged_text(cells));
-  figure.summary = formatted("Quantiles of decays by layer of {} rows.", cells.size());
+  figure.summary = formatted("Quantiles of decays by layer of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
 }
 

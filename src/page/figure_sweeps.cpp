@@ -80,7 +80,8 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
     figure.rows.push_back({"ceiling", "reference", entropy, sum.first / static_cast<double>(sum.second), "", ""});
   const auto series = series_of(outline, cells);
   Json spec = vega_base(series, sweep_height);
-  const Axis x{"entropy", "topological entropy of the grammar, nats"}, y{"accuracy", "test accuracy"};
+  const Axis x{"entropy", "topological entropy of the grammar, nats", false, false, true};
+  const Axis y{"accuracy", "test accuracy"};
   const auto models = Json::array({{{"filter", "datum.kind == 'model'"}}});
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
   colour_by_series(encoding, series);
@@ -117,8 +118,8 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
   figure.caption =
       formatted("One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling{}.",
                 columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
-  figure.summary =
-      formatted("Accuracy over topological entropy of {} rows on {} grammars.", cells.size(), entropies.size());
+  figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),
+                             counted(entropies.size(), "grammar"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -181,7 +182,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   figure.caption =
       formatted("Mean test accuracy over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.",
                 lines ? "; lines join networks of one model" : "");
-  figure.summary = formatted("Accuracy over parameters of {} networks.", cells.size());
+  figure.summary = formatted("Accuracy over parameters of {}.", counted(cells.size(), "network"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -235,7 +236,7 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
         "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each "
         "length.",
         averaged_text(cells), band ? "; band: 95 % interval over grammars" : "");
-    figure.summary = formatted("Accuracy over gap length of {} rows.", cells.size());
+    figure.summary = formatted("Accuracy over gap length of {}.", counted(cells.size(), "row"));
     data.figures.push_back(std::move(figure));
   }
   if (curves.empty() && (task == 2 || task == 4))

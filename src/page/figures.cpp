@@ -85,10 +85,11 @@ void add_overview(const Outline& outline, PageData& data) {
   }
   if (figure.rows.empty()) return;
   figure.caption =
-      "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars where there are several; grey "
-      "ticks: the ceiling.";
-  figure.summary =
-      formatted("Accuracy of {} rows in {} columns of the table above.", outline.series.size(), used.size());
+      "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars where there are several, cut "
+      "at "
+      "0 and 1; grey ticks: the ceiling.";
+  figure.summary = formatted("Accuracy of {} in {} of the table above.", counted(outline.series.size(), "row"),
+                             counted(used.size(), "column"));
   const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));
   const int plot = step * static_cast<int>(used.size());
   Json spec = vega_base(outline.series, plot);

@@ -13,6 +13,8 @@ void add_overview(const Outline& outline, PageData& data);
 void add_curves(const Outline& outline, size_t column, PageData& data, PageSection& section);      // while training
 void add_breakdowns(const Outline& outline, size_t column, PageData& data, PageSection& section);  // by position, …
 void add_sweeps(const Outline& outline, int task, PageData& data, PageSection& section);  // over complexity, size, gap
+// Of the runs behind the lines of the board, whose places in the source these are.
+void add_running(const Outline& outline, const std::vector<size_t>& places, PageData& data);
 void add_inside(const Outline& outline, PageData& data);
 void add_confusion(const Outline& outline, PageData& data);  // of the section "inside" too
 

@@ -7,10 +7,24 @@ namespace sb {
 LivePage::LivePage(PageSource source, const PageParts& parts, int every_ms)
     : source_(std::move(source)), parts_(parts), every_ms_(every_ms) {}
 
+std::vector<std::string> LivePage::begin(const std::string& where) {
+  const std::lock_guard held(lock_);
+  const SourceContent content = source_.read();
+  source_.expect_some(content, where);
+  show(content);
+  std::vector<std::string> out;
+  for (const auto& archive : content.archives) out.push_back(archive.problem);
+  return out;
+}
+
 void LivePage::refresh() {
   const auto now = std::chrono::steady_clock::now();
   if (read_ && now - read_at_ < std::chrono::milliseconds(every_ms_)) return;
-  const PageData page = make_page(source_.read(), {source_.roots(), "", parts_.citation, true});
+  show(source_.read());
+}
+
+void LivePage::show(const SourceContent& content) {
+  const PageData page = make_page(content, {source_.roots(), "", parts_.citation, true});
   PageSettings settings;
   settings.charts = parts_.charts;
   settings.live = PageSettings::Live{"data", every_ms_};

@@ -14,6 +14,9 @@ class LivePage {
   // `every_ms`: how long an answer is good for, and how often the page asks.
   LivePage(PageSource source, const PageParts& parts, int every_ms);
 
+  // Reads for the first time: what is damaged, a line each. Throws bad_input "[where] …" where nothing can be read.
+  std::vector<std::string> begin(const std::string& where);
+
   struct Data {
     std::string json, tag;  // the tag is the digest of the JSON
   };
@@ -22,7 +25,8 @@ class LivePage {
   std::string html();
 
  private:
-  void refresh();  // with the lock held
+  void refresh();                           // with the lock held
+  void show(const SourceContent& content);  // the same
 
   std::mutex lock_;
   PageSource source_;

@@ -126,10 +126,11 @@ MethodPart statistics_part(const Outline& outline) {
       "x̄ ± t(0.975, n−1) · s / √n"));
   out.blocks.push_back(paragraph(
       "Two rows are compared by their differences on the grammars that both have, with the same interval and Student's "
-      "two-sided test. In the summary each row is tested against the highest mean of its column; Holm's step-down "
-      "keeps "
-      "the chance of any false mark in a column at 5 %. With one grammar there is neither. The paper's figures stand "
-      "beside runs with the paper's settings only."));
+      "two-sided test. In the summary each row is tested against the highest mean of its column, among rows with the "
+      "most grammars; Holm's step-down keeps the chance of any false mark in a column at 5 %, while the intervals and "
+      "p "
+      "beside the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
+      "neither. The paper's figures stand beside runs with the paper's settings only."));
   return out;
 }
 

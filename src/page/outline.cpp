@@ -159,9 +159,10 @@ std::string points_text(double difference) {
 
 std::map<size_t, MissingCounts> missing_by_group(const Outline& outline) {
   std::map<size_t, MissingCounts> out;
+  const std::set<std::string> whole(outline.keys.begin(), outline.keys.end());
   for (const auto& run : outline.source.runs) {
     const ReadRun& read = *run->read;
-    if (read.run || read.config.empty()) continue;
+    if (read.run || read.config.empty() || whole.contains(read.report.run_id)) continue;
     for (size_t g = 0; g < outline.rows.groups.size(); ++g) {
       const Group& group = outline.rows.groups[g];
       const bool fits = std::all_of(outline.labels.varying.begin(), outline.labels.varying.end(), [&](const auto& key) {

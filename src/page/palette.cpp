@@ -22,6 +22,8 @@ constexpr Known known[] = {{"delta_net", "DeltaNet"},
                            {"gru", "GRU"},
                            {"linear_attn_elu", "Linear attention, ELU"}};
 
+static_assert(std::size(known) == model_colours);
+
 const Known* find(const std::string& model) {
   const auto* it =
       std::find_if(std::begin(known), std::end(known), [&](const Known& each) { return model == each.name; });
@@ -30,16 +32,30 @@ const Known* find(const std::string& model) {
 
 }  // namespace
 
-// Hues that people with red-green blindness tell apart by lightness; at least 3:1 against their ground.
+// Hues that people with red-green blindness tell apart by lightness; at least 3:1 against their ground. Models come
+// first, then frames and answers, which are no model's colours and differ among themselves by 33 or more of CIEDE2000,
+// for people without red, green or blue cones too.
 const std::vector<std::string>& palette_light() {
   static const std::vector<std::string> colours = {"#0072b2", "#d55e00", "#00805e", "#94690d", "#7b3294", "#c51b7d",
-                                                   "#4d4d4d", "#0e7f86", "#7a6000", "#3f51b5", "#b2182b", "#5d7052"};
+                                                   "#4d4d4d", "#0e7f86", "#7a6000", "#3f51b5", "#b2182b", "#5d7052",
+                                                   "#1b1f3b", "#a07bd8", "#5f9a00", "#c56bd6", "#241a1a"};
   return colours;
 }
 
 const std::vector<std::string>& palette_dark() {
   static const std::vector<std::string> colours = {"#56b4e9", "#ff8c42", "#2fd6a5", "#e0b050", "#c49bff", "#ff7ac0",
-                                                   "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4"};
+                                                   "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4",
+                                                   "#f3ecff", "#7d55c7", "#6aa835", "#9b4fc0", "#f5e9ff"};
+  return colours;
+}
+
+const std::vector<int>& frame_colours() {
+  static const std::vector<int> colours = {model_colours, model_colours + 1};
+  return colours;
+}
+
+const std::vector<int>& answer_colours() {
+  static const std::vector<int> colours = {model_colours + 2, model_colours + 3, model_colours + 4};
   return colours;
 }
 
@@ -53,7 +69,7 @@ int model_colour(const std::string& model) {
   if (const Known* row = find(model)) return static_cast<int>(row - std::begin(known));
   unsigned sum = 0;
   for (const char c : model) sum = sum * 31 + static_cast<unsigned char>(c);
-  return static_cast<int>(sum % palette_light().size());
+  return static_cast<int>(sum % model_colours);
 }
 
 std::string model_title(const std::string& model) {

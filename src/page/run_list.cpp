@@ -90,7 +90,8 @@ std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchD
     const auto at = config.find(key);
     return at == config.end() ? std::string() : at->second;
   };
-  const ConfigMap& usual = default_settings(value("task.number"));
+  const std::string number = value("task.number");
+  const ConfigMap& usual = default_settings(number);
   const std::string model = plain_value(value("model.name"));
   std::map<std::string, std::string> switches;
   if (defaults) switches = defaults(model, parse_integer(value("model.width")).value_or(0));
@@ -153,6 +154,7 @@ void add_result(const Result& r, PageRun& out) {
   if (out.wall) out.wall_text = duration_text(*out.wall);
   out.speed = made.tokens_per_second;
   if (out.speed) out.speed_text = grouped(static_cast<uint64_t>(std::llround(*out.speed)));
+  if (out.speed && made.shared_by.value_or(1) > 1) out.speed_text += formatted(" ({} runs at once)", *made.shared_by);
 }
 
 PageRun begin_run(const SourceRun& run, const std::string& page_folder, const SwitchDefaults& defaults) {
@@ -212,6 +214,8 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     placed.insert(rows.runs[run].folder);
     data.runs.push_back(std::move(out));
   }
+  std::map<std::string, std::string> whole;  // run id to folder
+  for (const auto& run : rows.runs) whole[run.result.run_id] = run.folder;
   std::map<std::string, const LeftOut*> left_out;
   for (const auto& one : rows.left_out) left_out[one.folder] = &one;
   size_t others = 0;
@@ -230,8 +234,10 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
          : why->second->why == LeftOut::Why::untested ? counts.untested
                                                       : counts.damaged);
     } else if (read.report.state == RunState::unfinished || !read.begun) {
+      const auto copy = whole.find(read.report.run_id);
       out.standing_text = "left out: not finished";
-      ++counts.unfinished;
+      if (copy != whole.end()) out.standing_text += "; the run is whole in " + shown(copy->second);
+      ++(copy != whole.end() ? counts.copies : counts.unfinished);
     } else if (read.other_schema || read.report.state == RunState::older || read.report.state == RunState::newer) {
       out.standing_text = "left out: written by another version";
       ++counts.other_version;
@@ -241,10 +247,25 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     }
     data.runs.push_back(std::move(out));
   }
+  for (const auto& archive : outline.source.archives) {
+    PageRun out;
+    out.key = formatted("x{}", others++);
+    out.folder = shown(archive.path);
+    out.state = "damaged";
+    out.state_text = "a damaged archive: none of its runs can be read";
+    out.problems = {shown(archive.problem)};
+    out.standing = "left out";
+    out.standing_text = "left out: in a damaged archive";
+    out.test_text = out.valid_text = out.ceiling_text = out.wall_text = out.speed_text = out.updates_text = "–";
+    ++counts.damaged;
+    data.runs.push_back(std::move(out));
+  }
   counts.found = data.runs.size();
 }
 
-void add_board(const Outline& outline, PageData& data) {
+std::vector<size_t> add_board(const Outline& outline, PageData& data) {
+  std::vector<size_t> places;
+  std::set<std::string> names;
   std::map<std::string, size_t> unfinished;  // by folder as shown
   for (size_t i = 0; i < outline.source.runs.size(); ++i) {
     const ReadRun& read = *outline.source.runs[i]->read;
@@ -261,6 +282,9 @@ void add_board(const Outline& outline, PageData& data) {
                                                 page_run.task ? formatted("task {}", *page_run.task) : "task –",
                                                 page_run.seeds_text.empty() ? "seed –" : page_run.seeds_text},
                        ", ");
+    const std::string stem = line.name;
+    for (int i = 2; !names.insert(line.name).second; ++i) line.name = formatted("{} ({})", stem, i);
+    line.model = page_run.model;
     line.updates = run.read->report.updates;
     line.update = std::min(line.updates, std::max(run.read->report.update, run.curves.last));
     line.state = held ? "running" : line.update > 0 ? "stopped" : "waiting";
@@ -271,7 +295,9 @@ void add_board(const Outline& outline, PageData& data) {
       line.left_text = duration_text(*run.seconds_a_step * static_cast<double>(line.updates - line.update));
     }
     data.board.push_back(std::move(line));
+    places.push_back(at->second);
   }
+  return places;
 }
 
 }  // namespace sb

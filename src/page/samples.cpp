@@ -33,7 +33,9 @@ class StateNames {
       const auto found = result.config.find(name);
       return found == result.config.end() ? std::nullopt : parse_finite(found->second);
     };
-    const auto whole = [&](const char* name) { return static_cast<int>(number(name).value_or(0)); };
+    const auto whole = [&](const char* name) {
+      return static_cast<int>(std::clamp(number(name).value_or(0), 0.0, 1e9));  // what is too much is refused below
+    };
     GrammarConfig config;
     config.vocab = whole("grammar.vocab");
     config.ambiguities = whole("grammar.ambiguities");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "runs/run_lock.h"
@@ -136,7 +137,7 @@ PageSource::PageSource(std::vector<std::string> roots, const std::string& where,
 SourceContent PageSource::read() {
   std::map<std::string, Kept> now;
   std::mutex lock;
-  const GatheredRuns gathered = gather_runs(roots_, [&](const std::string& folder, const RunTree& tree) {
+  const auto reader = [&](const std::string& folder, const RunTree& tree) {
     std::error_code failed;
     const bool in_archive = !fs::is_directory(folder, failed);
     std::string stamp = stamp_of(folder, in_archive);
@@ -146,7 +147,8 @@ SourceContent PageSource::read() {
     const std::lock_guard held(lock);
     now[folder] = {std::move(stamp), run};
     return run->read;
-  });
+  };
+  const GatheredRuns gathered = gather_runs(roots_, reader, DamagedRoot::listed);
   kept_ = std::move(now);
   SourceContent out;
   for (const auto& read : gathered.runs) {
@@ -157,8 +159,22 @@ SourceContent PageSource::read() {
     const bool unfinished = !run->in_archive && !read->run && read->report.state == RunState::unfinished;
     out.held.push_back(unfinished && lock_is_held(folder + "/lock").value_or(true));
   }
+  for (const auto& archive : gathered.archives)
+    if (std::none_of(out.archives.begin(), out.archives.end(),
+                     [&](const DamagedArchive& other) { return other.path == archive.path; }))
+      out.archives.push_back(archive);
   out.rows = rows_of(gathered, defaults_);
   return out;
+}
+
+void PageSource::expect_some(const SourceContent& content, const std::string& where) const {
+  const auto damaged = [&](const std::string& root) {
+    return std::any_of(content.archives.begin(), content.archives.end(),
+                       [&](const DamagedArchive& archive) { return archive.path == root; });
+  };
+  if (!roots_.empty() && std::all_of(roots_.begin(), roots_.end(), damaged))
+    throw bad_input(where, "expected an archive of `selectivbench pack`, got one that cannot be read: " +
+                               one_line(content.archives.front().problem));
 }
 
 }  // namespace sb

@@ -39,17 +39,21 @@ struct SourceContent {
   Rows rows;
   std::vector<std::shared_ptr<const SourceRun>> runs;  // every folder, in order of path
   std::vector<bool> held;                              // of each: not finished, and a process works on it
+  std::vector<DamagedArchive> archives;                // each once
   std::map<std::string, size_t> by_folder;             // as in Rows::runs
 };
 
 class PageSource {
  public:
-  // Throws bad_input "[where] …" for what is neither a folder nor an archive.
+  // Throws bad_input "[where] …" for what is neither a folder that can be read nor a file.
   PageSource(std::vector<std::string> roots, const std::string& where, SwitchDefaults defaults = {});
 
   const std::vector<std::string>& roots() const { return roots_; }
-  // What there is now. Runs whose files have the sizes and times they had last time are not read again.
+  // What there is now; archives that cannot be read are listed. Runs whose files have the sizes and times they had last
+  // time are not read again.
   SourceContent read();
+  // Throws bad_input "[where] …" where every root is an archive and none could be read.
+  void expect_some(const SourceContent& content, const std::string& where) const;
 
  private:
   struct Kept {

@@ -58,13 +58,14 @@ PageCell plain_cell(const Outline& outline, size_t index) {
   std::vector<double> values;
   for (const auto& [grammar, value] : means_by_grammar(outline.rows, cell)) values.push_back(value);
   const Estimate over = estimate(values);
-  if (const auto interval = over.interval(family_error)) {
-    out.low = interval->low;
-    out.high = interval->high;
+  if (const auto whole = over.interval(family_error)) {
+    const Interval interval = within_shares(*whole);
+    out.low = interval.low;
+    out.high = interval.high;
     // Where grammars have unequal numbers of runs the interval is around the mean of the grammars' means.
-    out.interval_text = std::abs(over.mean - cell.mean) < 5e-4
-                            ? "± " + fixed(interval->high - over.mean, 3)
-                            : formatted("[{}, {}]", fixed(interval->low, 3), fixed(interval->high, 3));
+    out.interval_text = std::abs(over.mean - cell.mean) < 5e-4 && !leaves_shares(*whole)
+                            ? "± " + fixed(interval.high - over.mean, 3)
+                            : formatted("[{}, {}]", fixed(interval.low, 3), fixed(interval.high, 3));
   }
   if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound)
     out.ceiling_text = (cell.ceiling_exact ? "" : "≤ ") + fixed(*figure, 3);
@@ -104,18 +105,40 @@ void mark_missing(const Outline& outline, size_t index, const std::map<size_t, M
   if (!parts.empty()) out.marks.push_back({"missing", joined(parts, "; ")});
 }
 
-// Against the highest mean of the column: paired over grammars, Holm's correction over the column.
+// Against the highest mean of the column: paired over grammars, Holm's correction over the column. A mean over fewer
+// grammars than others have is of another population: it is marked, and not the best.
 void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& cells) {
   const auto& indices = outline.column_cells[column];
+  std::vector<ByGrammar> values(cells.size());
+  std::set<std::vector<std::string>> grammars;
+  size_t measured = 0, most = 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i]->mean) continue;
+    values[i] = means_by_grammar(outline.rows, outline.rows.cells[indices[i]]);
+    for (const auto& [grammar, value] : values[i]) grammars.insert(grammar);
+    most = std::max(most, values[i].size());
+    ++measured;
+  }
+  if (measured < 2) return;
   size_t best = cells.size();
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells[i]->mean && (best == cells.size() || *cells[i]->mean > *cells[best]->mean)) best = i;
-  size_t measured = 0;
-  for (const auto* cell : cells) measured += cell->mean.has_value();
-  if (best == cells.size() || measured < 2) return;
+    if (cells[i]->mean && values[i].size() == most && (best == cells.size() || *cells[i]->mean > *cells[best]->mean))
+      best = i;
+  bool uneven = false;
+  for (size_t i = 0; i < cells.size(); ++i) uneven |= cells[i]->mean && values[i].size() < grammars.size();
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i]->mean || !uneven) continue;
+    cells[i]->uneven_text = "n = " + std::to_string(values[i].size());
+    if (values[i].size() < grammars.size())
+      cells[i]->marks.push_back({"fewer_grammars", formatted("{} of the {} grammars of the column: means over others "
+                                                             "are not comparable with it, paired differences are",
+                                                             values[i].size(), grammars.size())});
+  }
   cells[best]->best = true;
-  cells[best]->marks.push_back({"best", "highest mean of the column"});
-  const ByGrammar of_best = means_by_grammar(outline.rows, outline.rows.cells[indices[best]]);
+  cells[best]->marks.push_back({"best", uneven
+                                            ? formatted("highest mean of the column over {}", counted(most, "grammar"))
+                                            : std::string("highest mean of the column")});
+  const ByGrammar& of_best = values[best];
   const std::string name = outline.series[outline.cells[indices[best]].series].name;
   std::vector<size_t> others;
   std::vector<Estimate> differences;
@@ -123,7 +146,7 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
   for (size_t i = 0; i < cells.size(); ++i) {
     if (i == best || !cells[i]->mean) continue;
     others.push_back(i);
-    differences.push_back(paired_difference(means_by_grammar(outline.rows, outline.rows.cells[indices[i]]), of_best));
+    differences.push_back(paired_difference(values[i], of_best));
     p.push_back(differences.back().p_against(0));
   }
   const auto steps = holm(p, family_error);
@@ -133,7 +156,8 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     VersusBest versus;
     versus.difference = differences[k].mean;
     versus.difference_text = points_text(versus.difference);
-    versus.interval_text = interval_text(differences[k].interval(steps[k].error));
+    versus.interval_text = interval_text(differences[k].interval(family_error));  // by itself, as in Compare
+    versus.p = p[k];
     versus.p_text = p_text(p[k]);
     versus.significant = steps[k].decided;
     versus.n = differences[k].n;
@@ -157,14 +181,24 @@ std::string range_text(const std::set<Value>& values, const Text& text) {
   return a == b ? a : a + "–" + b;
 }
 
+constexpr const char* shared_mark = " (shared)";
+
+struct Speeds {
+  double sum = 0;
+  size_t n = 0;
+  void add(double speed) {
+    sum += speed;
+    ++n;
+  }
+};
+
 SummaryRow summary_row(const Outline& outline, size_t series) {
   SummaryRow out;
   out.series = outline.series[series].id;
   std::set<int64_t> params, states;
   std::set<std::string> precisions;
   bool grows = false;
-  double speeds = 0;
-  size_t timed = 0;
+  Speeds alone, shared;  // of runs that had the device to themselves, as far as is known, and of others
   for (size_t run = 0; run < outline.rows.runs.size(); ++run) {
     if (outline.series_of_group[outline.rows.group_of[run]] != series) continue;
     const Result& r = outline.rows.runs[run].result;
@@ -172,10 +206,8 @@ SummaryRow summary_row(const Outline& outline, size_t series) {
     if (r.state_size) states.insert(*r.state_size);
     grows |= !r.state_size;
     precisions.insert(r.precision);
-    if (r.made && r.made->tokens_per_second) {
-      speeds += *r.made->tokens_per_second;
-      ++timed;
-    }
+    if (r.made && r.made->tokens_per_second)
+      (r.made->shared_by.value_or(1) > 1 ? shared : alone).add(*r.made->tokens_per_second);
   }
   if (!params.empty()) out.params = *params.begin();
   out.params_text = range_text(params, amount);
@@ -183,9 +215,9 @@ SummaryRow summary_row(const Outline& outline, size_t series) {
   out.state_text = grows ? "grows" : range_text(states, amount);
   out.precision_text = joined(precisions, ", ");
   out.speed_text = "–";
-  if (timed > 0) {
-    out.speed = speeds / static_cast<double>(timed);
-    out.speed_text = grouped(static_cast<uint64_t>(std::llround(*out.speed)));
+  if (const Speeds& timed = alone.n > 0 ? alone : shared; timed.n > 0) {
+    out.speed = timed.sum / static_cast<double>(timed.n);
+    out.speed_text = grouped(static_cast<uint64_t>(std::llround(*out.speed))) + (alone.n > 0 ? "" : shared_mark);
   }
   return out;
 }
@@ -207,6 +239,11 @@ void add_summary(const Outline& outline, PageData& data) {
     for (size_t i = first; i < data.cells.size(); ++i) cells.push_back(&data.cells[i]);
     mark_best(outline, c, cells);
   }
+  bool cut = false, uneven = false;
+  for (const auto& cell : data.cells) {
+    cut |= cell.interval_text.starts_with('[') && (cell.low == 0.0 || cell.high == 1.0);
+    uneven |= !cell.uneven_text.empty();
+  }
   data.caption = caption_of(
       outline.rows, outline.labels,
       most_grammars > 1 ? "mean ± half of its 95 % interval over grammars (a cell of one grammar has none)" : "");
@@ -214,11 +251,23 @@ void add_summary(const Outline& outline, PageData& data) {
   if (most_grammars > 1)
     data.caption.push_back(
         "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
-        "paired differences to the highest mean of the column on the grammars both have, Holm's correction over the "
-        "column, 5 % together; beside them the corrected interval, and p before the correction. Cells may rest on "
-        "different numbers of grammars: \"every cell\" names them.");
+        "paired differences to the highest mean of the column on the grammars both have, after Holm's correction over "
+        "the column, 5 % together. Beside them in \"every cell\" stand the 95 % interval and p of each comparison by "
+        "itself, as in Compare: an interval without 0 need not be significant together with the others.");
   else if (most_grammars == 1)
     data.caption.push_back("One grammar a cell: there is neither an interval nor a test. Seeds of grammars give both.");
+  if (std::any_of(data.summary.begin(), data.summary.end(),
+                  [](const SummaryRow& row) { return row.speed_text.ends_with(shared_mark); }))
+    data.caption.push_back(
+        "Tokens/s are of runs that had their device to themselves; \"(shared)\": every run of the row shared it with "
+        "others of its suite.");
+  if (cut)
+    data.caption.push_back(
+        "Where an interval would go beyond 0 or 1, which no accuracy does, it is cut there and both ends are given.");
+  if (uneven)
+    data.caption.push_back(
+        "Some cells rest on fewer grammars than others of their column (n). The best of a column is the highest mean "
+        "of those with the most; differences are taken on common grammars alone.");
 }
 
 void add_compare(const Outline& outline, PageData& data) {
@@ -226,7 +275,8 @@ void add_compare(const Outline& outline, PageData& data) {
   PageCompare& out = data.compare;
   out.text =
       "Differences a − b in points of accuracy on the grammars that both have, runs that share a grammar averaged "
-      "first. Interval and p: Student's t on these differences, each by itself.";
+      "first. Interval and p: Student's t on these differences, each by itself; the marks of the summary are after "
+      "Holm's correction over a column.";
   for (size_t c = 0; c < outline.columns.size(); ++c) {
     std::vector<size_t> cells;
     for (const size_t index : outline.column_cells[c])

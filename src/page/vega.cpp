@@ -30,15 +30,28 @@ void add_references(Json& layers, const Axis& x, const Axis& y) {
          {"tooltip", {{"content", "data"}}}}},
        {"encoding",
         {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
-  Json last = only("reference");
-  last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
-  last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
-  layers.push_back(
-      {{"transform", std::move(last)},
-       {"mark",
-        {{"type", "text"}, {"align", "right"}, {"baseline", "bottom"}, {"dy", -3}, {"color", grey}, {"fontSize", 11}}},
-       {"encoding",
-        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+  // Names stand at different ends, for the lines of the best learners may lie on each other.
+  struct Place {
+    const char *align, *end, *which;
+  };
+  for (const Place& place : {Place{"right", "max", "datum.series != 'table learner'"},
+                             Place{"left", "min", "datum.series == 'table learner'"}}) {
+    Json last = only("reference");
+    last.push_back({{"filter", place.which}});
+    last.push_back({{"joinaggregate", Json::array({{{"op", place.end}, {"field", x.field}, {"as", "furthest"}}})}});
+    last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
+    layers.push_back(
+        {{"transform", std::move(last)},
+         {"mark",
+          {{"type", "text"},
+           {"align", place.align},
+           {"baseline", "bottom"},
+           {"dy", -3},
+           {"color", grey},
+           {"fontSize", 11}}},
+         {"encoding",
+          {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+  }
 }
 
 }  // namespace
@@ -85,11 +98,15 @@ Json dimmed_unless_picked() {
 
 Json axis_encoding(const Axis& axis) {
   Json scale = {{"zero", axis.zero}, {"nice", true}};
+  if (axis.padded) scale = {{"zero", axis.zero}, {"nice", false}, {"padding", 8}};
   if (axis.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
   return {{"field", axis.field}, {"type", "quantitative"}, {"title", axis.title}, {"scale", std::move(scale)}};
 }
 
-Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, LineParts parts, int plot_height) {
+Json line_chart(const std::vector<PageSeries>& series, const Axis& across, const Axis& y, LineParts parts,
+                int plot_height) {
+  Axis x = across;
+  x.padded = true;
   Json out = vega_base(series, plot_height);
   Json layers = Json::array();
   if (parts.band) {

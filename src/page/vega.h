@@ -11,6 +11,7 @@ namespace sb {
 struct Axis {
   std::string field, title;
   bool log = false, zero = false;
+  bool padded = false;  // no mark is cut in two at its ends
 };
 
 // Title, ground and the colours of these series as the scale "category".

@@ -214,7 +214,9 @@ void note_missing_points(Rows& rows, const Labels& labels) {
     for (size_t c = 0; c < group.candidates.size(); ++c)
       for (const size_t run : group.candidates[c].runs)
         unused += group.chosen != c && !rows.runs[run].evaluations.empty();
-  if (unused > 0) rows.notes.push_back(formatted("saved evaluations of {} runs that were not chosen", unused));
+  if (unused > 0)
+    rows.notes.push_back(formatted("saved evaluations of {} not chosen",
+                                   unused == 1 ? "a run that was" : formatted("{} runs that were", unused)));
 }
 
 std::string status_of(const Rows& rows, const Cell& cell) {

@@ -138,6 +138,9 @@ AllRuns read_each(const std::vector<std::string>& folders, const RunTree& tree, 
 
 FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
+  std::set<std::string> whole;  // run ids
+  for (const auto& read : all)
+    if (read->run) whole.insert(read->run->result.run_id);
   std::vector<std::string> unfinished;
   std::map<int64_t, std::vector<std::string>> schemas;
   size_t other_weights = 0;
@@ -150,7 +153,7 @@ FoundRuns found_runs(const AllRuns& all) {
       out.runs.push_back(*read->run);
       out.runs.back().result.samples.clear();  // large, and in no table
     } else if (read->report.state == RunState::unfinished || !read->begun) {
-      unfinished.push_back(name);
+      if (!whole.contains(name)) unfinished.push_back(name);  // there is no whole copy of it
       out.missing.push_back({name, read->config, Why::unfinished});
     } else if (read->other_schema) {
       schemas[*read->other_schema].push_back(name);
@@ -163,8 +166,8 @@ FoundRuns found_runs(const AllRuns& all) {
     out.notes.push_back(
         counted(formatted("of result schema {} (this program reads {})", schema, result_schema), names));
   if (other_weights > 0)
-    out.notes.push_back(
-        formatted("left out: {} saved evaluations of a checkpoint or of weights trained elsewhere", other_weights));
+    out.notes.push_back(formatted("left out: {} saved evaluation{} of a checkpoint or of weights trained elsewhere",
+                                  other_weights, other_weights == 1 ? "" : "s"));
   if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
   return out;
 }
@@ -181,14 +184,24 @@ FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree
   return found_runs(read_each(folders, tree, {}));
 }
 
-GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader) {
+GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader, DamagedRoot damaged_root) {
   RunTree tree;
   GatheredRuns out;
   std::vector<std::string> runs, folders;
+  const auto look_below = [&](const std::string& root) -> FoundFolders {
+    try {
+      return find_runs(root, tree);
+    } catch (const Error& error) {
+      if (damaged_root == DamagedRoot::refused) throw;
+      return {{}, {}, {}, {{root, error.what()}}};
+    }
+  };
   for (const auto& root : roots) {
-    const FoundFolders below = find_runs(root, tree);
+    const FoundFolders below = look_below(root);
     out.notes.insert(out.notes.end(), below.notes.begin(), below.notes.end());
-    for (const auto& line : below.damaged) out.notes.push_back("left out, damaged: " + printable(line, 1000));
+    for (const auto& archive : below.damaged)
+      out.notes.push_back("left out, damaged: " + printable(archive.problem, 1000));
+    out.archives.insert(out.archives.end(), below.damaged.begin(), below.damaged.end());
     runs.insert(runs.end(), below.runs.begin(), below.runs.end());
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
@@ -202,7 +215,14 @@ Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults) {
 }
 
 void check_roots(const std::vector<std::string>& roots, const std::string& where) {
-  for (const auto& root : roots) expect_folder_or_archive(root, where);
+  for (const auto& root : roots) {
+    expect_folder_or_archive(root, where);
+    std::error_code failed;
+    if (!fs::is_directory(root, failed)) continue;
+    fs::directory_iterator(root, failed);
+    if (failed)
+      throw bad_input(where, formatted("cannot read the folder '{}': {}", printable(root, 400), failed.message()));
+  }
 }
 
 Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,

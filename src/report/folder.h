@@ -29,9 +29,13 @@ using RunReader = std::function<std::shared_ptr<const ReadRun>(const std::string
 struct GatheredRuns {
   Axes axes;
   std::vector<std::shared_ptr<const ReadRun>> runs;
+  std::vector<DamagedArchive> archives;
   std::vector<std::string> notes;  // of folders and archives
 };
-GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader = {});
+// A root that is an archive and cannot be read: bad_input, or one more of the damaged archives.
+enum class DamagedRoot { refused, listed };
+GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader = {},
+                         DamagedRoot root = DamagedRoot::refused);
 // Rows of them all; samples are left behind.
 Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults = {});
 
@@ -52,7 +56,7 @@ Rows read_rows(const std::string& root, const std::vector<std::string>& select =
 // runs of one network that two suites call by different words are one group. No finished run is no fault here, neither
 // folder nor archive is bad_input.
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults = {});
-// Throws bad_input "[where] …" for the first of these that is neither a folder nor an archive.
+// Throws bad_input "[where] …" for the first of these that is neither a folder that can be read nor a file.
 void check_roots(const std::vector<std::string>& roots, const std::string& where);
 
 }  // namespace sb

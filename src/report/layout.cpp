@@ -267,7 +267,8 @@ std::vector<std::string> head_of(const Rows& rows) {
         formatted("{}: {}{}.", title, joined(first, "; "), shown < n ? formatted(" and {} more", n - shown) : ""));
   }
   if (counts.empty()) return {};
-  lines.insert(lines.begin(), formatted("{} of {} runs: {}.", rows.runs.size(), all, joined(counts, ", ")));
+  lines.insert(lines.begin(),
+               formatted("{} of {} run{}: {}.", rows.runs.size(), all, all == 1 ? "" : "s", joined(counts, ", ")));
   return lines;
 }
 

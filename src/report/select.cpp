@@ -26,7 +26,7 @@ class Choice {
       diverged += candidate.diverged.size();
     }
     if (diverged == runs) {
-      say(formatted("all {} runs diverged", runs));
+      say(runs == 1 ? "its only run diverged" : formatted("all {} runs diverged", runs));
     } else if (group_.chosen && !group_.candidates[*group_.chosen].diverged.empty()) {
       say("not in the mean: " + lacks(group_.candidates[*group_.chosen]));
     }

@@ -15,7 +15,7 @@ KnownRuns known_runs(const std::vector<std::string>& roots, const std::string& w
     expect_folder_or_archive(root, where);
     const FoundFolders found = find_runs(root, out.tree);
     out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
-    for (const auto& line : found.damaged) out.notes.push_back("left out, damaged: " + line);
+    for (const auto& archive : found.damaged) out.notes.push_back("left out, damaged: " + archive.problem);
     for (const auto& folder : found.runs) {
       const RunReport report = inspect_run(folder, Look::result, out.tree);
       if (report.result_stands) out.folders.emplace(report.run_id, folder);

@@ -36,7 +36,7 @@ class Packer {
 
   Packed pack() {
     out_.notes = found_.notes;
-    for (const auto& line : found_.damaged) refuse(line);
+    for (const auto& archive : found_.damaged) refuse(archive.problem);
     for (const auto& folder : found_.runs) take_run(folder);
     for (const auto& folder : found_.folders) take_record(folder);
     if (out_.runs == 0)

@@ -123,7 +123,7 @@ class Search {
       archives_->open(archive);
       look_at(archive, depth);
     } catch (const Error& error) {
-      found_.damaged.emplace_back(error.what());
+      found_.damaged.push_back({archive, error.what()});
     }
   }
 

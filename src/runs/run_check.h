@@ -65,11 +65,14 @@ std::vector<std::string> verify_run(const std::string& folder);
 bool has_result(const std::string& folder);
 // What lies under `root`, each list sorted by path. Folders of runs are not entered but for the root; links to folders
 // are not followed, unless to a run.
+struct DamagedArchive {
+  std::string path, problem;  // one line, with the file's name
+};
 struct FoundFolders {
   std::vector<std::string> runs;     // with a config.json or result.json, `root` itself too
   std::vector<std::string> folders;  // in which runs were looked for, `root` first
   std::vector<std::string> notes;    // what was not looked into, one line each
-  std::vector<std::string> damaged;  // archives that cannot be read, one line each
+  std::vector<DamagedArchive> damaged;
 };
 FoundFolders find_runs(const std::string& root);
 // Throws bad_input "[where] expected a folder of runs or an archive, …" where `root` is neither folder nor file.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -74,6 +75,16 @@ const RunTree& RunTree::disk() {
 
 bool RunTree::is_archive_name(std::string_view path) {
   return path.ends_with(".tar") || path.ends_with(".tar.gz") || path.ends_with(".tgz");
+}
+
+bool RunTree::is_archive(const std::string& file) {
+  if (is_archive_name(file)) return true;
+  constexpr size_t magic = 257;  // where tar's "ustar" stands
+  std::ifstream in(file, std::ios::binary);
+  std::string head(magic + 5, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(in.gcount()));
+  return is_gzip(head) || (head.size() > magic && head.substr(magic) == "ustar");
 }
 
 void RunTree::open(const std::string& archive) {

@@ -29,6 +29,7 @@ class RunTree {
   static const RunTree& disk();  // without archives
 
   static bool is_archive_name(std::string_view path);  // ends as archives do: .tar, .tar.gz, .tgz
+  static bool is_archive(const std::string& file);     // by its name or its first bytes, damaged or not
   void open(const std::string& archive);               // from now on it reads like a folder; throws as parse_archive
 
   bool is_there(const std::string& path) const;  // a link too, whatever it leads to

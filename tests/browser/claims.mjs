@@ -42,6 +42,20 @@ export function claims_of(data, argument) {
       }),
   );
 
+  claim('p is sorted as a number, whatever its text', async page => {
+    await page.locator('table.cells thead th').nth(11).locator('button').click();
+    const shown = await page.$$eval('table.cells tbody tr', lines => lines.map(line => line.children[11].textContent));
+    const expected = data.summary.cells.map(cell => (cell.versus_best ? cell.versus_best.p : null));
+    expected.sort((a, b) => (a === null) - (b === null) || a - b);
+    assert.equal(shown.length, expected.length);
+    const known = expected.filter(p => p !== null).length;
+    shown.forEach((text, i) => assert.equal(text === '–', i >= known, text));
+    shown.slice(0, known).forEach((text, i) => {
+      if (text.startsWith('<')) assert.ok(expected[i] < 0.001, text);
+      else assert.ok(Math.abs(Number(text) - expected[i]) <= 0.0005 + 1e-9, text + ' ' + expected[i]);
+    });
+  });
+
   claim('the matrix has the mean of each model and task, and links it to its runs', async page => {
     const lines = await page.$$eval('table.matrix tbody tr', rows =>
       rows.map(row => ({

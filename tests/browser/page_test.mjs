@@ -7,7 +7,15 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {claims_of} from './claims.mjs';
 import {load_tools, with_page} from './browser.mjs';
-import {data_of, hostile, with_hostile_strings, with_many_lines, with_many_runs, write_variant} from './variants.mjs';
+import {
+  data_of,
+  hostile,
+  with_hostile_strings,
+  with_many_lines,
+  with_many_runs,
+  with_running,
+  write_variant,
+} from './variants.mjs';
 import {timed_page} from './timing.mjs';
 
 const {chromium, axe} = await load_tools();
@@ -96,6 +104,31 @@ if (!only || 'hostile'.includes(only)) {
       assert.ok((await page.textContent('tr.extra')).length > 0);
     });
   });
+}
+
+if (!only || 'running'.includes(only)) {
+  await check('a run that goes on has its line on the board and its loss', async () => {
+    const file = join(scratch, 'running.html');
+    const changed = write_variant(report, file, with_running);
+    await with_page(chromium, file, {}, async page => {
+      assert.deepEqual(
+        await page.$$eval('table.board tbody th', nodes => nodes.map(node => node.textContent.trim())),
+        changed.board.map(line => line.name),
+      );
+      if (!data.meta.charts) return;
+      const lines = () => page.$$eval('#figure-running-loss svg .mark-line path', nodes => nodes.length);
+      await page.evaluate(() => window.SB.draw_all());
+      assert.equal(await lines(), changed.board.length);
+      await page.evaluate(model => window.SB.show_model(model, false), changed.board[0].model);
+      await page.evaluate(() => window.SB.draw_all());
+      assert.equal(await lines(), changed.board.length - 1);
+    });
+  });
+  await check('an address that is none of the page harms nothing', () =>
+    with_page(chromium, report, {hash: '#%'}, async page => {
+      assert.equal(await page.textContent('h1'), data.meta.title);
+    }),
+  );
 }
 
 if (process.argv.includes('--bench')) {

@@ -78,6 +78,42 @@ export function with_many_lines(data, rounds = 8) {
   }
 }
 
+// Two runs that go on, as `watch` serves them: a board, and their losses.
+export function with_running(data) {
+  const loss = data.figures.find(figure => figure.kind === 'loss');
+  const at = loss.columns.findIndex(column => column.key === 'series');
+  const own = loss.series.slice(0, 2).map(id => data.series.find(one => one.id === id));
+  const name = series => series.name + ', task 1, seed 9';
+  data.board = own.map((series, i) => ({
+    key: data.runs[i].key,
+    name: name(series),
+    model: series.model,
+    update: 50 + i,
+    updates: 200,
+    fraction: (50 + i) / 200,
+    rate_text: '3.1 updates/s',
+    left_text: '48 s',
+    state: 'running',
+  }));
+  data.figures.push({
+    ...loss,
+    id: 'running-loss',
+    kind: 'running_loss',
+    section: 'board',
+    setting: '',
+    series: [],
+    palette: own.map(series => series.colour),
+    rows: own.flatMap(series =>
+      loss.rows
+        .filter(row => row[at] === series.name)
+        .map(row => row.map((value, i) => (i === at ? name(series) : value))),
+    ),
+    spec: JSON.parse(
+      JSON.stringify(loss.spec, (key, value) => (key === 'domain' && Array.isArray(value) ? own.map(name) : value)),
+    ),
+  });
+}
+
 // Every string a reader could have chosen: markup, quotes, other directions, ten thousand characters.
 export const hostile = [
   '</script><script>window.broken = 1</script>',

@@ -9,8 +9,20 @@ namespace sb::test {
 namespace {
 
 TEST(Help, EveryCommandExplainsItselfWithAnExample) {
-  for (const auto& command : std::vector<std::vector<std::string>>{
-           {}, {"grammar"}, {"generate"}, {"show"}, {"ceiling"}, {"bench"}, {"bench", "data"}}) {
+  for (const auto& command : std::vector<std::vector<std::string>>{{},
+                                                                   {"grammar"},
+                                                                   {"generate"},
+                                                                   {"show"},
+                                                                   {"ceiling"},
+                                                                   {"bench"},
+                                                                   {"bench", "data"},
+                                                                   {"table"},
+                                                                   {"check"},
+                                                                   {"pack"},
+                                                                   {"report"},
+                                                                   {"watch"},
+                                                                   {"experiments", "verdict"},
+                                                                   {"experiments", "findings"}}) {
     const Outcome outcome = run(command + std::vector<std::string>{"--help"});
     std::string path = "selectivbench";
     for (const auto& word : command) path += " " + word;
@@ -26,8 +38,8 @@ TEST(Help, EveryCommandExplainsItselfWithAnExample) {
 // The examples promise to work; a number that only makes them long is made smaller.
 TEST(Help, ExamplesRun) {
   const TemporaryFolder folder;
-  for (const auto& command :
-       std::vector<std::vector<std::string>>{{"grammar"}, {"generate"}, {"show"}, {"ceiling"}, {"bench", "data"}}) {
+  for (const auto& command : std::vector<std::vector<std::string>>{
+           {"grammar"}, {"generate"}, {"show"}, {"ceiling"}, {"bench", "data"}, {"report"}}) {
     std::string help = run(command + std::vector<std::string>{"--help"}).out;
     help.erase(0, help.find("Example"));
     for (size_t at = help.find("selectivbench "); at != std::string::npos; at = help.find("selectivbench ", at + 1)) {
@@ -35,12 +47,16 @@ TEST(Help, ExamplesRun) {
       std::vector<std::string> arguments;
       for (std::string word; line >> word;) {
         const std::string before = arguments.empty() ? "" : arguments.back();
-        if (before == "--out" || before == "--svg" || (before == "--json" && word != "-")) word = folder.file(word);
+        if (before == "--out" || before == "--svg" || before == "--figures" || (before == "--json" && word != "-"))
+          word = folder.file(word);
+        if (word.starts_with("runs/") || word.starts_with("results/")) word = SB_SOURCE_DIR "/results/small.tar.gz";
         if (before == "--count" || before == "--samples") word = "300";
         arguments.push_back(word);
       }
       if (command.front() == "bench" && arguments.size() == 2)
         arguments = arguments + std::vector<std::string>{"--samples", "300"};
+      if (command.front() == "report" && std::count(arguments.begin(), arguments.end(), "--out") == 0)
+        arguments = arguments + std::vector<std::string>{"--out", folder.file("report.html")};
       if (command.front() == "ceiling") arguments = arguments + std::vector<std::string>{"--samples", "100"};
       if (std::count(arguments.begin(), arguments.end(), "--baselines") > 0) {
         arguments = arguments + std::vector<std::string>{"--train-samples", "100"};

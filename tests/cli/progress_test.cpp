@@ -208,6 +208,23 @@ TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
   EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
 }
 
+TEST(RunCosts, AreOfARunThatHasItsDeviceToItself) {
+  const Suite suite = parse_suite(
+      "[eval]\nevery = 0\nvalid_samples = 1\ntest_samples = 1\ngaps = []\n[grid]\ntrain.updates = [100]\n"
+      "run.seed = [1, 2]\n",
+      "suite.toml", {}, {});
+  const ResolvedConfig &one = suite.runs.at(0), &other = suite.runs.at(1);
+  RunCosts costs;
+  costs.learn(one, 1e6, {90, 90});
+  EXPECT_FALSE(costs.seconds_alone(other, 1e6)) << "nobody knows how many shared the device";
+  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 90, 1e-9);
+  costs.learn(one, 1e6, {90, 90, false, 3});
+  EXPECT_NEAR(costs.seconds_alone(other, 1e6).value(), 30, 1e-9) << "three at a time";
+  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 30, 1e-9);
+  costs.learn(one, 1e6, {40, 40, false, 1});
+  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 40, 1e-9) << "measured alone";
+}
+
 TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
   const Suite suite = parse_suite(
       "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "

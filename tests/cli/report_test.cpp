@@ -4,8 +4,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <fstream>
+#include <map>
+#include <set>
+
 #include "../page/made_up.h"
 #include "program_run.h"
+#include "runs/checkpoint.h"
 
 namespace sb::test {
 namespace {
@@ -53,6 +58,101 @@ TEST(Report, BadInputIsOneLineAndNothingIsWritten) {
   EXPECT_FALSE(fs::exists(out));
   finish_small(root.file("runs"), "gla", 1);
   EXPECT_EQ(run({"report", root.file("runs"), "--out", root.file("no/such/folder.html")}).code, 74);
+}
+
+TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
+  TemporaryFolder root;
+  finish_small(root.file("two"), "gla", 1, 1);
+  finish_small(root.file("two"), "gla", 1, 2, "[eval]\ngaps = [10, 20]\n");
+  finish_small(root.file("one"), "gla", 1, 1);
+  const auto report = [&](const std::string& runs) {
+    return run({"report", root.file(runs), "--out", root.file("r.html"), "--figures", root.file("figures")});
+  };
+  const auto names = [&] {
+    std::set<std::string> out;
+    for (const auto& entry : fs::directory_iterator(root.file("figures"))) out.insert(entry.path().filename().string());
+    return out;
+  };
+  ASSERT_EQ(report("one").code, 0);
+  const auto alone = names();
+  ASSERT_EQ(report("two").code, 0);
+  EXPECT_GT(names().size(), alone.size());
+  std::ofstream(root.file("figures/mine.csv")) << "mine";
+  const Outcome again = report("one");
+  ASSERT_EQ(again.code, 0);
+  EXPECT_NE(again.err.find("of an earlier report"), std::string::npos) << again.err;
+  auto expected = alone;
+  expected.insert("mine.csv");
+  EXPECT_EQ(names(), expected);
+}
+
+// A tar that ends in the middle.
+void write_half_an_archive(const std::string& path, const std::string& runs) {
+  ASSERT_EQ(run({"pack", runs, path}).code, 0);
+  std::string bytes = whole_file(path);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, bytes.size() / 2);
+}
+
+TEST(Report, ADamagedArchiveIsNamedAndThePageIsMade) {
+  TemporaryFolder root;
+  finish_small(root.file("in/runs"), "gla", 1);
+  write_half_an_archive(root.file("in/bad.tar"), root.file("in/runs"));
+  const Outcome made = run({"report", root.file("in"), "--out", root.file("r.html"), "--data", root.file("r.json")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.err.find("An archive is damaged"), std::string::npos) << made.err;
+  EXPECT_EQ(Json::parse(whole_file(root.file("r.json")))["meta"]["counts"]["damaged"], 1);
+  const Outcome alone = run({"report", root.file("in/bad.tar"), "--out", root.file("n.html")});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_TRUE(alone.err.starts_with("[report DIR] expected an archive")) << alone.err;
+  EXPECT_FALSE(fs::exists(root.file("n.html")));
+}
+
+TEST(Check, TellsAFileThatIsNoArchiveFromADamagedOne) {
+  TemporaryFolder root;
+  finish_small(root.file("runs"), "gla", 1);
+  std::ofstream(root.file("notes.txt")) << "these are notes\n";
+  const Outcome notes = run({"check", root.file("notes.txt"), "--json", "-"});
+  EXPECT_EQ(notes.code, 2);
+  EXPECT_EQ(notes.out, "");
+  EXPECT_EQ(
+      notes.err,
+      "[check] expected a folder of runs or an archive of `selectivbench pack`, got a file that is neither tar nor "
+      "gzip, '" +
+          root.file("notes.txt") + "'\n");
+  write_half_an_archive(root.file("bad.tar"), root.file("runs"));
+  const Outcome bad = run({"check", root.file("bad.tar"), "--json", "-"});
+  EXPECT_EQ(bad.code, 1);
+  const Json json = Json::parse(bad.out);
+  ASSERT_EQ(json["archives"].size(), 1U);
+  EXPECT_EQ(json["archives"][0]["file"], root.file("bad.tar"));
+  EXPECT_NE(json["archives"][0]["problem"].get<std::string>().find("bad.tar"), std::string::npos);
+  EXPECT_NE(run({"check", root.file("bad.tar")}).out.find("0 runs: 1 damaged archive\n"), std::string::npos);
+}
+
+TEST(Check, ARunWhoseResultCannotBeReadIsNotCalledUnfinished) {
+  TemporaryFolder root;
+  const std::string folder = finish_small(root.path(), "gla", 1);
+  std::ofstream(folder + "/result.json") << "{}";
+  const Outcome outcome = run({"check", root.path()});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(outcome.out.starts_with(folder + ": damaged\n")) << outcome.out;
+  const double weight = 1;
+  for (const auto& [updates, said] : std::map<int64_t, std::string>{
+           {40, ": damaged, at update 40 of 100\n"},
+           {100, ": damaged, all 100 updates are made, there is no result that can be read\n"}}) {
+    save_checkpoint(folder, updates, {{"weight", "F64", {1}, &weight}},
+                    {{"run_id", fs::path(folder).filename().string()}});
+    const std::string out = run({"check", root.path()}).out;
+    EXPECT_TRUE(out.starts_with(folder + said)) << out;
+  }
+}
+
+TEST(Verdict, OfAFolderWithoutRunsIsRefused) {
+  TemporaryFolder root;
+  const Outcome outcome = run({"experiments", "verdict", "main_table", root.path()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(outcome.err.starts_with("[experiments verdict DIR] expected runs below the folder, got none, "));
 }
 
 // The answer to one request, head and body.
@@ -123,6 +223,42 @@ TEST(Watch, ServesThePageUnderItsTokenAloneAndFollowsTheFolder) {
   EXPECT_EQ(runs, 2U);
   watch.signal(SIGINT);
   EXPECT_EQ(watch.wait().code, 0);
+}
+
+TEST(Watch, RefusesWhatItCannotReadBeforeItServes) {
+  TemporaryFolder root;
+  finish_small(root.file("runs"), "gla", 1);
+  write_half_an_archive(root.file("bad.tar"), root.file("runs"));
+  const Outcome probe = run({"watch", root.file("nowhere")});
+  EXPECT_EQ(probe.code, 2);
+  if (probe.err.find("no HTTP library") != std::string::npos) GTEST_SKIP() << "built without an HTTP library";
+  const Outcome bad = run({"watch", root.file("bad.tar")});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_TRUE(bad.err.starts_with("[watch DIR] expected an archive")) << bad.err;
+  EXPECT_EQ(std::count(bad.err.begin(), bad.err.end(), '\n'), 1) << bad.err;
+  for (const char* port : {"0", "18733"}) {
+    const Outcome host = run({"watch", root.file("runs"), "--host", "192.0.2.1", "--port", port});
+    EXPECT_EQ(host.code, 2);
+    EXPECT_TRUE(host.err.starts_with("[watch --host] cannot listen on '192.0.2.1'")) << host.err;
+  }
+}
+
+TEST(Watch, NamesAPortThatIsTaken) {
+  TemporaryFolder root;
+  finish_small(root.file("runs"), "gla", 1);
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof here;
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&here), size), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size), 0);
+  const Outcome taken = run({"watch", root.file("runs"), "--port", std::to_string(ntohs(here.sin_port))});
+  ::close(fd);
+  EXPECT_EQ(taken.code, 2);
+  if (taken.err.find("no HTTP library") != std::string::npos) GTEST_SKIP() << "built without an HTTP library";
+  EXPECT_TRUE(taken.err.starts_with("[watch --port] cannot listen on port ")) << taken.err;
 }
 
 }  // namespace

@@ -68,9 +68,8 @@ TEST_F(ThreeGrammars, IntervalsAndPairsAreStudentsOverGrammars) {
   }
   const auto interval = estimate(values).interval(.05);
   const PageCell& one = cell("gla", "task 1");
-  EXPECT_EQ(*one.low, interval->low);
-  EXPECT_EQ(*one.high, interval->high);
-  EXPECT_EQ(one.interval_text, "± " + fixed(interval->high - estimate(values).mean, 3));
+  EXPECT_EQ(*one.low, std::max(0.0, interval->low));
+  EXPECT_EQ(*one.high, std::min(1.0, interval->high));
   const auto paired = estimate(differences);
   const CompareColumn& column = data.compare.columns.front();
   ASSERT_EQ(column.pairs.size(), 3U);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "made_up.h"
 
 namespace sb::test {
@@ -57,6 +59,7 @@ TEST(Figure, CsvDataAndSpecificationHoldTheSameNumbers) {
   ASSERT_GT(data.figures.size(), 8U);
   for (size_t f = 0; f < data.figures.size(); ++f) {
     const Figure& figure = data.figures[f];
+    EXPECT_EQ(std::set<std::string>(figure.runs.begin(), figure.runs.end()).size(), figure.runs.size()) << figure.id;
     const Json spec = standalone_spec(figure);
     const Json& values = spec["data"]["values"];
     ASSERT_EQ(values.size(), figure.rows.size());

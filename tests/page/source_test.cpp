@@ -71,6 +71,77 @@ TEST(Source, AnArchiveIsReadLikeItsFolder) {
   EXPECT_TRUE(find_figure(archive, "loss"));
 }
 
+TEST(Source, ADamagedArchiveIsListedWithItsReasonAndSpoilsNothing) {
+  TemporaryFolder root;
+  finish_small(root.file("in/runs"), "gla", 1);
+  write_archive(root.file("in/runs.tar"), pack_runs(root.file("in/runs"), root.file("in/runs.tar")).files);
+  std::string bytes = read_file(root.file("in/runs.tar"), 1 << 24);
+  write_file_atomically(root.file("in/bad.tar"), bytes.substr(0, bytes.size() / 2));
+  const PageData data = page_of(root.file("in"));
+  EXPECT_EQ(data.counts.damaged, 1U);
+  EXPECT_EQ(data.counts.copies, 1U);
+  EXPECT_EQ(data.counts.averaged, 1U);
+  ASSERT_EQ(data.runs.size(), 3U);
+  for (const auto& run : data.runs) {
+    if (run.state == "copy") {
+      EXPECT_NE(run.standing_text.find("a second copy of the run in "), std::string::npos);
+    }
+    if (run.state != "damaged") continue;
+    EXPECT_EQ(run.folder, root.file("in/bad.tar"));
+    ASSERT_EQ(run.problems.size(), 1U);
+    EXPECT_NE(run.problems[0].find("bad.tar"), std::string::npos);
+    EXPECT_EQ(run.standing_text, "left out: in a damaged archive");
+  }
+  EXPECT_TRUE(std::any_of(data.warnings.begin(), data.warnings.end(),
+                          [](const auto& line) { return line.find("bad.tar") != std::string::npos; }));
+  PageSource both({root.file("in/bad.tar"), root.file("in/runs")}, "watch DIR");
+  both.expect_some(both.read(), "watch DIR");
+  PageSource bad({root.file("in/bad.tar")}, "watch DIR");
+  EXPECT_TRUE(
+      error_line([&] { bad.expect_some(bad.read(), "watch DIR"); }).starts_with("[watch DIR] expected an archive"));
+}
+
+TEST(Source, AnUnfinishedCopyOfAWholeRunIsNotMissing) {
+  TemporaryFolder root;
+  finish_small(root.file("whole"), "gla", 1);
+  const ResolvedConfig config = small_config("gla", 1);
+  { RunStore begun(root.file("half"), config); }
+  const PageData data = page_of(root.path());
+  EXPECT_EQ(data.counts.unfinished, 0U);
+  EXPECT_EQ(data.counts.copies, 1U);
+  for (const auto& cell : data.cells)
+    for (const auto& mark : cell.marks) EXPECT_NE(mark.kind, "missing") << mark.text;
+  for (const auto& note : data.notes) EXPECT_EQ(note.find("not finished"), std::string::npos) << note;
+  EXPECT_TRUE(std::any_of(data.runs.begin(), data.runs.end(), [&](const PageRun& run) {
+    return run.standing_text.find("the run is whole in " + root.file("whole")) != std::string::npos;
+  }));
+}
+
+TEST(Source, ARunWithoutEvaluationsShowsItsLossWhileItGoesOn) {
+  TemporaryFolder root;
+  const ResolvedConfig config = small_config("gla", 1);
+  std::string folder;
+  {
+    RunStore store(root.path(), config);
+    folder = store.folder();
+  }
+  std::string metrics;
+  for (int u = 0; u < 40; ++u)
+    metrics += "{\"update\":" + std::to_string(u) + ",\"phase\":\"train\",\"loss\":" + std::to_string(5 - u) + "}\n";
+  write_file_atomically(folder + "/metrics.jsonl", metrics);
+  PageSource source({root.path()}, "watch DIR");
+  const PageData data = make_page(source.read(), {{"runs"}, "", "", true});
+  ASSERT_EQ(data.board.size(), 1U);
+  const Figure* loss = find_figure(data, "running_loss");
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->section, "board");
+  EXPECT_EQ(loss->rows.size(), 20U) << "blocks of two updates";
+  EXPECT_EQ(loss->rows[0][0].text(), data.board[0].name);
+  EXPECT_EQ(loss->rows[0][3].text(), "4.5");
+  EXPECT_FALSE(find_figure(data, "running_learning"));
+  EXPECT_FALSE(find_figure(make_page(source.read(), {{"runs"}, "", "", false}), "running_loss"));
+}
+
 TEST(Source, WhatIsNoFolderIsRefused) {
   EXPECT_EQ(error_line([] { PageSource({"/nowhere"}, "report DIR"); }),
             "[report DIR] expected a folder of runs or an archive, got '/nowhere'");

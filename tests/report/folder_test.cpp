@@ -143,7 +143,7 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   EXPECT_DOUBLE_EQ(rows.cells[2].mean, .5);
   EXPECT_NE(cell_table(rows, TableFormat::csv).find("\"cpu, fp32\""), std::string::npos);
   EXPECT_NE(cell_table(rows, TableFormat::text).find("computed on cpu, fp32"), std::string::npos);
-  EXPECT_TRUE(noted(rows.notes, "1 saved evaluations of a checkpoint or of weights trained elsewhere"));
+  EXPECT_TRUE(noted(rows.notes, "1 saved evaluation of a checkpoint or of weights trained elsewhere"));
   EXPECT_TRUE(
       noted(rows.notes, "measured on other final weights than the run's: " + folder + "/" + evaluation_name(saved)));
   EXPECT_TRUE(noted(rows.notes, "eval-0123456789abcdef.json"));

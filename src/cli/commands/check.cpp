@@ -20,7 +20,7 @@ struct Options {
 };
 
 struct Findings {
-  std::vector<std::string> archives;  // damaged
+  std::vector<DamagedArchive> archives;
   std::vector<RunReport> reports;
   std::vector<std::string> notes;   // what was not looked into
   std::vector<std::string> suites;  // damaged suite.json beside runs
@@ -38,15 +38,19 @@ Findings inspect_all(const Options& options) {
   };
   for (const auto& root : options.folders) {
     std::error_code failed;
+    expect_folder_or_archive(root, "check");
     if (std::filesystem::is_regular_file(root, failed)) {
+      if (!RunTree::is_archive(root))
+        throw bad_input("check",
+                        "expected a folder of runs or an archive of `selectivbench pack`, got a file that is "
+                        "neither tar nor gzip, '" +
+                            printable(root, 400) + "'");
       try {
         tree.open(root);
       } catch (const Error& error) {
-        out.archives.emplace_back(error.what());
+        out.archives.push_back({root, error.what()});
         continue;
       }
-    } else {
-      expect_folder_or_archive(root, "check");
     }
     const FoundFolders found = find_runs(root, tree);
     out.archives.insert(out.archives.end(), found.damaged.begin(), found.damaged.end());
@@ -68,10 +72,16 @@ Findings inspect_all(const Options& options) {
 
 std::string said_of(const RunReport& report) {
   std::string out = to_string(report.state);
-  const bool unfinished = report.status.empty() && report.state != RunState::older && report.state != RunState::newer;
-  if (unfinished && report.updates > 0) {
-    const std::string at = "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
-    out += report.state == RunState::unfinished ? " " + at : ", unfinished " + at;
+  const bool without_result =
+      report.status.empty() && report.state != RunState::older && report.state != RunState::newer;
+  // Of a damaged run without a whole checkpoint nobody knows how far it was.
+  const bool known = report.state == RunState::unfinished || report.update > 0;
+  if (without_result && known && report.updates > 0) {
+    const bool trained = report.update >= report.updates;
+    const std::string at =
+        trained ? "all " + std::to_string(report.updates) + " updates are made, there is no result that can be read"
+                : "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
+    out += (report.state != RunState::unfinished ? ", " : trained ? ": " : " ") + at;
   }
   if (report.status == "diverged") out += ", diverged";
   return report.not_needed.empty() ? out : out + "; a damaged checkpoint is not needed";
@@ -102,7 +112,7 @@ std::string as_text(const Findings& findings) {
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
     if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
-  for (const auto& fault : findings.archives) out += "damaged: " + one_line(fault) + "\n";
+  for (const auto& archive : findings.archives) out += "damaged: " + one_line(archive.problem) + "\n";
   for (const auto& fault : findings.suites) out += "damaged: " + one_line(fault) + "\n";
   for (const auto& note : findings.notes) out += one_line(note) + "\n";
   out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
@@ -110,7 +120,9 @@ std::string as_text(const Findings& findings) {
   for (const RunState state : kStates)
     if (const int n = count(reports, state); n > 0)
       parts += (parts.empty() ? "" : ", ") + std::to_string(n) + " " + to_string(state);
-  return out + parts + "\n";
+  if (const size_t n = findings.archives.size(); n > 0)
+    parts += (parts.empty() ? "" : ", ") + std::to_string(n) + (n == 1 ? " damaged archive" : " damaged archives");
+  return out + (parts.empty() ? "none" : parts) + "\n";
 }
 
 std::string as_json(const Findings& findings) {
@@ -128,7 +140,9 @@ std::string as_json(const Findings& findings) {
     entry["not_needed"] = report.not_needed;
   }
   json["suites"] = findings.suites;
-  json["archives"] = findings.archives;
+  Json& archives = json["archives"] = Json::array();  // damaged ones
+  for (const auto& archive : findings.archives)
+    archives.push_back({{"file", archive.path}, {"problem", archive.problem}});
   json["notes"] = findings.notes;
   return json_document(json);
 }

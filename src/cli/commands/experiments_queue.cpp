@@ -22,10 +22,12 @@ struct Options {
 struct StepState {
   QueueStep step;
   size_t runs = 0, done = 0;
+  size_t above = 0;                   // not done, and a step before brings them
   std::optional<double> seconds = 0;  // of what is missing, on one GPU; nothing where a rate is not known
+
+  size_t missing() const { return runs - done - above; }
 };
 
-// By the shipped table, whose rates are of a run alone; those of what is done may be of several that shared a card.
 std::vector<StepState> look(const KnownRuns& known) {
   const ModelRules rules = experiment_rules();
   const auto all = read_catalogue(rules.shipped);
@@ -39,19 +41,22 @@ std::vector<StepState> look(const KnownRuns& known) {
     for (const auto& run : suite.runs)
       if (const auto* folder = known.find(run.run_id))
         if (const auto taken = time_taken(*folder, known.tree)) measured.learn(run, size_of(run).flops, *taken);
-    steps.push_back({{step, suite.runs.size(), 0, 0.0}, std::move(suite)});
+    steps.push_back({{step, suite.runs.size(), 0, 0, 0.0}, std::move(suite)});
   }
   std::vector<StepState> out;
-  std::set<std::string> asked;  // a run that two steps ask for costs the first of them
+  std::set<std::string> asked;  // a run that two steps ask for is missing in, and costs, the first of them
   for (auto& [state, suite] : steps) {
     for (const auto& run : suite.runs) {
       if (known.find(run.run_id)) {
         ++state.done;
         continue;
       }
-      if (!asked.insert(run.run_id).second) continue;
+      if (!asked.insert(run.run_id).second) {
+        ++state.above;
+        continue;
+      }
       const double flops = size_of(run).flops;
-      auto each = table.seconds(run.values, flops);
+      auto each = alone_seconds(measured, table, run, flops);
       if (!each) each = measured.seconds(run, flops);
       state.seconds = state.seconds && each ? std::optional(*state.seconds + *each) : std::nullopt;
     }
@@ -83,19 +88,22 @@ Exit run(Options options) {
   for (const auto& note : known.notes) complain(note);
   const auto steps = look(known);
   using Align = TextTable::Align;
-  TextTable table({"step", "runs", "done", "missing", "one H200"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right});
+  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"},
+                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
   Json json = {{"steps", Json::array()}};
   const StepState* next = nullptr;
   for (const auto& state : steps) {
-    const size_t missing = state.runs - state.done;
-    table.row({state.step.title, std::to_string(state.runs), std::to_string(state.done), std::to_string(missing),
+    const size_t missing = state.missing();
+    table.row({state.step.title, std::to_string(state.runs), std::to_string(state.done),
+               state.above == 0 ? "-" : std::to_string(state.above), std::to_string(missing),
                missing == 0 ? "-" : time_text(state)});
     Json& entry = json["steps"].emplace_back(Json{{"title", state.step.title},
                                                   {"experiment", state.step.experiment},
                                                   {"scale", state.step.scale},
                                                   {"where", state.step.where},
                                                   {"runs", state.runs},
+                                                  {"done", state.done},
+                                                  {"of_steps_above", state.above},
                                                   {"missing", missing}});
     if (state.seconds) entry["seconds"] = *state.seconds;
     if (!next && missing > 0) next = &state;
@@ -104,6 +112,7 @@ Exit run(Options options) {
   if (!options.json.empty()) deliver(options.json, json_document(json, 2));
   if (options.json == "-") return Exit::done;
   std::string text = table.text();
+  text += "missing, and what it costs: runs that are neither done nor brought by a step above, one after another\n";
   if (next) {
     text += "next: " + command_of(*next, options) + "\n";
     text += "then: selectivbench pack runs/" + next->step.scale + " results/NAME.tar.gz\n";

@@ -86,6 +86,10 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
                     "expected " + join_or(names) + ", got '" + printable(options.scale) + "'");
   }
   const Rows rows = read_all_rows(options.folders, defaults);
+  if (rows.runs.empty() && rows.absent.empty())
+    throw bad_input("experiments verdict DIR", "expected runs below the folder, got none, " +
+                                                   printable(options.folders.front(), 400) +
+                                                   (rows.notes.empty() ? "" : "; " + rows.notes.front()));
   std::vector<ClaimVerdict> verdicts;
   for (const auto& id : experiment.claims) verdicts.push_back(judge(rows, claims, *claims.find(id), options.scale));
   deliver(options.out, options.format == "json" ? json_document(verdict_json(experiment, verdicts, rows), 6)

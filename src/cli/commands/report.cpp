@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "page/build.h"
+#include "page/figure_files.h"
 #include "page/html.h"
 
 namespace sb::cli {
@@ -46,21 +47,15 @@ void make_folder(const std::string& folder) {
   if (failed) throw cannot_write("report --figures", "cannot make " + printable(folder, 400) + ": " + failed.message());
 }
 
-void write_figures(const std::string& folder, const std::vector<Figure>& figures) {
-  for (const auto& figure : figures) {
-    const std::string stem = (fs::path(folder) / figure.id).string();
-    write_file_atomically(stem + ".vl.json", json_document(standalone_spec(figure), 3));
-    write_file_atomically(stem + ".csv", figure_csv(figure));
-  }
-}
-
 Exit run(const Options& options, const SwitchDefaults& defaults) {
   if (!options.figures.empty()) make_folder(options.figures);
   PageSource source(options.folders, "report DIR", defaults);
   const SourceContent content = source.read();
+  source.expect_some(content, "report DIR");
   if (content.runs.empty())
     throw bad_input("report DIR",
-                    "expected runs below the folder, got none, " + printable(options.folders.front(), 400));
+                    "expected runs below the folder, got none, " + printable(options.folders.front(), 400) +
+                        (content.archives.empty() ? "" : "; damaged: " + one_line(content.archives.front().problem)));
   const PageParts& parts = built_in_parts();
   const PageData data = make_page(content, {options.folders, folder_of(options.out), parts.citation, false});
   PageSettings settings;
@@ -68,7 +63,8 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   if (options.dated) settings.dated = now_text();
   const Json json = page_json(data, settings);
   const std::string page = html_page(parts, data.title, json, false);
-  if (!options.figures.empty()) write_figures(options.figures, data.figures);
+  if (!options.figures.empty())
+    for (const auto& line : write_figures(options.figures, data.figures)) complain("note: " + line);
   if (!options.data.empty()) deliver(options.data, json_document(json, 2));
   deliver(options.out, page);
   for (const auto& line : data.warnings) complain("note: " + line);
@@ -91,7 +87,8 @@ void add_report(Program& program, SwitchDefaults defaults) {
       [options, defaults] { return run(*options, defaults); });
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
   arguments.text("--out", options->out, "FILE", "The page, - for standard output");
-  arguments.text("--figures", options->figures, "DIR", "Also each figure as ID.vl.json (Vega-Lite) and ID.csv");
+  arguments.text("--figures", options->figures, "DIR",
+                 "Also each figure as ID.vl.json (Vega-Lite) and ID.csv; those of an earlier report go");
   arguments.text("--data", options->data, "FILE", "Also what the page shows as JSON, - for standard output");
   arguments.flag("--dated", options->dated, "Say in the page when it was made; else the same runs give the same bytes");
 }

@@ -17,7 +17,7 @@ namespace {
 
 struct Options : SuiteOptions {
   std::string file, only;
-  int lifeline = -1;
+  int lifeline = -1, shared_by = 1;
   const Arguments* arguments = nullptr;
 };
 
@@ -79,7 +79,7 @@ Exit work_on_one(const Options& options, const Suite& suite) {
     throw bad_input("suite --only", "expected the id of a run of the suite, got " + options.only);
   if (options.lifeline >= 0) stop_when_closed(options.lifeline);
   use_threads(options.threads);
-  return work_on(*it, options.root, true);
+  return work_on(*it, options.root, true, options.shared_by);
 }
 
 Exit run(const Options& options) {
@@ -118,6 +118,7 @@ void add_suite(Program& program) {
   add_slurm_options(arguments, options->slurm);
   arguments.heading("");  // between a suite and its runs, not for people
   arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
+  arguments.integer("--shared-by", options->shared_by, 1, 65536, "Runs at a time on the device, for the result");
 }
 
 }  // namespace sb::cli

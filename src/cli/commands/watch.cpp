@@ -48,7 +48,7 @@ void serve(httplib::Server& server, LivePage& page, const std::string& token) {
     else
       answer.set_content(data.json, "application/json");
   });
-  // A folder that went away or cannot be read: the page says that nothing answers, and asks again.
+  // What cannot be read just now: the page shows the line, and asks again.
   server.set_exception_handler([](const httplib::Request&, httplib::Response& answer, std::exception_ptr failure) {
     answer.status = 500;
     try {
@@ -61,18 +61,27 @@ void serve(httplib::Server& server, LivePage& page, const std::string& token) {
   });
 }
 
+// One line that names the option at fault: an address of this machine takes connections on some port.
+Error cannot_listen(const Options& options) {
+  httplib::Server other;
+  if (options.port == 0 || other.bind_to_any_port(options.host) < 0)
+    return bad_input("watch --host", "cannot listen on '" + printable(options.host, 200) +
+                                         "', expected an address of this machine, as 127.0.0.1");
+  return bad_input("watch --port", "cannot listen on port " + std::to_string(options.port) + " of " +
+                                       printable(options.host, 200) + ": it is taken, or needs other rights");
+}
+
 Exit run(const Options& options, const SwitchDefaults& defaults) {
   LivePage page(PageSource(options.folders, "watch DIR", defaults), built_in_parts(),
                 static_cast<int>(options.every * 1000));
+  for (const auto& line : page.begin("watch DIR")) complain("note: left out, damaged: " + one_line(line));
   const std::string token = random_token();
   httplib::Server server;
   serve(server, page, token);
   const int port = options.port == 0                                 ? server.bind_to_any_port(options.host)
                    : server.bind_to_port(options.host, options.port) ? options.port
                                                                      : -1;
-  if (port < 0)
-    throw bad_input("watch --port", "cannot listen on " + printable(options.host, 200) + ", port " +
-                                        std::to_string(options.port) + ": taken, or no address of this machine");
+  if (port < 0) throw cannot_listen(options);
   watch_for_stop();
   const std::string shown = options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
   print("http://" + shown + ":" + std::to_string(port) + "/" + token + "/\n");
