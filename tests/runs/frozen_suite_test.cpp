@@ -17,7 +17,7 @@ Suite suite_in(const TemporaryFolder& folder) {
   write_file_atomically(folder.file("a.json"),
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
   Suite suite = parse_suite(
-      "[suite]\nname = 'it''s'\nselect = ['train.weight_decay']\naverage = ['train.clip']\n"
+      "[suite]\nname = \"it's\"\nselect = ['train.weight_decay']\naverage = ['train.clip']\n"
       "[grid]\nmodel.name = ['gla', 'mamba2']\nrun.seed = [1, 2]\n"
       "grammar.automaton = ['" +
           folder.file("a.json") + "']\n",
