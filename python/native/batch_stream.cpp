@@ -25,6 +25,7 @@ BatchStream::BatchStream(std::shared_ptr<const PyTask> task, const StreamRequest
   const uint64_t all = divided_up(request_.count, static_cast<uint64_t>(request_.batch));
   total_ = all > request_.shard ? divided_up(all - request_.shard, request_.shards) : 0;
   const int threads = thread_count(request_.threads, static_cast<size_t>(request_.ahead));
+  shared_->threads.reserve(static_cast<size_t>(threads));
   try {
     for (int i = 0; i < threads; ++i) shared_->threads.emplace_back([this] { work(*shared_); });
   } catch (const std::system_error&) {
@@ -57,10 +58,10 @@ void BatchStream::close() {
 BatchStream::Made BatchStream::make(uint64_t number) const {
   const uint64_t batch = static_cast<uint64_t>(request_.batch);
   const uint64_t first = (request_.shard + number * request_.shards) * batch;
-  std::vector<uint64_t> samples(std::min(batch, request_.count - first));
-  for (size_t i = 0; i < samples.size(); ++i) samples[i] = request_.order.at(request_.start + first + i);
   Made out;
   try {
+    std::vector<uint64_t> samples(std::min(batch, request_.count - first));
+    for (size_t i = 0; i < samples.size(); ++i) samples[i] = request_.order.at(request_.start + first + i);
     out.batch = pool_->take();
     out.batch->fill(task_->task(), request_.split, samples, request_.dense, request_.pad_to);
   } catch (...) {
@@ -99,7 +100,7 @@ std::shared_ptr<FrameBatch> BatchStream::next() {
   bool there = false;
   while (!there) {
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked here;
       std::unique_lock lock(s.mutex);
       if (s.stop || s.delivered >= total_) return nullptr;
       if (s.threads.empty()) {

@@ -8,16 +8,10 @@ namespace {
 
 using BatchPointer = std::shared_ptr<FrameBatch>;
 
-std::vector<uint64_t> as_samples(const py::array_t<int64_t, py::array::c_style | py::array::forcecast>& indices) {
-  return {indices.data(), indices.data() + indices.size()};
-}
-
-BatchPointer make_batch(const PyTask& task, const std::string& split,
-                        const py::array_t<int64_t, py::array::c_style | py::array::forcecast>& indices, bool dense,
+BatchPointer make_batch(const PyTask& task, const std::string& split, const std::vector<uint64_t>& samples, bool dense,
                         int pad_to) {
   const Split of = parse_split(split);
-  const std::vector<uint64_t> samples = as_samples(indices);
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   auto out = std::make_shared<FrameBatch>();
   out->fill(task.task(), of, samples, dense, pad_to);
   return out;
@@ -41,7 +35,7 @@ py::object frames_of(const py::object& self) {
 // Seconds that one thread takes to fill one buffer with so many dense batches: what iteration is measured against.
 double fill_seconds(const PyTask& task, const std::string& split, int batch, int batches) {
   const Split of = parse_split(split);
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   FrameBatch buffer;
   std::vector<uint64_t> samples(static_cast<size_t>(batch));
   const auto began = std::chrono::steady_clock::now();
@@ -71,15 +65,16 @@ py::array_t<float> expand(const FrameBatch& b, int from, int to) {
   expect_symbols(b.batch);
   py::array_t<float> out(Shape{b.batch.batch, to - from, b.batch.channels});
   float* rows = out.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   const auto width = static_cast<size_t>(to - from) * static_cast<size_t>(b.batch.channels);
   for (int row = 0; row < b.batch.batch; ++row) expand_row(b.batch, row, from, to, rows + width * row);
   return out;
 }
 
-// Threads are joined without the lock.
+// Threads, which never need the interpreter lock, are joined without it where that can be.
 void close(BatchStream& stream) {
-  const py::gil_scoped_release unlocked;
+  std::optional<Unlocked> here;
+  if (!Unlocked::refused()) here.emplace();
   stream.close();
 }
 
@@ -90,24 +85,6 @@ struct CloseUnlocked {
   }
 };
 using StreamPointer = std::unique_ptr<BatchStream, CloseUnlocked>;
-
-StreamPointer make_stream(std::shared_ptr<PyTask> task, const std::string& split, int batch, uint64_t start,
-                          uint64_t count, uint64_t order_seed, uint64_t order_count, uint64_t shard, uint64_t shards,
-                          bool dense, int pad_to, int threads, int ahead) {
-  StreamRequest request;
-  request.split = parse_split(split);
-  request.batch = batch;
-  request.start = start;
-  request.count = count;
-  request.order = {order_seed, order_count};
-  request.shard = shard;
-  request.shards = shards;
-  request.dense = dense;
-  request.pad_to = pad_to;
-  request.threads = threads;
-  request.ahead = ahead;
-  return StreamPointer(new BatchStream(std::move(task), request));
-}
 
 }  // namespace
 
@@ -134,20 +111,38 @@ void bind_batches(py::module_& m) {
                                const auto& b = self.cast<const FrameBatch&>();
                                return view(b.indices.data(), {b.batch.batch}, self);
                              })
+      .def_property_readonly("samples", [](const FrameBatch& b) { return b.batch.samples; })  // nobody's to write to
       .def_property_readonly(
           "shape", [](const FrameBatch& b) { return py::make_tuple(b.batch.batch, b.batch.frames, b.batch.channels); })
       .def_property_readonly("split", [](const FrameBatch& b) { return to_string(b.batch.split); })
       .def_readonly("dense", &FrameBatch::dense)
-      .def("expand", &expand, py::arg("first"), py::arg("last"));
-  m.def("make_batch", &make_batch, py::arg("task"), py::arg("split"), py::arg("indices"), py::arg("dense"),
-        py::arg("pad_to"));
+      .def("expand", &expand);
+  m.def("make_batch", &make_batch);
+  m.def("fill_seconds", &fill_seconds);
 
-  m.def("fill_seconds", &fill_seconds, py::arg("task"), py::arg("split"), py::arg("batch"), py::arg("batches"));
-
+  py::class_<StreamRequest>(m, "StreamRequest")
+      .def(py::init<>())
+      .def_property(
+          "split", [](const StreamRequest& r) { return to_string(r.split); },
+          [](StreamRequest& r, const std::string& split) { r.split = parse_split(split); })
+      .def_property(
+          "order", [](const StreamRequest& r) { return std::pair(r.order.seed, r.order.count); },
+          [](StreamRequest& r, std::pair<uint64_t, uint64_t> order) {
+            r.order = {order.first, order.second};
+          })
+      .def_readwrite("batch", &StreamRequest::batch)
+      .def_readwrite("start", &StreamRequest::start)
+      .def_readwrite("count", &StreamRequest::count)
+      .def_readwrite("shard", &StreamRequest::shard)
+      .def_readwrite("shards", &StreamRequest::shards)
+      .def_readwrite("dense", &StreamRequest::dense)
+      .def_readwrite("pad_to", &StreamRequest::pad_to)
+      .def_readwrite("threads", &StreamRequest::threads)
+      .def_readwrite("ahead", &StreamRequest::ahead);
   py::class_<BatchStream, StreamPointer>(m, "BatchStream")
-      .def(py::init(&make_stream), py::arg("task"), py::arg("split"), py::arg("batch"), py::arg("start"),
-           py::arg("count"), py::arg("order_seed"), py::arg("order_count"), py::arg("shard"), py::arg("shards"),
-           py::arg("dense"), py::arg("pad_to"), py::arg("threads"), py::arg("ahead"))
+      .def(py::init([](std::shared_ptr<PyTask> task, const StreamRequest& request) {
+        return StreamPointer(new BatchStream(std::move(task), request));
+      }))
       .def_property_readonly("batches", &BatchStream::batches)
       .def("next",
            [](BatchStream& stream) -> py::object {
@@ -155,12 +150,9 @@ void bind_batches(py::module_& m) {
              return batch ? py::cast(batch) : py::none();
            })
       .def("close", &close);
-  m.def(
-      "order_at",
-      [](uint64_t seed, uint64_t count, uint64_t position) {
-        return SampleOrder{seed, count}.at(position);
-      },
-      py::arg("seed"), py::arg("count"), py::arg("position"));
+  m.def("order_at", [](uint64_t seed, uint64_t count, uint64_t position) {
+    return SampleOrder{seed, count}.at(position);
+  });
 }
 
 }  // namespace sb::python

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "native/unlocked.h"
 
 namespace sb::python {
-
-namespace py = pybind11;
 
 void bind_config(py::module_& m);
 void bind_grammar(py::module_& m);
@@ -38,15 +37,11 @@ py::array_t<T> copied(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-// For work without the interpreter lock, on the thread that was called: raises what Ctrl-C asks for.
-inline void end_if_interrupted() {
-  const py::gil_scoped_acquire lock;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-// The same as an answer: true leaves the exception set.
-inline bool interrupted() {
-  const py::gil_scoped_acquire lock;
-  return PyErr_CheckSignals() != 0;
+// Calls `work` without the interpreter lock.
+template <class Work>
+auto unlocked(const Work& work) {
+  const Unlocked here;
+  return work();
 }
 
 }  // namespace sb::python

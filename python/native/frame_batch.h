@@ -2,21 +2,50 @@
 #pragma once
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "native/task.h"
 
 namespace sb::python {
 
+// At least so many bytes, unwritten, in huge pages where they are many: the first touch of a small page costs twice
+// what filling it does (bench/notes/python.md). `bytes` becomes what there is.
+std::unique_ptr<void, decltype(&std::free)> fresh_memory(size_t& bytes);
+
+// Values that are all written after every resize(): growing neither copies nor clears.
+template <class T>
+class Block {
+  static_assert(std::is_trivial_v<T>);
+
+ public:
+  T* resize(size_t count) {
+    if (count * sizeof(T) > bytes_) {
+      memory_.reset();  // before the next one is there
+      bytes_ = 0;
+      size_t bytes = count * sizeof(T);
+      memory_ = fresh_memory(bytes);
+      bytes_ = bytes;
+    }
+    return static_cast<T*>(memory_.get());
+  }
+  const T* data() const { return static_cast<const T*>(memory_.get()); }
+
+ private:
+  std::unique_ptr<void, decltype(&std::free)> memory_{nullptr, &std::free};
+  size_t bytes_ = 0;
+};
+
 // Symbols and gaps of tasks/batch.h, what a model is asked, and dense frames where they are wanted.
 struct FrameBatch {
   Batch batch;
   bool dense = false;
-  std::vector<float> frames;     // [batch][frames][channels]
-  std::vector<int64_t> targets;  // [batch][frames]: the answer, -1 where none is asked for
+  Block<float> frames;           // [batch][frames][channels]
+  Block<int64_t> targets;        // [batch][frames]: the answer, -1 where none is asked for
   std::vector<uint8_t> mask;     // [batch][frames]: 0 on padding
   std::vector<int64_t> indices;  // [batch]
 

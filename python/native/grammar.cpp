@@ -16,7 +16,7 @@ struct Grammar {
 };
 
 Grammar make_grammar(std::shared_ptr<const Config> config) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   const GrammarSection& section = config->resolved.values.grammar;
   std::shared_ptr<const Automaton> automaton =
       section.file ? std::shared_ptr<const Automaton>(section.file, &section.file->automaton)
@@ -25,10 +25,7 @@ Grammar make_grammar(std::shared_ptr<const Config> config) {
 }
 
 py::dict figures_of(const Grammar& grammar, int length) {
-  const Figures f = [&] {
-    const py::gil_scoped_release unlocked;
-    return figures(*grammar.automaton, length);
-  }();
+  const Figures f = unlocked([&] { return figures(*grammar.automaton, length); });
   py::dict out;
   out["states"] = f.states;
   out["transitions"] = f.transitions;
@@ -55,7 +52,7 @@ std::vector<int32_t> sources(const Automaton& a) {
 
 void bind_grammar(py::module_& m) {
   py::class_<Grammar>(m, "Grammar")
-      .def(py::init(&make_grammar), py::arg("config"))
+      .def(py::init(&make_grammar))
       .def_property_readonly("config", [](const Grammar& g) { return std::const_pointer_cast<Config>(g.config); })
       .def_property_readonly("vocab", [](const Grammar& g) { return g.automaton->vocab; })
       .def_property_readonly("seed", [](const Grammar& g) { return g.config->resolved.values.grammar.build.seed; })
@@ -69,22 +66,15 @@ void bind_grammar(py::module_& m) {
                                                      copied(g.automaton->prob));
                              })
       .def_property_readonly("entropy", [](const Grammar& g) { return topological_entropy(*g.automaton); })
-      .def("figures", &figures_of, py::arg("length"))
+      .def("figures", &figures_of)
       .def("json",
            [](const Grammar& g, int length) {
              return automaton_to_json(*g.automaton, g.origin(), figures(*g.automaton, length));
            })
       .def("svg", [](const Grammar& g) { return to_svg(*g.automaton); })
       .def("dot", [](const Grammar& g) { return to_dot(*g.automaton); });
-  m.def(
-      "read_automaton_text",
-      [](const std::string& path) {
-        return read_automaton_file(path, {path, 1, 1})->text;
-      },
-      py::arg("path"), "The text of an automaton's file, checked.");
-  m.def(
-      "symbol_name", [](int symbol) { return symbol == 0 ? std::string("#") : letter_name(symbol - 1); },
-      py::arg("symbol"));
+  m.def("read_automaton_text", [](const std::string& path) { return read_automaton_file(path, {path, 1, 1})->text; });
+  m.def("symbol_name", [](int symbol) { return symbol == 0 ? std::string("#") : letter_name(symbol - 1); });
 }
 
 }  // namespace sb::python

@@ -25,6 +25,8 @@ PYBIND11_MODULE(_native, m) {
   m.attr("version") = sb::program_version();
   m.attr("commit") = sb::program_commit();
   m.attr("compiler") = sb::compiler_name();
+  m.def("end_threads", &end_threads);
+  m.def("forget_threads", &forget_threads);
   bind_config(m);
   bind_grammar(m);
   bind_task(m);

@@ -1,31 +1,18 @@
+#include <algorithm>
+#include <cstring>
+
 #include "base/text.h"
+#include "native/json.h"
 #include "native/task.h"
 #include "report/folder.h"
 #include "report/table.h"
 #include "runs/evaluation_file.h"
 #include "runs/measure.h"
 #include "runs/open_run.h"
-#include "runs/result_fields.h"
 #include "runs/run_store.h"
 
 namespace sb::python {
 namespace {
-
-template <class T>
-std::string json_of(const T& value) {
-  FieldWriter writer;
-  describe(writer, value);
-  return writer.out.dump();
-}
-
-template <class T>
-T from_json(const std::string& text, const char* what) {
-  const nlohmann::json parsed = parse_bounded(text, largest_result, "record", what);
-  FieldReader reader(parsed, "record", what);
-  T out;
-  describe(reader, out);
-  return out;
-}
 
 // Folder, result and saved measurements of every finished run below the roots; what was left out, a line each.
 py::tuple load_runs(const std::vector<std::string>& roots) {
@@ -34,7 +21,7 @@ py::tuple load_runs(const std::vector<std::string>& roots) {
   FoundRuns found;
   std::vector<std::string> notes;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked here;
     std::vector<std::string> folders;
     for (const auto& root : roots) {
       expect_folder_or_archive(root, "runs");
@@ -84,7 +71,7 @@ py::array to_array(const StoredTensor& tensor) {
 py::dict load_weights(const std::string& folder) {
   std::optional<Safetensors> file;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked here;
     const RunIdentity identity = check_identity(folder);
     file = open_weights(folder, identity.run_id, open_result(folder));
   }
@@ -95,12 +82,13 @@ py::dict load_weights(const std::string& folder) {
 
 std::string table(const std::string& root, const std::string& format, bool per_run) {
   const TableFormat as = parse_table_format(format);
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   expect_folder_or_archive(root, "table");
   const Rows rows = read_rows(root);
   return per_run ? run_table(rows, as) : cell_table(rows, as);
 }
 
+// What a caller of record() declares and measured.
 struct Recorded {
   int64_t params = 0;
   std::optional<int64_t> state_size;
@@ -123,35 +111,51 @@ Result result_of(const PyTask& task, const Config& config, const Recorded& recor
   return parse_result(to_json(out).dump(), "the recorded result");  // held to the bounds of any other
 }
 
-// The folder. A result that stands there with other numbers is kept unless `overwrite`.
-std::string record(const std::string& root, const PyTask& task, const Config& config, int64_t params,
-                   std::optional<int64_t> state_size, const std::optional<std::string>& test,
-                   const std::optional<std::string>& valid, const std::vector<std::string>& grid,
-                   const std::string& made, const std::vector<std::pair<std::string, py::array>>& weights,
-                   bool overwrite) {
+bool same_tensors(const Safetensors& file, const std::vector<NamedBytes>& tensors) {
+  return file.tensors().size() == tensors.size() &&
+         std::all_of(tensors.begin(), tensors.end(), [&](const NamedBytes& now) {
+           return std::any_of(file.tensors().begin(), file.tensors().end(), [&](const StoredTensor& before) {
+             return before.name == now.name && before.shape == now.shape && dtype_name(before.dtype) == now.dtype &&
+                    std::memcmp(before.bytes.data(), now.data, before.bytes.size()) == 0;
+           });
+         });
+}
+
+// Whether the run stands there as it would be written. Refuses to replace other numbers or weights.
+bool stands(const std::string& folder, const Result& result, const std::vector<NamedBytes>& tensors) {
+  if (!has_result(folder)) return false;
+  const auto refuse = [&](const std::string& what) {
+    return bad_input("record", printable(folder, 400) + ": has a result with other " + what +
+                                   ", expected overwrite=True, another name or other hyper-parameters");
+  };
+  const Result before = load_result(folder);
+  Result bare = before, now = result;
+  bare.files.clear();
+  now.files.clear();
+  if (comparable_text(bare) != comparable_text(now)) throw refuse("numbers");
+  if (tensors.empty()) return true;
+  if (!before.files.contains("final.safetensors")) return false;
+  if (!same_tensors(open_weights(folder, before.run_id, before), tensors)) throw refuse("weights");
+  return true;
+}
+
+// The folder.
+std::string record(const std::string& root, const PyTask& task, const Config& config, const Recorded& recorded,
+                   const std::vector<std::pair<std::string, py::array>>& weights, bool overwrite) {
   std::vector<NamedBytes> tensors;
   for (const auto& [name, array] : weights) {
     const bool is_double = py::isinstance<py::array_t<double>>(array);
     tensors.push_back({name, is_double ? "F64" : "F32", {array.shape(), array.shape() + array.ndim()}, array.data()});
   }
-  const py::gil_scoped_release unlocked;
-  const Result result = result_of(task, config, {params, state_size, test, valid, grid, made});
+  const Unlocked here;
+  const Result result = result_of(task, config, recorded);
   RunStore store(root, config.resolved);
-  if (has_result(store.folder()) && !overwrite) {
-    Result before = load_result(store.folder()), now = result;
-    before.files.clear();
-    now.files.clear();
-    if (comparable_text(before) != comparable_text(now))
-      throw bad_input("record", printable(store.folder(), 400) +
-                                    ": has a result with other numbers, expected overwrite=True, another name or "
-                                    "other hyper-parameters");
-  }
-  store.finish(result, tensors);
+  if (overwrite || !stands(store.folder(), result, tensors)) store.finish(result, tensors);
   return store.folder();
 }
 
 std::string check(const std::string& folder) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   const RunReport report = inspect_run(folder);
   std::string out = to_string(report.state);
   for (const auto& problem : report.problems) out += "\n" + problem;
@@ -161,13 +165,19 @@ std::string check(const std::string& folder) {
 }  // namespace
 
 void bind_results(py::module_& m) {
-  m.def("load_runs", &load_runs, py::arg("roots"));
-  m.def("load_weights", &load_weights, py::arg("folder"));
-  m.def("table", &table, py::arg("root"), py::arg("format"), py::arg("per_run"));
-  m.def("record", &record, py::arg("root"), py::arg("task"), py::arg("config"), py::arg("params"),
-        py::arg("state_size"), py::arg("test"), py::arg("valid"), py::arg("grid"), py::arg("made"), py::arg("weights"),
-        py::arg("overwrite"));
-  m.def("check", &check, py::arg("folder"));
+  py::class_<Recorded>(m, "Recorded")
+      .def(py::init<>())
+      .def_readwrite("params", &Recorded::params)
+      .def_readwrite("state_size", &Recorded::state_size)
+      .def_readwrite("test", &Recorded::test)
+      .def_readwrite("valid", &Recorded::valid)
+      .def_readwrite("grid", &Recorded::grid)
+      .def_readwrite("made", &Recorded::made);
+  m.def("load_runs", &load_runs);
+  m.def("load_weights", &load_weights);
+  m.def("table", &table);
+  m.def("record", &record);
+  m.def("check", &check);
 }
 
 }  // namespace sb::python

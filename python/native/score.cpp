@@ -1,10 +1,9 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "native/common.h"
-#include "native/task.h"
+#include "native/frame_batch.h"
+#include "native/json.h"
 #include "runs/measure.h"
-#include "runs/result_fields.h"
 
 namespace sb::python {
 namespace {
@@ -24,11 +23,10 @@ class Score {
         threads_(threads),
         tally_(task_->task(), {false, breakdowns && task_->data.task.objective == Objective::state, threads}) {}
 
-  void begin(const py::array_t<int64_t, py::array::c_style | py::array::forcecast>& indices, int frames) {
-    const std::vector<uint64_t> samples(indices.data(), indices.data() + indices.size());
-    const py::gil_scoped_release unlocked;
+  void begin(const FrameBatch& shown) {
+    const Unlocked here;
     open_ = false;
-    task_->task().fill(split_, samples, batch_, frames);
+    task_->task().fill(split_, shown.batch.samples, batch_, shown.batch.frames);
     tally_.begin(batch_);
     seen_ = 0;
     open_ = true;
@@ -41,7 +39,7 @@ class Score {
     const T* data = values.data();
     open_ = false;  // what throws here leaves the batch out
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked here;
       take(from, frames, data, logits);
       seen_ = from + frames;
       if (seen_ == batch_.frames) tally_.end();
@@ -57,7 +55,7 @@ class Score {
     std::optional<Measurement> out;
     bool stopped = false;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked here;
       const Evaluation found = tally_.result();
       if (found.samples == 0) throw check_failed("score", "no predictions, expected those of at least one sample");
       out = measurement(found, split_, task_->data.task, task_->gap, breakdowns_);
@@ -67,10 +65,8 @@ class Score {
         stopped = true;
       }
     }
-    if (stopped) throw py::error_already_set();
-    FieldWriter writer;
-    describe(writer, *out);
-    return writer.out.dump();
+    if (stopped) raise_interruption();
+    return json_of(*out);
   }
 
  private:
@@ -78,14 +74,10 @@ class Score {
   void take(int from, int frames, const T* values, bool logits) {
     const auto answers = static_cast<size_t>(task_->task().shape().answers);
     const auto rows = static_cast<size_t>(batch_.batch);
+    if (!logits) expect_law(from, frames, values, answers);
     if constexpr (std::is_same_v<T, float>) {
-      if (!logits) expect_law(from, frames, values, answers);
-      if (logits)
-        tally_.logits(from, from + frames, values);
-      else
-        tally_.probabilities(from, from + frames, values);
+      logits ? tally_.logits(from, from + frames, values) : tally_.probabilities(from, from + frames, values);
     } else {
-      if (!logits) expect_law(from, frames, values, answers);
       const auto step = static_cast<int>(std::max<int64_t>(1, kBudget / static_cast<int64_t>(rows * answers)));
       std::vector<float> part;
       for (int at = 0; at < frames; at += step) {
@@ -154,13 +146,12 @@ class Score {
 void bind_score(py::module_& m) {
   py::class_<Score>(m, "Score")
       .def(py::init([](std::shared_ptr<PyTask> task, const std::string& split, bool breakdowns, int threads) {
-             return std::make_unique<Score>(std::move(task), split, breakdowns, threads);
-           }),
-           py::arg("task"), py::arg("split"), py::arg("breakdowns"), py::arg("threads"))
-      .def("begin", &Score::begin, py::arg("indices"), py::arg("frames"))
+        return std::make_unique<Score>(std::move(task), split, breakdowns, threads);
+      }))
+      .def("begin", &Score::begin)
       .def("add_floats", &Score::add<float>, py::arg("values").noconvert(), py::arg("logits"))
       .def("add_doubles", &Score::add<double>, py::arg("values").noconvert(), py::arg("logits"))
-      .def("measured", &Score::measured, py::arg("ceiling_samples"));
+      .def("measured", &Score::measured);
 }
 
 }  // namespace sb::python

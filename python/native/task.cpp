@@ -3,19 +3,6 @@
 namespace sb::python {
 namespace {
 
-std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::optional<int> gap) {
-  const py::gil_scoped_release unlocked;
-  auto out = std::make_shared<PyTask>();
-  out->data = make_data(config->resolved.values);
-  out->config = std::move(config);
-  if (gap) {
-    out->gap = gap;
-    out->data.task = with_gap(out->data.task, Split::test, *gap);
-    out->data.maker = make_task(out->data, out->data.task);
-  }
-  return out;
-}
-
 // The same grammar and samples, other test gaps: nothing is built twice.
 std::shared_ptr<PyTask> at_gap(const PyTask& task, int gap) {
   auto out = std::make_shared<PyTask>(task);
@@ -25,11 +12,19 @@ std::shared_ptr<PyTask> at_gap(const PyTask& task, int gap) {
   return out;
 }
 
+std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::optional<int> gap) {
+  const Unlocked here;
+  auto out = std::make_shared<PyTask>();
+  out->data = make_data(config->resolved.values);
+  out->config = std::move(config);
+  return gap ? at_gap(*out, *gap) : out;
+}
+
 }  // namespace
 
 void bind_task(py::module_& m) {
   py::class_<PyTask, std::shared_ptr<PyTask>>(m, "Task")
-      .def(py::init(&make_py_task), py::arg("config"), py::arg("gap") = py::none())
+      .def(py::init(&make_py_task))
       .def_property_readonly("config", [](const PyTask& t) { return std::const_pointer_cast<Config>(t.config); })
       .def_readonly("gap", &PyTask::gap)
       .def_property_readonly("number", [](const PyTask& t) { return t.data.task.number; })
@@ -40,10 +35,8 @@ void bind_task(py::module_& m) {
       .def_property_readonly("length", [](const PyTask& t) { return t.task().shape().elements; })
       .def_property_readonly("states", [](const PyTask& t) { return t.data.language->states(); })
       .def_property_readonly("text", [](const PyTask& t) { return t.task().text(); })
-      .def(
-          "longest", [](const PyTask& t, const std::string& split) { return t.task().longest(parse_split(split)); },
-          py::arg("split"))
-      .def("at_gap", &at_gap, py::arg("gap"));
+      .def("longest", [](const PyTask& t, const std::string& split) { return t.task().longest(parse_split(split)); })
+      .def("at_gap", &at_gap);
 }
 
 }  // namespace sb::python

@@ -16,43 +16,36 @@ CeilingRequest request_of(const std::string& split, uint64_t start, uint64_t sam
   return out;
 }
 
-py::dict state_ceiling(const PyTask& task, const CeilingRequest& request) {
-  const Ceiling c = [&] {
-    const py::gil_scoped_release unlocked;
-    return exact_ceiling(task.task(), request);
-  }();
+// What the ceilings of both objectives have.
+template <class AnyCeiling>
+py::dict ceiling_figures(const AnyCeiling& c, double counted, double counted_stderr) {
   py::dict out;
   out["accuracy"] = c.accuracy;
   out["stderr"] = c.stderr_;
   out["upper_bound"] = c.upper_bound;
-  out["counted"] = c.filter_accuracy;
-  out["counted_stderr"] = c.filter_stderr;
+  out["counted"] = counted;
+  out["counted_stderr"] = counted_stderr;
   out["exact"] = c.exact;
   out["samples"] = c.samples;
-  out["mean_entropy"] = c.mean_entropy;
   out["by_position"] = copied(c.by_position);
+  return out;
+}
+
+py::dict state_ceiling(const PyTask& task, const CeilingRequest& request) {
+  const Ceiling c = unlocked([&] { return exact_ceiling(task.task(), request); });
+  py::dict out = ceiling_figures(c, c.filter_accuracy, c.filter_stderr);
+  out["mean_entropy"] = c.mean_entropy;
   out["entropy_by_position"] = copied(c.entropy_by_position);
   return out;
 }
 
 py::dict class_ceiling(const PyTask& task, const CeilingRequest& request) {
-  const PredictCeiling c = [&] {
-    const py::gil_scoped_release unlocked;
-    return predict_ceiling(task.task(), request);
-  }();
-  py::dict out;
-  out["accuracy"] = c.accuracy;
-  out["stderr"] = c.stderr_;
-  out["upper_bound"] = c.upper_bound;
-  out["counted"] = c.counted;
-  out["counted_stderr"] = c.counted_stderr;
-  out["exact"] = c.exact;
-  out["samples"] = c.samples;
+  const PredictCeiling c = unlocked([&] { return predict_ceiling(task.task(), request); });
+  py::dict out = ceiling_figures(c, c.counted, c.counted_stderr);
   out["kl"] = c.kl;
   out["kl_stderr"] = c.kl_stderr;
   out["kl_bound"] = c.kl_bound;
   out["kl_counted"] = c.kl_counted;
-  out["by_position"] = copied(c.by_position);
   out["kl_by_position"] = copied(c.kl_by_position);
   return out;
 }
@@ -67,11 +60,10 @@ py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t sta
   if (task.data.task.objective != Objective::state)
     throw bad_input("baselines", "they name states, expected objective state, got predict");
   const Split of = parse_split(split);
-  const Baselines b = [&] {
-    const py::gil_scoped_release unlocked;
+  const Baselines b = unlocked([&] {
     return baselines(task.data.language, task.data.task, train_samples, samples, threads, of, start,
                      &end_if_interrupted);
-  }();
+  });
   py::dict out;
   out["chance"] = b.chance;
   out["majority"] = b.majority;
@@ -91,12 +83,13 @@ py::dict columns(const std::vector<ElementBelief>& beliefs) {
   };
   py::dict out;
   out["states"] = column([](const ElementBelief& b) { return b.state; });
-  out["best"] = column([](const ElementBelief& b) { return b.given_segment.best; });
-  out["probability"] = column([](const ElementBelief& b) { return b.given_segment.probability; });
-  out["entropy"] = column([](const ElementBelief& b) { return b.given_segment.entropy; });
-  out["causal_best"] = column([](const ElementBelief& b) { return b.causal.best; });
-  out["causal_probability"] = column([](const ElementBelief& b) { return b.causal.probability; });
-  out["causal_entropy"] = column([](const ElementBelief& b) { return b.causal.entropy; });
+  const auto belief = [&](const std::string& prefix, auto of) {
+    out[py::str(prefix + "best")] = column([of](const ElementBelief& b) { return (b.*of).best; });
+    out[py::str(prefix + "probability")] = column([of](const ElementBelief& b) { return (b.*of).probability; });
+    out[py::str(prefix + "entropy")] = column([of](const ElementBelief& b) { return (b.*of).entropy; });
+  };
+  belief("", &ElementBelief::given_segment);
+  belief("causal_", &ElementBelief::causal);
   out["named"] = column([](const ElementBelief& b) { return b.summed_best; });
   out["named_probability"] = column([](const ElementBelief& b) { return b.summed_probability; });
   out["since_certain"] = column([](const ElementBelief& b) { return b.since_certain; });
@@ -105,13 +98,11 @@ py::dict columns(const std::vector<ElementBelief>& beliefs) {
 
 py::dict beliefs_of(const PyTask& task, const std::string& split, uint64_t index) {
   const Split of = parse_split(split);
-  const auto beliefs = [&] {
-    const py::gil_scoped_release unlocked;
+  return columns(unlocked([&] {
     Batch batch;
     task.task().fill(of, index, 1, batch);
     return follow(*expect_oracle(task.task(), of), batch, 0);
-  }();
-  return columns(beliefs);
+  }));
 }
 
 // Posterior of each frame's state given the frames so far, [frames][states] by state id.
@@ -120,13 +111,13 @@ py::array_t<double> posterior_of(const PyTask& task, const std::string& split, u
   Batch batch;
   std::unique_ptr<Oracle> oracle;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked here;
     task.task().fill(of, index, 1, batch);
     oracle = expect_oracle(task.task(), of);
   }
   py::array_t<double> out(Shape{batch.frames, oracle->states()});
   double* rows = out.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const Unlocked here;
   oracle->reset();
   for (int t = 0; t < batch.frames; ++t) {
     oracle->frame(batch.symbol[static_cast<size_t>(t)]);
@@ -138,12 +129,10 @@ py::array_t<double> posterior_of(const PyTask& task, const std::string& split, u
 }  // namespace
 
 void bind_truth(py::module_& m) {
-  m.def("ceiling", &ceiling_of, py::arg("task"), py::arg("split"), py::arg("start"), py::arg("samples"),
-        py::arg("threads"));
-  m.def("baselines", &baselines_of, py::arg("task"), py::arg("split"), py::arg("start"), py::arg("samples"),
-        py::arg("train_samples"), py::arg("threads"));
-  m.def("beliefs", &beliefs_of, py::arg("task"), py::arg("split"), py::arg("index"));
-  m.def("posterior", &posterior_of, py::arg("task"), py::arg("split"), py::arg("index"));
+  m.def("ceiling", &ceiling_of);
+  m.def("baselines", &baselines_of);
+  m.def("beliefs", &beliefs_of);
+  m.def("posterior", &posterior_of);
 }
 
 }  // namespace sb::python

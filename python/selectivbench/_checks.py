@@ -3,10 +3,13 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 SPLITS = ("train", "valid", "test", "reference")
 MOST_INDEX = 2**62
+
+Kind = TypeVar("Kind")
 
 
 def whole(where: str, what: str, value: Any, least: int, most: int) -> int:
@@ -16,29 +19,60 @@ def whole(where: str, what: str, value: Any, least: int, most: int) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"[{where}] {what}, expected an integer, got {_shown(value)}") from None
+        raise ValueError(f"[{where}] {what}, expected an integer, got {shown(value)}") from None
     if not least <= number <= most:
-        raise ValueError(f"[{where}] {what}, expected {least}..{most}, got {number}")
+        raise ValueError(f"[{where}] {what}, expected {least}..{most}, got {shown(number)}")
     return number
+
+
+def pair(where: str, what: str, value: Any) -> tuple[Any, Any]:
+    """Two values; what they are is for the caller to check."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"[{where}] {what}, expected two integers, got {shown(value)}")
+    return value[0], value[1]
+
+
+def instance(where: str, what: str, value: Any, kind: type[Kind]) -> Kind:
+    """One of our own classes."""
+    if not isinstance(value, kind):
+        raise ValueError(f"[{where}] {what}, expected a selectivbench.{kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def mapping(where: str, what: str, value: Any) -> Mapping[str, Any]:
+    """A dict or the like, by text."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"[{where}] {what}, expected a dict, got {type(value).__name__}")
+    for key in value:
+        if not isinstance(key, str):
+            raise ValueError(f"[{where}] {what}, expected text as keys, got {shown(key)}")
+    return value
 
 
 def split(where: str, value: Any) -> str:
     """One of the four splits."""
     if not isinstance(value, str) or value not in SPLITS:
-        raise ValueError(f"[{where}] split, expected {', '.join(SPLITS)}, got {_shown(value)}")
+        raise ValueError(f"[{where}] split, expected {', '.join(SPLITS)}, got {shown(value)}")
     return value
 
 
 def text(where: str, what: str, value: Any, most: int = 200) -> str:
     """A line of text."""
-    if not isinstance(value, str) or not value or len(value) > most or any(ord(c) < 32 for c in value):
-        raise ValueError(f"[{where}] {what}, expected 1..{most} characters on one line, got {_shown(value)}")
+    if not isinstance(value, str) or not value or len(value) > most or not value.isprintable():
+        raise ValueError(f"[{where}] {what}, expected 1..{most} characters on one line, got {shown(value)}")
     return value
 
 
-def path(value: str | os.PathLike[str]) -> str:
-    """A path as text."""
-    return os.fspath(value)
+def path(where: str, value: str | os.PathLike[str]) -> str:
+    """A path as text; one that is not UTF-8 or has a NUL would reach another file, or none."""
+    try:
+        out = os.fsdecode(value)
+        out.encode()
+    except (TypeError, UnicodeEncodeError):
+        raise ValueError(f"[{where}] expected a path, in UTF-8, got {shown(value)}") from None
+    if not out or "\0" in out:
+        raise ValueError(f"[{where}] expected a path, got {shown(value)}")
+    return out
 
 
 def plain(value: Any) -> Any:
@@ -54,6 +88,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+def shown(value: Any) -> str:
+    """What was given, short enough for a message."""
+    try:
+        out = repr(value)
+    except ValueError:  # integers of more digits than Python writes
+        return f"{type(value).__name__} of more than 4300 digits"
+    return out if len(out) <= 60 else out[:57] + "..."

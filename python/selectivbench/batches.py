@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from ._checks import MOST_INDEX, split as check_split, whole
+from ._checks import MOST_INDEX, pair, split as check_split, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +22,13 @@ _open: weakref.WeakSet[_native.BatchStream] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Native threads end before the interpreter does."""
+    """Native threads end before the interpreter does, and so does what other threads of Python have under way."""
     for stream in list(_open):
         stream.close()
+    _native.end_threads()
+
+
+os.register_at_fork(after_in_child=_native.forget_threads)
 
 
 class TensorBatch(NamedTuple):
@@ -41,7 +46,8 @@ class Batch:
     """Samples side by side; the shorter ones are padded at the end. No array is a copy, and all may be written to.
 
     ``frames, targets, elements, mask = batch`` unpacks the four that training needs (of a batch without dense frames the
-    first is ``symbols``). Arrays live as long as one of them does.
+    first is ``symbols``). Arrays live as long as one of them does. A pickle holds task, split and indices: the batch is drawn
+    again, without what was written into its arrays.
 
     >>> import selectivbench as sb
     >>> batch = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=3).batch("test", [0])
@@ -158,7 +164,7 @@ class Batch:
         return f"<selectivbench.Batch of {self.split}: {samples} samples, {frames} frames, {channels} channels>"
 
     def __reduce__(self) -> tuple[Callable[..., Batch], tuple[Any, ...]]:
-        return _drawn_again, (self.task, self.split, self.indices.tolist(), self.dense, self.shape[1])
+        return _drawn_again, (self.task, self.split, self._native.samples, self.dense, self.shape[1])
 
 
 def _drawn_again(task: Task, split: str, indices: list[int], dense: bool, frames: int) -> Batch:
@@ -191,36 +197,36 @@ class Batches:
         self.dense = bool(dense)
         self.order = None
         if order is not None:
-            seed, samples = order
+            seed, samples = pair("batches", "order", order)
             self.order = (
                 whole("batches", "seed of the order", seed, 0, 2**63 - 1),
                 whole("batches", "samples of the order", samples, 1, MOST_INDEX),
             )
-        index, shards = shard
-        shards = whole("batches", "shards", shards, 1, 2**31)
+        index, among = pair("batches", "shard", shard)
+        shards = whole("batches", "shards", among, 1, 2**31)
         self.shard = (whole("batches", "shard", index, 0, shards - 1), shards)
         self.pad_to = None if pad_to is None else whole("batches", "pad_to", pad_to, 1, 2**31 - 1)
         self.threads = whole("batches", "threads", threads, 0, 1024)
         self.ahead = whole("batches", "ahead", ahead, 1, 1024)
 
     def __iter__(self) -> Iterator[Batch]:
-        seed, samples = self.order or (0, 0)
-        stream = _native.BatchStream(
-            self.task._native,
-            self.split,
-            self.batch_size,
-            self.start,
-            MOST_INDEX - self.start if self.count is None else self.count,
-            seed,
-            samples,
-            *self.shard,
-            self.dense,
-            self.pad_to or 0,
-            self.threads,
-            self.ahead,
-        )
+        stream = self._stream()
         _open.add(stream)
         return self._batches(stream)
+
+    def _stream(self) -> _native.BatchStream:
+        request = _native.StreamRequest()
+        request.split = self.split
+        request.batch = self.batch_size
+        request.start = self.start
+        request.count = MOST_INDEX - self.start if self.count is None else self.count
+        request.order = self.order or (0, 0)
+        request.shard, request.shards = self.shard
+        request.dense = self.dense
+        request.pad_to = self.pad_to or 0
+        request.threads = self.threads
+        request.ahead = self.ahead
+        return _native.BatchStream(self.task._native, request)
 
     def _batches(self, stream: _native.BatchStream) -> Iterator[Batch]:
         try:

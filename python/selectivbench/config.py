@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
-from ._checks import path, plain
+from ._checks import mapping, path, plain, shown
 
 if TYPE_CHECKING:
     from .task import Task
@@ -19,9 +19,12 @@ Item = tuple[str, Any, str]
 def items(settings: Mapping[str, Any], section: str = "") -> list[Item]:
     """Settings as the resolver takes them; each names itself in messages: gap_max=50."""
     prefix = section + "." if section else ""
-    return [
-        (prefix + key, plain(value), f"{key}={plain(value)!r}") for key, value in settings.items() if value is not None
-    ]
+    return [(prefix + key, plain(value), f"{key}={shown(plain(value))}") for key, value in settings.items()]
+
+
+def given_items(keywords: Mapping[str, Any], section: str) -> list[Item]:
+    """The same of keywords whose None is the default."""
+    return items({key: value for key, value in keywords.items() if value is not None}, section)
 
 
 class Config:
@@ -40,7 +43,7 @@ class Config:
     """
 
     def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
-        self._native = _native.Config(items(settings or {}), "Config")
+        self._native = _native.Config(items({} if settings is None else mapping("config", "settings", settings)), "Config")
         self._values: dict[str, dict[str, Any]] | None = None
         self._task: Task | None = None
 
@@ -54,7 +57,11 @@ class Config:
         ...     sb.Config.from_toml(file.name, set=["task.length=50", "task.gap_start=10"])["task.test_gap_start"]
         10
         """
-        return cls._of(_native.Config.read(path(file), list(set)))
+        overrides = [set] if isinstance(set, str) else list(set)
+        for each in overrides:
+            if not isinstance(each, str):
+                raise ValueError(f"[config] set, expected section.key=value as text, got {shown(each)}")
+        return cls._of(_native.Config.read(path("config", file), overrides))
 
     @classmethod
     def _of(cls, native: _native.Config) -> Config:
@@ -73,7 +80,7 @@ class Config:
         >>> sb.Config({"task.number": 2}).with_settings({"task.gap_max": 20})["task.test_gap_min"]
         20
         """
-        pairs = self._native.items + items(settings)
+        pairs = self._native.items + items(mapping("config", "settings", settings))
         return Config._from_items(pairs, self._native.name, self._native.automaton)
 
     @property
@@ -85,11 +92,11 @@ class Config:
         return self._values
 
     def __getitem__(self, key: str) -> Any:
-        section, _, name = key.partition(".")
         try:
+            section, _, name = key.partition(".")
             return self.values[section][name]
-        except KeyError:
-            raise KeyError(f"[config] unknown key '{key}', expected section.key, as train.lr") from None
+        except (AttributeError, KeyError):
+            raise KeyError(f"[config] unknown key {shown(key)}, expected section.key, as train.lr") from None
 
     @property
     def task(self) -> Task:

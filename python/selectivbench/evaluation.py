@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import path, text, whole
+from ._checks import instance, mapping, path, shown, text, whole
 from .batches import Batch
 from .config import Config, Setting
 from .results import EXTERNAL, Measurement
-from .score import Score, as_floats
+from .score import Score, as_floats, check_kind
 from .task import Task
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ def evaluate(
     accuracy 0.1705 ± 0.0068 over 100 samples, loss 2.1322, ceiling 0.9451
     """
 
+    instance("evaluate", "task", task, Task)
+    if not callable(predict):
+        raise ValueError(f"[evaluate] predict, expected a function of a batch, got {shown(predict)}")
+    check_kind("evaluate", kind)
     for what, value, least in (
         ("samples", samples, 1),
         ("valid_samples", valid_samples, 0),
@@ -73,9 +77,13 @@ def evaluate(
         ("ceiling_samples", ceiling_samples, 0),
     ):
         whole("evaluate", what, value, least, 10_000_000)
-    points = [task.at_gap(gap) for gap in gaps]
+    whole("evaluate", "batch_size", batch_size, 1, 65536)
+    try:
+        points = [task.at_gap(gap) for gap in gaps]
+    except TypeError:
+        raise ValueError(f"[evaluate] gaps, expected integers, got {shown(gaps)}") from None
     if len({point.gap for point in points}) != len(points):
-        raise ValueError(f"[evaluate] gaps, expected different ones, got {list(gaps)}")
+        raise ValueError(f"[evaluate] gaps, expected different ones, got {shown(gaps)}")
 
     def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
         return measure(
@@ -113,8 +121,13 @@ def measure(
     """One pass over a split: a part of :func:`evaluate`."""
     score = Score(task, split, breakdowns=breakdowns, threads=threads)
     for batch in task.batches(split, batch_size, count=samples, dense=dense, threads=threads):
+        frames = batch.shape[1]
+        missing = frames
         for part in _parts(predict(batch)):
             score.update(batch, part, kind)
+            missing = score.missing
+        if missing:
+            raise ValueError(f"[evaluate] predict, expected outputs for {frames} frames of a batch, got {frames - missing}")
     return score.result(ceiling_samples)
 
 
@@ -139,8 +152,8 @@ def record(
     The model is called "``name`` (external)". ``settings`` declares hyper-parameters by the keys of configs:
     ``{"train.lr": 1e-3, "train.updates": 500, "train.seed": 2, "model.width": 64}``, and whatever else tells your model from
     others as ``model.KEY``; width and layers are 1 where nothing is said. ``state_size``: numbers a layer carries from frame to
-    frame; None: it grows, as a cache does. The folder's name is a digest of name, parameters, task and settings. Returns the
-    folder.
+    frame; None: it grows, as a cache does. The folder's name is a digest of name, parameters, task and settings. A run that was
+    recorded before is kept: the same numbers and weights again change nothing, others need ``overwrite``. Returns the folder.
 
     >>> import numpy as np, tempfile
     >>> import selectivbench as sb
@@ -152,32 +165,57 @@ def record(
     ...     print(sb.load_runs(runs)[0].model)
     nothing (external)
     """
-    task = result.task
-    if not isinstance(result, Evaluation):
-        raise ValueError(f"[record] result, expected what evaluate() gives, got {type(result).__name__}")
-    if task.gap is not None:
-        raise ValueError(f"[record] result, expected one of the task itself, got one at gap {task.gap}")
+    root = path("record", run_dir)
+    task = _checked(result)
     params = whole("record", "params", params, 0, 2**53)
     size = None if state_size is None else whole("record", "state_size", state_size, 0, 2**53)
     declared: dict[str, Setting] = {"model.width": 1, "model.layers": 1, "model.dropout": 0.0}
-    declared.update(settings or {})
+    declared.update(_declared({} if settings is None else settings))
     declared["model.name"] = text("record", "name", name) + EXTERNAL
     declared["model.parameters"] = params
     declared.update(_measured_settings(result))
     config = task.config.with_settings(declared)
-    return _native.record(
-        path(run_dir),
-        task._native,
-        config._native,
-        params,
-        size,
-        result.test.text,
-        result.valid.text if result.valid else None,
-        [point.text for point in result.grid],
-        json.dumps(_made()),
-        _tensors(weights or {}),
-        overwrite,
-    )
+    recorded = _native.Recorded()
+    recorded.params = params
+    recorded.state_size = size
+    recorded.test = result.test.text
+    recorded.valid = result.valid.text if result.valid else None
+    recorded.grid = [point.text for point in result.grid]
+    recorded.made = json.dumps(_made())
+    tensors = _tensors({} if weights is None else weights)
+    return _native.record(root, task._native, config._native, recorded, tensors, bool(overwrite))
+
+
+def _checked(result: Evaluation) -> Task:
+    """The task of measurements that are where they belong: what is recorded as test was measured there."""
+    instance("record", "result", result, Evaluation)
+    task = instance("record", "task of the result", result.task, Task)
+    if task.gap is not None:
+        raise ValueError(f"[record] result, expected one of the task itself, got one at gap {task.gap}")
+    places: list[tuple[str, str, Any]] = [("test", "test", result.test)]
+    if result.valid is not None:
+        places.append(("valid", "valid", result.valid))
+    places += [("grid", "test", point) for point in result.grid]
+    for what, split, found in places:
+        instance("record", what, found, Measurement)
+        at = "a gap length" if what == "grid" else "the task's own gaps"
+        if found.split != split or (found.gap is None) == (what == "grid"):
+            got = f"{found.split} with {'its own gaps' if found.gap is None else f'gaps of {found.gap}'}"
+            raise ValueError(f"[record] {what}, expected a measurement on {split} with {at}, got one on {got}")
+    return task
+
+
+_ARGUMENTS = {"model.name": "name", "model.parameters": "params"}  # settings that record() asks for by themselves
+
+
+def _declared(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Settings that tell models apart; what was measured on is the evaluation's to say."""
+    for key in mapping("record", "settings", settings):
+        if "." in key and key.partition(".")[0] not in ("model", "train", "run"):
+            raise ValueError(f"[record] settings, expected keys of model, train or run, got '{key}', which the result says")
+        if key in _ARGUMENTS:
+            raise ValueError(f"[record] settings, expected {_ARGUMENTS[key]}= instead of '{key}'")
+    return dict(settings)
 
 
 def _measured_settings(result: Evaluation) -> dict[str, Setting]:
@@ -193,7 +231,10 @@ def _measured_settings(result: Evaluation) -> dict[str, Setting]:
 
 
 def _tensors(weights: Mapping[str, Any]) -> list[tuple[str, NDArray[Any]]]:
-    return [(text("record", "name of a weight", name), as_floats(value)) for name, value in weights.items()]
+    return [
+        (text("record", "name of a weight", name), as_floats("record", f"weight {name}", value))
+        for name, value in mapping("record", "weights", weights).items()
+    ]
 
 
 def _made() -> dict[str, Any]:

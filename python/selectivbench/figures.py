@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._checks import mapping
 from .evaluation import Evaluation
 from .results import Bin, Measurement, Run
 
@@ -24,7 +25,7 @@ def by_position(measured: Measured) -> dict[str, Any]:
     """
     rows = [
         {"name": name, "position": place, "accuracy": accuracy}
-        for name, each in measured.items()
+        for name, each in mapping("figures", "measured", measured).items()
         for place, accuracy in enumerate(_test(name, each).by_position)
         if accuracy is not None
     ]
@@ -48,25 +49,32 @@ def by_entropy(measured: Measured) -> dict[str, Any]:
 
 def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
     """Accuracy on test by the length of its gaps, with the ceiling: a line a name."""
-    rows = []
-    for name, each in measured.items():
+    rows: list[dict[str, Any]] = []
+    for name, each in mapping("figures", "measured", measured).items():
+        if not isinstance(each, (Run, Evaluation)) or not each.grid:
+            raise ValueError(f"[figures] {name}, expected a run or an evaluation with gaps, got {_kind(each)}")
         for point in each.grid:
             rows.append({"name": name, "gap": point.gap, "accuracy": point.accuracy})
-            if point.ceiling is not None:
-                rows.append({"name": "ceiling", "gap": point.gap, "accuracy": point.ceiling.accuracy})
+            best = point.ceiling and {"name": "ceiling", "gap": point.gap, "accuracy": point.ceiling.accuracy}
+            if best and best not in rows:  # that of one task is drawn once
+                rows.append(best)
     return _lines(rows, "gap", "frames of every gap", "Accuracy by gap length")
 
 
 def _test(name: str, each: Run | Evaluation | Measurement) -> Measurement:
-    found = each if isinstance(each, Measurement) else each.test
-    if found is None:
-        raise ValueError(f"[figures] {name}, expected a run with a test accuracy, got none")
+    found = each.test if isinstance(each, (Run, Evaluation)) else each
+    if not isinstance(found, Measurement):
+        raise ValueError(f"[figures] {name}, expected something with a test accuracy, got {_kind(each)}")
     return found
+
+
+def _kind(each: Any) -> str:
+    return f"a {type(each).__name__} without" if isinstance(each, (Run, Evaluation)) else type(each).__name__
 
 
 def _binned(measured: Measured, key: str, axis: str, title: str) -> dict[str, Any]:
     rows = []
-    for name, each in measured.items():
+    for name, each in mapping("figures", "measured", measured).items():
         bins: list[Bin] = getattr(_test(name, each), key)
         rows += [{"name": name, "from": bin.low, "accuracy": bin.accuracy, "count": bin.count} for bin in bins]
     return _lines(rows, "from", axis, title)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from ._checks import path, whole
-from .config import Config, Item, items
+from .config import Item, items
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,9 +46,11 @@ class Grammar:
         density: float | None = None,
         start_states: int = 4,
     ) -> None:
-        given = dict(
+        given: dict[str, Any] = dict(
             vocab=vocab, ambiguities=ambiguities, depth=depth, density=density, start_states=start_states, seed=seed
         )
+        if density is None:
+            del given["density"]
         self._native = _native.Grammar(_native.Config(items(given, "grammar"), "Grammar"))
 
     @classmethod
@@ -62,8 +64,11 @@ class Grammar:
         ...                      ' "transitions": [[1, 0, 0.5], [1, 2, 0.5], [0, 2, 1]]}')
         Grammar.from_json(seed=1): 3 states, entropy 0.2812
         """
-        name = "text" if isinstance(source, str) and source.lstrip().startswith("{") else path(source)
-        text = str(source) if name == "text" else _native.read_automaton_text(name)
+        if isinstance(source, str) and source.lstrip().startswith("{"):
+            name, text = "text", source.encode(errors="replace").decode()
+        else:
+            name = path("grammar", source)
+            text = _native.read_automaton_text(name)
         pairs: list[Item] = [("grammar.automaton", name, name), *items({"seed": seed}, "grammar")]
         return cls._of(_native.Config(pairs, "Grammar", (name, text)))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import path
+from ._checks import path, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One pass over a split, as result.json has it; ``text`` is its very JSON."""
+    """One pass over a split, as result.json has it; ``text`` is its very JSON. Made by :meth:`Score.result`."""
 
     split: str
     samples: int
@@ -92,8 +92,9 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """Accuracy over that of the ceiling."""
-        return None if self.ceiling is None else self.accuracy / self.ceiling.accuracy
+        """Accuracy over that of the ceiling, where that is exact."""
+        best = self.ceiling.accuracy if self.ceiling is not None and self.ceiling.exact else 0.0
+        return self.accuracy / best if best > 0 else None
 
     def __str__(self) -> str:
         out = f"accuracy {self.accuracy:.4f} ± {self.stderr:.4f} over {self.samples} samples, loss {self.loss:.4f}"
@@ -165,7 +166,7 @@ class Run:
 
 
 class Runs(list[Run]):
-    """Finished runs; ``notes`` says what was left out and why."""
+    """Finished runs; ``notes`` says what was left out and why. A part of them: ``sb.Runs(run for run in runs if …)``."""
 
     def __init__(self, runs: Iterable[Run] = (), notes: Iterable[str] = ()) -> None:
         super().__init__(runs)
@@ -206,15 +207,19 @@ def load_runs(*roots: str | os.PathLike[str]) -> Runs:
     ...     sb.load_runs(empty)
     []
     """
-    found, notes = _native.load_runs([path(root) for root in roots])
+    if not roots:
+        raise ValueError("[runs] expected folders or archives, got none")
+    found, notes = _native.load_runs([path("runs", root) for root in roots])
     return Runs((_run(*each) for each in found), notes)
 
 
 def load_weights(run: Run | str | os.PathLike[str]) -> dict[str, NDArray[np.generic]]:
     """Weights of a finished run by name; seal, digest and run id are compared first. bfloat16 comes as float32."""
-    return _native.load_weights(run.folder if isinstance(run, Run) else path(run))
+    return _native.load_weights(run.folder if isinstance(run, Run) else path("weights", run))
 
 
 def table(root: str | os.PathLike[str], format: str = "text", *, per_run: bool = False) -> str:
     """The table of ``selectivbench table``: text, md, csv, json or latex."""
-    return _native.table(path(root), format, per_run)
+    if not isinstance(format, str):
+        raise ValueError(f"[table.format] expected text, md, csv, json or latex, got {shown(format)}")
+    return _native.table(path("table", root), format, bool(per_run))

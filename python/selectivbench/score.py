@@ -5,7 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import split as check_split, whole
+from ._checks import instance, shown, split as check_split, whole
 from .batches import Batch
 from .results import Measurement
 from .task import Task
@@ -20,7 +20,8 @@ class Score:
     """Accuracy, loss and breakdowns of a model on a split: the measurement of the program, digit for digit.
 
     Every call of :meth:`update` takes outputs for a batch of that split, [batch, frames, answers]; or for its next frames,
-    as many calls as the caller likes. Batches are drawn again inside, so nothing done to their arrays changes the score.
+    as many calls as the caller likes. Batches are drawn again inside, so nothing done to their arrays changes the score; a
+    sample counts once. A batch whose outputs are refused is left out as a whole.
 
     >>> import numpy as np
     >>> import selectivbench as sb
@@ -34,7 +35,7 @@ class Score:
     """
 
     def __init__(self, task: Task, split: str = "test", *, breakdowns: bool = True, threads: int = 0) -> None:
-        self.task = task
+        self.task = instance("score", "task", task, Task)
         self.split = check_split("score", split)
         self._native = _native.Score(
             task._native, self.split, bool(breakdowns), whole("score", "threads", threads, 0, 1024)
@@ -42,29 +43,28 @@ class Score:
         self._lock = threading.Lock()
         self._batch: Batch | None = None  # of which frames are missing
         self._left = 0
+        self._seen: set[int] = set()
 
     def update(self, batch: Batch, values: Any, kind: str = "logits") -> None:
         """Takes outputs for all frames of the batch, or for those that follow on the last call.
 
         ``values``: numpy or torch, any float type, [batch, frames, answers]; ``kind``: logits or probabilities.
         """
-        if kind not in KINDS:
-            raise ValueError(f"[score] kind, expected {' or '.join(KINDS)}, got {kind!r}")
-        if not isinstance(batch, Batch):
-            raise ValueError(f"[score] batch, expected one of Task.batches, got {type(batch).__name__}")
+        check_kind("score", kind)
+        instance("score", "batch", batch, Batch)
         with self._lock:
             self._update(batch, values, kind)
 
     def _update(self, batch: Batch, values: Any, kind: str) -> None:
         if self._batch is not None and batch is not self._batch:
             raise ValueError(f"[score] another batch, expected {self._left} more frames of the last one first")
-        if batch.split != self.split or batch.task != self.task:
+        if batch.split != self.split or (batch.task is not self.task and batch.task != self.task):
             raise ValueError(
                 f"[score] batch, expected one of split {self.split} of this task, got one of {batch.split} of {batch.task}"
             )
         samples, frames, _ = batch.shape
         left = self._left if self._batch is batch else frames
-        array = as_floats(values)
+        array = as_floats("score", "values", values)
         expected = (samples, f"1..{left}", self.task.answers)
         if (
             array.ndim != 3
@@ -76,32 +76,58 @@ class Score:
                 f"[score] values, expected shape [{expected[0]}, {expected[1]}, {expected[2]}], got {list(array.shape)}"
             )
         if self._batch is None:
-            self._native.begin(batch.indices, frames)
+            again = self._seen.intersection(batch._native.samples)
+            if again:
+                raise ValueError(f"[score] batch, expected samples that were not scored yet, got {min(again)} again")
+            self._native.begin(batch._native)
         self._batch = None  # left out where what follows raises
         if array.dtype.itemsize == 4:
             self._left = self._native.add_floats(array, kind == "logits")
         else:
             self._left = self._native.add_doubles(array, kind == "logits")
-        self._batch = batch if self._left > 0 else None
+        if self._left > 0:
+            self._batch = batch
+        else:
+            self._seen.update(batch._native.samples)
+
+    @property
+    def missing(self) -> int:
+        """Frames of the last batch whose outputs are still to come."""
+        return self._left if self._batch is not None else 0
 
     def result(self, ceiling_samples: int = 1000) -> Measurement:
         """What was measured so far, beside the ceiling over so many samples (0: without)."""
         samples = whole("score", "ceiling_samples", ceiling_samples, 0, 10_000_000)
-        if self._batch is not None:
-            raise ValueError(f"[score] result, expected the last {self._left} frames of a batch first")
-        return Measurement.from_json(self._native.measured(samples))
+        with self._lock:
+            if self._batch is not None:
+                raise ValueError(f"[score] result, expected the last {self._left} frames of a batch first")
+            if not self._seen:
+                raise ValueError("[score] result, expected outputs for at least one batch first, got none")
+            return Measurement.from_json(self._native.measured(samples))
 
 
-def as_floats(values: Any) -> NDArray[Any]:
-    """numpy or torch, any float type: float32 or float64 in C order, copied only where it must be."""
+def check_kind(where: str, kind: Any) -> None:
+    """What outputs are."""
+    if kind not in KINDS:
+        raise ValueError(f"[{where}] kind, expected {' or '.join(KINDS)}, got {shown(kind)}")
+
+
+def as_floats(where: str, what: str, values: Any) -> NDArray[Any]:
+    """numpy or torch, any real type: float32 or float64 in C order, copied only where it must be."""
     import numpy as np
 
     if hasattr(values, "detach"):  # torch, without importing it
+        name = str(values.dtype)
+        if name == "torch.bool" or values.is_complex():
+            raise ValueError(f"[{where}] {what}, expected numbers, got {name}")
         values = values.detach().cpu()
         values = (values.double() if values.element_size() == 8 else values.float()).numpy()
     elif not isinstance(values, np.ndarray):
-        values = np.asarray(values)
+        try:
+            values = np.asarray(values)
+        except ValueError:  # rows of different lengths
+            raise ValueError(f"[{where}] {what}, expected an array of numbers, got {shown(values)}") from None
     if values.dtype.kind not in "fiu" and "float" not in values.dtype.name:
-        raise ValueError(f"[score] values, expected numbers, got {values.dtype}")
-    wide = np.float64 if values.dtype == np.float64 else np.float32
-    return np.ascontiguousarray(values, dtype=wide)
+        raise ValueError(f"[{where}] {what}, expected numbers, got {values.dtype}")
+    narrow = values.dtype.itemsize < 4 or values.dtype == np.float32
+    return np.asarray(values, dtype=np.float32 if narrow else np.float64, order="C")

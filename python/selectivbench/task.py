@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import MOST_INDEX, split as check_split, whole
+from ._checks import MOST_INDEX, instance, shown, split as check_split, whole
 from .batches import Batch, Batches
-from .config import Config, items
+from .config import Config, given_items, items
 from .grammar import Grammar
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ class Sample:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
+
+    @property
+    def task(self) -> Task:
+        """What it is a sample of."""
+        return self._batch.task
 
     @property
     def index(self) -> int:
@@ -149,19 +154,19 @@ class Task:
         test_gap_mu: float | None = None,
         test_gap_sigma: float | None = None,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key not in ("self", "grammar")}
-        if grammar is not None and not isinstance(grammar, Grammar):
-            raise ValueError(f"[task] grammar, expected a selectivbench.Grammar, got {type(grammar).__name__}")
+        given = {key: value for key, value in locals().items() if key not in ("self", "number", "grammar")}
+        if grammar is not None:
+            instance("task", "grammar", grammar, Grammar)
         pairs = grammar._given() if grammar is not None else []
         automaton = grammar._native.config.automaton if grammar is not None else None
-        self._native = _native.Task(_native.Config(pairs + items(given, "task"), "Task", automaton))
+        self._native = _native.Task(_native.Config(pairs + items({"number": number}, "task") + given_items(given, "task"), "Task", automaton), None)
         self._config: Config | None = None
         self._grammar = grammar
 
     @classmethod
     def from_config(cls, config: Config) -> Task:
         """The task of a config's ``[grammar]`` and ``[task]``."""
-        return cls._of(config._native, None)
+        return cls._of(instance("task", "config", config, Config)._native, None)
 
     @classmethod
     def from_toml(cls, file: str | os.PathLike[str], set: Iterable[str] = ()) -> Task:
@@ -266,13 +271,15 @@ class Task:
         >>> task.batch("valid", [3, 1]).frames.shape
         (2, 40, 6)
         """
-        import numpy as np
-
-        samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in indices]
+        try:
+            each = iter(indices)
+        except TypeError:
+            raise ValueError(f"[batch] indices, expected integers, got {shown(indices)}") from None
+        samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in each]
         whole("batch", "samples", len(samples), 1, 65536)
         padded = 0 if pad_to is None else whole("batch", "pad_to", pad_to, 1, 2**31 - 1)
         native = _native.make_batch(
-            self._native, check_split("batch", split), np.array(samples, dtype=np.int64), bool(dense), padded
+            self._native, check_split("batch", split), samples, bool(dense), padded
         )
         return Batch(self, native)
 

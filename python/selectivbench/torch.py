@@ -72,9 +72,11 @@ class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
     def __len__(self) -> int:
         if self.batch_size is not None:
             return len(self.batches)
-        if self.batches.count is None:
+        count, (rank, ranks) = self.batches.count, self.batches.shard
+        if count is None:
             raise TypeError("[dataset] samples without end have no len(), expected count=")
-        return self.batches.count
+        last = count // _BLOCK  # the block that is not full
+        return len(range(rank, last, ranks)) * _BLOCK + (count % _BLOCK if last % ranks == rank else 0)
 
 
 def as_tensors(batch: Batch) -> dict[str, torch.Tensor]:
@@ -94,6 +96,8 @@ def as_tensors(batch: Batch) -> dict[str, torch.Tensor]:
 
 def collate(samples: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
     """Samples of an :class:`IterableDataset` side by side, the shorter ones padded as a :class:`Batch` pads them."""
+    if not samples or not all(isinstance(sample, dict) and "indices" in sample for sample in samples):
+        raise ValueError("[collate] samples, expected those of an IterableDataset without batch_size")
     out: dict[str, Any] = {"indices": torch.stack([sample["indices"] for sample in samples])}
     for key, value in _PADDING.items():
         if key in samples[0]:

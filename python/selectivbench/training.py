@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn.utils.clip_grad import clip_grad_norm_
 
+from ._checks import instance
 from .batches import Batch
 from .config import Config
 from .evaluation import Evaluation, evaluate, measure
@@ -56,8 +57,15 @@ def train(
     """Trains ``model`` (frames [batch, frames, channels] to logits [batch, frames, answers]) as the program trains its own.
 
     Same samples in the same order, schedule, clipping, Adam and evaluations, as ``[train]`` and ``[eval]`` of the config
-    say; initialisation and dropout are the model's. ``progress`` sees each row of the history.
+    say; initialisation, dropout and number format are the model's, where it computes is ``device``'s. ``progress`` sees each
+    row of the history.
     """
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(f"[train] model, expected a torch.nn.Module, got {type(model).__name__}")
+    instance("train", "config", config, Config)
+    for quirk, on in config.values["quirks"].items():
+        if on:
+            raise ValueError(f"[train] quirks.{quirk}, expected false: faults of the published code are the program's alone")
     task, t, e = config.task, config.values["train"], config.values["eval"]
     torch.manual_seed(t["seed"])
     model.to(device)

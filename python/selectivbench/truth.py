@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import _native
-from ._checks import MOST_INDEX, split as check_split, whole
+from ._checks import MOST_INDEX, instance, split as check_split, whole
 from .task import Sample, Task
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ceiling:
     """What the exact filter scores: the best any causal model can expect. Fields are those of ``ceiling --json``.
 
@@ -50,7 +50,7 @@ class Baselines:
     test_samples: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Beliefs:
     """What the exact filter believed of each element at its last frame; every array is [elements].
 
@@ -82,7 +82,7 @@ def ceiling(task: Task, samples: int = 1000, *, split: str = "test", start: int 
     (0.9484, True, True)
     """
     found = _native.ceiling(
-        task._native,
+        instance("ceiling", "task", task, Task)._native,
         check_split("ceiling", split),
         whole("ceiling", "start", start, 0, MOST_INDEX),
         whole("ceiling", "samples", samples, 1, 100_000_000),
@@ -94,7 +94,8 @@ def ceiling(task: Task, samples: int = 1000, *, split: str = "test", start: int 
 def filter(task: Task, sample: Sample | int, *, split: str | None = None, posterior: bool = False) -> Beliefs:
     """What the exact filter believes of a sample, or of the sample of this index of ``split`` (test).
 
-    With ``posterior`` also P(state id | frames so far), [frames, states].
+    With ``posterior`` also P(state id | frames so far), [frames, states]. The sample is drawn again: what was written into its
+    arrays does not count.
 
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
@@ -102,12 +103,15 @@ def filter(task: Task, sample: Sample | int, *, split: str | None = None, poster
     >>> beliefs.probability[:3], beliefs.posterior.shape
     (array([0.5098239, 1.       , 1.       ]), (40, 10))
     """
+    instance("filter", "task", task, Task)
     if isinstance(sample, Sample):
+        if sample.task is not task and sample.task != task:
+            raise ValueError(f"[filter] sample, expected one of this task, got one of {sample.task}")
         index, of = sample.index, sample.split
         if split is not None and split != of:
             raise ValueError(f"[filter] split, expected that of the sample, {of}, got {split!r}")
     else:
-        index, of = whole("filter", "sample", sample, 0, MOST_INDEX), check_split("filter", split or "test")
+        index, of = whole("filter", "sample", sample, 0, MOST_INDEX), check_split("filter", "test" if split is None else split)
     found = _native.beliefs(task._native, of, index)
     return Beliefs(**found, posterior=_native.posterior(task._native, of, index) if posterior else None)
 
@@ -130,7 +134,7 @@ def baselines(
     (0.1, True)
     """
     found = _native.baselines(
-        task._native,
+        instance("baselines", "task", task, Task)._native,
         check_split("baselines", split),
         whole("baselines", "start", start, 0, MOST_INDEX),
         whole("baselines", "samples", samples, 1, 100_000_000),

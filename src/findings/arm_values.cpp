@@ -58,6 +58,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison
       runs.push_back(run);
       values.push_back(*value);
       ++counts[grammar_of(rows, run)];
+      if (auto words = collapsed_run(rows, run)) arm.collapsed.push_back(std::move(*words));
       if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[grammar_of(rows, run)] = *ceiling;
     } else {
       arm.unmeasured.push_back(group.model() + ", " + seeds_text(rows, run));

@@ -48,6 +48,7 @@ struct ModelFigure {
   std::map<Unit, double> ceilings;
   std::optional<double> ceiling;
   size_t diverged = 0;
+  std::vector<std::string> collapsed;
   int64_t params = 0;
 };
 
@@ -72,6 +73,7 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const Scale& scale
   for (const auto& [unit, value] : figures.a.ceilings) sum += value;
   if (!figures.a.ceilings.empty()) out.ceiling = sum / static_cast<double>(figures.a.ceilings.size());
   out.diverged = figures.a.diverged.size();
+  out.collapsed = figures.a.collapsed;
   if (!figures.a.params.empty()) out.params = figures.a.params.front();
   return out;
 }
@@ -148,7 +150,16 @@ void add_claim(std::string& out, const ClaimVerdict& verdict) {
   if (!claim.untested.empty()) out += "\nNot tested: " + cell(claim.untested) + "\n";
 }
 
+// "† …" for each of these runs, once
+std::string collapsed_lines(const std::vector<std::string>& runs) {
+  std::string out;
+  for (const auto& words : std::set<std::string>(runs.begin(), runs.end()))
+    out += "\n† Collapsed in training, and no verdict on the model: " + cell(words) + ".\n";
+  return out;
+}
+
 void add_figures(std::string& out, const Rows& rows, const Claims& claims, const Scale& scale) {
+  std::vector<std::string> collapsed;
   out += formatted("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
   out +=
       "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points "
@@ -161,14 +172,16 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
       const auto whole = f.accuracy.interval(family_error);
       const auto interval = whole ? std::optional(within_shares(*whole)) : std::nullopt;
       const auto paper = paper_table(model, task);
+      collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
       out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
                        grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
-                       f.accuracy.n > 0 ? share(f.accuracy.mean) : "–",
+                       f.accuracy.n > 0 ? share(f.accuracy.mean) + (f.collapsed.empty() ? "" : " †") : "–",
                        interval ? formatted("[{}, {}]", share(interval->low), share(interval->high)) : "–",
                        f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
                        paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }
+  out += collapsed_lines(collapsed);
 }
 
 }  // namespace
@@ -236,7 +249,7 @@ std::string top_cell(const ModelFigure& f) {
   } else if (interval) {
     out += " ± " + share(interval->high - f.accuracy.mean);
   }
-  return out + formatted(" ({})", f.accuracy.n);
+  return out + (f.collapsed.empty() ? "" : " †") + formatted(" ({})", f.accuracy.n);
 }
 
 }  // namespace
@@ -257,6 +270,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
     for (size_t i = 0; i < std::max<size_t>(1, scales.size()); ++i) rule += "---:|";
   }
   std::string out = head + "\n" + rule + "\n";
+  std::vector<std::string> collapsed;
   // Of a column: the ceiling of each grammar once, and which grammars its models have.
   std::map<std::pair<int, const Scale*>, std::map<Unit, double>> ceilings;
   std::map<std::pair<int, const Scale*>, std::set<std::set<Unit>>> grammars;
@@ -268,6 +282,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
       for (const auto* scale : scales) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
         out += " " + top_cell(f) + " |";
+        collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
         for (const auto& [unit, ceiling] : f.ceilings) ceilings[{task, scale}].emplace(unit, ceiling);
         if (!f.grammars.empty()) grammars[{task, scale}].insert(f.grammars);
       }
@@ -296,7 +311,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         "have. The ceiling is the mean over all grammars of its column.\n";
   else if (!grammars.empty())
     out += "\nIn brackets: grammars, the same for all models of a column.\n";
-  return out;
+  return out + collapsed_lines(collapsed);
 }
 
 std::string with_table(std::string_view page, std::string_view table, const std::string& path) {

@@ -24,6 +24,7 @@ struct ArmFigures {
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs a grammar (seeds of initialisation and order)
   std::vector<std::string> diverged;    // runs of the chosen setting, in words
+  std::vector<std::string> collapsed;   // runs in the means that learnt nothing, in words
   std::vector<std::string> unmeasured;  // runs without the gap lengths asked for
   std::vector<int64_t> params;          // of the networks, a model and level each
   std::optional<int64_t> gate_parameters;

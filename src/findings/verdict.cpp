@@ -159,12 +159,15 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
 
 std::vector<std::string> counts_of(const Rows& rows) {
   constexpr size_t most_named = 20;
-  std::vector<std::string> diverged, out;
-  for (size_t i = 0; i < rows.runs.size(); ++i)
+  std::vector<std::string> diverged, collapsed, out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
     if (rows.standing[i] == Standing::diverged) {
       const LostRun run = diverged_run(rows, i);
       diverged.push_back(formatted("{} ({})", run.words, run.id));
+    } else if (auto words = collapsed_run(rows, i)) {
+      collapsed.push_back(std::move(*words));
     }
+  }
   if (!rows.runs.empty())
     out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
                             rows.runs.size() == 1 ? "" : "s", diverged.size()));
@@ -174,6 +177,7 @@ std::vector<std::string> counts_of(const Rows& rows) {
       out.push_back(formatted("{}: {} more, {} in all", what, names.size() - most_named, names.size()));
   };
   name("diverged, in no mean", diverged);
+  name("collapsed, in the means", collapsed);
   using Why = LostRun::Why;
   for (const Why why : {Why::unfinished, Why::damaged, Why::untested, Why::other_schema}) {
     std::vector<std::string> names;
@@ -228,6 +232,8 @@ std::string evidence_text(const ComparisonVerdict& v) {
   if (f.levels > 1) out += formatted(", {} levels", f.levels);
   const size_t diverged = f.a.diverged.size() + f.b.diverged.size();
   if (diverged > 0) out += formatted(", {} diverged", diverged);
+  const size_t collapsed = f.a.collapsed.size() + f.b.collapsed.size();
+  if (collapsed > 0) out += formatted(", {} collapsed", collapsed);
   return out;
 }
 

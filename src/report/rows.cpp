@@ -310,6 +310,37 @@ SwitchDefaults defaults_of(const ModelRules& rules) {
   };
 }
 
+std::optional<std::string> collapsed_run(const Rows& rows, size_t run) {
+  const Result& r = rows.runs[run].result;
+  if (r.objective != "state" || !r.test || !r.baselines || r.baselines->n_gram.empty() ||
+      r.test->accuracy > r.baselines->n_gram[0])
+    return std::nullopt;
+  std::vector<std::string> at;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i)
+    if (!rows.settings[run][i].empty())
+      at.push_back(formatted("{} {}", rows.axes.select[i], plain_value(rows.settings[run][i])));
+  return formatted("{}, task {}, {} ({}): accuracy {}, the commonest state after the last symbol alone {}{}",
+                   printable(r.model), r.task, seeds_text(rows, run), printable(r.run_id, 64),
+                   fixed(r.test->accuracy, 3), fixed(r.baselines->n_gram[0], 3),
+                   at.empty() ? "" : "; trained with " + joined(at, ", "));
+}
+
+namespace {
+
+void note_collapsed(Rows& rows) {
+  constexpr size_t most_named = 10;
+  size_t found = 0;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
+    if (rows.standing[i] != Standing::averaged) continue;
+    const auto words = collapsed_run(rows, i);
+    if (words && ++found <= most_named) rows.notes.push_back("collapsed in training, and averaged: " + *words);
+  }
+  if (found > most_named)
+    rows.notes.push_back(formatted("collapsed in training, and averaged: {} more runs", found - most_named));
+}
+
+}  // namespace
+
 Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes,
                std::vector<MissingRun> missing, SwitchDefaults defaults) {
   Rows rows;
@@ -334,6 +365,7 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   for (size_t i = 0; i < rows.groups.size(); ++i) add_cells(rows, i);
   note_missing_points(rows, labels);
   stand(rows);
+  note_collapsed(rows);
   return rows;
 }
 

@@ -154,4 +154,8 @@ std::string status_of(const Rows& rows, const Cell& cell);
 std::string plain_value(const std::string& json);
 std::string seeds_text(const Rows& rows, size_t run);
 
+// A finished run whose test accuracy is not above naming the commonest state after the last symbol seen: in words, with
+// both and the setting it was trained at. Nothing where the run learnt more than that, or where it is not known.
+std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
+
 }  // namespace sb

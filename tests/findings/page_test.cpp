@@ -60,6 +60,32 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
             std::string::npos);
 }
 
+TEST(FindingsPage, MarksRunsThatLearntNothingAndKeepsThemInTheMean) {
+  auto runs = whole_table("[1, 2]");
+  for (auto& run : runs) run.result.baselines = BaselineFigures{.009, .98, {.06, .2}, 1000, 50};
+  EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/").find("†"), std::string::npos);
+  const auto failed = std::find_if(runs.begin(), runs.end(), [](const TableRun& run) {
+    return run.result.model == "transformer" && run.result.task == 1 && run.result.grammar_seed == 1;
+  });
+  ASSERT_NE(failed, runs.end());
+  set_accuracy(failed->result, .0601);
+  EXPECT_EQ(top_table(rows_from(runs), shipped_claims()).find("†"), std::string::npos);
+  set_accuracy(failed->result, .0599);
+  const Rows rows = rows_from(runs);
+  const std::string page = findings_page(rows, shipped_claims(), "results/"), table = top_table(rows, shipped_claims());
+  const std::string words = "transformer, task 1, seed 1 (" + failed->result.run_id +
+                            "): accuracy 0.060, the commonest state after the last symbol alone 0.060; trained with ";
+  for (const auto& text : {page, table}) {
+    EXPECT_EQ(count(text, "† Collapsed in training, and no verdict on the model: " + words), 1U) << text;
+    EXPECT_NE(text.find(" † "), std::string::npos);
+  }
+  EXPECT_NE(page.find("2 grammars, 1 seed each, 1 collapsed"), std::string::npos) << page;
+  EXPECT_NE(page.find("- collapsed, in the means: " + words), std::string::npos) << page;
+  EXPECT_EQ(std::count_if(rows.notes.begin(), rows.notes.end(),
+                          [](const std::string& note) { return note.starts_with("collapsed in training"); }),
+            1);
+}
+
 TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
   for (const auto& rows : {rows_from({}), rows_from(whole_table("[1]")), rows_from(whole_table("[1, 2, 3, 4]"))})
     for (const auto& text : {findings_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {

@@ -128,6 +128,12 @@ class BatchesTest(unittest.TestCase):
             self.assertEqual(str(raised.exception), line)
         with self.assertRaisesRegex(ValueError, r"\[batches\] shard, expected 0\.\.1, got 2"):
             task().batches("train", 4, shard=(2, 2))
+        with self.assertRaisesRegex(ValueError, r"\[batches\] shard, expected two integers, got None"):
+            task().batches("train", 4, shard=None)
+        with self.assertRaisesRegex(ValueError, r"\[batches\] order, expected two integers, got \(1,\)"):
+            task().batches("train", 4, order=(1,))
+        with self.assertRaisesRegex(ValueError, r"\[batch\] indices, expected integers, got 3"):
+            task().batch("train", 3)
         with self.assertRaisesRegex(ValueError, r"\[batch\] samples, expected 1\.\.65536, got 0"):
             task().batch("train", [])
 
@@ -139,6 +145,12 @@ class BatchesTest(unittest.TestCase):
         self.assertEqual(indices(pickle.loads(pickle.dumps(batches))), indices(batches))
         with self.assertRaises(TypeError):
             pickle.dumps(iter(batches))
+        expected = batch.frames.copy()
+        for array in (batch.frames, batch.indices):
+            array[...] = 10**4
+        again = pickle.loads(pickle.dumps(batch))  # drawn again: what was written is not in it
+        np.testing.assert_array_equal(again.frames, expected)
+        self.assertEqual(again.indices.tolist(), [0, 1, 2])
 
     @unittest.skipIf("asan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
     def test_memory_does_not_grow(self):
@@ -152,7 +164,7 @@ class BatchesTest(unittest.TestCase):
         self.assertLess(resident() - before, 8 << 20)
 
     def test_several_python_threads_may_draw_from_one_iterator(self):
-        stream = sb._native.BatchStream(task()._native, "train", 4, 0, 400, 0, 0, 0, 1, False, 0, 2, 4)
+        stream = task().batches("train", 4, count=400, dense=False, threads=2)._stream()
         seen, lock = [], threading.Lock()
 
         def draw():
@@ -237,6 +249,26 @@ class ProcessTest(unittest.TestCase):
                                     "kept = next(batches)\n")
             _, said = child.communicate(timeout=60)
             self.assertEqual((child.returncode, said), (0, ""))
+
+    def test_leaving_python_while_other_threads_work_ends_them_without_an_abort(self):
+        for work in ("sb.ceiling(task, samples=10**7)", "sb.baselines(task, samples=300_000)", "[None for _ in task.batches('train', 64)]"):
+            child = self.run_python("import threading, time, selectivbench as sb\n"
+                                    "task = sb.Task(1, grammar=sb.Grammar(vocab=9, ambiguities=4, depth=5), length=100)\n"
+                                    f"threading.Thread(target=lambda: {work}, daemon=True).start()\n"
+                                    "time.sleep(0.3)\n")
+            _, said = child.communicate(timeout=120)
+            self.assertEqual(child.returncode, 0, said)
+
+    def test_a_process_forked_off_while_threads_work_ends_by_itself(self):
+        child = self.run_python("import os, threading, time, selectivbench as sb\n"
+                                "task = sb.Task(1, grammar=sb.Grammar(vocab=9, ambiguities=4, depth=5), length=100)\n"
+                                "threading.Thread(target=lambda: sb.ceiling(task, samples=10**7), daemon=True).start()\n"
+                                "time.sleep(0.3)\n"
+                                "child = os.fork()\n"
+                                "if child: assert os.waitpid(child, 0)[1] == 0\n"
+                                "else: assert sb.ceiling(task, samples=20).samples == 20\n")
+        _, said = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 0, said)
 
     def test_importing_imports_neither_numpy_nor_torch(self):
         child = self.run_python("import sys, selectivbench\nprint('numpy' in sys.modules, 'torch' in sys.modules)")

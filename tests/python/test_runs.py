@@ -62,6 +62,39 @@ class RecordTest(TemporaryFolder):
         self.assertEqual(sb.record(self.folder, name="a", params=1, result=worse, settings=SETTINGS, overwrite=True), folder)
         self.assertEqual(sb.load_runs(self.folder)[0].test.accuracy, worse.test.accuracy)
 
+    def test_what_was_measured_is_not_declared_otherwise(self):
+        found = evaluated(task(), gaps=[3])
+        for key in ("task.noise", "grammar.seed", "eval.test_samples", "quirks.test_in_train"):
+            with self.assertRaisesRegex(ValueError, rf"\[record\] settings, expected keys of model, train or run, got '{key}'"):
+                sb.record(self.folder, name="a", params=1, result=found, settings={key: 1})
+        for result, line in [
+            (sb.Evaluation(task(), found.valid), "test, expected a measurement on test with the task's own gaps, got one on valid"),
+            (sb.Evaluation(task(), found.grid[0]), "test, expected .* got one on test with gaps of 3"),
+            (sb.Evaluation(task(), found.test, found.test), "valid, expected a measurement on valid"),
+            (sb.Evaluation(task(), found.test, None, [found.test]), "grid, expected a measurement on test with a gap length"),
+            (sb.Evaluation(task(), None), "test, expected a selectivbench.Measurement, got NoneType"),
+        ]:
+            with self.assertRaisesRegex(ValueError, r"\[record\] " + line):
+                sb.record(self.folder, name="a", params=1, result=result)
+        self.assertEqual(sb.load_runs(self.folder), [])
+
+    def test_weights_that_were_recorded_are_not_lost_by_recording_again(self):
+        found = evaluated(task())
+
+        def record(weights=None, **keys):
+            return sb.record(self.folder, name="a", params=1, result=found, settings=SETTINGS, weights=weights, **keys)
+
+        folder = record()
+        self.assertEqual(record({"a": np.ones(3)}), folder)  # brought later
+        for same in (None, {"a": np.ones(3)}):
+            self.assertEqual(record(same), folder)
+            np.testing.assert_array_equal(sb.load_weights(folder)["a"], np.ones(3))
+        for other in ({"a": np.zeros(3)}, {"b": np.ones(3)}, {"a": np.ones(3, np.float32)}, {"a": np.ones((1, 3))}):
+            with self.assertRaisesRegex(ValueError, "has a result with other weights, expected overwrite=True"):
+                record(other)
+        record({"a": np.zeros(3)}, overwrite=True)
+        np.testing.assert_array_equal(sb.load_weights(folder)["a"], np.zeros(3))
+
     def test_seeds_are_averaged_in_one_row_of_the_table(self):
         for seed in (1, 2):
             of = sb.Task(1, grammar=small(seed=seed), length=20)
@@ -90,12 +123,32 @@ class RecordTest(TemporaryFolder):
             (dict(settings={"train.lr": -1}), r"\[train.lr\] out of range, expected \(0, 10\], got -1, train.lr=-1"),
             (dict(settings={"train.rl": 1}), r"\[train\] unknown key 'rl'"),
             (dict(settings={"lr": 1}), r"\[config\] expected section.key, got 'lr'"),
-            (dict(weights={"a": "x"}), "expected numbers"),
+            (dict(weights={"a": "x"}), r"\[record\] weight a, expected numbers"),
+            (dict(weights=3), r"\[record\] weights, expected a dict, got int"),
+            (dict(result=None), r"\[record\] result, expected a selectivbench.Evaluation, got NoneType"),
+            (dict(result=found.test), r"\[record\] result, expected a selectivbench.Evaluation, got Measurement"),
+            (dict(settings=[1]), r"\[record\] settings, expected a dict, got list"),
+            (dict(settings={"train.lr": None}), r"wrong kind of value.*got NoneType, train.lr=None"),
+            (dict(settings={"model.name": "b"}), r"\[record\] settings, expected name= instead of 'model.name'"),
+            (dict(settings={"model.parameters": 2}), r"\[record\] settings, expected params= instead of 'model.parameters'"),
         ]:
             with self.assertRaisesRegex(ValueError, line):
                 sb.record(self.folder, **{"name": "a", "params": 1, "result": found, **keys})
         with self.assertRaisesRegex(ValueError, "expected a folder of runs or an archive"):
             sb.load_runs(self.folder / "missing")
+        with self.assertRaisesRegex(ValueError, r"\[runs\] expected folders or archives, got none"):
+            sb.load_runs()
+        for path in (None, "", "a\0b", "a\udc80", [self.folder]):
+            with self.assertRaisesRegex(ValueError, r"\[record\] expected a path"):
+                sb.record(path, name="a", params=1, result=found)
+            with self.assertRaisesRegex(ValueError, r"\[runs\] expected a path"):
+                sb.load_runs(path)
+        for arguments, line in [((None, task()), "predict, expected a function"), ((guess, None), "task, expected a selectivbench.Task"),
+                                ((guess, task(), 5), "gaps, expected integers, got 5")]:
+            with self.assertRaisesRegex(ValueError, r"\[evaluate\] " + line):
+                sb.evaluate(*arguments)
+        with self.assertRaisesRegex(ValueError, r"\[evaluate\] kind, expected logits or probabilities, got 'logit'"):
+            sb.evaluate(guess, task(), kind="logit")
         with self.assertRaisesRegex(ValueError, r"\[evaluate\] gaps, expected different ones"):
             sb.evaluate(guess, task(), [3, 3])
         (self.folder / "file").write_text("")
@@ -109,6 +162,9 @@ class RecordTest(TemporaryFolder):
                 yield values[:, first : first + 7]
 
         self.assertEqual(evaluated(task(), stretches).test.text, evaluated(task()).test.text)
+        for short, got in ((lambda batch: iter(()), 0), (lambda batch: iter([guess(batch)[:, :7]]), 7)):
+            with self.assertRaisesRegex(ValueError, rf"\[evaluate\] predict, expected outputs for 40 frames of a batch, got {got}"):
+                evaluated(task(), short)
 
     @unittest.skipUnless(has("pandas"), "pandas is not installed")
     def test_a_frame_has_a_line_a_run(self):
@@ -126,6 +182,23 @@ class RecordTest(TemporaryFolder):
             json.dumps(spec)
             fields = {axis["field"] for axis in spec["encoding"].values()}
             self.assertTrue(all(fields <= row.keys() for row in spec["data"]["values"]))
+        with self.assertRaisesRegex(ValueError, r"\[figures\] guess, expected a run or an evaluation with gaps"):
+            sb.figures.by_gap({"guess": evaluated(task())})
+        with self.assertRaisesRegex(ValueError, r"\[figures\] measured, expected a dict, got list"):
+            sb.figures.by_position([found])
+        rows = sb.figures.by_gap({"a": found, "b": found})["data"]["values"]
+        self.assertEqual([row["name"] for row in rows].count("ceiling"), 2)  # once a gap
+
+    @unittest.skipUnless(has("altair"), "altair is not installed")
+    def test_altair_takes_the_figures(self):
+        import altair
+
+        found = evaluated(task(), gaps=[1, 4])
+        for make in (sb.figures.by_position, sb.figures.by_gap_frame, sb.figures.by_since_certain, sb.figures.by_entropy,
+                     sb.figures.by_gap):
+            spec = make({"guess": found})
+            drawn = altair.Chart.from_dict(spec).to_dict()  # which checks it against Vega-Lite's schema
+            self.assertEqual(drawn["encoding"]["x"]["field"], spec["encoding"]["x"]["field"])
 
 
 CONFIG = """

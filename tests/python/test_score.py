@@ -77,6 +77,16 @@ class ScoreTest(unittest.TestCase):
         self.assertEqual(scored(of, lambda batch: np.asfortranarray(noise(batch, of.answers))).accuracy, wide)
         self.assertEqual(scored(of, lambda batch: noise(batch, of.answers).tolist()).accuracy, wide)
 
+    def test_a_wide_type_is_not_narrowed(self):
+        of = task(1)
+        (batch,) = of.batches("test", 1, count=1)
+        far = np.full((1, batch.shape[1], of.answers), 2**25, np.int64)
+        np.put_along_axis(far, np.maximum(batch.targets, 0)[..., None], 2**25 + 1, -1)  # float32 cannot tell
+        for dtype in (np.int64, np.longdouble, np.float64):
+            score = sb.Score(of)
+            score.update(batch, far.astype(dtype))
+            self.assertEqual(score.result(0).accuracy, 1.0, dtype)
+
     def test_probabilities_and_logits_score_alike(self):
         of = task(2)
 
@@ -94,7 +104,7 @@ class ScoreTest(unittest.TestCase):
 
         def vandal(batch):
             values = noise(batch, of.answers)
-            for array in (batch.elements, batch.states, batch.starts, batch.symbols, batch.targets):
+            for array in (batch.elements, batch.states, batch.starts, batch.symbols, batch.targets, batch.indices):
                 array[...] = 10**4
             return values
 
@@ -116,6 +126,9 @@ class ScoreTest(unittest.TestCase):
             (np.zeros(3), r"got \[3\]"),
             (np.zeros((2, 40, 10), dtype=complex), r"\[score\] values, expected numbers, got complex128"),
             (np.full((2, 40, 10), "x"), "expected numbers"),
+            (np.zeros((2, 40, 10), dtype=bool), "expected numbers, got bool"),
+            (None, "expected numbers, got object"),
+            ([[1, 2], [3]], r"\[score\] values, expected an array of numbers, got \[\[1, 2\], \[3\]\]"),
         ]:
             with self.assertRaisesRegex(ValueError, line):
                 score.update(first, values)
@@ -123,14 +136,17 @@ class ScoreTest(unittest.TestCase):
             score.update(first, good, "probabilities")
         with self.assertRaisesRegex(ValueError, r"\[score\] kind, expected logits or probabilities, got 'logit'"):
             score.update(first, good, "logit")
-        with self.assertRaisesRegex(RuntimeError, r"\[score\] no predictions"):
+        with self.assertRaisesRegex(ValueError, r"\[score\] result, expected outputs for at least one batch first"):
             score.result()
         score.update(first, good[:, :39])
         with self.assertRaisesRegex(ValueError, r"\[score\] another batch, expected 1 more frames of the last one first"):
             score.update(second, good)
         with self.assertRaisesRegex(ValueError, r"\[score\] result, expected the last 1 frames"):
             score.result()
+        self.assertEqual(score.missing, 1)
         score.update(first, good[:, 39:])
+        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected samples that were not scored yet, got 1 again"):
+            score.update(of.batch("test", [7, 1]), good)
         score.update(second, good)
         self.assertEqual(score.result(0).samples, 4)
 
@@ -217,12 +233,19 @@ class TruthTest(unittest.TestCase):
         sure = beliefs.probability > 1 - 1e-9
         np.testing.assert_array_equal(beliefs.best[sure], sample.states[sure])
         np.testing.assert_array_equal(beliefs.since_certain[sure], 0)
+        with self.assertRaisesRegex(ValueError, r"\[filter\] sample, expected one of this task, got one of <selectivbench.Task 1"):
+            sb.filter(task(2), sample)
         with self.assertRaisesRegex(ValueError, r"\[filter\] split, expected that of the sample, test"):
             sb.filter(of, sample, split="valid")
 
     def test_bad_arguments(self):
         with self.assertRaisesRegex(ValueError, r"\[ceiling\] samples, expected 1\.\.100000000, got 0"):
             sb.ceiling(task(), 0)
+        for call in (sb.ceiling, sb.baselines, sb.Score):
+            with self.assertRaisesRegex(ValueError, r"task, expected a selectivbench.Task, got NoneType"):
+                call(None)
+        with self.assertRaisesRegex(ValueError, r"\[filter\] task, expected a selectivbench.Task, got NoneType"):
+            sb.filter(None, 0)
         with self.assertRaisesRegex(ValueError, r"\[baselines\] they name states"):
             sb.baselines(task(objective="predict"))
 

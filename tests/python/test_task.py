@@ -49,6 +49,10 @@ class TaskTest(TemporaryFolder):
         self.assertEqual(sb.Task(2, grammar=small(), gap_max=np.int64(5), noise=np.float32(0.5)).noise, 0.5)
 
     def test_a_grammar_is_asked_for(self):
+        with self.assertRaisesRegex(ValueError, r"number=None"):
+            sb.Task(None)
+        with self.assertRaisesRegex(ValueError, r"\[task\] config, expected a selectivbench.Config, got NoneType"):
+            sb.Task.from_config(None)
         with self.assertRaisesRegex(ValueError, r"\[task\] grammar, expected a selectivbench.Grammar, got int"):
             sb.Task(1, grammar=3)
 
@@ -108,8 +112,16 @@ class TaskTest(TemporaryFolder):
         self.assertEqual(config.task, sb.Task(2, grammar=small()))
         self.assertEqual(pickle.loads(pickle.dumps(config)), config)
         self.assertEqual(config.with_settings({"train.lr": 1e-2})["train.lr"], 0.01)
-        with self.assertRaises(KeyError):
-            config["train.rl"]
+        for key in ("train.rl", "train", 3):
+            with self.assertRaisesRegex(KeyError, "expected section.key"):
+                config[key]
+        for settings, line in [([1], "expected a dict, got list"), ({1: 2}, "expected text as keys, got 1"),
+                               ({"train.lr": None}, "got NoneType, train.lr=None")]:
+            with self.assertRaisesRegex(ValueError, line):
+                sb.Config(settings)
+        with self.assertRaises(ValueError) as raised:  # what is long is not said once a fault
+            sb.Config({"eval.gaps": [-1] * 1000})
+        self.assertLess(len(str(raised.exception)), 300_000)
         again = self.folder / "again.toml"
         again.write_text(config.toml)
         self.assertEqual(sb.Config.from_toml(again), config)

@@ -64,6 +64,12 @@ class TorchTest(unittest.TestCase):
                 np.testing.assert_array_equal(batch[key].numpy(), getattr(fresh, key))
         seen = [int(sample["indices"]) for sample in DataLoader(dataset, batch_size=None, num_workers=2)]
         self.assertEqual(sorted(seen), list(range(40)))
+        for count in (1, 16, 40, 64, 100):
+            for rank in range(3):
+                shard = sb.torch.IterableDataset(task(), count=count, shard=(rank, 3))
+                self.assertEqual(len(shard), len(list(shard)))
+        with self.assertRaisesRegex(ValueError, r"\[collate\] samples, expected those of an IterableDataset"):
+            sb.torch.collate([])
 
     def test_scores_take_tensors_of_any_float_type(self):
         import torch
@@ -77,6 +83,21 @@ class TorchTest(unittest.TestCase):
                 score.update(batch, logits.requires_grad_())
             accuracies.append(score.result(0).accuracy)
         self.assertEqual(accuracies, [1.0] * 4)
+        (batch,) = of.batches("test", 1, count=1)
+        for kind in (torch.bool, torch.complex64):
+            with self.assertRaisesRegex(ValueError, rf"\[score\] values, expected numbers, got {kind}"):
+                sb.Score(of).update(batch, torch.zeros((1, batch.shape[1], of.answers), dtype=kind))
+
+    def test_the_reference_loop_refuses_what_it_does_not_do(self):
+        import torch
+
+        model = torch.nn.Linear(6, 10)
+        with self.assertRaisesRegex(ValueError, r"\[train\] quirks.first_lr_zero, expected false"):
+            sb.train(model, sb.Config({**SETTINGS, "quirks.first_lr_zero": True}))
+        with self.assertRaisesRegex(ValueError, r"\[train\] model, expected a torch.nn.Module, got NoneType"):
+            sb.train(None, sb.Config(SETTINGS))
+        with self.assertRaisesRegex(ValueError, r"\[train\] config, expected a selectivbench.Config, got dict"):
+            sb.train(model, SETTINGS)
 
     def test_the_reference_loop_learns_and_repeats(self):
         import torch

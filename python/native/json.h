@@ -1,0 +1,25 @@
+// Parts of a result as the JSON that travels between the module and the package.
+#pragma once
+#include <string>
+
+#include "runs/result_fields.h"
+
+namespace sb::python {
+
+template <class T>
+std::string json_of(const T& value) {
+  FieldWriter writer;
+  describe(writer, value);
+  return writer.out.dump();
+}
+
+template <class T>
+T from_json(const std::string& text, const char* what) {
+  const nlohmann::json parsed = parse_bounded(text, largest_result, "record", what);
+  FieldReader reader(parsed, "record", what);
+  T out;
+  describe(reader, out);
+  return out;
+}
+
+}  // namespace sb::python
