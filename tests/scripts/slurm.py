@@ -66,7 +66,7 @@ class Cluster:
         lines = [
             "ClusterName=test", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={ports[0]}",
             f"SlurmUser={getpass.getuser()}", f"SlurmdUser={getpass.getuser()}",
-            "AuthType=auth/munge", f"AuthInfo=socket={self.socket},cred_expire=5",  # a requeued job waits as long; 120 s where this is less
+            "AuthType=auth/munge", f"AuthInfo=socket={self.socket},cred_expire=3",  # a requeued job waits as long
             f"StateSaveLocation={folder}/state", f"SlurmdSpoolDir={folder}/spool/%n",
             f"SlurmctldPidFile={folder}/slurmctld.pid", f"SlurmdPidFile={folder}/slurmd-%n.pid",
             f"SlurmctldLogFile={folder}/log/slurmctld.log", f"SlurmdLogFile={folder}/log/slurmd-%n.log",
@@ -142,12 +142,6 @@ class Cluster:
         """{job_index: state} of what is queued or at work."""
         said = self.call("squeue", "--noheader", "--array", "--format=%F_%K %T").stdout
         return dict(line.split() for line in said.splitlines() if line.strip())
-
-    def start_requeued(self):
-        """Slurm lets a requeued job wait; nobody here has to."""
-        for line in self.call("squeue", "--noheader", "--array", "--states=PENDING", "--format=%F_%K %r").stdout.splitlines():
-            if line.endswith(" BeginTime"):
-                self.call("scontrol", "update", f"jobid={line.split()[0]}", "starttime=now")
 
     def wait_until_empty(self, seconds, each=lambda: None):
         until = time.monotonic() + seconds
@@ -274,7 +268,6 @@ def main():
         def each():
             nonlocal notices
             trouble()
-            cluster.start_requeued()
             if options.long or stopped() or not list(root.glob("*/checkpoint-*")):
                 return
             for name, state in cluster.tasks().items():  # as Slurm does it before the time limit
