@@ -100,8 +100,9 @@ bench-train: program
 bench-python:
 	build/python/python/env/bin/python3 bench/python_package.py
 
-# What a change can break quickly.
+# What a change can break quickly. The test of Slurm is skipped where its packages cannot be had.
 test: build
+	@scripts/install-deps slurm || echo "[make test] without Slurm: its test is skipped" >&2
 	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-exclude long
 
 # Everything, long: long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.

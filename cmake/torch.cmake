@@ -14,6 +14,17 @@ foreach(lib torch_cuda c10_cuda)
 endforeach()
 find_package(OpenMP REQUIRED)
 
+# Several processes on one run: libtorch's gloo, with the headers of the gloo that it was built with. Debian has them in a package of
+# their own (libgloo-dev); PyTorch's wheels have none, and another version's would not fit.
+if(SELECTIVBENCH_TORCH_ROOT)
+  find_path(SB_GLOO_INCLUDE gloo/config.h PATHS ${SELECTIVBENCH_TORCH_ROOT}/include NO_DEFAULT_PATH)
+else()
+  find_path(SB_GLOO_INCLUDE gloo/config.h)
+endif()
+if(SB_GLOO_INCLUDE AND NOT EXISTS ${SB_TORCH_INCLUDE}/torch/csrc/distributed/c10d/ProcessGroupGloo.hpp)
+  set(SB_GLOO_INCLUDE "")
+endif()
+
 add_library(sb_torch_flags INTERFACE)
 target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)

@@ -5,7 +5,15 @@
 
 namespace sb {
 
-enum class Exit : int { done = 0, check_failed = 1, bad_input = 2, cannot_write = 74, stopped = 75 };
+enum class Exit : int {
+  done = 0,
+  check_failed = 1,
+  bad_input = 2,
+  cannot_write = 74,
+  stopped = 75,     // the same command goes on
+  taken_over = 76,  // by another process, which has the run now
+  lost_rank = 79,   // of several; the same command goes on
+};
 
 class Error : public std::runtime_error {
  public:

@@ -17,8 +17,10 @@
 #include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/slurm_submit.h"
 #include "cli/stop.h"
 #include "cli/suite_overview.h"
+#include "cli/suite_status.h"
 #include "cli/time_budget.h"
 #include "cli/training.h"
 #include "cli/workers.h"
@@ -26,6 +28,7 @@
 #include "report/table.h"
 #include "runs/open_run.h"
 #include "runs/result.h"
+#include "runs/run_lock.h"
 #include "runs/run_store.h"
 
 namespace sb::cli {
@@ -118,8 +121,12 @@ class Session {
                      ? "[suite] stopping: runs save after their update; a further signal does not wait for them"
                      : "[suite] the time is up: runs save after their update");
     };
-    if (budget_.limited()) workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
-    workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
+    workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
+    workers.started = [&](size_t w) {
+      std::error_code ignored;
+      std::filesystem::remove(failure_path(overview_.runs[index_[w]].folder), ignored);
+      board_.started(w, works_[w].name);
+    };
     workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
     workers.tick = [&] { board_.tick(); };
     workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
@@ -138,12 +145,24 @@ class Session {
     return order;
   }
 
+  // What another process works on comes after all others, as far as can be seen.
   std::optional<size_t> next(const std::deque<size_t>& waiting) {
+    std::vector<size_t> places;
+    for (size_t place = 0; place < waiting.size(); ++place) {
+      const std::string& folder = overview_.runs[index_[waiting[place]]].folder;
+      if (lock_is_held(folder + "/lock").value_or(true)) continue;
+      places.push_back(place);
+      if (!budget_.limited()) return place;
+    }
+    if (places.empty())
+      for (size_t place = 0; place < waiting.size(); ++place) places.push_back(place);
+    if (!budget_.limited()) return 0;
     if (estimates_.empty())
       for (const size_t i : index_) estimates_.push_back(overview_.estimate(suite_, i));
     std::vector<std::optional<double>> estimates;
-    for (const size_t w : waiting) estimates.push_back(estimates_[w]);
-    return budget_.next(estimates);
+    for (const size_t place : places) estimates.push_back(estimates_[waiting[place]]);
+    const auto chosen = budget_.next(estimates);
+    return chosen ? std::optional(places[*chosen]) : std::nullopt;
   }
 
   std::string stopped_text(size_t w) const {
@@ -171,6 +190,9 @@ class Session {
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
       states_[w] = held ? State::held : State::stopped;
       outcome = held ? "another process works on it" : stopped_text(w);
+    } else if (done.exit_code == static_cast<int>(Exit::taken_over)) {
+      states_[w] = State::held;
+      outcome = "another process took it over";
     } else if (stop_requested() && done.exit_code > 128) {
       states_[w] = State::stopped;
       outcome = "ended by a signal";
@@ -179,9 +201,23 @@ class Session {
       outcome = done.exit_code > 128 ? "ended by signal " + std::to_string(done.exit_code - 128)
                                      : "exit code " + std::to_string(done.exit_code);
     }
+    if (states_[w] == State::failed) keep_failure(run.folder, done.errors, outcome);
     board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
     say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
     return states_[w] == State::held && !tried && !stop_requested();
+  }
+
+  // For those who ask later (`--status`): the last line it said, with what came of it.
+  static void keep_failure(const std::string& folder, const std::string& errors, const std::string& outcome) {
+    const size_t end = errors.find_last_not_of(" \n");
+    const size_t line = end == std::string::npos ? end : errors.rfind('\n', end);
+    const std::string last =
+        end == std::string::npos ? "" : errors.substr(line == std::string::npos ? 0 : line + 1, end - line);
+    try {
+      std::filesystem::create_directories(folder);
+      write_file_atomically(failure_path(folder), (last.empty() ? "" : one_line(last) + "; ") + outcome + "\n");
+    } catch (const std::exception&) {  // the failure itself is said here
+    }
   }
 
   std::string outcome_of(const std::string& folder, size_t w) {
@@ -324,6 +360,11 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
       "--time-limit", options.time_limit, "TIME",
       "Begin no run that cannot be finished within it (90s, 9m, 1.5h), save what is at work then, exit with 75");
   arguments.flag("--list", options.list, "Only list the runs and which of them are done");
+  arguments.flag(
+      "--status", options.status,
+      "Only say where each run stands: done, running (where, how fast, time left), waiting, stopped, failed, lost");
+  arguments.flag("--table-only", options.table_only, "Only write the table of what is done");
+  arguments.flag("--no-table", options.no_table, "Work on the runs and leave the table as it is");
   add_threads(arguments, options.threads);
 }
 
@@ -332,7 +373,19 @@ void check_options(const SuiteOptions& options) {
   if (std::filesystem::exists(options.root, ignored) && !std::filesystem::is_directory(options.root, ignored))
     throw bad_input(options.command + " --out", "expected a folder, got a file, " + printable(options.root, 400));
   if (!options.time_limit.empty()) parse_duration(options.time_limit, options.command + " --time-limit");
-  if (options.gpus == 0) return;
+  const std::vector<std::pair<const char*, bool>> modes = {{"--list", options.list},
+                                                           {"--status", options.status},
+                                                           {"--table-only", options.table_only},
+                                                           {"--no-table", options.no_table},
+                                                           {"--slurm", options.slurm.submit}};
+  const char* first = nullptr;
+  for (const auto& [name, given] : modes) {
+    if (!given) continue;
+    if (first != nullptr)
+      throw bad_input(options.command + " " + name, std::string("expected without ") + first + ", got both");
+    first = name;
+  }
+  if (options.gpus == 0 || options.slurm.submit || options.status || options.table_only) return;
   const Cards cards = usable_cards();
   if (!cards.missing.empty())
     throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + cards.missing);
@@ -344,12 +397,24 @@ void check_options(const SuiteOptions& options) {
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
   if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
-  tell_unusable_gpu(suite.runs);
+  const bool elsewhere = options.slurm.submit || options.status || options.table_only;
+  if (!elsewhere) tell_unusable_gpu(suite.runs);
   const KnownRuns known = known_runs(options.have, options.command + " --have");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);
-  const Exit code = Session(options, suite, known).work();
-  write_tables(options, suite, rules, known);
+  if (options.status) {
+    print_status(options.root, suite, known);
+    return Exit::done;
+  }
+  const auto done = [&](const ResolvedConfig& run) {
+    return has_result(options.root + "/" + run.run_id) || known.find(run.run_id) != nullptr;
+  };
+  const bool all_done = std::all_of(suite.runs.begin(), suite.runs.end(), done);
+  if (options.slurm.submit && (!all_done || options.slurm.dry_run))
+    return submit_suite(options, options.slurm, suite, known);
+  Exit code = Exit::done;
+  if (!options.table_only && !options.slurm.submit) code = Session(options, suite, known).work();
+  if (!options.no_table) write_tables(options, suite, rules, known);
   return code;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/slurm_job.h"
 #include "runs/suite.h"
 
 namespace sb::cli {
@@ -14,7 +15,9 @@ struct SuiteOptions {
   std::string root, table = "table", time_limit;
   std::vector<std::string> overrides, where, have;
   int jobs = 0, threads = 0, gpus = 0;
-  bool list = false;
+  bool list = false, status = false;
+  bool table_only = false, no_table = false;
+  SlurmOptions slurm;
   double start = 0;  // seconds until this process began to work
 };
 
@@ -22,7 +25,8 @@ struct SuiteOptions {
 void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root = "runs");
 // What can be refused before anything is read: a file in the place of the folder of runs, no such time, no such cards.
 void check_options(const SuiteOptions& options);
-// Lists the runs, or works on those that are missing and writes ROOT/TABLE.{txt,md,csv,json,tex}.
+// Lists the runs, says where they stand, hands those that are missing to Slurm, or works on them and writes
+// ROOT/TABLE.{txt,md,csv,json,tex}.
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules);
 
 }  // namespace sb::cli

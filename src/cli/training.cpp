@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -23,6 +25,7 @@
 #include "kernels/cpu/block_pool.h"
 #include "runs/run_store.h"
 #include "train/gpu.h"
+#include "train/provenance.h"
 #include "train/trainer.h"
 
 namespace sb::cli {
@@ -83,15 +86,18 @@ void machine_line(const RunProgress& p) {
   }
 }
 
-// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end.
+// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end. A
+// holder that is not seen to live is waited for until it is, or is known to be dead.
 std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
                                 const std::function<void(const std::string&)>& waiting) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
+  LockWatch watch;
   for (bool said = false;; said = true) {
     try {
-      return std::make_unique<RunStore>(root, config);
+      return std::make_unique<RunStore>(root, config, real_file_system(), &watch);
     } catch (const Error& error) {
-      if (error.code() != Exit::stopped || std::chrono::steady_clock::now() > until) throw;
+      const bool over = watch.beating() && std::chrono::steady_clock::now() > until;
+      if (error.code() != Exit::stopped || over) throw;
       if (!said) waiting(std::string(error.what()) + ", waiting up to " + fixed(kLockPatience, 0) + " s for it to end");
       if (stop_within(0.2)) throw;
     }
@@ -100,9 +106,10 @@ std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string&
 
 }  // namespace
 
-void use_threads(int threads) {
+void use_threads(int threads, int processes) {
   cpu::pool_tensor_memory();
-  const int wanted = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int wanted = threads > 0 ? threads : std::max(1, cores / processes);
   at::set_num_threads(threads_to_be_had(wanted));
 }
 
@@ -138,16 +145,25 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
          printable(folder, 400);
 }
 
-Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
-  std::signal(SIGPIPE, SIG_IGN);
+namespace {
+
+// The rank that writes, or the only one (no world).
+Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by, World* world) {
   const std::string folder = root + "/" + config.run_id;
+  const auto tell_ranks = [&](Order order) {
+    if (world != nullptr) world->share(order);
+  };
   const auto finished = [&] {
     if (!has_result(folder)) return false;
     if (const std::string line = kept_label(config, folder); !line.empty()) complain(line);
     return true;
   };
-  if (finished()) return Exit::done;
-  PreparedRun run(config);
+  if (finished()) {
+    tell_ranks(Order::done);
+    return Exit::done;
+  }
+  tell_ranks(Order::go_on);
+  PreparedRun run(config, world);
   RunReport people(standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
@@ -156,10 +172,17 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
     tell({"waiting", 0, config.values.train.updates, 0, -1});
   });
   for (const auto& line : store->restored()) say("warning: " + line);
-  if (finished()) return Exit::done;
+  if (finished()) {
+    tell_ranks(Order::done);
+    return Exit::done;
+  }
+  tell_ranks(Order::go_on);
   warn_about_slow_blas();
   TrainHooks hooks;
-  hooks.stop = [] { return stop_requested(); };
+  hooks.stop = [&store, world] {
+    if (world != nullptr) world->alive();
+    return stop_requested() || store->lost();
+  };
   hooks.saving = hold_end;
   hooks.shared_by = shared_by;
   hooks.warning = [&](const std::string& line) { say("warning: " + line); };
@@ -178,6 +201,58 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
   if (status != RunStatus::stopped) return Exit::done;
   say("[train] stopped, the same command resumes it, " + folder);
   return Exit::stopped;
+}
+
+Exit follow_writer(const ResolvedConfig& config, World& world) {
+  if (world.share(Order::go_on) == Order::done) return Exit::done;
+  PreparedRun run(config, &world);
+  if (world.share(Order::go_on) == Order::done) return Exit::done;
+  TrainHooks hooks;
+  hooks.stop = [] { return stop_requested(); };
+  return follow(run, hooks) == RunStatus::stopped ? Exit::stopped : Exit::done;
+}
+
+// Ranks that differ in one of these would not make the same updates.
+std::string identity(const ResolvedConfig& config) {
+  const Provenance made = provenance();
+  return "run " + config.run_id + " by " + made.version + " " + made.commit + " " + made.compiler + " " +
+         made.libtorch + " " + made.instructions;
+}
+
+// Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
+[[noreturn]] void end_at_once(const Error& error) {
+  complain(error.what() + std::string("; the same command resumes the run, with any number of ranks"));
+  ::_exit(static_cast<int>(error.code()));
+}
+
+}  // namespace
+
+Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return work_and_write(config, root, machine, shared_by, nullptr);
+}
+
+Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place) {
+  std::signal(SIGPIPE, SIG_IGN);
+  check_world(config.values, place);
+  if (place.size == 1 && world_backend().empty()) return work_and_write(config, root, false, 1, nullptr);
+  std::unique_ptr<World> world;
+  try {
+    world = join_world(place, identity(config));
+    const Exit code =
+        world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
+    world->leave();
+    return code;
+  } catch (const Error& error) {
+    if (error.code() == Exit::lost_rank) end_at_once(error);
+    if (!world) throw;
+    world->fail(error.what());
+    complain(error.what());
+    ::_exit(static_cast<int>(error.code()));
+  } catch (const std::exception& error) {
+    if (world) world->fail(error.what());
+    throw;
+  }
 }
 
 }  // namespace sb::cli

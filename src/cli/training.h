@@ -7,11 +7,13 @@
 #include "cli/arguments.h"
 #include "runs/config_file.h"
 #include "runs/run_tree.h"
+#include "runs/world.h"
 #include "train/rules.h"
 
 namespace sb::cli {
 
-void use_threads(int threads);  // 0: all cores; large tensors keep their memory from here on
+// 0: all cores, or this process' part of them; large tensors keep their memory from here on.
+void use_threads(int threads, int processes = 1);
 // Warns on standard error where the linear algebra behind torch is the slow reference one.
 void warn_about_slow_blas();
 
@@ -33,5 +35,7 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
 // Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
 // as one JSON object a line to standard output where `machine` is set.
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by = 1);
+// The same as one rank of several, of which the first writes and reports. Does not return where one is lost.
+Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place);
 
 }  // namespace sb::cli

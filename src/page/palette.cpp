@@ -45,7 +45,7 @@ const std::vector<std::string>& palette_light() {
 const std::vector<std::string>& palette_dark() {
   static const std::vector<std::string> colours = {"#56b4e9", "#ff8c42", "#2fd6a5", "#e0b050", "#c49bff", "#ff7ac0",
                                                    "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4",
-                                                   "#f3ecff", "#7d55c7", "#86e03c", "#9b4fc0", "#f5e9ff"};
+                                                   "#f3ecff", "#7d55c7", "#6aa835", "#9b4fc0", "#f5e9ff"};
   return colours;
 }
 

@@ -22,11 +22,12 @@ std::optional<double> value_of(const MetricRow& row, const char* name) {
   return std::nullopt;
 }
 
-// Names, sizes and times of a folder's files; of the archive where it lies in one.
+// Names, sizes and times of a folder's files, but of its lock, which beats; of the archive where it lies in one.
 std::string stamp_of(const std::string& folder, bool in_archive) {
   std::vector<std::string> parts;
   const auto add = [&](const fs::path& path) {
     std::error_code failed;
+    if (path.filename().string().starts_with("lock")) return;
     const auto size = fs::file_size(path, failed);
     const auto time = fs::last_write_time(path, failed).time_since_epoch().count();
     parts.push_back(formatted("{} {} {}", path.filename().string(), size, time));

@@ -1,17 +1,16 @@
 #include "report/axes.h"
 
 #include <algorithm>
-#include <chrono>
 #include <compare>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "runs/frozen_suite.h"
 #include "runs/json_fields.h"
 #include "runs/run_lock.h"
 #include "runs/schema.h"
@@ -59,26 +58,8 @@ std::vector<std::string> texts_of(const nlohmann::json& entry, const char* key, 
 }
 
 std::vector<MatchedNetwork> networks_of(const nlohmann::json& entry, const std::string& path) {
-  std::vector<MatchedNetwork> out;
   const auto found = entry.find("matched");
-  if (found == entry.end()) return out;
-  if (!found->is_array() || found->size() > most_networks)
-    throw bad_input("suite", path + ": expected a list of at most " + std::to_string(most_networks) + " networks");
-  for (const auto& item : *found) {
-    FieldReader reader(item, "suite", path);
-    MatchedNetwork network;
-    std::string by;
-    reader.text("model", network.model);
-    reader.whole("width", network.width, 1, int64_t{1} << 32);
-    reader.text("by", by);
-    reader.real("target", network.target, kLeastMatch, kMostMatch);
-    reader.real("size", network.size, 0, kMostMatch);
-    const auto size = parse_matched_size(by);
-    if (!size) throw bad_input("suite", path + ": expected params, state or flops, got '" + printable(by) + "'");
-    network.by = *size;
-    out.push_back(std::move(network));
-  }
-  return out;
+  return found == entry.end() ? std::vector<MatchedNetwork>{} : parse_networks(*found, path);
 }
 
 // Empty where there is no such file.
@@ -104,18 +85,12 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
 
 // Two suites that end at once must not lose each other's entry. Nothing and a warning where the lock stays held.
 std::optional<RunLock> lock_within(const std::string& path, double seconds, std::vector<std::string>& warnings) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    try {
-      return RunLock(path);
-    } catch (const Error& error) {
-      if (error.code() != Exit::stopped) throw;
-      if (std::chrono::steady_clock::now() >= end) {
-        warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
-        return std::nullopt;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  try {
+    return wait_for_lock(path, seconds);
+  } catch (const Error& error) {
+    if (error.code() != Exit::stopped) throw;
+    warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
+    return std::nullopt;
   }
 }
 
@@ -131,14 +106,7 @@ std::string set_aside(const std::string& path) {
 
 Json recorded_json(const Recorded& suite) {
   Json json = {{"name", suite.name}, {"select", suite.select}, {"average", suite.average}};
-  if (suite.matched.empty()) return json;
-  Json& networks = json["matched"] = Json::array();
-  for (const auto& each : suite.matched)
-    networks.push_back({{"model", each.model},
-                        {"width", each.width},
-                        {"by", to_string(each.by)},
-                        {"target", each.target},
-                        {"size", each.size}});
+  if (!suite.matched.empty()) json["matched"] = networks_json(suite.matched);
   return json;
 }
 

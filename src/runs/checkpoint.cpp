@@ -159,8 +159,18 @@ void save_checkpoint(const std::string& folder, int64_t update, const std::vecto
 }
 
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
-                                                 std::vector<std::string>& warnings, const CheckpointRules& rules) {
-  for (const auto& stored : list_checkpoints(folder)) {
+                                                 std::vector<std::string>& warnings, const CheckpointRules& rules,
+                                                 const std::vector<int64_t>& spoken_of) {
+  std::vector<StoredCheckpoint> found = list_checkpoints(folder);
+  for (const int64_t update : spoken_of) {
+    const std::string path = (fs::path(folder) / checkpoint_name(update)).string();
+    std::error_code ignored;
+    const bool listed =
+        std::any_of(found.begin(), found.end(), [&](const auto& each) { return each.update == update; });
+    if (!listed && fs::is_regular_file(path, ignored)) found.push_back({update, path});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.update > b.update; });
+  for (const auto& stored : found) {
     try {
       return parse_checkpoint(read_file(stored.path, largest_checkpoint(rules.tensors)), stored, run_id, rules);
     } catch (const Error& error) {

@@ -58,9 +58,11 @@ Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored,
 void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
                      std::map<std::string, std::string> metadata, FileSystem& files = real_file_system());
 // The newest that is whole, of this run and as `rules` ask; each one passed over has its line in `warnings`. Nothing
-// where none is left.
+// where none is left. `spoken_of`: updates whose checkpoint is opened by name too, since a folder's list may lag behind
+// what another machine wrote.
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
-                                                 std::vector<std::string>& warnings, const CheckpointRules& rules = {});
+                                                 std::vector<std::string>& warnings, const CheckpointRules& rules = {},
+                                                 const std::vector<int64_t>& spoken_of = {});
 // Removes all but the newest `keep` of those up to update `newest`, and any later one: it was passed over as damaged.
 void prune_checkpoints(const std::string& folder, int64_t newest, size_t keep, FileSystem& files = real_file_system());
 

@@ -115,6 +115,7 @@ struct Provenance {
   std::optional<std::string> precision;  // of an evaluation; a run's own stands in its result
   int threads = 0;
   std::optional<int64_t> accumulate;  // micro-batches an update, as resolved; absent where nothing was trained
+  std::optional<int64_t> world;       // ranks of the process group that finished it; absent where nothing was trained
   // Of all processes that worked on the run; absent where nothing was trained.
   std::optional<double> train_seconds, total_seconds;
   std::optional<double> tokens_per_second;  // training frames over train_seconds

@@ -71,7 +71,8 @@ std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem
   return removed;
 }
 
-// What a killed process left of a file it was writing. Only the holder of the lock may call this.
+// What a killed process left of a file it was writing, and what one that sleeps is about to rename. Only the holder of
+// the lock may call this, before it reads anything.
 void remove_partial_files(const std::string& folder, FileSystem& files) {
   std::vector<std::string> stale;
   std::error_code failed;
@@ -80,12 +81,31 @@ void remove_partial_files(const std::string& folder, FileSystem& files) {
   for (const auto& path : stale) files.remove(path);
 }
 
+// Updates whose checkpoint the metrics speak of: they are written just before it. The last row is of the last update,
+// counted from 0 or 1.
+std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
+  try {
+    const std::string text = read_if_there(metrics, largest_metrics);
+    const size_t end = text.find_last_not_of('\n');
+    if (end == std::string::npos) return {};
+    const size_t before = text.rfind('\n', end);
+    const auto rows =
+        parse_metrics(std::string_view(text).substr(before == std::string::npos ? 0 : before + 1), metrics);
+    return {rows.back().update, rows.back().update + 1};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
-RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files)
-    : run_id_(config.run_id), folder_(make_folder(root, config.run_id)), files_(files), lock_(path("lock")) {
-  restored_ = clear_odd_entries(folder_, files_);
-  remove_partial_files(folder_, files_);
+RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files, LockWatch* watch)
+    : run_id_(config.run_id),
+      folder_(make_folder(root, config.run_id)),
+      lock_(path("lock"), watch),
+      files_(std::make_unique<FencedFiles>(files, lock_)) {
+  restored_ = clear_odd_entries(folder_, *files_);
+  remove_partial_files(folder_, *files_);
   write_config(config);
 }
 
@@ -103,7 +123,7 @@ void RunStore::write_config(const ResolvedConfig& config) {
   stored.updates = config.values.train.updates;
   const auto mend = [&](const std::string& name, const std::string& content, const std::string& source,
                         bool whole = false) {
-    const Was was = write_if_changed(path(name), content, files_);
+    const Was was = write_if_changed(path(name), content, *files_);
     if (was == Was::changed && !whole)
       restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
     if (was == Was::missing && worked_on)
@@ -149,7 +169,7 @@ void RunStore::drop_result(std::vector<std::string>& warnings) {
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
   if (report.problems.empty()) warnings.push_back("[run] " + path("result.json") + ": of another run; done again");
-  if (files_.remove(path("result.json")) != 0)
+  if (files_->remove(path("result.json")) != 0)
     throw cannot_write("run", "cannot remove " + path("result.json") + ": " + std::strerror(errno));
 }
 
@@ -167,7 +187,7 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
       if (row.update > checkpoint.update) return "metrics of update " + std::to_string(row.update);
     return rules.fault ? rules.fault(checkpoint) : "";
   };
-  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings, all);
+  auto checkpoint = load_newest_checkpoint(folder_, run_id_, warnings, all, updates_spoken_of(path("metrics.jsonl")));
   if (!checkpoint) {
     rows_.clear();
     return std::nullopt;
@@ -191,9 +211,9 @@ void RunStore::add_timing(MetricRow row) {
 
 std::function<void()> RunStore::rows_writing() const {
   return [this, rows = rows_, timing = timing_] {
-    write_file_atomically(path("metrics.jsonl"), metric_lines(rows), files_);
-    write_file_atomically(path("timing.jsonl"), metric_lines(timing), files_);
-    write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows, timing), files_);
+    write_file_atomically(path("metrics.jsonl"), metric_lines(rows), *files_);
+    write_file_atomically(path("timing.jsonl"), metric_lines(timing), *files_);
+    write_file_atomically(path("events.out.tfevents.0.selectivbench"), encode_events(rows, timing), *files_);
   };
 }
 
@@ -206,7 +226,7 @@ std::function<void()> RunStore::saving(int64_t update, std::vector<NamedBytes> t
     const std::string text = metric_lines(rows);
     std::vector<NamedBytes> all = tensors;
     all.push_back({metrics_tensor, "U8", {static_cast<int64_t>(text.size())}, text.data()});
-    save_checkpoint(folder_, update, all, metadata, files_);
+    save_checkpoint(folder_, update, all, metadata, *files_);
   };
 }
 
@@ -223,9 +243,9 @@ void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
   if (!weights.empty()) {
     metadata["run_id"] = run_id_;
     result.files["final.safetensors"] =
-        write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), files_);
+        write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), *files_);
   }
-  write_file_atomically(path("result.json"), sealed_json(result_text(result)), files_);
+  write_file_atomically(path("result.json"), sealed_json(result_text(result)), *files_);
 }
 
 }  // namespace sb

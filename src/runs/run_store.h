@@ -5,11 +5,12 @@
 //   checkpoint-*.safetensors   the last two, sealed
 //   final.safetensors          sealed weights
 //   result.json                sealed, written last: its presence means the run is over; holds digests of the others
-//   lock                       held while a process works on the run
+//   lock                       who works on the run, or did last (run_lock.h)
 // Every file is whole or absent, and none is a symbolic link.
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -28,11 +29,15 @@ namespace sb {
 class RunStore {
  public:
   // Makes the folder, takes the lock, and writes the config where it is missing, changed or of other words. Throws
-  // Error(stopped) if another process has the run.
-  RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files = real_file_system());
+  // Error(stopped) if another process has the run; `watch` as for RunLock. Whatever writes later throws
+  // Error(taken_over), and writes nothing, once another has taken the run over.
+  RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files = real_file_system(),
+           LockWatch* watch = nullptr);
+  RunStore(RunStore&&) = delete;  // what writes refers to the lock
 
   const std::string& folder() const { return folder_; }
   std::string path(const std::string& name) const;
+  bool lost() const { return lock_.lost(); }  // another process has the run by now
 
   // What was wrong in the folder and is mended: files of the config that were changed, or missing from a run that was
   // worked on, entries that were no files. One line each.
@@ -65,8 +70,8 @@ class RunStore {
 
   std::string run_id_;
   std::string folder_;
-  FileSystem& files_;
   RunLock lock_;
+  std::unique_ptr<FileSystem> files_;  // behind the lock
   std::vector<MetricRow> rows_, timing_;
   std::vector<std::string> restored_;
 };

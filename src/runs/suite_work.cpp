@@ -47,7 +47,10 @@ std::string spelled_as_value(const std::string& key, const std::string& text) {
   }
 }
 
+const std::string id_key = "run.id";  // of no file: what the rest comes to
+
 std::string value_spelled(const ResolvedConfig& run, const std::string& key) {
+  if (key == id_key) return run.run_id;
   const ConfigKey* parameter = find_config_key(key);
   return parameter ? toml_text(parameter->get(run.values)) : value_text(run, key);
 }
@@ -65,19 +68,23 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
   std::vector<bool> kept(suite.runs.size(), true);
   for (const auto& text : conditions) {
     const Wanted wanted = parse_condition(text, where);
-    const auto keys = keys_of(suite);
+    auto keys = keys_of(suite);
+    keys.insert(std::lower_bound(keys.begin(), keys.end(), id_key), id_key);
     if (!std::binary_search(keys.begin(), keys.end(), wanted.key))
       throw bad_input(where, "no run has the key '" + printable(wanted.key) + "'" + did_you_mean(wanted.key, keys));
     std::set<std::string> any_of, spelled, values;
-    for (const auto& value : wanted.any_of) any_of.insert(spelled_as_value(wanted.key, value));
+    const auto spell = [&](const std::string& value) {
+      return wanted.key == id_key ? value : spelled_as_value(wanted.key, value);
+    };
+    for (const auto& value : wanted.any_of) any_of.insert(spell(value));
     for (size_t i = 0; i < suite.runs.size(); ++i) {
       const std::string value = value_spelled(suite.runs[i], wanted.key);
       spelled.insert(value);
-      values.insert(value_text(suite.runs[i], wanted.key));
+      values.insert(wanted.key == id_key ? value : value_text(suite.runs[i], wanted.key));
       if (!any_of.contains(value)) kept[i] = false;
     }
     for (const auto& value : wanted.any_of)
-      if (!spelled.contains(spelled_as_value(wanted.key, value)))
+      if (!spelled.contains(spell(value)))
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
                                    join_or(nearest_first(value, {values.begin(), values.end()})));
   }

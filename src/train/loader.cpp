@@ -58,6 +58,35 @@ TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool
   return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real};
 }
 
+Batch rows_of(const Batch& batch, int first, int last) {
+  Batch out;
+  out.batch = last - first;
+  out.frames = batch.frames;
+  out.elements = batch.elements;
+  out.channels = batch.channels;
+  out.split = batch.split;
+  out.noise = batch.noise;
+  out.seed = batch.seed;
+  const auto cut = [&](const auto& from, auto& to) {
+    const auto each = static_cast<std::ptrdiff_t>(from.size()) / batch.batch;
+    to.assign(from.begin() + first * each, from.begin() + last * each);
+  };
+  cut(batch.samples, out.samples);
+  cut(batch.symbol, out.symbol);
+  cut(batch.gap, out.gap);
+  cut(batch.target, out.target);
+  cut(batch.element, out.element);
+  cut(batch.start, out.start);
+  cut(batch.state, out.state);
+  return out;
+}
+
+int64_t asked_frames(const Batch& batch, const Task& task) {
+  std::vector<int64_t> wanted(static_cast<size_t>(batch.batch) * static_cast<size_t>(batch.frames));
+  task.targets(batch, wanted.data());
+  return std::count_if(wanted.begin(), wanted.end(), [](int64_t t) { return t >= 0; });
+}
+
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update) {
   std::vector<uint64_t> out(static_cast<size_t>(batch));
   const uint64_t first = static_cast<uint64_t>(update) * static_cast<uint64_t>(batch);

@@ -42,6 +42,11 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
 // frames, all in memory from which a GPU copies while others work.
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
 
+// Rows [first, last) of a batch, as long as it is.
+Batch rows_of(const Batch& batch, int first, int last);
+// How many frames of a batch have a target.
+int64_t asked_frames(const Batch& batch, const Task& task);
+
 // Indices of the samples of an update.
 std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int64_t update);
 

@@ -1,7 +1,10 @@
 // A run from its first update, or its newest checkpoint, to its result.
+#include <ATen/ATen.h>
+
 #include <chrono>
 #include <deque>
 
+#include "base/error.h"
 #include "train/gpu.h"
 #include "train/measuring.h"
 #include "train/rules.h"
@@ -28,13 +31,59 @@ struct UnderWay {
   int64_t frames = 0;
 };
 
+bool evaluated_after(const RunConfig& config, int64_t updates) {
+  if (updates == config.train.updates) return true;
+  const int64_t every = config.eval.every;
+  return every > 0 && updates > 0 && updates % every == 0;
+}
+
+SampleOrder order_of(const TrainSection& train) {
+  return {train.order_seed, static_cast<uint64_t>(train.updates) * train.batch};
+}
+
+Order order_of(RunStatus status) {
+  if (status == RunStatus::stopped) return Order::stopped;
+  return status == RunStatus::done ? Order::done : Order::diverged;
+}
+
+RunStatus status_of(Order order) {
+  if (order == Order::stopped) return RunStatus::stopped;
+  return order == Order::done ? RunStatus::done : RunStatus::diverged;
+}
+
+// Where a run goes on.
+struct Standing {
+  int64_t done = 0;        // updates
+  bool evaluated = false;  // after the last of them
+};
+
+// Rank 0's to all.
+Standing hand_over(World& world, Trainer& trainer, Standing mine) {
+  const at::Tensor words = at::empty({2}, at::kLong);
+  int64_t* word = words.data_ptr<int64_t>();
+  word[0] = mine.done;
+  word[1] = mine.evaluated ? 1 : 0;
+  world.share(words);
+  trainer.share_state(word[0]);
+  return {word[0], word[1] != 0};
+}
+
+// Of a batch that all ranks draw whole, since a sample costs little: so each knows how long its longest is and how many
+// frames the update has.
+TensorBatch share_of(const World& world, const Batch& whole, const Task& task, const TrainSection& train) {
+  const auto [first, last] = world.rows(whole.batch);
+  TensorBatch out = to_tensors(rows_of(whole, first, last), task, storage_type(train));
+  out.real_frames = asked_frames(whole, task);
+  return out;
+}
+
 class Run {
  public:
   Run(PreparedRun& prepared, RunStore& store, const TrainHooks& hooks)
       : run_(prepared, store, hooks),
         train_(run_.config.train),
         data_(run_.data),
-        order_{train_.order_seed, static_cast<uint64_t>(train_.updates) * train_.batch},
+        order_(order_of(train_)),
         saving_(run_),
         measuring_(run_, [this] {
           if (!saving_.saved()) saving_.save();
@@ -42,6 +91,21 @@ class Run {
 
   RunStatus work() {
     saving_.resume();
+    if (run_.world == nullptr) return train_or_diverge();
+    try {
+      hand_over(*run_.world, run_.trainer, {run_.done, run_.evaluated});
+      const RunStatus status = train_or_diverge();
+      run_.world->share(order_of(status));
+      return status;
+    } catch (const Error& error) {
+      // The weights are those of the last update that all ranks made.
+      if (error.code() == Exit::lost_rank && !saving_.saved()) saving_.save(true);
+      throw;
+    }
+  }
+
+ private:
+  RunStatus train_or_diverge() {
     try {
       return train_and_test();
     } catch (const NotFinite& seen) {  // on the valid samples: the last update broke the network
@@ -50,9 +114,9 @@ class Run {
     }
   }
 
- private:
   RunStatus train_and_test() {
     while (true) {
+      if (run_.world != nullptr && run_.world->stopping()) return stop();
       if (!run_.evaluated && evaluation_due()) {
         if (!settle()) return diverged();
         // Before, not after: whatever an evaluation ends in, the updates stand. Resuming evaluates again. A checkpoint
@@ -63,9 +127,15 @@ class Run {
         if (!evaluate_periodically()) return stop();
         // Those who watch can wait for the next one; a checkpoint brings its rows along.
         if (!saving_.busy()) saving_.write_rows();
+        if (run_.world != nullptr) run_.world->share(Order::go_on);
       }
       if (begun() == train_.updates) break;
-      if (run_.asked_to_stop()) return settle() ? stop() : diverged();
+      // Ranks stop together: all of them learn of a wish with the sums of an update.
+      if (run_.world != nullptr) {
+        run_.world->wish_to_stop(run_.asked_to_stop());
+      } else if (run_.asked_to_stop()) {
+        return settle() ? stop() : diverged();
+      }
       begin_update();
       if (!settle(run_.executor.ahead())) return diverged();
       const int64_t every = run_.config.run.checkpoint_every;
@@ -77,11 +147,7 @@ class Run {
     return test();
   }
 
-  bool evaluation_due() const {
-    if (begun() == train_.updates) return true;
-    const int64_t every = run_.config.eval.every;
-    return every > 0 && begun() > 0 && begun() % every == 0;
-  }
+  bool evaluation_due() const { return evaluated_after(run_.config, begun()); }
 
   int64_t begun() const { return run_.done + static_cast<int64_t>(under_way_.size()); }
 
@@ -95,9 +161,11 @@ class Run {
     if (!loader_) {
       loader_ = std::make_unique<Loader>(data_.maker, Split::train, train_.batch, begun(), train_.updates, order_);
     }
-    const TensorBatch batch = tensors_of(loader_->next());
+    Batch whole = loader_->next();
     int64_t frames = 0;
-    for (int b = 0; b < batch.frames.batch; ++b) frames += batch.frames.real_frames(b);
+    for (int b = 0; b < whole.batch; ++b) frames += whole.real_frames(b);
+    const TensorBatch batch =
+        run_.world == nullptr ? tensors_of(std::move(whole)) : share_of(*run_.world, whole, *data_.maker, train_);
     under_way_.push_back({run_.executor.step(batch, begun()), frames});
     run_.evaluated = false;
     run_.spent.train_seconds += seconds_since(began);
@@ -188,19 +256,57 @@ class Run {
 
 }  // namespace
 
-PreparedRun::PreparedRun(const ResolvedConfig& resolved) : PreparedRun(resolved, Clock::now()) {}
+PreparedRun::PreparedRun(const ResolvedConfig& resolved, World* ranks) : PreparedRun(resolved, ranks, Clock::now()) {}
 
-PreparedRun::PreparedRun(const ResolvedConfig& resolved, Clock::time_point began)
+PreparedRun::PreparedRun(const ResolvedConfig& resolved, World* ranks, Clock::time_point began)
     : config((check_dropout(resolved.values), resolved)),
+      world(ranks),
       data(make_data(config.values)),
       trainer(config.values, data),
       executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)) {
+  if (world != nullptr) trainer.join(*world);
   executor->expect(config.values.train.batch, data.maker->longest(Split::train), data.maker->shape().channels);
   seconds = seconds_since(began);
 }
 
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
   return Run(run, store, hooks).work();
+}
+
+// In step with Run::train_and_test: after an evaluation rank 0 says whether it goes on, and at the end how it ended.
+RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
+  const RunConfig& config = run.config.values;
+  World& world = *run.world;
+  Standing at = hand_over(world, run.trainer, {});
+  Loader loader(run.data.maker, Split::train, config.train.batch, at.done, config.train.updates,
+                order_of(config.train));
+  while (true) {
+    if (!at.evaluated && evaluated_after(config, at.done)) {
+      if (const Order order = world.share(Order::go_on); order != Order::go_on) return status_of(order);
+    }
+    if (at.done == config.train.updates) break;
+    world.wish_to_stop(hooks.stop && hooks.stop());
+    const TensorBatch batch = share_of(world, loader.next(), *run.data.maker, config.train);
+    if (!run.executor->step(batch, at.done).read().finite || world.stopping()) break;
+    at = {at.done + 1, false};
+  }
+  return status_of(world.share(Order::go_on));
+}
+
+void check_world(const RunConfig& config, const RankPlace& place) {
+  const TrainSection& t = config.train;
+  if (place.size > t.batch) {
+    throw bad_input(place.origin, "expected no more ranks than an update has samples (train.batch, " +
+                                      std::to_string(t.batch) + "), got " + std::to_string(place.size));
+  }
+  if (config.quirks.sum_accumulated && t.accumulate > 1 && t.accumulate % place.size != 0) {
+    throw bad_input(place.origin, "expected a number that divides train.accumulate (" + std::to_string(t.accumulate) +
+                                      ") with quirks.sum_accumulated, got " + std::to_string(place.size));
+  }
+  if (place.size > 1 && !device_of(t).is_cpu()) {
+    throw bad_input("train.device",
+                    "expected cpu with several ranks, got cuda; a suite's --gpus gives each run a card");
+  }
 }
 
 }  // namespace sb

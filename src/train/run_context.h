@@ -30,6 +30,7 @@ struct RunContext {
   const RunData& data;
   Trainer& trainer;
   Executor& executor;
+  World* const world;  // null: nobody else works on the run
 
   int64_t done = 0;        // updates made and read
   bool evaluated = false;  // after the last one begun

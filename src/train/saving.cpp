@@ -43,6 +43,10 @@ CheckpointRules Saving::rules() const {
     if (checkpoint.update > run_.config.train.updates) return "more updates than the run has";
     if (field("adam_updates") != std::to_string(checkpoint.update)) return "adam_updates is not its update";
     if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
+    const std::string world = field("world");
+    const auto count = parse_integer(world);
+    if (metadata.contains("world") && (!count || *count < 1 || *count > kMostRanks))
+      return "world is no number of ranks";
     if (metadata.contains("micro_batches") && !micro_batches_of(metadata)) return "micro_batches does not divide batch";
     return "";
   };
@@ -58,7 +62,7 @@ std::optional<int64_t> Saving::micro_batches_of(const std::map<std::string, std:
 // Equal bytes need equal micro-batches: those that the run began with, where they fit.
 void Saving::keep_split(std::optional<int64_t> before) {
   Trainer& trainer = run_.trainer;
-  const int64_t now = trainer.micro_batches();
+  const int64_t now = trainer.micro_batches_asked();
   if (!trainer.may_split()) {
     if (before && *before != now)
       run_.warn("train.accumulate is " + std::to_string(now) + ", the updates so far were made with " +
@@ -74,12 +78,25 @@ void Saving::keep_split(std::optional<int64_t> before) {
   }
 }
 
+int Saving::ranks() const {
+  return run_.world == nullptr ? 1 : run_.world->size();
+}
+
+void Saving::tell_ranks(const std::map<std::string, std::string>& metadata) const {
+  const auto found = metadata.find("world");
+  const std::string before = found == metadata.end() ? "1" : found->second, now = std::to_string(ranks());
+  if (before == now) return;
+  run_.warn("the run has " + now + (ranks() == 1 ? " rank" : " ranks") + " now, the updates so far were made with " +
+            before + ", and the rest rounds otherwise");
+}
+
 void Saving::resume() {
   std::vector<std::string> warnings;
   const auto checkpoint = run_.store.resume(warnings, rules());
   for (const auto& line : warnings) run_.warn(line);
   keep_split(checkpoint ? micro_batches_of(checkpoint->file.metadata()) : std::nullopt);
   if (!checkpoint) return;
+  tell_ranks(checkpoint->file.metadata());
   run_.trainer.restore(checkpoint->file);
   run_.done = saved_ = checkpoint->update;
   run_.evaluated = checkpoint->file.metadata().at("evaluated") == "1";
@@ -95,7 +112,8 @@ void Saving::resume() {
 void Saving::save(bool written) {
   auto all = metadata();
   all.merge(run_.spent_so_far().metadata());
-  all["micro_batches"] = std::to_string(run_.trainer.micro_batches());
+  all["micro_batches"] = std::to_string(run_.trainer.micro_batches_asked());
+  all["world"] = std::to_string(ranks());
   holding_end(run_.hooks, [&] {
     if (!writer_.beside()) return run_.store.save(run_.done, run_.trainer.state(), std::move(all));
     writer_.wait();  // its bytes are those of the snapshot before

@@ -28,6 +28,8 @@ class Saving {
   CheckpointRules rules() const;
   std::optional<int64_t> micro_batches_of(const std::map<std::string, std::string>& metadata) const;
   void keep_split(std::optional<int64_t> before);
+  int ranks() const;
+  void tell_ranks(const std::map<std::string, std::string>& metadata) const;
 
   RunContext& run_;
   int64_t saved_ = -1;  // updates of the last checkpoint

@@ -106,6 +106,19 @@ Trainer::Trainer(const RunConfig& config, const TaskShape& task)
   adam_.also_write(network_.parameters().flat_copy());
 }
 
+void Trainer::join(World& world) {
+  world_ = &world;
+  const auto [first, last] = world.rows(config_.train.batch);
+  // Each rank takes its part of the micro-batches, whole ones where they can be shared out.
+  const int64_t each = (micro_batches_ + world.size() - 1) / world.size();
+  micro_batches_ = std::min<int64_t>(each, last - first);
+}
+
+// Each by its own frames. Has nothing to act on where the number of micro-batches is nobody's choice.
+bool Trainer::sums_micro_batches() const {
+  return config_.quirks.sum_accumulated && !may_split() && config_.train.accumulate > 1;
+}
+
 bool Trainer::dropout_acts(int64_t update) const {
   return !config_.quirks.dropout_stops || config_.eval.every == 0 || update < config_.eval.every;
 }
@@ -143,26 +156,25 @@ at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
 at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
   const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
   const int64_t rows = input.size(0), frames = input.size(1);
-  const int64_t micros = micro_batches > 0 ? micro_batches : micro_batches_, each = rows / micros;
-  // Each by its own frames. Has nothing to act on where the number of micro-batches is nobody's choice.
-  const bool summed = config_.quirks.sum_accumulated && micros > 1 && !may_split();
+  const int64_t micros = micro_batches > 0 ? micro_batches : micro_batches_;
+  const bool summed = sums_micro_batches();
   const at::Tensor target = batch.target.view({rows, frames});
   at::Tensor gradient = network_.parameters().flat_grad();
   gradient.zero_();
   at::Tensor sum = at::zeros_like(lr_);
   for (int64_t m = 0; m < (most > 0 ? std::min(most, micros) : micros); ++m) {
+    const int64_t first = m * rows / micros, each = (m + 1) * rows / micros - first;
     Pass pass;
     pass.training = dropout;
     pass.seed = config_.train.seed;
     pass.update = number_;
-    pass.samples = batch.samples.narrow(0, m * each, each);
-    const at::Tensor loss = network_.loss(input.narrow(0, m * each, each), target.narrow(0, m * each, each), pass,
+    pass.samples = batch.samples.narrow(0, first, each);
+    const at::Tensor loss = network_.loss(input.narrow(0, first, each), target.narrow(0, first, each), pass,
                                           summed ? at::Tensor() : frames_);
     sum.add_(loss.detach());
     loss.backward();
   }
-  if (summed) sum.div_(static_cast<double>(micros));
-  if (keeps_bf16(config_)) gradient.copy_(gradient.to(at::kBFloat16));
+  if (summed) sum.div_(static_cast<double>(config_.train.accumulate));
   return sum;
 }
 
@@ -173,7 +185,10 @@ StepHandle Trainer::step(const TensorBatch& batch, int64_t update) {
 
 at::Tensor Trainer::operations(const TensorBatch& batch, bool dropout) {
   const at::Tensor loss = gradients(batch, dropout);
-  return at::cat({loss, adam_.update(network_.parameters().flat_grad(), lr_, loss)});
+  at::Tensor gradient = network_.parameters().flat_grad();
+  if (world_ != nullptr) world_->reduce(gradient, loss);
+  if (keeps_bf16(config_)) gradient.copy_(gradient.to(at::kBFloat16));
+  return at::cat({loss, adam_.update(gradient, lr_, loss)});
 }
 
 StepFigures StepHandle::read() const {
@@ -267,6 +282,15 @@ void Trainer::restore(const Safetensors& file) {
   adam_.restore(first, second, std::stoll(file.metadata().at("adam_updates")));
 }
 
+void Trainer::share_state(int64_t updates) {
+  const at::NoGradGuard no_grad;
+  std::array<at::Tensor, 3> all = flats();
+  for (at::Tensor& flat : all) world_->share(flat.detach());
+  network_.parameters().refresh_copy();
+  // The moments as they are; only the count is new.
+  if (!world_->writes()) adam_.restore(all[1], all[2], updates);
+}
+
 // By micro-batches, and logits by stretches: it takes no more memory than the update did.
 Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind,
                              int64_t micros) {
@@ -289,11 +313,11 @@ Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples,
   pass.update = number_;
   pass.observe = &observe;
   const at::NoGradGuard no_grad;
-  const int64_t each = input.size(0) / micros;
   for (int64_t m = 0; m < micros; ++m) {
+    const int64_t begin = m * input.size(0) / micros, each = (m + 1) * input.size(0) / micros - begin;
     place = 0;
-    pass.samples = samples.narrow(0, m * each, each).to(device());
-    const at::Tensor hidden = network_.hidden(input.narrow(0, m * each, each).to(device()), pass);
+    pass.samples = samples.narrow(0, begin, each).to(device());
+    const at::Tensor hidden = network_.hidden(input.narrow(0, begin, each).to(device()), pass);
     for (int64_t from = 0; from < hidden.size(1); from += stretch) {
       observe(-1, "logits", network_.decode(hidden.narrow(1, from, std::min(stretch, hidden.size(1) - from))));
     }

@@ -13,6 +13,7 @@
 #include "train/adam.h"
 #include "train/executor.h"
 #include "train/loader.h"
+#include "train/world.h"
 
 namespace sb {
 
@@ -57,6 +58,10 @@ class Trainer {
   Trainer(const RunConfig& config, const RunData& data) : Trainer(config, data.maker->shape()) {}
   Trainer(const RunConfig& config, const TaskShape& task);
 
+  // From here on updates are made together: their batches are this rank's rows, `real_frames` those of all rows. The
+  // world outlives this.
+  void join(World& world);
+
   // Forward, backward, clip, Adam; `update` counts from 0. What depends on the update is written to tensors first, what
   // comes of it stays in tensors: no value is read on the host. Parameters are left alone where something is not finite
   // (Adam::update).
@@ -71,6 +76,8 @@ class Trainer {
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
   int64_t micro_batches() const { return micro_batches_; }
+  // Of all ranks together, where that is what the config asks for.
+  int64_t micro_batches_asked() const { return may_split() ? micro_batches_ : config_.train.accumulate; }
   // Whether that number is free to be chosen (`accumulate = "auto"`), and choosing it, before the first update.
   bool may_split() const { return config_.train.accumulate == kAutomatic; }
   void split(int64_t micro_batches) { micro_batches_ = micro_batches; }
@@ -96,18 +103,21 @@ class Trainer {
     std::function<void()> arrived;
   };
   Snapshot snapshot() const;
+  void share_state(int64_t updates);             // rank 0's weights and moments, made by so many updates, to all
   std::vector<NamedBytes> state_layout() const;  // without data
   void restore(const Safetensors& file);
 
  private:
   at::Tensor frames_of(const TensorBatch& batch) const;
+  bool sums_micro_batches() const;
   Divergence first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind, int64_t micros);
   std::array<at::Tensor, 3> flats() const;  // weights and moments
   at::Tensor mirrored(size_t which) const;  // copied to the host; there when the device has got so far
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
-  int64_t micro_batches_;
+  World* world_ = nullptr;
+  int64_t micro_batches_;  // of this rank
   Network network_;
   Adam adam_;
   // [1] each, where the parameters live: a recorded step finds the values of its update here.
@@ -119,18 +129,25 @@ class Trainer {
 
 // Everything a run needs, built and checked before its folder exists: throws bad_input where the config cannot run.
 struct PreparedRun {
-  explicit PreparedRun(const ResolvedConfig& resolved);
+  // `world`: this process is one of its ranks.
+  explicit PreparedRun(const ResolvedConfig& resolved, World* world = nullptr);
   PreparedRun(PreparedRun&&) = delete;  // the executor refers to the trainer
   ResolvedConfig config;
+  World* world;
   RunData data;
   Trainer trainer;
   std::unique_ptr<Executor> executor;
   double seconds = 0;  // building took
 
  private:
-  PreparedRun(const ResolvedConfig& resolved, std::chrono::steady_clock::time_point began);
+  PreparedRun(const ResolvedConfig& resolved, World* world, std::chrono::steady_clock::time_point began);
 };
 
+// On the rank that writes, or the only one.
 RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks);
+// On the others: the same updates, no file.
+RunStatus follow(PreparedRun& run, const TrainHooks& hooks);
+// One line where so many ranks cannot share this run's updates: bad_input, before any work.
+void check_world(const RunConfig& config, const RankPlace& place);
 
 }  // namespace sb

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <fstream>
 
 #include "cli/program_run.h"
+#include "runs/run_lock.h"
 
 namespace sb::test {
 namespace {
@@ -137,20 +137,16 @@ TEST_F(SuiteProcesses, WaitsForTheHolderOfARunToLeave) {
   first.signal(SIGTERM);
   first.wait();
   const std::string lock = files("lock").front();
-  const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  auto held = std::make_unique<RunLock>(lock);
   Started second(command(write(suite_text("1000000"))));
   ASSERT_TRUE(eventually([&] { return children_of(second.pid()).size() == 2; }));
   ::usleep(1'500'000);
   EXPECT_EQ(children_of(second.pid()).size(), 2U);  // one of them waits
   EXPECT_EQ(second.errors_so_far().find("another process works on it"), std::string::npos);
-  ::close(held);
-  const auto owner = [&] { return whole_file(lock).find("process ") == 0; };
+  held.reset();
   EXPECT_TRUE(eventually([&] {
-    const int probe = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
-    const bool taken = ::flock(probe, LOCK_EX | LOCK_NB) != 0;
-    ::close(probe);
-    return taken && owner();
+    const auto record = lock_record(lock);
+    return record && record->held && record->process != ::getpid();
   }));
   second.signal(SIGTERM);
   const Outcome outcome = second.wait();
@@ -162,12 +158,11 @@ TEST_F(SuiteProcesses, RunsAnotherProcessFinishedMeanwhileAreDone) {
   ASSERT_EQ(run(command(write(suite_text("2")))).code, 0);
   const std::string result = files("result.json").front(), lock = files("lock").front();
   fs::rename(result, result + ".kept");
-  const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  auto held = std::make_unique<RunLock>(lock);
   Started suite(command(folder_.file("suite.toml")));
   ASSERT_TRUE(eventually([&] { return !children_of(suite.pid()).empty(); }));
   fs::rename(result + ".kept", result);
-  ::close(held);
+  held.reset();
   const Outcome outcome = suite.wait();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("[suite] 2 of 2 runs done"), std::string::npos) << outcome.err;
@@ -339,6 +334,93 @@ TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
   ASSERT_EQ(std::system(("tar -xf " + folder_.file("one.tar") + " -C " + root()).c_str()), 0);
   EXPECT_NE(run(command(file) + std::vector<std::string>{"--list"}).err.find("0 missing"), std::string::npos);
   EXPECT_EQ(run({"check", root(), folder_.file("one.tar")}).code, 0);
+}
+
+// SIGSTOP for longer than the heartbeat: another takes the run over, and the sleeper leaves it alone.
+TEST_F(SuiteProcesses, ARunThatSleptIsTakenOverAndSaysSo) {
+  ::setenv("SELECTIVBENCH_HEARTBEAT", "0.1", 1);
+  std::string one = suite_text("1000000");
+  one.erase(0, one.find("[grammar]"));
+  std::ofstream(folder_.file("run.toml")) << one;
+  const std::vector<std::string> train = {"train", folder_.file("run.toml"), "--out", root(), "--threads", "1"};
+  Started sleeper(train);
+  ASSERT_TRUE(begun(1));
+  const std::string lock = files("lock").front();
+  ASSERT_TRUE(eventually([&] { return lock_record(lock)->process == sleeper.pid(); }));
+  sleeper.signal(SIGSTOP);
+  Started second(train);
+  EXPECT_TRUE(eventually([&] { return lock_record(lock)->process == second.pid(); })) << second.errors_so_far();
+  sleeper.signal(SIGCONT);
+  const Outcome woken = sleeper.wait();
+  EXPECT_EQ(woken.code, 76) << woken.err;
+  EXPECT_NE(woken.err.find("was taken over by process " + std::to_string(second.pid())), std::string::npos)
+      << woken.err;
+  EXPECT_EQ(lock_record(lock)->process, second.pid());
+  second.signal(SIGTERM);
+  EXPECT_EQ(second.wait().code, 75);
+  EXPECT_EQ(saved(), 1U);
+  ::unsetenv("SELECTIVBENCH_HEARTBEAT");
+}
+
+TEST_F(SuiteProcesses, StatusSaysWhereEachRunStands) {
+  const std::string file = write(suite_text("2"));
+  const auto status = [&] { return run({"suite", file, "--out", root(), "--status"}); };
+  EXPECT_NE(status().err.find("[suite] 2 runs, 2 missing"), std::string::npos) << status().err;
+  ASSERT_EQ(run(command(file) + std::vector<std::string>{"--where", "run.seed=1"}).code, 0);
+  EXPECT_NE(status().err.find("[suite] 2 runs, 1 done, 1 missing"), std::string::npos) << status().err;
+  // A folder in the place of a file that the other run needs.
+  const std::string list = run({"suite", file, "--out", root(), "--list"}).out;
+  const std::string missing = list.substr(list.rfind('\n', list.size() - 2) + 1, 16);
+  fs::create_directories(fs::path(root()) / missing / "metrics.jsonl");
+  EXPECT_EQ(run(command(file)).code, 1);
+  const Outcome failed = status();
+  EXPECT_NE(failed.err.find("1 done, 1 failed"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.out.find("metrics.jsonl"), std::string::npos) << failed.out;
+  fs::remove(fs::path(root()) / missing / "metrics.jsonl");
+  ASSERT_EQ(run(command(file)).code, 0);
+  EXPECT_NE(status().err.find("[suite] 2 runs, 2 done"), std::string::npos) << status().err;
+}
+
+TEST_F(SuiteProcesses, ATableCanBeLeftAloneOrMadeAlone) {
+  const std::string file = write(suite_text("2"));
+  ASSERT_EQ(run(command(file) + std::vector<std::string>{"--no-table"}).code, 0);
+  EXPECT_FALSE(fs::exists(root() + "/table.json"));
+  EXPECT_EQ(run({"suite", file, "--out", root(), "--table-only"}).code, 0);
+  EXPECT_TRUE(fs::exists(root() + "/table.json"));
+  const Outcome both = run(command(file) + std::vector<std::string>{"--no-table", "--table-only"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("[suite --no-table] expected without --table-only"), std::string::npos) << both.err;
+}
+
+TEST_F(SuiteProcesses, WhatSlurmCannotHaveIsOneLineAndNothingIsWritten) {
+  const std::string file = write(suite_text("3"));
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& line) {
+    const Outcome outcome = run({"suite", file, "--out", root(), "--slurm"} + more);
+    EXPECT_EQ(outcome.code, 2) << line;
+    EXPECT_TRUE(outcome.err.starts_with(line)) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(fs::exists(root()));
+  };
+  for (const char* value : {"a b", "a'b", "a\"b", "$(id)", "`id`", "a\nb", "-p", "a;b", "a#b", "a\\b"}) {
+    refused({"--partition=" + std::string(value)}, "[suite --partition] expected letters, digits and ");
+    refused({"--account=" + std::string(value)}, "[suite --account] expected letters, digits and ");
+    refused({"--mem=" + std::string(value)}, "[suite --mem] expected a size such as 16G");
+    refused({"--time=" + std::string(value)}, "[suite --time] expected a time as Slurm writes it");
+  }
+  refused({"--sbatch", "--qos=a\n--wrap=id"}, "[suite --sbatch] expected no control characters");
+  refused({"--sbatch", "evil.sh"}, "[suite --sbatch] expected options as --key=value");
+  refused({"--sbatch", "--wrap=id"}, "[suite --sbatch] expected no option that the suite gives itself");
+  refused({"--sbatch", "--arr=1"}, "[suite --sbatch] expected no option that the suite gives itself");
+  refused({"--sbatch", "--qos='a"}, "[suite --sbatch] expected a closing quote");
+  refused({"--time", "10", "--signal", "11m"}, "[suite --signal] expected less than --time");
+  refused({"--list"}, "[suite --slurm] expected without --list");
+  refused({"--set", "train.device=cuda", "--set", "train.precision=fp32"}, "[suite --gpus] expected at least 1");
+  const Outcome alone = run({"suite", file, "--out", root(), "--partition", "x"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.err.find("[suite --partition] expected with --slurm"), std::string::npos) << alone.err;
+  const Outcome odd = run({"suite", file, "--out", root() + "\nrm", "--slurm", "--dry-run"});
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_NE(odd.err.find("[suite --out] expected a path without control characters"), std::string::npos) << odd.err;
 }
 
 TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {

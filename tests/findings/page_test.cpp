@@ -112,6 +112,18 @@ TEST(TopTable, HasSevenModelsFourTasksAndTheCeiling) {
   EXPECT_NE(some.find("the same for all models of a column"), std::string::npos) << some;
 }
 
+TEST(TopTable, SaysOverHowManyGrammarsAndWhereTheyAreNotTheSame) {
+  auto runs = whole_table("[1, 2, 3, 4]");
+  std::erase_if(runs, [](const TableRun& run) {
+    return run.result.model == "gla" && run.result.task == 1 && run.result.grammar_seed > 2;
+  });
+  const std::string table = top_table(rows_from(runs), shipped_claims());
+  const size_t gla = table.find("| gla |"), mamba = table.find("| mamba |");
+  EXPECT_NE(table.substr(gla, table.find('\n', gla) - gla).find(" (2) | .680"), std::string::npos) << table;
+  EXPECT_NE(table.substr(mamba, table.find('\n', mamba) - mamba).find(" (4) | .710"), std::string::npos) << table;
+  EXPECT_NE(table.find("not to be held against each other"), std::string::npos) << table;
+}
+
 TEST(Markers, HoldTheTableAndNothingElseChanges) {
   const std::string page = "# A\n\n" + std::string(table_begins) + "\nold\n" + std::string(table_ends) + "\n\nrest\n";
   const std::string once = with_table(page, "| t |\n", "README.md");

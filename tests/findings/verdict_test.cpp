@@ -62,7 +62,8 @@ TEST(AClaim, OfOneGrammarIsUndecided) {
   EXPECT_EQ(v.verdict, Verdict::undecided);
   EXPECT_FALSE(v.comparisons[0].interval.has_value());
   EXPECT_NEAR(v.comparisons[0].effect.mean, .37, .01);
-  EXPECT_EQ(v.comparisons[0].decides, std::vector<std::string>{"1 more grammar that every model compared has run: an interval needs two"});
+  EXPECT_EQ(v.comparisons[0].decides,
+            std::vector<std::string>{"1 more grammar that every model compared has run: an interval needs two"});
 }
 
 TEST(AClaim, WithoutRunsNamesWhatIsMissing) {

@@ -100,6 +100,7 @@ class RandomResult {
     if (coin()) p.precision = "amp";
     p.threads = static_cast<int>(whole(64));
     if (coin()) p.accumulate = 1 + static_cast<int64_t>(whole(64));
+    if (coin()) p.world = 1 + static_cast<int64_t>(whole(64));
     if (coin()) p.train_seconds = 1e4 * share();
     if (coin()) p.total_seconds = 1e4 * share();
     if (coin()) p.tokens_per_second = 1e6 * share();

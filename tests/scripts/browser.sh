@@ -17,7 +17,7 @@ runs=$work/runs
 if [[ $# -gt 0 && $1 != --* ]]; then
   runs=$(realpath "$1")
   shift
-elif ! "$program" train --help > /dev/null 2>&1; then  # built without libtorch
+elif ! "$program" --help | grep -q "^ *train "; then  # built without libtorch
   mkdir "$runs" && tar xzf "$here/../results/quick.tar.gz" -C "$runs"
 else
   for model in gla transformer; do

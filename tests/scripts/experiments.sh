@@ -32,7 +32,11 @@ python3 - "$work/queue.json" << 'P' || failed=1
 import json, sys
 queue = json.load(open(sys.argv[1]))
 assert queue["next"].startswith("selectivbench experiments run main_table --scale small --where task.number=1"), queue["next"]
-assert all(step["missing"] == step["runs"] and step["seconds"] > 0 for step in queue["steps"])
+# A run that two steps ask for is missing in, and costs, the first of them alone.
+for step in queue["steps"]:
+    assert step["done"] == 0 and step["missing"] + step["of_steps_above"] == step["runs"], step
+    assert (step["missing"] > 0) == (step["seconds"] > 0), step
+assert queue["steps"][0]["of_steps_above"] == 0 and any(step["of_steps_above"] > 0 for step in queue["steps"])
 P
 "$program" experiments queue --results "$results" --json "$work/shipped.json" > /dev/null || fail "queue with the shipped results: exit code $?"
 python3 - "$work/shipped.json" << 'P' || failed=1

@@ -112,6 +112,29 @@ TEST(Loader, PassesOnWhatTheWorkerThrewBehindTheBatchesBeforeIt) {
   }
 }
 
+TEST(Rows, AreTheBatchOfTheirSamplesAsLongAsTheWhole) {
+  const RunData data = small_data();
+  const Batch whole = made(data, {}, 2);
+  int64_t asked = 0;
+  bool shorter = false;
+  for (const auto& [first, last] : {std::pair(0, 1), std::pair(1, 3), std::pair(3, kBatch)}) {
+    const Batch rows = rows_of(whole, first, last);
+    const std::vector<uint64_t> samples(whole.samples.begin() + first, whole.samples.begin() + last);
+    Batch alone;
+    data.maker->fill(Split::train, samples, alone);
+    shorter = shorter || alone.frames < whole.frames;
+    data.maker->fill(Split::train, samples, alone, whole.frames);
+    expect_same(rows, alone);
+    EXPECT_EQ(rows.batch, last - first);
+    const at::Tensor dense = dense_frames(rows, 0, rows.frames, at::kFloat);
+    EXPECT_TRUE(dense.equal(dense_frames(whole, 0, whole.frames, at::kFloat).narrow(0, first, last - first)));
+    asked += asked_frames(rows, *data.maker);
+  }
+  EXPECT_TRUE(shorter);  // else padding was not tested
+  EXPECT_EQ(asked, asked_frames(whole, *data.maker));
+  EXPECT_EQ(asked, to_tensors(whole, *data.maker, at::kFloat).real_frames);
+}
+
 TEST(Loader, PadsToTheLengthThatIsAskedFor) {
   const RunData data = small_data();
   const int room = data.maker->longest(Split::train) + 3;

@@ -8,6 +8,7 @@
 #include "cli/shipped.h"
 #include "cli/training.h"
 #include "runs/suite.h"
+#include "runs/world.h"
 
 namespace sb::cli {
 namespace {
@@ -61,8 +62,16 @@ Exit show(const Options& options) {
     return Exit::done;
   }
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
-  if (!options.json.empty()) deliver(options.json, config_json(config));
-  if (options.json != "-") print(config_toml(config, true));
+  const RankPlace place = rank_place(process_environment());
+  if (!options.json.empty()) {
+    Json shown = Json::parse(config_json(config));
+    shown["world"] = place.size;
+    deliver(options.json, json_document(shown, 2));
+  }
+  if (options.json != "-") {
+    print(config_toml(config, true) + "\n# world = " + std::to_string(place.size) + "  # ranks, by the environment" +
+          (place.origin.empty() ? "" : " (" + place.origin + ")") + "; no key, no part of the run's id\n");
+  }
   return Exit::done;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "train/gpu.h"
 #include "train/provenance.h"
+#include "train/world.h"
 
 namespace sb::cli {
 namespace {
@@ -35,6 +36,8 @@ std::string as_text(const Provenance& made, const GpuFacts& gpu) {
     line("GPU", "none to use: " + gpu.missing);
     line("precisions", "cpu: fp32, fp64");
   }
+  line("ranks", world_backend().empty() ? "1 a run: built without libgloo-dev, or with a libtorch without gloo"
+                                        : "several a run on CPUs (" + world_backend() + "; docs/ranks.md)");
   line("device", std::string("auto is ") + (gpu.missing.empty() ? "cuda" : "cpu"));
   return out;
 }
@@ -43,7 +46,7 @@ std::string as_json(const Provenance& made, const GpuFacts& gpu) {
   Json out = {{"version", made.version},   {"commit", made.commit},      {"compiler", made.compiler},
               {"libtorch", made.libtorch}, {"blas", made.blas},          {"instructions", made.instructions},
               {"threads", made.threads},   {"built_for_gpu", gpu.built}, {"gpu", nullptr},
-              {"missing", nullptr}};
+              {"missing", nullptr},        {"ranks", world_backend()}};
   if (gpu.missing.empty())
     out["gpu"] = {{"name", gpu.name},
                   {"bytes", gpu.bytes},

@@ -1,12 +1,16 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/run_costs.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
 #include "cli/suite_session.h"
 #include "cli/training.h"
+#include "runs/frozen_suite.h"
 
 namespace sb::cli {
 namespace {
@@ -14,7 +18,59 @@ namespace {
 struct Options : SuiteOptions {
   std::string file, only;
   int lifeline = -1, shared_by = 1;
+  const Arguments* arguments = nullptr;
 };
+
+bool is_begun(const std::string& root, const ResolvedConfig& run) {
+  std::error_code ignored;
+  return std::filesystem::exists(root + "/" + run.run_id + "/config.json", ignored);
+}
+
+// Where runs are for another machine, that machine's device is meant: of the one and the other "auto" the one that
+// --gpus says, or that the folder has runs of.
+Suite suite_for_elsewhere(const Options& options, ModelRules& rules) {
+  const std::string text = read_config_text(options.file);
+  const auto read = [&](bool gpu) {
+    rules.has_gpu = [gpu] { return gpu; };
+    return parse_suite(text, options.file, options.overrides, rules);
+  };
+  if (options.slurm.submit || options.gpus > 0) return read(options.gpus > 0);
+  const bool here = usable_cards().missing.empty();
+  const auto found = [&](const Suite& suite) {
+    return std::count_if(suite.runs.begin(), suite.runs.end(),
+                         [&](const ResolvedConfig& run) { return is_begun(options.root, run); });
+  };
+  Suite other = read(!here), own = read(here);
+  if (found(other) <= found(own)) return own;
+  rules.has_gpu = [here] { return !here; };
+  return other;
+}
+
+// The ids that --where names: of a suite with thousands of runs a task reads its own alone.
+std::vector<std::string> ids_asked_for(const Options& options) {
+  static const std::string key = "run.id=";
+  std::vector<std::string> ids;
+  for (const auto& condition : options.where) {
+    if (!condition.starts_with(key)) continue;
+    for (size_t at = key.size(); at <= condition.size();) {
+      const size_t end = std::min(condition.find(',', at), condition.size());
+      ids.push_back(condition.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return ids;
+}
+
+Suite suite_asked_for(const Options& options, ModelRules& rules) {
+  if (is_frozen_suite(options.file)) {
+    if (!options.overrides.empty())
+      throw bad_input("suite --set", "expected none for a suite that was submitted, got '" +
+                                         printable(options.overrides.front()) + "'");
+    return read_frozen_suite(options.file, ids_asked_for(options), rules);
+  }
+  const bool elsewhere = options.slurm.submit || options.status || options.table_only;
+  return elsewhere ? suite_for_elsewhere(options, rules) : read_suite(options.file, options.overrides, rules);
+}
 
 Exit work_on_one(const Options& options, const Suite& suite) {
   const auto it = std::find_if(suite.runs.begin(), suite.runs.end(),
@@ -28,11 +84,16 @@ Exit work_on_one(const Options& options, const Suite& suite) {
 
 Exit run(const Options& options) {
   check_options(options);
-  const bool look = options.list || !options.only.empty();  // a run that is worked on is checked as it is built
+  check_slurm_options(options.slurm, *options.arguments);
+  // A run that is worked on is checked as it is built, one for another machine there.
+  const bool look =
+      options.list || options.status || options.table_only || options.slurm.submit || !options.only.empty();
   ModelRules rules = look ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
-  Suite suite = read_suite(options.file, options.overrides, rules);
+  Suite suite = suite_asked_for(options, rules);
   if (!options.only.empty() && !options.list) return work_on_one(options, suite);
+  if (options.slurm.submit && options.gpus > 0 && !usable_cards().missing.empty() && usable_cards().count == 0)
+    complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
   return run_suite(options, std::move(suite), rules);
 }
 
@@ -43,15 +104,18 @@ void add_suite(Program& program) {
   Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list",
-                                          "selectivbench suite configs/cpu/task2.toml --time-limit 9m"},
+                                          "selectivbench suite configs/cpu/task2.toml --time-limit 9m",
+                                          "selectivbench suite paper/task2 --slurm --gpus 1 --cpus 8 --time 2:00:00"},
                                          [options] {
                                            options->start = seconds_since_start();
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });
   arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
+  options->arguments = &arguments;
   add_suite_options(arguments, *options);
   arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
+  add_slurm_options(arguments, options->slurm);
   arguments.heading("");  // between a suite and its runs, not for people
   arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
   arguments.integer("--shared-by", options->shared_by, 1, 65536, "Runs at a time on the device, for the result");

@@ -47,8 +47,10 @@ Exit run(const Options& options) {
   rules.shipped = shipped_folder();
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
   tell_unusable_gpu({config});
-  use_threads(options.threads);
-  const Exit code = work_on(config, options.root, false);
+  const RankPlace place = rank_place(process_environment());
+  use_threads(options.threads, place.beside);
+  const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);
+  if (place.rank != 0) return code;
   const std::string folder = options.root + "/" + config.run_id;
   if (code == Exit::done) print(outcome(load_result(folder)));
   print(one_line(folder) + "\n");
@@ -59,15 +61,18 @@ Exit run(const Options& options) {
 
 void add_train(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments =
-      program.command("train", "Train and test one model; the same command after an interruption goes on where it was",
-                      {"selectivbench train configs/example.toml",
-                       "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2"},
-                      [options] {
-                        options->asked = options->file;
-                        options->file = shipped_config("train FILE", options->file);
-                        return run(*options);
-                      });
+  Arguments& arguments = program.command(
+      "train",
+      "Train and test one model; the same command after an interruption goes on where it was. Under torchrun or "
+      "srun several processes train it together (docs/ranks.md)",
+      {"selectivbench train configs/example.toml",
+       "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2",
+       "torchrun --no_python --nproc_per_node 2 selectivbench train configs/example.toml"},
+      [options] {
+        options->asked = options->file;
+        options->file = shipped_config("train FILE", options->file);
+        return run(*options);
+      });
   arguments.positional("FILE", options->file, true, "The run's config (TOML), or the name of a shipped one");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");

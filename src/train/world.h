@@ -1,0 +1,61 @@
+// The processes that train one run together. Each makes the gradients of its rows of every batch; they are summed
+// here, and all make the same update of the same weights. ranks_present.cpp or ranks_absent.cpp is compiled, as the
+// build has libtorch's process groups or not.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "runs/world.h"
+
+namespace sb {
+
+// How rank 0 tells the others what came of what it does alone.
+enum class Order : int { go_on = 0, done = 1, diverged = 2, stopped = 3 };
+
+class World {
+ public:
+  explicit World(RankPlace place) : place_(std::move(place)) {}
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  virtual ~World() = default;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  bool writes() const { return rank() == 0; }
+  const RankPlace& place() const { return place_; }
+  std::pair<int, int> rows(int batch) const { return rows_of_rank(batch, rank(), size()); }
+
+  // Of all calls below: every rank makes the same ones in the same order, and each throws Error(lost_rank) within
+  // place().patience once a rank is lost, with a line that names it.
+
+  // Sums over the ranks into `gradients` (flat) and `loss` ([1] float64) of each of them: the same bytes on all.
+  virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;
+  void wish_to_stop(bool yes) { wishes_ = yes; }  // told to the others by the next reduce()
+  bool stopping() const { return stopping_; }     // a rank wished to at the last one
+  virtual void share(at::Tensor values) = 0;      // rank 0's to all
+  Order share(Order mine);
+
+  // Any thread, often: this rank is at work. It counts as lost where it neither says so nor waits for others.
+  virtual void alive() = 0;
+  // Tells the others that this rank ends with an error; they end with its line.
+  virtual void fail(const std::string& line) = 0;
+  // All ranks are through: nothing is asked of the others any more.
+  virtual void leave() = 0;
+
+ protected:
+  bool wishes_ = false, stopping_ = false;
+
+ private:
+  RankPlace place_;
+};
+
+// Meets the others; `identity` must be the same on all ranks (what is run, by what build). Throws Error(bad_input)
+// where this build has no process groups, ranks do not come or differ. Where the world has failed (a lost rank), its
+// threads may hang in others' code: the process is to end by _exit.
+std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity);
+// What process groups this build has: "gloo"; empty: none.
+std::string world_backend();
+
+}  // namespace sb

@@ -1,0 +1,234 @@
+// What a suite asks of Slurm, and what it makes of Slurm's answers; without Slurm.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/slurm_job.h"
+#include "cli/slurm_queue.h"
+#include "cli/suite_status.h"
+#include "cli/tool.h"
+#include "runs/run_lock.h"
+
+namespace sb::cli {
+namespace {
+
+using test::TemporaryFolder;
+
+SlurmJob job_in(const std::string& root) {
+  SlurmJob job;
+  job.name = "a $(touch stolen) 'name'\n#SBATCH --wrap=id";
+  job.program = "/bin/echo";
+  job.root = root;
+  job.folder = root + "/slurm/001";
+  job.suite = job.folder + "/frozen-suite.json";
+  job.tasks = {{"0123456789abcdef", "1123456789abcdef"}, {"2123456789abcdef"}};
+  job.options.time = "2:00:00";
+  job.options.memory = "16G";
+  job.options.partition = "gpu,short";
+  job.gpus = 1;
+  return job;
+}
+
+TEST(Slurm, TimesAreReadAsSlurmReadsThem) {
+  const std::vector<std::pair<std::string, double>> times = {{"90", 5400},          {"30:15", 1815},
+                                                             {"2:00:00", 7200},     {"1-12", 129600},
+                                                             {"1-12:30", 131400.0}, {"1-12:30:05", 131405}};
+  for (const auto& [text, seconds] : times) EXPECT_EQ(parse_slurm_time(text, "x"), seconds) << text;
+  for (const char* text : {"", "0", "1:2:3:4", "a", "1-", "-1", "1:", ":1", "1.5", " 1", "1-2:3:4:5", "1--2"})
+    EXPECT_THROW(parse_slurm_time(text, "x"), Error) << text;
+}
+
+TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
+  EXPECT_EQ(split_raw_options({"--qos=long  --comment='two words'", "-Ca100", "--x=\"$(id)\""}, "x"),
+            (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
+  EXPECT_TRUE(split_raw_options({"", "  "}, "x").empty());
+  for (const char* text : {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array",
+                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='"})
+    EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
+}
+
+TEST(Slurm, QuotedWordsComeBackFromAShell) {
+  const std::vector<std::string> words = {
+      "plain", "", "two words", "it's", "\"", "$(touch stolen)", "`id`", "a\nb", "\\", "*", "#", "!x", "~", "a=b;c"};
+  const ToolOutput said = run_tool({"/bin/sh", "-c", "printf '%s\\0' " + shell_line(words)}, 60);
+  std::string expected;
+  for (const auto& word : words) expected += word + std::string(1, '\0');
+  EXPECT_EQ(said.out, expected) << said.err;
+}
+
+TEST(Slurm, AToolIsHandedItsArgumentsAsTheyAre) {
+  EXPECT_EQ(run_tool({"printf", "%s|", "a b", "$(id)", "x\ny"}, 60).out, "a b|$(id)|x\ny|");
+  EXPECT_EQ(run_tool({"false"}, 60).code, 1);
+  EXPECT_FALSE(run_tool({"no-such-tool-anywhere"}, 60).found);
+  const ToolOutput slow = run_tool({"sleep", "600"}, 0.3);
+  EXPECT_EQ(slow.code, 128 + 9);
+  EXPECT_NE(complaint_of(slow).find("longer than"), std::string::npos);
+}
+
+TEST(Slurm, DirectivesAreOneLineEachWhateverTheSuiteIsCalled) {
+  const std::string script = tasks_script(job_in("/runs"));
+  size_t directives = 0;
+  for (size_t at = 0; (at = script.find("#SBATCH", at)) != std::string::npos; ++at, ++directives)
+    EXPECT_TRUE(at == 0 || script[at - 1] == '\n');
+  EXPECT_NE(script.find("#SBATCH --job-name=sb-a___touch_stolen___name___SBATCH_--wrap_id\n"), std::string::npos)
+      << script;
+  EXPECT_NE(script.find("#SBATCH --gres=gpu:1\n"), std::string::npos);
+  EXPECT_NE(script.find("#SBATCH --signal=B:USR2@300\n"), std::string::npos);
+  EXPECT_EQ(directives, 11U) << script;
+  EXPECT_EQ(script.find("scontrol"), std::string::npos) << "only with --requeue";
+}
+
+// The script itself, run by bash: hostile paths reach the program as one argument each.
+TEST(Slurm, TheScriptHandsPathsOnAsData) {
+  TemporaryFolder folder;
+  SlurmJob job = job_in(folder.file("a 'b' \"c\" $(touch " + folder.file("stolen") + ") `id` ; x #"));
+  std::filesystem::create_directories(job.folder);
+  write_file_atomically(folder.file("show"), "#!/bin/sh\nprintf '[%s]' \"$@\"\n");
+  ASSERT_EQ(::chmod(folder.file("show").c_str(), 0700), 0);
+  job.program = folder.file("show");
+  write_file_atomically(tasks_path(job), tasks_script(job));
+  write_file_atomically(table_path(job), table_script(job));
+  const ToolOutput said = run_tool({"env", "SLURM_ARRAY_TASK_ID=0", "bash", tasks_path(job), "1"}, 60);
+  EXPECT_EQ(said.out, "[suite][" + job.suite + "][--out][" + job.root +
+                          "][--where][run.id=2123456789abcdef][--no-table][--threads][4][--gpus][1]")
+      << said.err;
+  EXPECT_EQ(run_tool({"env", "SLURM_ARRAY_TASK_ID=0", "bash", tasks_path(job), "0"}, 60)
+                    .out.find("run.id=0123456789abcdef,1123456789abcdef]") == std::string::npos,
+            false);
+  const ToolOutput table = run_tool({"bash", table_path(job)}, 60);
+  EXPECT_EQ(table.out, "[suite][" + job.suite + "][--out][" + job.root + "][--table-only][report][" + job.root +
+                           "][--out][" + job.root + "/report.html]");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("stolen")));
+}
+
+TEST(Slurm, ATaskThatIsAskedToSaveIsQueuedAgainAndACancelledOneIsNot) {
+  TemporaryFolder folder;
+  SlurmJob job = job_in(folder.file("runs"));
+  std::filesystem::create_directories(job.folder);
+  job.options.requeue = true;
+  job.program = folder.file("work");
+  // Saves and ends with 75 on either signal, as our program does.
+  write_file_atomically(job.program, "#!/bin/bash\ntrap 'exit 75' USR2 TERM\ntouch '" + folder.file("ready") +
+                                         "'\nwhile :; do sleep 0.05; done\n");
+  write_file_atomically(folder.file("scontrol"), "#!/bin/sh\necho \"$@\" >> '" + folder.file("asked") + "'\n");
+  for (const char* tool : {"work", "scontrol"}) ASSERT_EQ(::chmod(folder.file(tool).c_str(), 0700), 0);
+  write_file_atomically(tasks_path(job), tasks_script(job));
+  const auto ended_by = [&](const std::string& signal) {
+    std::filesystem::remove(folder.file("ready"));
+    std::filesystem::remove(folder.file("asked"));
+    const ToolOutput said =
+        run_tool({"bash", "-c",
+                  "PATH=\"$1:$PATH\" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 bash \"$2\" 0 & shell=$!; "
+                  "until [ -e \"$1/ready\" ]; do sleep 0.02; done; kill -\"$3\" $shell; wait $shell; echo $?",
+                  "test", folder.path(), tasks_path(job), signal},
+                 60);
+    return said.out;
+  };
+  EXPECT_EQ(ended_by("USR2"), "75\n");
+  EXPECT_EQ(read_file(folder.file("asked"), 100), "requeue 7_1\n");
+  EXPECT_EQ(ended_by("TERM"), "75\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("asked")));
+}
+
+TEST(Slurm, CommandsNameArraysWithinTheLimit) {
+  SlurmJob job = job_in("/ru%ns");
+  job.options.max_parallel = 50;
+  job.options.raw = {"--qos=x"};
+  EXPECT_EQ(tasks_command(job, 0, 2, "12"),
+            (std::vector<std::string>{"sbatch", "--parsable", "--array=0-1%50", "--output=/ru%%ns/slurm/001/%A_%a.log",
+                                      "--dependency=afterany:12", "--qos=x", "/ru%ns/slurm/001/tasks.sh", "0"}));
+  EXPECT_EQ(table_command(job, {"1", "2"})[2], "--dependency=afterany:1:2");
+  EXPECT_EQ(arrays_of(2500, 1001).size(), 3U);
+  EXPECT_EQ(arrays_of(2500, 1001).back(), (std::pair<size_t, size_t>{2002, 498}));
+  EXPECT_EQ(arrays_of(3, 1001).size(), 1U);
+}
+
+TEST(Slurm, PathsThatAPatternWouldChangeAreRefused) {
+  for (const char* path : {"/a\nb", "/a\\b", "/a\tb"}) EXPECT_THROW(check_paths(job_in(path)), Error) << path;
+  EXPECT_NO_THROW(check_paths(job_in("/a b'\"$(x)%a")));
+}
+
+TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
+  TemporaryFolder root;
+  const std::string a = "0123456789abcdef", b = "1123456789abcdef", c = "2123456789abcdef";
+  for (const int number : {1, 2}) {
+    std::filesystem::create_directories(submission_folder(root.path(), number));
+    if (number == 1) continue;  // nothing was submitted there
+    write_submission({submission_folder(root.path(), number), {{a, b}, {c}}, {{"7", 0, 1}, {"8", 1, 1}}, "9"});
+  }
+  const auto submissions = read_submissions(root.path());
+  ASSERT_EQ(submissions.size(), 1U);
+  EXPECT_EQ(submissions[0].table_job, "9");
+  const auto queue =
+      tasks_in_queue(submissions, "7|0|RUNNING|n1|None\n8|0|FAILED|n1|x\n8|5|PENDING||x\n9|N/A|PENDING||x\n\nx\n");
+  ASSERT_EQ(queue.size(), 2U);
+  EXPECT_EQ(queue.at(a).job, "7_0");
+  EXPECT_EQ(queue.at(b).node, "n1");
+  const auto over = tasks_in_accounting(submissions, "8_0|NODE_FAIL|n2|0:0\n8|COMPLETED|n2|0:0\n8_x|A|b|c\n");
+  ASSERT_EQ(over.size(), 1U);
+  EXPECT_EQ(over.at(c).state, "NODE_FAIL");
+  EXPECT_EQ(over.at(c).log, submissions[0].folder + "/8_0.log");
+  const std::string run = "[[\"" + a + "\"]]";
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[]"),
+        R"x({"jobs":[{"id":"$(x)","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"1","first":1,"count":9}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":"1"})x" + std::string(),
+        R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":[["../x"]]})x" + std::string()}) {
+    write_file_atomically(submissions[0].folder + "/submission.json", text);
+    EXPECT_TRUE(read_submissions(root.path()).empty()) << text;
+  }
+}
+
+TEST(Slurm, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
+  TemporaryFolder root;
+  const std::string folder = root.file("0123456789abcdef");
+  SlurmView slurm;
+  const auto standing = [&] { return run_status(folder, 60, slurm, clock_of(root.path())).standing; };
+  EXPECT_EQ(standing(), RunStanding::missing);
+  slurm.submitted = true;
+  EXPECT_EQ(standing(), RunStanding::lost);
+  slurm.queued = SlurmTask{"7_0", "PENDING", "", "Priority", ""};
+  EXPECT_EQ(standing(), RunStanding::waiting);
+  slurm.queued.reset();
+  std::filesystem::create_directories(folder);
+  write_file_atomically(folder + "/config.json", "{}");
+  {
+    const RunLock held(folder + "/lock");
+    EXPECT_EQ(standing(), RunStanding::running);
+  }
+  EXPECT_EQ(standing(), RunStanding::stopped);
+  LockRecord record = own_record();
+  record.place = "another machine";
+  record.every = 0.05;
+  write_file_atomically(folder + "/lock", lock_text(record));
+  EXPECT_EQ(standing(), RunStanding::running) << "it has just been written";
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(standing(), RunStanding::lost);
+  write_file_atomically(failure_path(folder), "[memory] not enough\n");
+  EXPECT_EQ(standing(), RunStanding::failed);
+  EXPECT_EQ(run_status(folder, 60, slurm, std::nullopt).standing, RunStanding::running) << "nobody says otherwise";
+}
+
+TEST(Slurm, APaceIsThatOfTheLastRows) {
+  TemporaryFolder root;
+  EXPECT_FALSE(pace_of(root.path()));
+  std::ofstream out(root.file("timing.jsonl"));
+  for (int update = 0; update < 500; ++update)
+    out << "{\"update\":" << update
+        << ",\"phase\":\"train\",\"wall\":" << (update < 250 ? update : 250 + (update - 250) * 0.5) << "}\n";
+  out.close();
+  const auto pace = pace_of(root.path());
+  ASSERT_TRUE(pace);
+  EXPECT_EQ(pace->update, 500);
+  EXPECT_NEAR(pace->rate, 2, 1e-9);
+}
+
+}  // namespace
+}  // namespace sb::cli

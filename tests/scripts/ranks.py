@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""One run by several ranks on loopback.
+
+usage: ranks.py PROGRAM numbers           1, 2 and 4 ranks agree; the same number gives the same bytes; refusals
+       ranks.py PROGRAM kills COUNT SEED  SIGKILL of any rank at random moments: the others end and name it, resuming gives the same bytes
+
+Exit code 1 where something does not hold; 77 (skipped) where the program was built without process groups.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+SMALL = pathlib.Path(__file__).with_name("small.toml")
+PATIENCE = 10  # seconds without a sign of life, as the ranks are told
+# An exit takes the patience at most, 5 s for answers, 3 s for the verdict to be read; the rest is a busy machine's.
+BOUND = PATIENCE + 5 + 3 + 20
+VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
+faults = []
+
+
+def expect(holds, line):
+    if not holds:
+        faults.append(line)
+        print("FAULT:", line, flush=True)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(**values):
+    plain = {k: v for k, v in os.environ.items() if k not in VARIABLES and not k.startswith(("SLURM_", "TORCHELASTIC_"))}
+    return plain | {k: str(v) for k, v in values.items()}
+
+
+class Ranks:
+    """The processes of one attempt; world 0: a plain run."""
+
+    def __init__(self, program, out, world, sets=(), own_sets=None, patience=PATIENCE, come=None):
+        self.world, self.processes = world, {}
+        port = free_port()
+        for rank in come if come is not None else range(max(1, world)):
+            env = environment()
+            if world:
+                env = environment(WORLD_SIZE=world, RANK=rank, MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
+                                  SELECTIVBENCH_RANK_TIMEOUT=patience)
+            command = [program, "train", str(SMALL), "--out", str(out), "--threads", "1"]
+            for text in (*sets, *((own_sets or {}).get(rank, ()))):
+                command += ["--set", text]
+            self.processes[rank] = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                                    text=True)
+
+    def end(self, limit):
+        """[(code, stdout, stderr)] by rank; code None: still there after `limit` seconds, and killed."""
+        out, until = {}, time.monotonic() + limit
+        for rank, process in self.processes.items():
+            try:
+                said, complained = process.communicate(timeout=max(0.1, until - time.monotonic()))
+                out[rank] = (process.returncode, said, complained)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                said, complained = process.communicate()
+                out[rank] = (None, said, complained)
+        return out
+
+
+def train(program, out, world, sets=(), **more):
+    ends = Ranks(program, out, world, sets, **more).end(600)
+    for rank, (code, said, complained) in ends.items():
+        expect(code == 0, f"{world} ranks, {sets}: rank {rank} ended with {code}: {complained[-300:]}")
+        expect(rank == 0 or said == "", f"rank {rank} printed {said!r}")
+    return pathlib.Path(out)
+
+
+def folder(out):
+    return next(p for p in pathlib.Path(out).iterdir() if p.is_dir())
+
+
+def digest(out):
+    """Bytes that do not depend on who made the run, when and where."""
+    run = folder(out)
+    numbers = re.search(r'"numbers_sha256": *"(\w+)"', (run / "result.json").read_text()).group(1)
+    return [hashlib.sha256((run / name).read_bytes()).hexdigest() for name in ("metrics.jsonl", "final.safetensors")] + [numbers]
+
+
+def losses(out):
+    rows = [json.loads(line) for line in (folder(out) / "metrics.jsonl").read_text().splitlines()]
+    return numpy.array([r["loss"] for r in rows if r["phase"] == "train"])
+
+
+def weights(out):
+    data = (folder(out) / "final.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    types = {"F32": "<f4", "F64": "<f8"}
+    parts = [numpy.frombuffer(data[8 + size:][slice(*entry["data_offsets"])], types[entry["dtype"]])
+             for name, entry in header.items() if name != "__metadata__"]
+    return numpy.concatenate(parts).astype(float)
+
+
+def differences(a, b):
+    """Largest relative difference of a loss, and of the weights as a whole."""
+    of_loss = float(numpy.max(numpy.abs(losses(a) - losses(b)) / numpy.abs(losses(b))))
+    of_weights = float(numpy.linalg.norm(weights(a) - weights(b)) / numpy.linalg.norm(weights(b)))
+    return of_loss, of_weights
+
+
+# docs/ranks.md states these.
+TOLERANCE = {"fp32": (1e-5, 1e-5), "fp64": (1e-13, 1e-13)}
+
+
+def numbers(program, work):
+    for model, precision, batch in (("mamba2", "fp32", 4), ("gated_delta_net", "fp64", 6), ("transformer", "fp32", 5)):
+        sets = (f"model.name={model}", f"train.precision={precision}", f"train.batch={batch}", "run.checkpoint_every=0")
+        name = f"{model}-{precision}-{batch}"
+        alone = train(program, work / f"{name}-alone", 0, sets)
+        expect(digest(train(program, work / f"{name}-1", 1, sets)) == digest(alone), f"{name}: a group of one changes bytes")
+        for world in (2, 4):
+            out = train(program, work / f"{name}-{world}", world, sets)
+            of_loss, of_weights = differences(out, alone)
+            print(f"{name}: {world} ranks, losses within {of_loss:.1e}, weights within {of_weights:.1e}", flush=True)
+            expect(of_loss <= TOLERANCE[precision][0] and of_weights <= TOLERANCE[precision][1], f"{name}: {world} ranks differ")
+            made = json.loads((folder(out) / "result.json").read_text())
+            expect(f'"world":{world}' in json.dumps(made, separators=(",", ":")), f"{name}: the result does not say {world} ranks")
+        again = train(program, work / f"{name}-4-again", 4, sets)
+        expect(digest(again) == digest(work / f"{name}-4"), f"{name}: 4 ranks twice give other bytes")
+    # Two ranks add the two gradients that two micro-batches add.
+    for model in ("mamba2", "gla"):
+        sets = (f"model.name={model}", "train.accumulate=2", "run.checkpoint_every=0")
+        one, two = (train(program, work / f"accumulate-{model}-{world}", world, sets) for world in (0, 2))
+        expect(digest(one) == digest(two), f"{model}: 2 ranks are not 2 micro-batches, bit for bit")
+    sets = ("train.accumulate=4", "quirks.sum_accumulated=true", "run.checkpoint_every=0")
+    one, two = (train(program, work / f"summed-{world}", world, sets) for world in (0, 2))
+    expect(differences(two, one) <= TOLERANCE["fp32"], "quirks.sum_accumulated: 2 ranks differ")
+    stopped(program, work)
+    silent(program, work)
+    refusals(program, work)
+
+
+def begun(out, updates):
+    """Waits until the run has a checkpoint of so many updates."""
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        for path in pathlib.Path(out).glob("*/checkpoint-*.safetensors"):
+            if int(re.search(r"(\d+)\.safetensors", path.name).group(1)) >= updates:
+                return
+        time.sleep(0.02)
+    faults.append("no checkpoint came")
+
+
+# Long enough to be met on its way.
+LONGER = ("train.updates=150", "eval.every=50", "run.checkpoint_every=20")
+
+
+def stopped(program, work):
+    alone = train(program, work / "longer-alone", 0, LONGER)
+    for world, then, victim in ((2, 4, 1), (4, 0, 0)):
+        out = work / f"stopped-{world}-{then}"
+        ranks = Ranks(program, out, world, LONGER)
+        begun(out, 20)
+        ranks.processes[victim].send_signal(signal.SIGTERM)
+        for rank, (code, _, complained) in ranks.end(BOUND).items():
+            expect(code == 75, f"SIGTERM to rank {victim} of {world}: rank {rank} ended with {code}: {complained[-300:]}")
+        ends = Ranks(program, out, then, LONGER).end(600)
+        expect(all(end[0] == 0 for end in ends.values()), f"resuming with {then} ranks: {ends}")
+        expect("the updates so far were made with" in ends[0][2], "resuming with another number of ranks is not told")
+        of_loss, of_weights = differences(out, alone)
+        print(f"{world} ranks, then {then}: losses within {of_loss:.1e}, weights within {of_weights:.1e}", flush=True)
+        expect(max(of_loss, of_weights) <= 1e-5, f"{world} ranks, then {then}: differ")
+
+
+def silent(program, work):
+    """A rank that stands still is as good as lost."""
+    for victim in (0, 1):
+        out = work / f"silent-{victim}"
+        ranks = Ranks(program, out, 2, LONGER, patience=4)
+        begun(out, 20)
+        process = ranks.processes.pop(victim)
+        process.send_signal(signal.SIGSTOP)
+        (code, _, complained), = ranks.end(BOUND).values()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        expect(code == 79 and f"rank {victim} of 2 gave no sign of life" in complained,
+               f"SIGSTOP of rank {victim}: {code}, {complained[-300:]}")
+        ends = Ranks(program, out, 2, LONGER).end(600)
+        expect(all(end[0] == 0 for end in ends.values()), f"after SIGSTOP: {ends}")
+
+
+def refused(what, ends, words):
+    for rank, (code, said, complained) in ends.items():
+        lines = complained.strip().splitlines()
+        expect(code == 2 and len(lines) == 1 and words in lines[0] and said == "", f"{what}: rank {rank}: {code}, {complained!r}")
+
+
+def refusals(program, work):
+    out = work / "refused"
+    command = [program, "train", str(SMALL), "--out", str(out)]
+    sound = {"WORLD_SIZE": 2, "RANK": 0, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    for change, words in (({"WORLD_SIZE": 0}, "[WORLD_SIZE]"), ({"WORLD_SIZE": "two"}, "[WORLD_SIZE]"), ({"RANK": 2}, "[RANK]"),
+                          ({"RANK": None}, "[RANK]"), ({"MASTER_ADDR": None}, "[MASTER_ADDR]"), ({"MASTER_ADDR": "$(id)"}, "[MASTER_ADDR]"),
+                          ({"MASTER_PORT": 65536}, "[MASTER_PORT]"), ({"SELECTIVBENCH_RANK_TIMEOUT": 1}, "[SELECTIVBENCH_RANK_TIMEOUT]"),
+                          ({"WORLD_SIZE": 5}, "train.batch")):
+        values = {k: v for k, v in (sound | change).items() if v is not None}
+        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
+        refused(change, {0: (done.returncode, done.stdout, done.stderr)}, words)
+    expect(not out.exists(), "a refused run has a folder")
+    refused("another config", Ranks(program, out, 2, own_sets={1: ("run.seed=3",)}).end(120), "rank 1 has run ")
+    refused("a rank that does not come", Ranks(program, out, 3, patience=3, come=(0, 2)).end(BOUND), "rank 1 of 3 did not come within 3 s")
+    refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]")
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        values = sound | {"MASTER_PORT": taken.getsockname()[1], "SELECTIVBENCH_RANK_TIMEOUT": 3}
+        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
+        refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "[MASTER_PORT]")
+    shown = subprocess.run([program, "config", "show", str(SMALL)], env=environment(**sound), capture_output=True, text=True)
+    expect("# world = 2" in shown.stdout, "config show does not say 2 ranks")
+
+
+def kills(program, work, count, seed):
+    chance = random.Random(seed)
+    clean, seconds = {}, {}
+    passed = met = drawn = 0
+    while met < count and drawn < 5 * count:
+        drawn += 1
+        world = chance.choice((2, 3, 4))
+        if world not in clean:
+            began = time.monotonic()
+            clean[world] = digest(train(program, work / f"clean-{world}", world, LONGER))
+            seconds[world] = time.monotonic() - began
+        before, out = len(faults), work / f"killed-{drawn}"
+        victim, moment = chance.randrange(world), chance.uniform(0, seconds[world])
+        ranks = Ranks(program, out, world, LONGER)
+        time.sleep(moment)
+        process = ranks.processes.pop(victim)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        began = time.monotonic()
+        ends = ranks.end(BOUND)
+        took = time.monotonic() - began
+        # The run was over, or all of it but the farewell: no kill to speak of.
+        over = process.returncode == 0 or (list(out.glob("*/result.json")) and all(end[0] == 0 for end in ends.values()))
+        for rank, (code, _, complained) in ends.items():
+            # 2: it was lost before all had met.
+            named = code in (2, 79) and f"rank {victim}" in complained
+            expect(over or named, f"rank {victim} of {world} killed after {moment:.1f} s: rank {rank} ended with {code}: {complained[-300:]}")
+        train(program, out, world, LONGER)
+        expect(digest(out) == clean[world], f"rank {victim} of {world} killed after {moment:.1f} s: other bytes")
+        met += not over
+        passed += not over and len(faults) == before
+        codes = sorted({end[0] for end in ends.values()}, key=str)
+        print(f"rank {victim} of {world} killed after {moment:.1f} s: the others ended with {codes} in {took:.1f} s", flush=True)
+        shutil.rmtree(out)
+    print(f"{passed} of {count} as they should, {drawn - met} kills came too late")
+    expect(met == count, f"{met} kills met a run, expected {count}")
+
+
+def main():
+    program = sys.argv[1]
+    doctor = json.loads(subprocess.run([program, "doctor", "--json", "-"], capture_output=True, text=True, check=True).stdout)
+    if not doctor["ranks"]:
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder_name:
+        work = pathlib.Path(folder_name)
+        if sys.argv[2] == "numbers":
+            numbers(program, work)
+        else:
+            kills(program, work, int(sys.argv[3]), int(sys.argv[4]))
+    sys.exit(1 if faults else 0)
+
+
+main()
