@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLongestName = 200, kLongestJobName = 60;
 constexpr double kUsualNotice = 300, kTableSeconds = 3600;  // seconds
-constexpr int kMostRestarts = 1000;
+constexpr int kMostRestarts = 1000, kMostNotice = 65535;
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -136,17 +136,21 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
     for (const char* name : {"--dry-run", "--partition", "--account", "--cpus", "--mem", "--time", "--signal",
                              "--per-task", "--max-parallel", "--requeue", "--sbatch"})
       if (arguments.given(name)) throw bad_input(arguments.where(name), "expected with --slurm, got it without");
-  expect_name(arguments.where("--partition"), options.partition, "_.,+-");
-  expect_name(arguments.where("--account"), options.account, "_.@+-");
-  expect_memory(arguments.where("--mem"), options.memory);
-  const double limit = options.time.empty() ? 0 : parse_slurm_time(options.time, arguments.where("--time"));
-  const double notice =
-      options.signal.empty() ? notice_of(options) : parse_duration(options.signal, arguments.where("--signal"));
+  check_slurm_values(options);
+}
+
+void check_slurm_values(const SlurmOptions& options) {
+  expect_name("suite --partition", options.partition, "_.,+-");
+  expect_name("suite --account", options.account, "_.@+-");
+  expect_memory("suite --mem", options.memory);
+  const double limit = options.time.empty() ? 0 : parse_slurm_time(options.time, "suite --time");
+  const double notice = notice_of(options);
   if (limit > 0 && notice >= limit)
-    throw bad_input(arguments.where("--signal"), "expected less than --time, got '" + printable(options.signal) + "'");
-  if (notice > 65535)
-    throw bad_input(arguments.where("--signal"), "expected at most 65535s, got '" + printable(options.signal) + "'");
-  split_raw_options(options.raw, arguments.where("--sbatch"));
+    throw bad_input("suite --signal", "expected less than --time, got '" + printable(options.signal) + "'");
+  if (notice > kMostNotice)
+    throw bad_input("suite --signal",
+                    formatted("expected at most {}s, got '{}'", kMostNotice, printable(options.signal)));
+  split_raw_options(options.raw, "suite --sbatch");
 }
 
 double parse_slurm_time(const std::string& text, const std::string& where) {

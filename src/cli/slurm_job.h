@@ -17,8 +17,10 @@ struct SlurmOptions {
 };
 
 void add_slurm_options(Arguments& arguments, SlurmOptions& options);
-// Throws bad_input for what sbatch would not take as the data it is meant to be, and for options without --slurm.
+// Throws bad_input for options without --slurm, and for what check_slurm_values refuses.
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments);
+// Throws bad_input for what sbatch would not take as the data it is meant to be.
+void check_slurm_values(const SlurmOptions& options);
 
 // "90", "30:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00" in seconds; throws bad_input.
 double parse_slurm_time(const std::string& text, const std::string& where);

@@ -348,7 +348,8 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
   add_set(arguments, options.overrides);
   arguments.texts(
       "--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
-      "Only the runs with this value, or one of these; a list is one value, [10,20]; may be given many times");
+      "Only the runs with this value, or one of these; a list is one value, [10,20]; run.id=A,B by their ids; may be "
+      "given many times");
   arguments.texts("--have", options.have, "DIR",
                   "Runs that are whole in this folder or archive count as done; may be given many times");
   add_root(arguments, options.root, root);

@@ -53,6 +53,58 @@ TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
 }
 
+TEST(Slurm, ValuesThatAreMoreThanNamesAndNumbersAreRefused) {
+  const std::vector<std::pair<std::string SlurmOptions::*, std::string>> places = {
+      {&SlurmOptions::partition, "[suite --partition]"},
+      {&SlurmOptions::account, "[suite --account]"},
+      {&SlurmOptions::memory, "[suite --mem]"},
+      {&SlurmOptions::time, "[suite --time]"},
+      {&SlurmOptions::signal, "[suite --signal]"}};
+  const std::vector<std::string> hostile = {"a b",
+                                            " ",
+                                            "a'b",
+                                            "a\"b",
+                                            "$(id)",
+                                            "`id`",
+                                            "$x",
+                                            "a\nb",
+                                            "a\n#SBATCH --wrap=id",
+                                            "-p",
+                                            "--wrap=id",
+                                            "a;b",
+                                            "a#b",
+                                            "a\\b",
+                                            "a|b",
+                                            "a&b",
+                                            "a/b",
+                                            "a\tb",
+                                            std::string("a\0b", 3),
+                                            "\xc3\xa4",
+                                            std::string(201, 'a')};
+  for (const auto& [member, where] : places)
+    for (const auto& value : hostile) {
+      SlurmOptions options;
+      options.*member = value;
+      try {
+        check_slurm_values(options);
+        ADD_FAILURE() << where << " " << value;
+      } catch (const Error& error) {
+        const std::string line = error.what();
+        EXPECT_TRUE(line.starts_with(where + " expected ")) << line;
+        EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+      }
+    }
+  SlurmOptions options;
+  options.partition = "gpu-a100,short_2.x";
+  options.account = "group.me@place";
+  options.memory = "16G";
+  options.time = "1-12:00:00";
+  options.signal = "10m";
+  EXPECT_NO_THROW(check_slurm_values(options));
+  options.signal = "20h";
+  EXPECT_THROW(check_slurm_values(options), Error) << "Slurm's own bound";
+}
+
 TEST(Slurm, QuotedWordsComeBackFromAShell) {
   const std::vector<std::string> words = {
       "plain", "", "two words", "it's", "\"", "$(touch stolen)", "`id`", "a\nb", "\\", "*", "#", "!x", "~", "a=b;c"};
