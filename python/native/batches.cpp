@@ -62,12 +62,13 @@ void expect_symbols(const Batch& b) {
 
 // Frames [from, to) as dense ones, in memory of their own.
 py::array_t<float> expand(const FrameBatch& b, int from, int to) {
-  expect_symbols(b.batch);
-  py::array_t<float> out(Shape{b.batch.batch, to - from, b.batch.channels});
+  const Batch own = b.batch;  // which nobody writes to between the check and the walk
+  expect_symbols(own);
+  py::array_t<float> out(Shape{own.batch, to - from, own.channels});
   float* rows = out.mutable_data();
   const Unlocked here;
-  const auto width = static_cast<size_t>(to - from) * static_cast<size_t>(b.batch.channels);
-  for (int row = 0; row < b.batch.batch; ++row) expand_row(b.batch, row, from, to, rows + width * row);
+  const auto width = static_cast<size_t>(to - from) * static_cast<size_t>(own.channels);
+  for (int row = 0; row < own.batch; ++row) expand_row(own, row, from, to, rows + width * row);
   return out;
 }
 

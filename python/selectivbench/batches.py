@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from ._checks import MOST_INDEX, pair, split as check_split, whole
+from ._checks import MOST_FRAMES, MOST_INDEX, pair, split as check_split, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -205,7 +205,7 @@ class Batches:
         index, among = pair("batches", "shard", shard)
         shards = whole("batches", "shards", among, 1, 2**31)
         self.shard = (whole("batches", "shard", index, 0, shards - 1), shards)
-        self.pad_to = None if pad_to is None else whole("batches", "pad_to", pad_to, 1, 2**31 - 1)
+        self.pad_to = None if pad_to is None else whole("batches", "pad_to", pad_to, 1, MOST_FRAMES)
         self.threads = whole("batches", "threads", threads, 0, 1024)
         self.ahead = whole("batches", "ahead", ahead, 1, 1024)
 

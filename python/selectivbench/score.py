@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _native
 from ._checks import instance, shown, split as check_split, whole
@@ -104,6 +104,9 @@ class Score:
             if not self._seen:
                 raise ValueError("[score] result, expected outputs for at least one batch first, got none")
             return Measurement.from_json(self._native.measured(samples))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("[score] a score does not pickle, expected its result() to travel")
 
 
 def check_kind(where: str, kind: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import MOST_INDEX, instance, shown, split as check_split, whole
+from ._checks import MOST_FRAMES, MOST_INDEX, instance, shown, split as check_split, whole
 from .batches import Batch, Batches
 from .config import Config, given_items, items
 from .grammar import Grammar
@@ -277,7 +277,7 @@ class Task:
             raise ValueError(f"[batch] indices, expected integers, got {shown(indices)}") from None
         samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in each]
         whole("batch", "samples", len(samples), 1, 65536)
-        padded = 0 if pad_to is None else whole("batch", "pad_to", pad_to, 1, 2**31 - 1)
+        padded = 0 if pad_to is None else whole("batch", "pad_to", pad_to, 1, MOST_FRAMES)
         native = _native.make_batch(
             self._native, check_split("batch", split), samples, bool(dense), padded
         )

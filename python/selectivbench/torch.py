@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from ._checks import whole
+from ._checks import instance, whole
 from .batches import Batch, Batches
 from .task import Task
 
@@ -44,6 +44,7 @@ class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
         threads: int = 1,
     ) -> None:
         super().__init__()
+        instance("dataset", "task", task, Task)
         self.batch_size = None if batch_size is None else whole("dataset", "batch_size", batch_size, 1, 65536)
         self.batches = Batches(
             task, split, self.batch_size or _BLOCK, start, count, dense=dense, order=order, shard=shard, threads=threads

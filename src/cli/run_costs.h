@@ -15,7 +15,7 @@ struct TimeTaken {
   double train = 0;  // in updates
   double total = 0;  // with start, data, evaluations, ceilings, baselines and files
   bool diverged = false;
-  std::optional<int64_t> shared_by;  // runs at a time on its device, itself counted; absent: not known
+  std::optional<int64_t> shared_by = {};  // runs at a time on its device, itself counted; absent: not known
 };
 
 // A run is like another of the same model, task, grammar, batch and evaluation, whatever its seeds and learning rate.

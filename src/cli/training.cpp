@@ -89,7 +89,8 @@ void machine_line(const RunProgress& p) {
 // The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end. A
 // holder that is not seen to live is waited for until it is, or is known to be dead.
 std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
-                                const std::function<void(const std::string&)>& waiting) {
+                                const std::function<void(const std::string&)>& waiting,
+                                const std::function<void()>& still_waiting) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
   LockWatch watch;
   for (bool said = false;; said = true) {
@@ -99,6 +100,7 @@ std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string&
       const bool over = watch.beating() && std::chrono::steady_clock::now() > until;
       if (error.code() != Exit::stopped || over) throw;
       if (!said) waiting(std::string(error.what()) + ", waiting up to " + fixed(kLockPatience, 0) + " s for it to end");
+      still_waiting();
       if (stop_within(0.2)) throw;
     }
   }
@@ -167,10 +169,14 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   RunReport people(standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
-  const auto store = claim(config, root, [&](const std::string& line) {
+  const auto alive = [world] {
+    if (world != nullptr) world->alive();
+  };
+  const auto waiting = [&](const std::string& line) {
     say(line);
     tell({"waiting", 0, config.values.train.updates, 0, -1});
-  });
+  };
+  const auto store = claim(config, root, waiting, alive);
   for (const auto& line : store->restored()) say("warning: " + line);
   if (finished()) {
     tell_ranks(Order::done);

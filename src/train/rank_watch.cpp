@@ -291,7 +291,9 @@ RankWatch::RankWatch(const RankPlace& place, const std::string& identity)
   if (place.rank != 0) store_ = connected(place, false);
   try {
     meet(identity);
-  } catch (const c10::Error&) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {  // c10d throws c10::Error and std::system_error
     throw bad_input("MASTER_ADDR", names({0}, place.size) + " was lost while the ranks met");
   }
   shared_->place = place;

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "program_run.h"
 
@@ -12,18 +11,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Verdict, OfAnEmptyFolderIsUndecidedAndNoError) {
+TEST(Verdict, OfAnEmptyFolderIsRefused) {
   const TemporaryFolder folder;
-  const Outcome text = run({"experiments", "verdict", "gated_delta_rule", folder.path()});
-  EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_NE(text.out.find("UNDECIDED: no runs"), std::string::npos) << text.out;
-  const Outcome json =
-      run({"experiments", "verdict", "gated_delta_rule", folder.path(), "--scale", "small", "--format", "json"});
-  EXPECT_EQ(json.code, 0) << json.err;
-  const auto scale = nlohmann::json::parse(json.out)["claims"][0]["scales"][0];
-  EXPECT_EQ(scale["verdict"], "undecided");
-  EXPECT_EQ(scale["comparisons"].size(), 3U);
-  EXPECT_EQ(scale["comparisons"][0]["decides"].size(), 2U);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--scale", "small", "--format", "json"}}) {
+    std::vector<std::string> arguments = {"experiments", "verdict", "gated_delta_rule", folder.path()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err,
+              "[experiments verdict DIR] expected runs below the folder, got none, " + folder.path() + "\n");
+  }
 }
 
 TEST(Verdict, RefusesWhatItDoesNotKnowInOneLine) {

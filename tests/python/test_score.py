@@ -1,4 +1,5 @@
 import json
+import pickle
 import unittest
 
 import numpy as np
@@ -149,6 +150,10 @@ class ScoreTest(unittest.TestCase):
             score.update(of.batch("test", [7, 1]), good)
         score.update(second, good)
         self.assertEqual(score.result(0).samples, 4)
+
+    def test_a_score_does_not_pickle_and_says_so(self):
+        with self.assertRaisesRegex(TypeError, r"\[score\] a score does not pickle"):
+            pickle.dumps(sb.Score(task(1)))
 
     def test_batches_of_another_task_or_split_are_refused(self):
         score = sb.Score(task(1))
