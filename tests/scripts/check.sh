@@ -83,7 +83,8 @@ done
 
 rm "$odd/result.json" "$odd/final.safetensors"
 evaluates 2
-says 0 "unfinished at update $update of 60"
+if [[ $update -eq 60 ]]; then left="unfinished: all 60 updates are made, there is no result that can be read"; else left="unfinished at update $update of 60"; fi
+says 0 "$left"
 
 # A checkpoint matters while the run is unfinished.
 printf x >> "$odd/$newest"
