@@ -16,16 +16,17 @@ update=$(grep -o '[0-9]*' <<< "$newest" | head -n 1 | sed 's/^0*//')
 
 # says CODE STATE [LINE…]: of the run in $work/odd, which is then made anew from the whole one.
 says() {
-  local code=$1 state=$2 folder=$work/odd/$id
+  local code=$1 state=$2 folder=$work/odd/$id kind=${2%% at *}
+  kind=${kind%%:*}
   shift 2
   "$program" check "$work/odd" --json "$work/out.json" > "$work/out" 2> "$work/err"
   local got=$?
   [[ $got -eq $code ]] || fail "$state: exit code $got, expected $code"
   [[ ! -s $work/err ]] || fail "$state: $(cat "$work/err")"
   printf '%s\n' "$folder: $state" "$@" > "$work/expected"
-  printf '1 run: 1 %s\n' "${state%% at *}" >> "$work/expected"
+  printf '1 run: 1 %s\n' "$kind" >> "$work/expected"
   diff "$work/expected" "$work/out" || fail "$state: other lines"
-  grep -q "\"state\": \"${state%% at *}\"" "$work/out.json" || fail "$state: not in the JSON $(cat "$work/out.json")"
+  grep -q "\"state\": \"$kind\"" "$work/out.json" || fail "$state: not in the JSON $(cat "$work/out.json")"
   fresh
 }
 fresh() { rm -rf "$work/odd" && mkdir "$work/odd" && cp -r "$run" "$work/odd/"; }
