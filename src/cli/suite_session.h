@@ -1,30 +1,11 @@
 // A suite at work: what is missing is run in processes of its own, then its table is made.
 #pragma once
-#include <string>
-#include <vector>
-
 #include "base/error.h"
-#include "cli/arguments.h"
-#include "cli/slurm_job.h"
+#include "cli/suite_options.h"
 #include "runs/suite.h"
 
 namespace sb::cli {
 
-struct SuiteOptions {
-  std::string command = "suite";  // for messages about its options
-  std::string root, table = "table", time_limit;
-  std::vector<std::string> overrides, where, have;
-  int jobs = 0, threads = 0, gpus = 0;
-  bool list = false, status = false;
-  bool table_only = false, no_table = false;
-  SlurmOptions slurm;
-  double start = 0;  // seconds until this process began to work
-};
-
-// --set --where --have --out --jobs --gpus --time-limit --threads --list
-void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root = "runs");
-// What can be refused before anything is read: a file in the place of the folder of runs, no such time, no such cards.
-void check_options(const SuiteOptions& options);
 // Lists the runs, says where they stand, hands those that are missing to Slurm, or works on them and writes
 // ROOT/TABLE.{txt,md,csv,json,tex}.
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules);

@@ -185,8 +185,8 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   tell_ranks(Order::go_on);
   warn_about_slow_blas();
   TrainHooks hooks;
-  hooks.stop = [&store, world] {
-    if (world != nullptr) world->alive();
+  hooks.stop = [&] {
+    alive();
     return stop_requested() || store->lost();
   };
   hooks.saving = hold_end;

@@ -6,8 +6,6 @@ SIGCONT); suites that were killed are started again. Then they are left alone. E
 table of a suite nobody touched, and nothing may lie around. --preload: a library that takes O_TMPFILE and flock away.
 """
 import argparse
-import hashlib
-import json
 import os
 import pathlib
 import random
@@ -17,18 +15,11 @@ import sys
 import tempfile
 import time
 
+from run_digests import digests
+
 HERE = pathlib.Path(__file__).resolve().parent
 BEAT = 0.25  # seconds; six of them missing is dead
 SLEEP = 8 * BEAT
-
-
-def digests(root):
-    out = {}
-    for run in sorted(path.parent for path in root.glob("*/result.json")):
-        result = json.loads((run / "result.json").read_text())
-        out[run.name] = [hashlib.sha256((run / name).read_bytes()).hexdigest() for name in ("metrics.jsonl", "final.safetensors")]
-        out[run.name].append(result["numbers_sha256"])
-    return out
 
 
 def family(pids):

@@ -7,8 +7,6 @@ cancelled and the controller is restarted. Skipped (77) with a word where Slurm 
 """
 import argparse
 import getpass
-import hashlib
-import json
 import os
 import pathlib
 import random
@@ -19,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from run_digests import digests
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
@@ -150,16 +150,6 @@ class Cluster:
                 fail(f"the queue is not empty after {seconds} s: {self.tasks()}")
             each()
             time.sleep(0.3)
-
-
-def digests(root):
-    """What must not depend on who worked on a run, when and how often."""
-    out = {}
-    for run in sorted(path.parent for path in root.glob("*/result.json")):
-        result = json.loads((run / "result.json").read_text())
-        out[run.name] = [hashlib.sha256((run / name).read_bytes()).hexdigest() for name in ("metrics.jsonl", "final.safetensors")]
-        out[run.name].append(result["numbers_sha256"])
-    return out
 
 
 def processes_of(root):
