@@ -131,9 +131,9 @@ void write_all(const std::string& path, int fd, const std::string& text) {
   if (!written(fd, text)) throw unusable(path, std::strerror(errno));
 }
 
-// The record as a file of this name, if there was none; its descriptor, or -1.
-int make(const std::string& target, const LockRecord& record) {
-  const std::string draft = target.substr(0, target.find(".next-")) + ".partial-" + record.token;
+// The record as a file of the chain of `path`, if there was none of this name; its descriptor, or -1.
+int make(const std::string& path, const std::string& target, const LockRecord& record) {
+  const std::string draft = path + ".partial-" + record.token;
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   Descriptor file(::open(draft.c_str(), kFlags, 0666));
   if (file.fd < 0) throw unusable(target, std::strerror(errno));
@@ -256,7 +256,7 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
         throw Error(Exit::stopped, formatted("[run] {} is held by {}", path, described(*last)));
       target = next_of(path, last->token);
     }
-    Descriptor made(make(target, record));
+    Descriptor made(make(path, target, record));
     if (!holds(path, record.token)) {
       // Another was first, or the chain went on from elsewhere meanwhile.
       if (made.fd >= 0 && target != path) ::unlink(target.c_str());
