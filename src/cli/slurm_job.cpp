@@ -51,12 +51,13 @@ double notice_of(const SlurmOptions& options) {
 // Options of sbatch that are made here, those that would put something else in the place of the script, and other
 // clusters than the one whose queue is asked. sbatch takes what begins like an option for it.
 bool is_ours(const std::string& word) {
-  static const std::array ours = {"--array",    "--dependency", "--parsable", "--wrap",   "--wait",      "--test-only",
-                                  "--clusters", "--output",     "--error",    "--signal", "--no-requeue"};
+  static const std::array ours = {"--array",      "--dependency", "--parsable", "--wrap",  "--wait",
+                                  "--test-only",  "--clusters",   "--output",   "--error", "--signal",
+                                  "--no-requeue", "--requeue",    "--time"};
   const std::string name = word.substr(0, word.find('='));
   if (name.starts_with("--"))
     return std::any_of(ours.begin(), ours.end(), [&](const std::string& each) { return each.starts_with(name); });
-  return name.size() > 1 && std::string_view("adWMoe").find(name[1]) != std::string_view::npos;
+  return name.size() > 1 && std::string_view("adWMoet").find(name[1]) != std::string_view::npos;
 }
 
 std::string job_name(const std::string& suite) {
