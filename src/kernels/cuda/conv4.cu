@@ -1,11 +1,11 @@
-// A thread walks a stretch of time with a few channels, the last three inputs in registers, and reads the next steps
-// while it works. Backward it carries the last three gradients of z too: dx_{t-3} is complete when that of z_t is
-// known.
+// A thread walks a stretch of time with a few channels, the last three inputs in registers. Backward it carries the
+// last three gradients of z too: dx_{t-3} is complete when that of z_t is known. Rows at whole 16 bytes come ahead of
+// the walk into shared memory, all of a block's channels at once; others are read by the thread itself.
 #include "kernels/cuda/conv4.h"
 
-#include <type_traits>
+#include <limits>
 
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/conv4_staged.cuh"
 
 namespace sb::cuda {
 namespace {
@@ -17,100 +17,6 @@ struct Cut {
 };
 using ForwardCut = Cut<2, 48, 8, 4>;
 using BackwardCut = Cut<2, 45, 8, 2>;
-
-// W channels as they are read
-template <class E, int W>
-struct alignas(W * sizeof(E)) Few {
-  E v[W];
-  __device__ float operator[](int i) const { return to_float(v[i]); }
-};
-template <int W>
-struct Floats {
-  float v[W];
-};
-
-template <bool vectors, class E, int W>
-__device__ __forceinline__ void load_few(Few<E, W>& few, const E* p, int left) {
-  if constexpr (vectors) {
-    few = *reinterpret_cast<const Few<E, W>*>(p);
-  } else {
-#pragma unroll
-    for (int i = 0; i < W; ++i) few.v[i] = i < left ? p[i] : E(0.f);
-  }
-}
-template <bool vectors, class E, int W>
-__device__ __forceinline__ void store_few(E* p, const Floats<W>& x, int left) {
-  Few<E, W> few;
-#pragma unroll
-  for (int i = 0; i < W; ++i) few.v[i] = from_float<E>(x.v[i]);
-  if constexpr (vectors) {
-    *reinterpret_cast<Few<E, W>*>(p) = few;
-  } else {
-#pragma unroll
-    for (int i = 0; i < W; ++i)
-      if (i < left) p[i] = few.v[i];
-  }
-}
-
-struct ConvRows {
-  Conv4 p;
-  Frames<const void> gy;
-  Frames<void> y, dx;
-  void* d_tail;
-  float* parts;
-  int few, stretch, stretches;  // of a row's channels; steps; of a sequence
-  int count;                    // stretches (forward) or parts (backward)
-};
-
-// A thread's channels and their weights
-template <class E, int W, bool vectors>
-struct Walk {
-  const ConvRows& q;
-  int channel, left, batch = 0, begin = 0, end = 0;
-  float w[W][4], b[W];
-  __device__ Walk(const ConvRows& rows, int few) : q(rows), channel(few * W), left(rows.p.channels - channel) {
-#pragma unroll
-    for (int i = 0; i < W; ++i) {
-      const int c = min(channel + i, q.p.channels - 1);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) w[i][k] = q.p.weight[c * 4 + k];
-      b[i] = q.p.bias ? q.p.bias[c] : 0.f;
-    }
-  }
-  __device__ void start(int stretch) {
-    batch = stretch / q.stretches;
-    begin = (stretch - batch * q.stretches) * q.stretch;
-    end = min(begin + q.stretch, q.p.time);
-  }
-  // Step `begin` of the stretch
-  template <class Void>
-  __device__ auto row(const Frames<Void>& f) const {
-    using Of = std::conditional_t<std::is_const_v<Void>, const E, E>;
-    return static_cast<Of*>(f.data) + batch * f.batch + begin * f.time + channel;
-  }
-  __device__ E* tail(const void* memory, int t) const {
-    return static_cast<E*>(const_cast<void*>(memory)) + (static_cast<int64_t>(batch) * 3 + t + 3) * q.p.channels +
-           channel;
-  }
-  // The three steps before the stretch
-  __device__ void past(Floats<W>* x) const {
-    const E* const here = row(q.p.x);
-#pragma unroll
-    for (int i = 0; i < 3; ++i) {
-      const int t = begin - 3 + i;
-      Few<E, W> few{};
-      if (t >= 0)
-        load_few<vectors>(few, here + (i - 3) * static_cast<int>(q.p.x.time), left);
-      else if (q.p.tail)
-        load_few<false>(few, static_cast<const E*>(tail(q.p.tail, t)), left);
-#pragma unroll
-      for (int c = 0; c < W; ++c) x[i].v[c] = few[c];
-    }
-  }
-  __device__ float z(int c, const Floats<W>* x) const {
-    return b[c] + w[c][0] * x[0].v[c] + w[c][1] * x[1].v[c] + w[c][2] * x[2].v[c] + w[c][3] * x[3].v[c];
-  }
-};
 
 template <class E, class C, bool vectors>
 __global__ void __launch_bounds__(kThreads, C::blocks) conv_forward(const __grid_constant__ ConvRows q) {
@@ -236,6 +142,8 @@ __global__ void __launch_bounds__(kThreads, C::blocks) conv_backward(const __gri
   }
 }
 
+// ---- launches ----
+
 bool valid(const Conv4& p) {
   return p.batch >= 0 && p.time >= 0 && p.channels > 0 && p.weight && p.x.data && p.x.time < 1 << 24;
 }
@@ -269,6 +177,34 @@ unsigned blocks_of(const ConvRows& q) {
   return static_cast<unsigned>((static_cast<int64_t>(q.count) * q.few + kThreads - 1) / kThreads);
 }
 
+// Rows that a block's copies can take
+template <class E>
+bool stageable(const ConvRows& q) {
+  return vectors<E>(q, 16 / sizeof(E));
+}
+
+unsigned stage_columns(const Conv4& p) {
+  return static_cast<unsigned>((p.channels + kStageChannels - 1) / kStageChannels);
+}
+
+// The stretches and parts with which all blocks that run at once are done soonest; a stretch costs some steps more than
+// it has.
+ConvRows staged_rows_of(const Conv4& p, int blocks) {
+  constexpr int more = 16;
+  ConvRows q{p};
+  const int at_once = std::max(1, std::min(kMostParts, 132 * blocks / static_cast<int>(stage_columns(p))));
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int cuts = 1; cuts <= 64; ++cuts) {
+    const int stretch = (p.time + cuts - 1) / cuts, stretches = (p.time + stretch - 1) / stretch;
+    const int64_t all = static_cast<int64_t>(p.batch) * stretches, rounds = (all + at_once - 1) / at_once;
+    if (rounds * (stretch + more) >= least) continue;
+    least = rounds * (stretch + more);
+    q.stretch = stretch, q.stretches = stretches;
+    q.count = static_cast<int>((all + rounds - 1) / rounds);
+  }
+  return q;
+}
+
 }  // namespace
 
 cudaError_t conv4_forward(const Conv4& p, const Frames<void>& y, cudaStream_t stream) {
@@ -278,7 +214,12 @@ cudaError_t conv4_forward(const Conv4& p, const Frames<void>& y, cudaStream_t st
   q.y = y;
   q.count = p.batch * q.stretches;
   return with_element(p.element, [&]<class E>() {
-    if (vectors<E>(q, ForwardCut::channels))
+    if (stageable<E>(q)) {
+      ConvRows staged = staged_rows_of(p, kForwardBlocks);
+      staged.y = y;
+      const dim3 grid(static_cast<unsigned>(p.batch * staged.stretches), stage_columns(p));
+      conv_forward_staged<E><<<grid, kStageThreads, 0, stream>>>(staged);
+    } else if (vectors<E>(q, ForwardCut::channels))
       conv_forward<E, ForwardCut, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
     else
       conv_forward<E, ForwardCut, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
@@ -287,7 +228,8 @@ cudaError_t conv4_forward(const Conv4& p, const Frames<void>& y, cudaStream_t st
 }
 
 size_t conv4_scratch_bytes(const Conv4& p) {
-  return sizeof(float) * 5 * static_cast<size_t>(p.channels) * parts_of(rows_of<BackwardCut>(p));
+  const int parts = std::max(parts_of(rows_of<BackwardCut>(p)), staged_rows_of(p, kBackwardBlocks).count);
+  return sizeof(float) * 5 * static_cast<size_t>(p.channels) * parts;
 }
 
 cudaError_t conv4_backward(const Conv4& p, const Frames<const void>& gy, const Frames<void>& dx, float* d_weight,
@@ -298,7 +240,12 @@ cudaError_t conv4_backward(const Conv4& p, const Frames<const void>& gy, const F
   q.parts = static_cast<float*>(scratch);
   q.count = parts_of(q);
   const cudaError_t status = with_element(p.element, [&]<class E>() {
-    if (vectors<E>(q, BackwardCut::channels))
+    if (stageable<E>(q)) {
+      ConvRows staged = staged_rows_of(p, kBackwardBlocks);
+      q.stretch = staged.stretch, q.stretches = staged.stretches, q.count = staged.count;
+      const dim3 grid(static_cast<unsigned>(q.count), stage_columns(p));
+      conv_backward_staged<E><<<grid, kStageThreads, 0, stream>>>(q);
+    } else if (vectors<E>(q, BackwardCut::channels))
       conv_backward<E, BackwardCut, true><<<blocks_of(q), kThreads, 0, stream>>>(q);
     else
       conv_backward<E, BackwardCut, false><<<blocks_of(q), kThreads, 0, stream>>>(q);
