@@ -177,13 +177,13 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
       const ModelFigure f = figure_of(rows, claims, scale, model, task);
       if (f.accuracy.n == 0 && f.diverged == 0) continue;
       const auto whole = f.accuracy.interval(family_error);
-      const auto interval = whole ? std::optional(within_shares(*whole)) : std::nullopt;
+      const Interval interval = whole ? within_shares(*whole) : Interval{};
       const auto paper = paper_table(model, task);
       collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
       out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
                        grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
                        f.accuracy.n > 0 ? share(f.accuracy.mean) + (f.collapsed.empty() ? "" : " †") : "–",
-                       interval ? formatted("[{}, {}]", share(interval->low), share(interval->high)) : "–",
+                       whole ? formatted("[{}, {}]", share(interval.low), share(interval.high)) : "–",
                        f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
                        paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
