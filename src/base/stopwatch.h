@@ -3,12 +3,21 @@
 
 namespace sb {
 
+// Counts from where it is made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
 // Seconds that pass while work() runs.
 template <class Work>
 double seconds_of(const Work& work) {
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return watch.seconds();
 }
 
 }  // namespace sb

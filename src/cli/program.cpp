@@ -115,6 +115,19 @@ bool is_about_memory(const std::string& line) {
 
 }  // namespace
 
+Failure failure_of(const std::exception& error) {
+  if (const auto* ours = dynamic_cast<const Error*>(&error)) return {ours->code(), ours->what()};
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return {Exit::bad_input, "[memory] not enough for what was asked"};
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr)
+    return {Exit::bad_input, std::string("[file] ") + error.what()};
+  if (dynamic_cast<const std::system_error*>(&error) != nullptr)
+    return {Exit::bad_input, std::string("[memory] cannot start a thread: ") + error.what()};
+  const std::string line = first_line(error.what());
+  if (is_about_memory(line)) return {Exit::bad_input, "[memory] not enough for what was asked: " + line};
+  return {Exit::check_failed, "[internal] " + line};
+}
+
 struct Program::Impl {
   CLI::App app{"SelectivBench: how well sequence models keep what matters.", "selectivbench"};
   std::map<std::string, CLI::App*> groups;
@@ -197,20 +210,10 @@ int Program::run(int argc, const char* const* argv) {
   } catch (const Error& error) {
     complain_of_all(error.what());
     return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    complain("[memory] not enough for what was asked");
-    return static_cast<int>(Exit::bad_input);
-  } catch (const std::filesystem::filesystem_error& error) {
-    complain(std::string("[file] ") + error.what());
-    return static_cast<int>(Exit::bad_input);
-  } catch (const std::system_error& error) {
-    complain(std::string("[memory] cannot start a thread: ") + error.what());
-    return static_cast<int>(Exit::bad_input);
   } catch (const std::exception& error) {
-    const std::string line = first_line(error.what());
-    const bool memory = is_about_memory(line);
-    complain((memory ? "[memory] not enough for what was asked: " : "[internal] ") + line);
-    return static_cast<int>(memory ? Exit::bad_input : Exit::check_failed);
+    const Failure failure = failure_of(error);
+    complain(failure.line);
+    return static_cast<int>(failure.code);
   }
 }
 

@@ -1,5 +1,6 @@
 // The program: its commands, and how a failure becomes one line and an exit code.
 #pragma once
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,13 @@
 #include "cli/arguments.h"
 
 namespace sb::cli {
+
+// What a failure is to whoever started the program.
+struct Failure {
+  Exit code;
+  std::string line;
+};
+Failure failure_of(const std::exception& error);
 
 class Program {
  public:

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/slurm_queue.h"
+#include "cli/stop.h"
 #include "cli/tool.h"
 #include "runs/frozen_suite.h"
 #include "runs/run_lock.h"
@@ -132,7 +133,7 @@ Exit submit_suite(const SuiteOptions& options, const SlurmOptions& slurm, const 
     std::error_code failed;
     fs::create_directories(job.root + "/slurm", failed);
     if (failed) throw cannot_write("suite", "cannot make " + printable(job.root, 400) + "/slurm: " + failed.message());
-    alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience));
+    alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience, stop_requested));
   }
   std::string fault;
   const auto queue = ask_queue(read_submissions(job.root), fault);

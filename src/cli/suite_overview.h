@@ -21,7 +21,7 @@ Size size_of(const ResolvedConfig& run);  // nothing where there is no such netw
 // Rates of the shipped table, with the FLOPs of the networks they were measured on.
 CostTable shipped_costs();
 
-// What a finished run took; nothing where its result does not say.
+// What a finished run took of one process; nothing where its result does not say, or several ranks made it.
 std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree = RunTree::disk());
 // Seconds of a run that has its device to itself: by runs like it of which that is known or can be reckoned, else by
 // the table. Every estimate of a command begins with it.

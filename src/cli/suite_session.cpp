@@ -291,7 +291,7 @@ void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRu
   FoundRuns found = read_runs(folders, known.tree);
   if (found.runs.empty()) return;
   std::filesystem::create_directories(options.root);
-  for (const auto& line : record_suite(options.root, suite)) complain("warning: " + line);
+  for (const auto& line : record_suite(options.root, suite, stop_requested)) complain("warning: " + line);
   for (auto& missing : found.missing)  // one that was not begun has no config in its folder
     for (const auto& run : suite.runs)
       if (run.run_id == missing.name) missing.config = config_map(run.canonical);

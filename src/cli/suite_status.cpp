@@ -72,7 +72,7 @@ const char* to_string(RunStanding standing) {
 }
 
 std::string failure_path(const std::string& folder) {
-  return folder + "/failed.txt";
+  return folder + "/" + kFailureFile;
 }
 
 std::optional<double> clock_of(const std::string& folder) {

@@ -17,9 +17,11 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "base/without_signals.h"
 #include "cli/blas.h"
 #include "cli/devices.h"
 #include "cli/output.h"
+#include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
@@ -46,16 +48,14 @@ int threads_to_be_had(int wanted) {
   return static_cast<int>(others.size()) + 1;
 }
 
-constexpr double kLockPatience = 30;  // seconds to wait for a process that is about to leave the run
+constexpr double kLockPatience = 30;  // seconds to wait for a process that lives: it may be about to leave the run
 constexpr auto kTick = std::chrono::milliseconds(200);
 
 // Calls `tick` several times a second from a thread of its own, which takes no signals.
 class Ticker {
  public:
   explicit Ticker(std::function<void()> tick) {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals here;
     try {
       thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
         std::unique_lock lock(mutex_);
@@ -63,7 +63,6 @@ class Ticker {
       });
     } catch (const std::system_error&) {  // no thread to be had: less is said
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
  private:
@@ -87,10 +86,10 @@ void machine_line(const RunProgress& p) {
 }
 
 // The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end. A
-// holder that is not seen to live is waited for until it is, or is known to be dead.
+// holder that is not seen to live is waited for until it is, or is known to be dead. `stop` is asked meanwhile.
 std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
                                 const std::function<void(const std::string&)>& waiting,
-                                const std::function<void()>& still_waiting) {
+                                const std::function<bool()>& stop) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
   LockWatch watch;
   for (bool said = false;; said = true) {
@@ -99,9 +98,11 @@ std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string&
     } catch (const Error& error) {
       const bool over = watch.beating() && std::chrono::steady_clock::now() > until;
       if (error.code() != Exit::stopped || over) throw;
-      if (!said) waiting(std::string(error.what()) + ", waiting up to " + fixed(kLockPatience, 0) + " s for it to end");
-      still_waiting();
-      if (stop_within(0.2)) throw;
+      if (!said) {
+        waiting(std::string(error.what()) + ", waiting up to " + fixed(std::max(kLockPatience, watch.proof()), 0) +
+                " s for it to end or be known to be dead");
+      }
+      if (stop() || stop_within(0.2)) throw;
     }
   }
 }
@@ -169,14 +170,15 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   RunReport people(standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
-  const auto alive = [world] {
+  const auto stop = [world] {
     if (world != nullptr) world->alive();
+    return stop_requested() || (world != nullptr && world->stop_asked());
   };
   const auto waiting = [&](const std::string& line) {
     say(line);
     tell({"waiting", 0, config.values.train.updates, 0, -1});
   };
-  const auto store = claim(config, root, waiting, alive);
+  const auto store = claim(config, root, waiting, stop);
   for (const auto& line : store->restored()) say("warning: " + line);
   if (finished()) {
     tell_ranks(Order::done);
@@ -185,19 +187,16 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   tell_ranks(Order::go_on);
   warn_about_slow_blas();
   TrainHooks hooks;
-  hooks.stop = [&] {
-    alive();
-    return stop_requested() || store->lost();
-  };
+  hooks.stop = [&] { return stop() || store->lost(); };
   hooks.saving = hold_end;
   hooks.shared_by = shared_by;
   hooks.warning = [&](const std::string& line) { say("warning: " + line); };
   hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
   std::optional<Ticker> ticker;
   if (!machine) {
-    ticker.emplace([&people, said = false]() mutable {
+    ticker.emplace([&people, world, said = false]() mutable {
       people.tick();
-      if (said || !stop_requested()) return;
+      if (said || !(stop_requested() || (world != nullptr && world->stop_asked()))) return;
       said = true;
       people.say("[train] stopping: saves after this update; a further signal ends it at once");
     });
@@ -226,9 +225,11 @@ std::string identity(const ResolvedConfig& config) {
 }
 
 // Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
-[[noreturn]] void end_at_once(const Error& error) {
-  complain(error.what() + std::string("; the same command resumes the run, with any number of ranks"));
-  ::_exit(static_cast<int>(error.code()));
+[[noreturn]] void end_at_once(const WorldEnded& end) {
+  const bool lost = end.code() == Exit::lost_rank;
+  if (!end.said())
+    complain(end.what() + std::string(lost ? "; the same command resumes the run, with any number of ranks" : ""));
+  ::_exit(static_cast<int>(end.code()));
 }
 
 }  // namespace
@@ -245,19 +246,17 @@ Exit work_together(const ResolvedConfig& config, const std::string& root, const 
   std::unique_ptr<World> world;
   try {
     world = join_world(place, identity(config));
+    world->listen(stop_requested);
     const Exit code =
         world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
     world->leave();
     return code;
-  } catch (const Error& error) {
-    if (error.code() == Exit::lost_rank) end_at_once(error);
-    if (!world) throw;
-    world->fail(error.what());
-    complain(error.what());
-    ::_exit(static_cast<int>(error.code()));
+  } catch (const WorldEnded& end) {
+    end_at_once(end);
   } catch (const std::exception& error) {
-    if (world) world->fail(error.what());
-    throw;
+    if (!world) throw;
+    const Failure failure = failure_of(error);
+    end_at_once(world->fail(failure.code, failure.line));
   }
 }
 

@@ -84,9 +84,10 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
 }
 
 // Two suites that end at once must not lose each other's entry. Nothing and a warning where the lock stays held.
-std::optional<RunLock> lock_within(const std::string& path, double seconds, std::vector<std::string>& warnings) {
+std::optional<RunLock> lock_within(const std::string& path, double seconds, const std::function<bool()>& stop,
+                                   std::vector<std::string>& warnings) {
   try {
-    return wait_for_lock(path, seconds);
+    return wait_for_lock(path, seconds, stop);
   } catch (const Error& error) {
     if (error.code() != Exit::stopped) throw;
     warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");
@@ -135,10 +136,11 @@ Axes axes_of(const Suite& suite) {
   return axes;
 }
 
-std::vector<std::string> record_suite(const std::string& root, const Suite& suite, double patience_seconds) {
+std::vector<std::string> record_suite(const std::string& root, const Suite& suite, const std::function<bool()>& stop,
+                                      double patience_seconds) {
   const std::string path = path_of(root);
   std::vector<std::string> warnings;
-  const auto lock = lock_within(path + ".lock", patience_seconds, warnings);
+  const auto lock = lock_within(path + ".lock", patience_seconds, stop, warnings);
   if (!lock) return warnings;
   std::vector<Recorded> all;
   try {

@@ -1,5 +1,6 @@
 // Which keys of a config a table averages over and which it selects over; everything else tells cells apart.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ std::string axis_name(const std::string& config_key);  // and back
 Axes axes_of(const Suite& suite);
 // ROOT/suite.json, sealed: the axes that suites of this folder named beyond the usual ones and the sizes they matched,
 // one entry a suite.
-// Written under a lock that is waited for so long. Warnings: a damaged file was set aside, or nothing was recorded.
-std::vector<std::string> record_suite(const std::string& root, const Suite& suite, double patience_seconds = 10);
+// Written under a lock, waited for as wait_for_lock does. Warnings: a damaged file was set aside, or nothing was
+// recorded.
+std::vector<std::string> record_suite(const std::string& root, const Suite& suite, const std::function<bool()>& stop,
+                                      double patience_seconds = 10);
 // Why ROOT/suite.json cannot be used; empty: it can, or there is none.
 std::string record_fault(const std::string& root, const RunTree& tree = RunTree::disk());
 // The usual axes and those of every suite recorded in these folders; `notes` says where each of them comes from, what

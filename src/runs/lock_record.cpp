@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <random>
 #include <sstream>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
@@ -69,15 +69,6 @@ std::string new_token() {
   return token;
 }
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 bool is_token(const std::string& text) {
   return text.size() == kTokenDigits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -104,7 +95,7 @@ LockRecord own_record() {
   char host[kLongestHost + 1] = "unknown";
   ::gethostname(host, kLongestHost);
   record.host = one_line(host);
-  record.since = now_text();
+  record.since = utc_now();
   return record;
 }
 

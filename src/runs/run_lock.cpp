@@ -1,7 +1,6 @@
 #include "runs/run_lock.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <system_error>
@@ -22,6 +20,7 @@
 #include "base/format.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/without_signals.h"
 
 namespace sb {
 namespace {
@@ -185,14 +184,11 @@ class RunLock::Holding {
  public:
   Holding(std::string path, LockRecord record, int fd)
       : path_(std::move(path)), token_(record.token), record_(std::move(record)), fd_(fd) {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals here;
     try {
       thread_ = std::jthread([this](const std::stop_token& end) { beat_until(end); });
     } catch (const std::system_error&) {  // check() beats
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   ~Holding() {
@@ -249,7 +245,10 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
     if (last) {
       const double every = last->record ? last->record->every : record.every;
       const Holder holder = last->record ? look_for(*last->record) : Holder::unknown;
-      if (watch != nullptr) watch->there_ = holder == Holder::there;
+      if (watch != nullptr) {
+        watch->there_ = holder == Holder::there;
+        watch->proof_ = kMissedBeats * every;
+      }
       const bool still = watch != nullptr && watch->still(last->content, last->token, every, kMissedBeats * every);
       const bool free = last->record ? !last->record->held : left_by_older(last->files.back(), last->content);
       if (!free && holder != Holder::gone && !still)
@@ -301,13 +300,13 @@ std::optional<bool> lock_is_held(const std::string& path) {
   return holder == Holder::unknown ? std::nullopt : std::optional(holder == Holder::there);
 }
 
-RunLock wait_for_lock(const std::string& path, double seconds) {
+RunLock wait_for_lock(const std::string& path, double seconds, const std::function<bool()>& stop) {
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   for (LockWatch watch;;) {
     try {
       return RunLock(path, &watch);
     } catch (const Error& error) {
-      if (error.code() != Exit::stopped || (watch.alive() && Clock::now() >= until)) throw;
+      if (error.code() != Exit::stopped || (watch.alive() && Clock::now() >= until) || stop()) throw;
     }
     std::this_thread::sleep_for(kLook);
   }

@@ -13,6 +13,7 @@
 // name, so that a holder which falls asleep between its check and its rename finds nothing to rename.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ class LockWatch {
  public:
   bool beating() const { return beating_; }          // the holder was seen to; one that was not may still be dead
   bool alive() const { return beating_ || there_; }  // or its process is on this machine, if only asleep
+  double proof() const { return proof_; }            // seconds without a beat that prove its holder dead
 
  private:
   friend class RunLock;
@@ -34,7 +36,7 @@ class LockWatch {
   bool still(const std::string& content, const std::string& token, double every, double seconds);
 
   std::string content_, token_;
-  double still_ = 0;  // seconds
+  double still_ = 0, proof_ = 0;  // seconds
   std::chrono::steady_clock::time_point looked_;
   bool beating_ = false, there_ = false;
 };
@@ -62,8 +64,9 @@ std::optional<bool> lock_is_held(const std::string& path);
 // Who holds it, or held it last; nothing where there is no lock, or none that can be read.
 std::optional<LockRecord> lock_record(const std::string& path);
 
-// Waits for a lock: until it can be had, or its holder is seen to live and `seconds` are over. Throws as RunLock does.
-RunLock wait_for_lock(const std::string& path, double seconds);
+// Waits for a lock: until it can be had, its holder is seen to live and `seconds` are over, or `stop` says so, which is
+// asked many times a second. Throws as RunLock does.
+RunLock wait_for_lock(const std::string& path, double seconds, const std::function<bool()>& stop);
 
 // Nothing is renamed or removed that the lock is not for any more: Error(taken_over) instead.
 class FencedFiles : public FileSystem {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -72,12 +73,13 @@ std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem
 }
 
 // What a killed process left of a file it was writing, and what one that sleeps is about to rename. Only the holder of
-// the lock may call this, before it reads anything.
-void remove_partial_files(const std::string& folder, FileSystem& files) {
+// the lock may call this, before it reads anything: asked once the names are known, since they may be its taker's.
+void remove_partial_files(const std::string& folder, const RunLock& lock, FileSystem& files) {
   std::vector<std::string> stale;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder, failed))
     if (entry.path().filename().string().find(".partial-") != std::string::npos) stale.push_back(entry.path().string());
+  if (!stale.empty()) lock.check();
   for (const auto& path : stale) files.remove(path);
 }
 
@@ -105,7 +107,8 @@ RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSy
       lock_(path("lock"), watch),
       files_(std::make_unique<FencedFiles>(files, lock_)) {
   restored_ = clear_odd_entries(folder_, *files_);
-  remove_partial_files(folder_, *files_);
+  remove_partial_files(folder_, lock_, *files_);
+  forget_failure();
   write_config(config);
 }
 
@@ -192,14 +195,26 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
     rows_.clear();
     return std::nullopt;
   }
+  keep_timing(warnings);
+  return checkpoint;
+}
+
+// Of each metric row that the checkpoint brought the time when it was made; later ones are made again.
+void RunStore::keep_timing(std::vector<std::string>& warnings) {
+  std::set<std::pair<int64_t, std::string>> undated;
+  for (const auto& row : rows_) undated.emplace(row.update, row.phase);
   try {
     const std::string text = read_if_there(path("timing.jsonl"), largest_metrics);
     for (auto& row : parse_metrics(text, path("timing.jsonl")))
-      if (row.update <= checkpoint->update) timing_.push_back(std::move(row));
+      if (undated.erase({row.update, row.phase}) > 0) timing_.push_back(std::move(row));
   } catch (const Error& error) {
     warnings.emplace_back(error.what());
   }
-  return checkpoint;
+}
+
+void RunStore::forget_failure() {
+  std::error_code ignored;
+  if (fs::exists(path(kFailureFile), ignored)) files_->remove(path(kFailureFile));
 }
 
 void RunStore::add(MetricRow row) {
@@ -246,6 +261,7 @@ void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
         write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), *files_);
   }
   write_file_atomically(path("result.json"), sealed_json(result_text(result)), *files_);
+  forget_failure();  // of another's attempt, that ended since
 }
 
 }  // namespace sb

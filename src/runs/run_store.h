@@ -6,6 +6,7 @@
 //   final.safetensors          sealed weights
 //   result.json                sealed, written last: its presence means the run is over; holds digests of the others
 //   lock                       who works on the run, or did last (run_lock.h)
+//   failed.txt                 why the last attempt failed, put there by who started it; a new attempt removes it
 // Every file is whole or absent, and none is a symbolic link.
 #pragma once
 #include <functional>
@@ -25,6 +26,8 @@
 #include "runs/run_lock.h"
 
 namespace sb {
+
+constexpr const char* kFailureFile = "failed.txt";
 
 class RunStore {
  public:
@@ -67,6 +70,8 @@ class RunStore {
   void write_config(const ResolvedConfig& config);
   std::optional<StoredConfig> stored_before() const;
   void drop_result(std::vector<std::string>& warnings);
+  void keep_timing(std::vector<std::string>& warnings);
+  void forget_failure();
 
   std::string run_id_;
   std::string folder_;

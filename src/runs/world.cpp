@@ -76,6 +76,11 @@ Variables process_environment() {
 
 RankPlace rank_place(const Variables& variables) {
   RankPlace out;
+  if (const auto rank = variables("RANK"); rank && !variables("WORLD_SIZE")) {
+    throw bad_input(
+        "WORLD_SIZE",
+        formatted("expected the number of ranks, since RANK is '{}', got nothing: it is not set", printable(*rank)));
+  }
   if (variables("WORLD_SIZE")) {
     add_torchrun(variables, out);
   } else if (variables("SLURM_STEP_NUM_TASKS").value_or("1") != "1") {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <ctime>
 #include <filesystem>
 #include <set>
 #include <xsimd/xsimd.hpp>
@@ -62,15 +61,6 @@ Provenance provenance() {
   out.host = host_name();
   out.threads = at::get_num_threads();
   return out;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
 }
 
 }  // namespace sb

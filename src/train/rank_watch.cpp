@@ -1,201 +1,113 @@
 #include "train/rank_watch.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
+#include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/stopwatch.h"
 #include "base/text.h"
+#include "base/without_signals.h"
 
 namespace sb {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
-using Store = c10::intrusive_ptr<c10d::TCPStore>;
 
-constexpr Seconds kRollCall(5);  // for the answers of those who are there
-constexpr Seconds kFarewell(3);  // rank 0, which keeps the store, stays so long for the others to read the verdict
+constexpr double kRollCall = 5;  // seconds for the answers of those who are there
+constexpr double kFarewell = 3;  // rank 0, which keeps the store, stays so long for the others to read the verdict
 constexpr Seconds kTick(0.02);
-constexpr const char* kVerdict = "verdict";
+constexpr const char *kVerdict = "verdict", *kAlarm = "alarm", *kStop = "stop";
+constexpr int kNobody = -1;
 
-double seconds_since(Clock::time_point then) {
-  return Seconds(Clock::now() - then).count();
-}
+// As it stands in the store: "LOST CODE BY LINE".
+struct Verdict {
+  int64_t lost = 0;  // ranks that will not read it
+  Exit code = Exit::lost_rank;
+  int by = kNobody;  // the rank that ended with an error
+  std::string line;
 
-std::string numbered(const char* what, int rank) {
-  return formatted("{}/{}", what, rank);
-}
+  std::string text() const { return formatted("{} {} {} {}", lost, static_cast<int>(code), by, line); }
 
-void put(c10d::TCPStore& store, const std::string& key, const std::string& text) {
-  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
-}
-
-std::string got(c10d::TCPStore& store, const std::string& key) {
-  const std::vector<uint8_t> bytes = store.get(key);
-  return {bytes.begin(), bytes.end()};
-}
-
-std::string names(const std::vector<int>& ranks, int size) {
-  return formatted("{} {} of {}", ranks.size() == 1 ? "rank" : "ranks", joined(ranks, ", "), size);
-}
-
-// Threads that are started meanwhile leave signals to those that are there.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  static Verdict parsed(const std::string& text) {
+    Verdict out;
+    size_t at = 0;
+    const auto number = [&](int64_t otherwise) {
+      const size_t space = std::min(text.find(' ', at), text.size());
+      const auto value = parse_integer(text.substr(at, space - at));
+      at = std::min(space + 1, text.size());
+      return value.value_or(otherwise);
+    };
+    out.lost = number(0);
+    out.code = static_cast<Exit>(number(static_cast<int>(Exit::lost_rank)));
+    out.by = static_cast<int>(number(kNobody));
+    out.line = text.substr(at);
+    return out;
   }
-  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
 };
 
-bool connects(int socket, const addrinfo& to, int milliseconds) {
-  if (::connect(socket, to.ai_addr, to.ai_addrlen) == 0) return true;
-  pollfd ready{socket, POLLOUT, 0};
-  int fault = 0;
-  socklen_t size = sizeof fault;
-  return errno == EINPROGRESS && ::poll(&ready, 1, milliseconds) == 1 &&
-         ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &fault, &size) == 0 && fault == 0;
-}
-
-// This machine's address towards a host, once something listens there; empty: nothing does.
-std::string address_towards(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return "";
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    const int socket = ::socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol);
-    if (socket < 0) continue;
-    sockaddr_storage own{};
-    socklen_t size = sizeof own;
-    char text[NI_MAXHOST] = "";
-    const bool named =
-        connects(socket, *each, 1000) && ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
-        ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
-    ::close(socket);
-    if (named) return text;
-  }
-  return "";
-}
-
-bool done_within(Seconds time, std::function<void()> call) {
-  const auto done = started(std::move(call));
-  if (done.wait_for(time) != std::future_status::ready) return false;
-  done.get();
-  return true;
-}
-
-// Asked before c10d does, which prints several lines where it is not.
-bool is_taken(int port) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int yes = 1;
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_port = htons(static_cast<uint16_t>(port));
-  const bool taken = ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-                     ::bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0;
-  ::close(socket);
-  return taken;
-}
-
-Store connected(const RankPlace& place, bool serves) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(place.port);
-  options.isServer = serves;
-  options.waitWorkers = false;
-  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(place.patience * 1000));
-  if (serves && is_taken(place.port)) {
-    throw bad_input("MASTER_PORT",
-                    formatted("expected a free port, got {}, which is taken or not allowed", place.port));
-  }
-  auto out = std::make_shared<Store>();
-  const auto made = [out, address = place.address, options] {
-    *out = c10::make_intrusive<c10d::TCPStore>(address, options);
-  };
-  const std::string at = formatted("{}:{}", place.address, place.port);
-  try {
-    if (done_within(Seconds(place.patience), made)) return *out;
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    const std::string line = printable(what.substr(0, what.find('\n')), 200);
-    throw bad_input("MASTER_PORT",
-                    formatted("expected {} {}, got: {}", serves ? "a free port," : "rank 0 at", at, line));
-  }
-  throw bad_input("MASTER_PORT", formatted("expected rank 0 at {}, got something that does not answer", at));
-}
-
 }  // namespace
-
-std::shared_future<void> started(std::function<void()> call) {
-  std::packaged_task<void()> task(std::move(call));
-  std::shared_future<void> out = task.get_future().share();
-  const WithoutSignals here;
-  std::thread(std::move(task)).detach();
-  return out;
-}
 
 // What the watching thread and the rank have in common.
 struct RankWatch::Shared {
   RankPlace place;
-  Store store;                      // the thread's own connection
+  RankStore store;                  // the thread's own connection
   std::atomic<int64_t> moved = 0;   // signs of life
   std::atomic<int> waiting = 0;     // for others
   std::atomic<bool> alarm = false;  // a connection broke
+  std::atomic<bool> stop_asked = false;
   std::atomic<bool> closing = false;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::optional<std::string> verdict;
-  Clock::time_point heard = Clock::now();  // when the store last answered
-  std::string broke;                       // what the alarm is about
+  std::optional<Verdict> verdict;
+  Stopwatch heard;             // since the store last answered
+  std::string broke;           // what the alarm is about
+  std::function<bool()> stop;  // this rank's wish
   bool ended = false;
 
   // Of the thread alone.
   int64_t told = -1;
-  bool rung = false, answered = false;
+  bool rung = false, answered = false, wished = false;
   std::vector<int64_t> beats;
-  std::vector<Clock::time_point> seen;
-  std::optional<Clock::time_point> called;
+  std::vector<Stopwatch> seen;
+  std::optional<Stopwatch> called;
 
   void work();
   void round();
+  void pass_wish();
   void watch(int rank);
   void count();
-  // For all ranks to read, this one too; so many of them will not.
-  void pronounce(const std::string& line, size_t lost) { put(*store, kVerdict, formatted("{} {}", lost, line)); }
+  // For all ranks to read, this one too.
+  void pronounce(const Verdict& what) { put_first(*store, kVerdict, what.text()); }
   void hear();
-  void decide(const std::string& line) {
+  void decide(const Verdict& what) {
     const std::lock_guard lock(mutex);
-    if (!verdict) verdict = line;
+    if (!verdict) verdict = what;
     changed.notify_all();
   }
   bool decided() const {
     const std::lock_guard lock(mutex);
     return verdict.has_value();
   }
-  std::string silent(int rank) const {
-    return formatted("{} gave no sign of life for {} s", names({rank}, place.size), place.patience);
+  Verdict silent(int rank) const {
+    return {1, Exit::lost_rank, kNobody,
+            formatted("[train] {} gave no sign of life for {} s", names({rank}, place.size), place.patience)};
+  }
+  Verdict missing(const std::vector<int>& ranks) const {
+    return {static_cast<int64_t>(ranks.size()), Exit::lost_rank, kNobody,
+            formatted("[train] {} {} lost", names(ranks, place.size), ranks.size() == 1 ? "is" : "are")};
+  }
+  // Of an error rank 0 says what it was; who is lost each rank says for itself.
+  WorldEnded end(const Verdict& what) const {
+    const bool others = what.by != kNobody && what.by != 0 && place.rank == 0;
+    const std::string line =
+        others ? formatted("[train] {} ended: {}", names({what.by}, place.size), what.line) : what.line;
+    return {what.code, line, what.by != kNobody && place.rank != 0};
   }
 };
 
@@ -206,10 +118,10 @@ void RankWatch::Shared::work() {
       round();
     } catch (const std::exception&) {
       // A store that is gone is rank 0 that is gone.
-      if (!closing) decide(names({0}, place.size) + " is lost");
+      if (!closing) decide(missing({0}));
     }
     std::unique_lock lock(mutex);
-    heard = Clock::now();
+    heard = {};
     changed.wait_for(lock, beat, [&] { return closing || verdict || (alarm && !rung); });
   }
   const std::lock_guard lock(mutex);
@@ -223,13 +135,14 @@ void RankWatch::Shared::round() {
     store->add(numbered("beat", place.rank), 1);
   }
   if (store->check({kVerdict})) return hear();
+  pass_wish();
   if (alarm && !rung) {
     rung = true;
     const std::lock_guard lock(mutex);
     put(*store, "broke", broke);
-    store->add("alarm", 1);
+    store->add(kAlarm, 1);
   }
-  if (store->add("alarm", 0) > 0) {
+  if (store->add(kAlarm, 0) > 0) {
     if (!answered) store->add(numbered("here", place.rank), 1);
     answered = true;
     if (place.rank == 0) return count();
@@ -238,117 +151,71 @@ void RankWatch::Shared::round() {
   for (int rank = 1; rank < place.size; ++rank) watch(rank);
 }
 
+// Rank 0 hears of it whatever the ranks are about: while it evaluates the others wait for it and say nothing else.
+void RankWatch::Shared::pass_wish() {
+  if (place.rank == 0) {
+    if (!stop_asked && store->add(kStop, 0) > 0) stop_asked = true;
+    return;
+  }
+  std::function<bool()> ask;
+  {
+    const std::lock_guard lock(mutex);
+    ask = stop;
+  }
+  if (wished || !ask || !ask()) return;
+  wished = true;
+  store->add(kStop, 1);
+}
+
 void RankWatch::Shared::watch(int rank) {
   const auto at = static_cast<size_t>(rank);
   const int64_t now = store->add(numbered("beat", rank), 0);
   if (now != beats[at]) {
     beats[at] = now;
-    seen[at] = Clock::now();
-  } else if (seconds_since(seen[at]) > place.patience) {
-    pronounce(silent(rank), 1);
+    seen[at] = {};
+  } else if (seen[at].seconds() > place.patience) {
+    pronounce(silent(rank));
   }
 }
 
 // Those who have not answered when the time is over are lost.
 void RankWatch::Shared::count() {
-  if (!called) called = Clock::now();
-  std::vector<int> missing;
+  if (!called) called.emplace();
+  std::vector<int> absent;
   for (int rank = 0; rank < place.size; ++rank) {
-    if (store->add(numbered("here", rank), 0) == 0) missing.push_back(rank);
+    if (store->add(numbered("here", rank), 0) == 0) absent.push_back(rank);
   }
-  if (missing.empty()) {
-    return pronounce(
-        formatted("a connection between the {} ranks broke and all are there: {}", place.size, got(*store, "broke")),
-        0);
+  if (absent.empty()) {
+    return pronounce({0, Exit::lost_rank, kNobody,
+                      formatted("[train] a connection between the {} ranks broke and all are there: {}", place.size,
+                                got(*store, "broke"))});
   }
-  if (seconds_since(*called) < kRollCall.count()) return;
-  pronounce(names(missing, place.size) + (missing.size() == 1 ? " is lost" : " are lost"), missing.size());
+  if (called->seconds() >= kRollCall) pronounce(missing(absent));
 }
 
 void RankWatch::Shared::hear() {
-  const std::string text = got(*store, kVerdict);
-  const size_t space = text.find(' ');
-  const auto lost = static_cast<int64_t>(parse_unsigned(text.substr(0, space)).value_or(0));
-  const auto began = Clock::now();
+  const Verdict what = Verdict::parsed(got(*store, kVerdict));
+  const Stopwatch began;
   if (place.rank != 0) store->add("read", 1);
-  while (place.rank == 0 && store->add("read", 0) < place.size - 1 - lost && seconds_since(began) < kFarewell.count()) {
+  while (place.rank == 0 && store->add("read", 0) < place.size - 1 - what.lost && began.seconds() < kFarewell) {
     std::this_thread::sleep_for(kTick);
   }
-  decide(text.substr(space + 1));
+  decide(what);
 }
 
 RankWatch::RankWatch(const RankPlace& place, const std::string& identity)
-    : place_(place), shared_(std::make_shared<Shared>()) {
-  const auto began = Clock::now();
-  if (place.rank == 0) store_ = connected(place, true);
-  while ((own_address_ = address_towards(place.address, place.port)).empty()) {
-    if (seconds_since(began) > place.patience) {
-      throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, nobody answered there for {} s",
-                                               place.address, place.port, place.patience));
-    }
-    std::this_thread::sleep_for(Seconds(0.1));
-  }
-  if (place.rank != 0) store_ = connected(place, false);
-  try {
-    meet(identity);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception&) {  // c10d throws c10::Error and std::system_error
-    throw bad_input("MASTER_ADDR", names({0}, place.size) + " was lost while the ranks met");
-  }
+    : place_(place), meeting_(meet(place, identity)), shared_(std::make_shared<Shared>()) {
   shared_->place = place;
   shared_->store = connected(place, false);
   shared_->beats.assign(static_cast<size_t>(place.size), -1);
-  shared_->seen.assign(static_cast<size_t>(place.size), Clock::now());
-  shared_->heard = Clock::now();
+  shared_->seen.resize(static_cast<size_t>(place.size));
+  shared_->heard = {};
   const WithoutSignals here;
   std::thread([shared = shared_] { shared->work(); }).detach();
 }
 
 RankWatch::~RankWatch() {
   close();
-}
-
-void RankWatch::meet(const std::string& identity) {
-  const auto began = Clock::now();
-  const auto late = [&] { return seconds_since(began) > place_.patience; };
-  if (store_->add(numbered("came", place_.rank), 1) != 1) {
-    throw bad_input("RANK", formatted("expected a number of its own for each rank, got {} twice", place_.rank));
-  }
-  put(*store_, numbered("identity", place_.rank), identity);
-  if (place_.rank != 0) {
-    while (!store_->check({"start"})) {
-      if (late()) throw bad_input("MASTER_ADDR", "expected all ranks to come, rank 0 still waits for one");
-      std::this_thread::sleep_for(kTick);
-    }
-    const std::string fault = got(*store_, "start");
-    store_->add("started", 1);
-    if (!fault.empty()) throw bad_input("RANK", fault);
-    return;
-  }
-  std::vector<int> missing, others;
-  do {
-    if (!missing.empty()) std::this_thread::sleep_for(kTick);
-    missing.clear();
-    for (int rank = 1; rank < place_.size; ++rank) {
-      if (!store_->check({numbered("identity", rank)})) missing.push_back(rank);
-    }
-  } while (!missing.empty() && !late());
-  std::string fault;
-  if (!missing.empty()) fault = formatted("{} did not come within {} s", names(missing, place_.size), place_.patience);
-  for (int rank = 1; rank < place_.size && fault.empty(); ++rank) {
-    const std::string other = got(*store_, numbered("identity", rank));
-    if (other != identity) {
-      fault = formatted("expected what rank 0 runs ({}), rank {} has {}", printable(identity, 200), rank,
-                        printable(other, 200));
-    }
-  }
-  put(*store_, "start", fault);
-  const auto said = Clock::now();
-  const int64_t there = place_.size - 1 - static_cast<int64_t>(missing.size());
-  while (store_->add("started", 0) < there && seconds_since(said) < kFarewell.count())
-    std::this_thread::sleep_for(kTick);
-  if (!fault.empty()) throw bad_input("RANK", fault);
 }
 
 void RankWatch::alive() {
@@ -364,50 +231,63 @@ RankWatch::Waiting::~Waiting() {
   --watch_.shared_->waiting;
 }
 
-std::optional<std::string> RankWatch::verdict() const {
+std::optional<WorldEnded> RankWatch::verdict() const {
   const std::lock_guard lock(shared_->mutex);
   // The thread hangs where the machine of rank 0 is gone without a word.
-  if (!shared_->verdict && seconds_since(shared_->heard) > place_.patience + kFarewell.count()) {
+  if (!shared_->verdict && shared_->heard.seconds() > place_.patience + kFarewell) {
     shared_->verdict = shared_->silent(0);
   }
-  return shared_->verdict;
+  if (!shared_->verdict) return std::nullopt;
+  return shared_->end(*shared_->verdict);
 }
 
-std::string RankWatch::roll_call(const std::string& what) {
-  const auto began = Clock::now();
+WorldEnded RankWatch::roll_call(const std::string& what) {
+  const Stopwatch began;
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->broke = printable(what.substr(0, what.find('\n')), 200);
     shared_->alarm = true;
     shared_->changed.notify_all();
   }
-  const double most = (2 * kRollCall + kFarewell).count();
-  while (seconds_since(began) < most) {
-    if (const auto line = verdict()) return *line;
+  while (began.seconds() < 2 * kRollCall + kFarewell) {
+    if (const auto end = verdict()) return *end;
     std::this_thread::sleep_for(kTick);
   }
-  return formatted("{} does not answer", names({0}, place_.size));
+  return {Exit::lost_rank, formatted("[train] {} does not answer", names({0}, place_.size)), false};
 }
 
-void RankWatch::fail(const std::string& line) {
-  if (verdict()) return;
-  const std::string whole = formatted("{} ended: {}", names({place_.rank}, place_.size), printable(line, 300));
-  const auto tell = [shared = shared_, whole] {
-    shared->pronounce(whole, 0);
-    const auto began = Clock::now();
-    while (!shared->decided() && seconds_since(began) < kFarewell.count()) std::this_thread::sleep_for(kTick);
+WorldEnded RankWatch::fail(Exit code, const std::string& line) {
+  const Verdict mine{0, code, place_.rank, printable(line, 300)};
+  const auto tell = [shared = shared_, mine] {
+    shared->pronounce(mine);
+    const Stopwatch began;
+    while (!shared->decided() && began.seconds() < kFarewell) std::this_thread::sleep_for(kTick);
   };
   try {
-    done_within(2 * kFarewell, tell);
+    if (!verdict()) done_within(2 * kFarewell, tell);
+    const std::lock_guard lock(shared_->mutex);
+    const auto& all = shared_->verdict;
+    const bool own_words = !all || all->by == kNobody || (all->by == 0 && place_.rank == 0);
+    if (!own_words) return shared_->end(*all);
   } catch (const std::exception&) {  // there is nobody to tell
   }
+  return {code, line, false};
+}
+
+void RankWatch::listen(std::function<bool()> stop) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->stop = std::move(stop);
+}
+
+bool RankWatch::stop_asked() const {
+  return shared_->stop_asked;
 }
 
 void RankWatch::close() {
   shared_->closing = true;
   std::unique_lock lock(shared_->mutex);
   shared_->changed.notify_all();
-  shared_->changed.wait_for(lock, kFarewell, [&] { return shared_->ended; });
+  shared_->changed.wait_for(lock, Seconds(kFarewell), [&] { return shared_->ended; });
 }
 
 }  // namespace sb

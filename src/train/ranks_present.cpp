@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "base/error.h"
 #include "train/rank_watch.h"
 #include "train/world.h"
 
@@ -69,7 +68,9 @@ class GlooWorld final : public World {
   }
 
   void alive() override { watch_.alive(); }
-  void fail(const std::string& line) override { watch_.fail(line); }
+  void listen(std::function<bool()> stop) override { watch_.listen(std::move(stop)); }
+  bool stop_asked() const override { return watch_.stop_asked(); }
+  WorldEnded fail(Exit code, const std::string& line) override { return watch_.fail(code, line); }
 
   void leave() override {
     watch_.close();
@@ -96,8 +97,8 @@ class GlooWorld final : public World {
       } catch (const std::exception& error) {
         broke = error.what();
       }
-      const auto verdict = broke.empty() ? watch_.verdict() : watch_.roll_call(broke);
-      if (verdict) throw Error(Exit::lost_rank, "[train] " + *verdict);
+      if (!broke.empty()) throw watch_.roll_call(broke);
+      if (const auto end = watch_.verdict()) throw *end;
     }
   }
 

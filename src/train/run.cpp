@@ -97,9 +97,9 @@ class Run {
       const RunStatus status = train_or_diverge();
       run_.world->share(order_of(status));
       return status;
-    } catch (const Error& error) {
+    } catch (const WorldEnded&) {
       // The weights are those of the last update that all ranks made.
-      if (error.code() == Exit::lost_rank && !saving_.saved()) saving_.save(true);
+      if (!saving_.saved()) saving_.save(true);
       throw;
     }
   }

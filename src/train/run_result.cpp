@@ -1,5 +1,6 @@
 #include "train/run_result.h"
 
+#include "base/clock.h"
 #include "runs/measure.h"
 #include "runs/schema.h"
 #include "train/gpu.h"

@@ -4,12 +4,24 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "runs/world.h"
 
 namespace sb {
+
+// What another rank ended with, or that it is lost: this one ends with the same code.
+class WorldEnded : public Error {
+ public:
+  WorldEnded(Exit code, const std::string& line, bool said) : Error(code, line), said_(said) {}
+  bool said() const { return said_; }  // by rank 0: this one need not
+
+ private:
+  bool said_;
+};
 
 // How rank 0 tells the others what came of what it does alone.
 enum class Order : int { go_on = 0, done = 1, diverged = 2, stopped = 3 };
@@ -27,8 +39,8 @@ class World {
   const RankPlace& place() const { return place_; }
   std::pair<int, int> rows(int batch) const { return rows_of_rank(batch, rank(), size()); }
 
-  // Of all calls below: every rank makes the same ones in the same order, and each throws Error(lost_rank) within
-  // place().patience once a rank is lost, with a line that names it.
+  // Of all calls below: every rank makes the same ones in the same order, and each throws WorldEnded once a rank ended
+  // with an error or, within place().patience, is lost (Exit::lost_rank, with a line that names it).
 
   // Sums over the ranks into `gradients` (flat) and `loss` ([1] float64) of each of them: the same bytes on all.
   virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;
@@ -39,8 +51,13 @@ class World {
 
   // Any thread, often: this rank is at work. It counts as lost where it neither says so nor waits for others.
   virtual void alive() = 0;
-  // Tells the others that this rank ends with an error; they end with its line.
-  virtual void fail(const std::string& line) = 0;
+  // `stop`: whether this rank wishes to stop, asked from another thread for as long as the world lasts.
+  virtual void listen(std::function<bool()> stop) = 0;
+  // On rank 0, any thread: one of the ranks wishes to, learnt within a second whatever the ranks do meanwhile.
+  virtual bool stop_asked() const = 0;
+  // This rank ends with an error, and the others with the same code. Returns what all end with: another may have been
+  // first.
+  virtual WorldEnded fail(Exit code, const std::string& line) = 0;
   // All ranks are through: nothing is asked of the others any more.
   virtual void leave() = 0;
 
@@ -52,7 +69,7 @@ class World {
 };
 
 // Meets the others; `identity` must be the same on all ranks (what is run, by what build). Throws Error(bad_input)
-// where this build has no process groups, ranks do not come or differ. Where the world has failed (a lost rank), its
+// where this build has no process groups, ranks do not come or differ. Where the world has failed (WorldEnded), its
 // threads may hang in others' code: the process is to end by _exit.
 std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity);
 // What process groups this build has: "gloo"; empty: none.

@@ -32,6 +32,10 @@ std::string finish(const std::string& root, const ResolvedConfig& resolved) {
   return store.folder();
 }
 
+bool never() {
+  return false;
+}
+
 bool noted(const std::vector<std::string>& notes, const std::string& part) {
   return std::any_of(notes.begin(), notes.end(),
                      [&](const std::string& note) { return note.find(part) != std::string::npos; });
@@ -194,14 +198,14 @@ run.seed = [1, 2]
   for (const auto& run : suite.runs) finish(root.file(""), run);
   EXPECT_EQ(read_rows(root.file("")).cells.size(), 2U);
   EXPECT_EQ(read_rows(root.file(""), {"train.weight_decay"}).cells.size(), 1U);
-  record_suite(root.file(""), suite);
+  record_suite(root.file(""), suite, never);
   const Rows rows = read_rows(root.file(""));
   EXPECT_EQ(rows.cells.size(), 1U);
   EXPECT_TRUE(noted(rows.notes, "selected over train.weight_decay too, as suite 'decay' says"));
 
   Suite other = suite_of("[suite]\nname = \"other\"\nselect = [\"model.dropout\"]\n");
-  record_suite(root.file(""), other);
-  record_suite(root.file(""), suite);
+  record_suite(root.file(""), other, never);
+  record_suite(root.file(""), suite, never);
   const std::string text = read_file(root.file("suite.json"), 1 << 20);
   EXPECT_TRUE(is_sealed(text));
   EXPECT_EQ(nlohmann::json::parse(text).at("suites").size(), 2U);
@@ -217,7 +221,7 @@ TEST(Folder, SuitesDoNotReplaceEachOthersAxes) {
   TemporaryFolder root;
   finish(root.file(""), config(1));
   const auto record = [&](const std::string& text, double patience = 10) {
-    return record_suite(root.file(""), suite_of("[suite]\n" + text), patience);
+    return record_suite(root.file(""), suite_of("[suite]\n" + text), never, patience);
   };
   EXPECT_TRUE(record("select = [\"train.weight_decay\"]\n").empty());
   record("select = [\"train.clip\"]\n");
@@ -261,7 +265,7 @@ TEST(Folder, SuitesThatEndAtOnceAreAllRecorded) {
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&, i] {
       const Suite suite = suite_of("[suite]\nname = \"s" + std::to_string(i) + "\"\n");
-      for (int k = 0; k < 5; ++k) record_suite(root.file(""), suite, 60);
+      for (int k = 0; k < 5; ++k) record_suite(root.file(""), suite, never, 60);
     });
   for (auto& thread : threads) thread.join();
   const std::string text = read_file(root.file("suite.json"), 1 << 20);

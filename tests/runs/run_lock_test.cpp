@@ -304,7 +304,7 @@ TEST_F(RunLocks, OfManyThreadsOneHoldsItAtATime) {
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
       for (int k = 0; k < 20; ++k) {
-        const RunLock held = wait_for_lock(lock(), 60);
+        const RunLock held = wait_for_lock(lock(), 60, [] { return false; });
         most = std::max(most.load(), ++inside);
         held.check();
         ++times;

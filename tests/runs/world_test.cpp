@@ -49,7 +49,7 @@ TEST(RankPlace, IsAloneWithoutAnEnvironment) {
   const RankPlace alone = place({});
   EXPECT_FALSE(alone.grouped);
   EXPECT_EQ(alone.size, 1);
-  EXPECT_FALSE(place({{"RANK", "7"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).grouped);  // a batch script
+  EXPECT_FALSE(place({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).grouped);  // a batch script
   EXPECT_FALSE(place({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).grouped);
 }
 
@@ -84,6 +84,10 @@ TEST(RankPlace, RefusesByTheVariablesName) {
   for (const char* name : {"RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     EXPECT_EQ(refusal(without(kTorchrun, name)).find("[" + std::string(name) + "] expected"), 0U) << name;
   }
+  EXPECT_EQ(refusal({{"RANK", "7"}}).find("[WORLD_SIZE] expected the number of ranks, since RANK is '7'"), 0U);
+  EXPECT_EQ(refusal({{"RANK", ""}}).find("[WORLD_SIZE] expected"), 0U);
+  EXPECT_EQ(refusal(with(kSrun, "RANK", "5")).find("[WORLD_SIZE] expected"), 0U) << "of whose world?";
+  EXPECT_EQ(refusal({{"WORLD_SIZE", "1"}}).find("[RANK] expected"), 0U);
   const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
       {"WORLD_SIZE", {"", "0", "-1", "1025", "4 ", "four", "99999999999999999999"}},
       {"RANK", {"", "-1", "4", "1.0"}},

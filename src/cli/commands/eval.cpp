@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/sha256.h"

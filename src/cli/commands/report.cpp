@@ -1,10 +1,10 @@
 #include "cli/commands/report.h"
 
-#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -24,15 +24,6 @@ struct Options {
   std::string out = "report.html", figures, data;
   bool dated = false;
 };
-
-std::string now_text() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
-  return text;
-}
 
 // Folder of the page; links from standard output lead nowhere.
 std::string folder_of(const std::string& out) {
@@ -60,7 +51,7 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   const PageData data = make_page(content, {options.folders, folder_of(options.out), parts.citation, false});
   PageSettings settings;
   settings.charts = parts.charts;
-  if (options.dated) settings.dated = now_text();
+  if (options.dated) settings.dated = utc_minutes(std::time(nullptr));
   const Json json = page_json(data, settings);
   const std::string page = html_page(parts, data.title, json, false);
   if (!options.figures.empty())

@@ -1,0 +1,14 @@
+// The time of day as text.
+#pragma once
+#include <ctime>
+#include <string>
+
+namespace sb {
+
+std::string utc_text(std::time_t time);     // 2026-01-31T12:00:00Z
+std::string utc_minutes(std::time_t time);  // 2026-01-31 12:00 UTC
+inline std::string utc_now() {
+  return utc_text(std::time(nullptr));
+}
+
+}  // namespace sb

@@ -1,0 +1,154 @@
+#include "train/rank_meeting.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "base/format.h"
+#include "base/stopwatch.h"
+#include "base/text.h"
+#include "train/world.h"
+
+namespace sb {
+namespace {
+
+constexpr double kFarewell = 3;  // seconds; rank 0, which keeps the store, stays so long for the others to read
+constexpr std::chrono::milliseconds kTick(20), kKnock(100);
+
+// "[where] what" that ends the meeting, as rank 0 tells it; empty: the run can begin.
+constexpr const char* kStart = "start";
+constexpr const char* kOdd = "odd";  // what a rank found before rank 0 did
+
+class Meeting {
+ public:
+  Meeting(RankStore store, RankPlace place, std::string identity)
+      : kept_(std::move(store)), store_(*kept_), place_(std::move(place)), identity_(std::move(identity)) {}
+
+  void come() {
+    if (place_.rank == 0) put(store_, "size", std::to_string(place_.size));
+    if (store_.add(numbered("came", place_.rank), 1) != 1) {
+      object(formatted("[RANK] expected a number of its own for each rank, got {} twice", place_.rank));
+    } else {
+      put(store_, numbered("identity", place_.rank), identity_);
+    }
+  }
+
+  // Of the ranks that are not 0.
+  void wait_for_start() {
+    std::string fault;
+    try {
+      compare_sizes();
+      await(kStart, "expected all ranks to come, rank 0 still waits for one");
+      fault = got(store_, kStart);
+      store_.add("started", 1);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception&) {  // rank 0 has left already
+      if (odd_.empty()) throw;
+      fault = odd_;
+    }
+    if (!fault.empty()) throw WorldEnded(Exit::bad_input, fault, true);
+    if (!odd_.empty()) throw Error(Exit::bad_input, odd_);  // the others had begun
+  }
+
+  // Of rank 0.
+  void start() {
+    std::vector<int> missing;
+    std::string fault;
+    while (fault.empty()) {
+      missing.clear();
+      fault = look(missing);
+      if (missing.empty()) break;
+      if (fault.empty() && late())
+        fault = formatted("[RANK] {} did not come within {} s", names(missing, place_.size), place_.patience);
+      if (fault.empty()) std::this_thread::sleep_for(kTick);
+    }
+    put(store_, kStart, fault);
+    const Stopwatch said;
+    const int64_t there = place_.size - 1 - static_cast<int64_t>(missing.size());
+    while (store_.add("started", 0) < there && said.seconds() < kFarewell) std::this_thread::sleep_for(kTick);
+    if (!fault.empty()) throw Error(Exit::bad_input, fault);
+  }
+
+ private:
+  bool late() const { return began_.seconds() > place_.patience; }
+
+  void await(const char* key, const char* otherwise) {
+    while (!store_.check({key})) {
+      if (late()) throw bad_input("MASTER_ADDR", otherwise);
+      std::this_thread::sleep_for(kTick);
+    }
+  }
+
+  void compare_sizes() {
+    await("size", "expected rank 0 to say how many ranks there are, it does not");
+    const std::string size = got(store_, "size");
+    if (size == std::to_string(place_.size)) return;
+    object(formatted("[{}] expected the same number on all ranks, rank 0 has {}, rank {} has {}", place_.origin, size,
+                     place_.rank, place_.size));
+  }
+
+  void object(const std::string& line) {
+    odd_ = line;
+    put_first(store_, kOdd, line);
+  }
+
+  // Who has not come yet, and the fault of one who has; empty: none.
+  std::string look(std::vector<int>& missing) {
+    std::string fault;
+    if (store_.check({kOdd})) fault = got(store_, kOdd);
+    for (int rank = 1; rank < place_.size; ++rank) {
+      const std::string key = numbered("identity", rank);
+      if (!store_.check({key})) {
+        missing.push_back(rank);
+      } else if (const std::string other = fault.empty() ? got(store_, key) : identity_; other != identity_) {
+        fault = formatted("[RANK] expected what rank 0 runs ({}), rank {} has {}", printable(identity_, 200), rank,
+                          printable(other, 200));
+      }
+    }
+    return fault;
+  }
+
+  const RankStore kept_;
+  c10d::TCPStore& store_;
+  const RankPlace place_;
+  const std::string identity_;
+  const Stopwatch began_;
+  std::string odd_;  // what this rank objects to
+};
+
+}  // namespace
+
+RankMeeting meet(const RankPlace& place, const std::string& identity) {
+  const Stopwatch began;
+  RankMeeting out;
+  if (place.rank == 0) {
+    check_address_is_here(place);
+    out.store = connected(place, true);
+  }
+  while ((out.own_address = address_towards(place.address, place.port)).empty()) {
+    if (began.seconds() > place.patience) {
+      throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, nobody answered there for {} s",
+                                               place.address, place.port, place.patience));
+    }
+    std::this_thread::sleep_for(kKnock);
+  }
+  if (place.rank != 0) out.store = connected(place, false);
+  try {
+    const auto meeting = std::make_shared<Meeting>(out.store, place, identity);
+    // What listens there may be no store, and never answer.
+    if (!done_within(place.patience, [meeting] { meeting->come(); })) {
+      throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, got something that does not answer",
+                                               place.address, place.port));
+    }
+    place.rank == 0 ? meeting->start() : meeting->wait_for_start();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {  // c10d throws c10::Error and std::system_error
+    throw bad_input("MASTER_ADDR", names({0}, place.size) + " was lost while the ranks met");
+  }
+  return out;
+}
+
+}  // namespace sb

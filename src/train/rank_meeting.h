@@ -1,0 +1,18 @@
+// How ranks find each other before anything is computed.
+#pragma once
+#include <string>
+
+#include "train/rank_store.h"
+
+namespace sb {
+
+struct RankMeeting {
+  RankStore store;
+  std::string own_address;  // of this machine on its way to rank 0
+};
+
+// Returns once all ranks have come with the same number of ranks and the same identity. Throws bad_input after
+// place.patience at the latest; what rank 0 found and told the others, as WorldEnded.
+RankMeeting meet(const RankPlace& place, const std::string& identity);
+
+}  // namespace sb
