@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
 #include "cli/program_run.h"
+#include "runs/result.h"
 #include "runs/run_lock.h"
+#include "runs/seal.h"
 
 namespace sb::test {
 namespace {
@@ -334,6 +337,23 @@ TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
   ASSERT_EQ(std::system(("tar -xf " + folder_.file("one.tar") + " -C " + root()).c_str()), 0);
   EXPECT_NE(run(command(file) + std::vector<std::string>{"--list"}).err.find("0 missing"), std::string::npos);
   EXPECT_EQ(run({"check", root(), folder_.file("one.tar")}).code, 0);
+}
+
+// Several ranks share a run's work: their seconds are not those of the process that another run will have.
+TEST_F(SuiteProcesses, RunsThatSeveralRanksMadeTellNothingOfTheOthersTime) {
+  const std::string file = write(suite_text("3"));
+  ASSERT_EQ(run(command(file) + std::vector<std::string>{"--where", "run.seed=1"}).code, 0);
+  const std::string path = files("result.json").front();
+  const auto listed = [&](int64_t world) {
+    Result result = parse_result(whole_file(path), path);
+    result.made->train_seconds = 36'000;
+    result.made->total_seconds = 36'001;
+    result.made->world = world;
+    write_file_atomically(path, sealed_json(result_text(result)));
+    return run({"suite", file, "--out", root(), "--list"}).out;
+  };
+  EXPECT_NE(listed(1).find("10 h"), std::string::npos) << listed(1);
+  EXPECT_EQ(listed(2).find("10 h"), std::string::npos) << listed(2);
 }
 
 // SIGSTOP for longer than the heartbeat: another takes the run over, and the sleeper leaves it alone.

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <random>
+#include <set>
 #include <thread>
 
 #include "../base/temporary_folder.h"
@@ -265,6 +267,129 @@ TEST_F(RunLocks, AsleepBetweenCheckAndRenameItFindsNothingToRename) {
       EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
     fs::remove_all(folder);
   }
+}
+
+// A file that goes is gone: no look at the lock comes between the last one and the removal.
+class SleepyRemoval : public FileSystem {
+ public:
+  explicit SleepyRemoval(std::string name) : name_(std::move(name)) {}
+  int remove(const std::string& path) override {
+    if (path.ends_with(name_)) ::raise(SIGSTOP);
+    return FileSystem::remove(path);
+  }
+
+ private:
+  std::string name_;
+};
+
+TEST_F(RunLocks, AsleepBeforeARemovalItRemovesThatFileAndNothingElse) {
+  const std::string folder = root_.file(toy_config().run_id);
+  for (const std::string name : {"checkpoint-00000002.safetensors", "result.json", "failed.txt"}) {
+    fs::create_directories(folder);
+    if (name != "checkpoint-00000002.safetensors") write_file_atomically(folder + "/" + name, "of before");
+    const pid_t sleeper = ::fork();
+    if (sleeper == 0) {
+      try {
+        ToyRun().run(root_.path(), SleepyRemoval(name));
+      } catch (const Error& error) {
+        ::_exit(static_cast<int>(error.code()));
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(sleeper, &status, WUNTRACED), sleeper);
+    ASSERT_TRUE(WIFSTOPPED(status)) << name;
+    const auto finished = [&] {
+      LockWatch watch;
+      while (true) {
+        try {
+          return ToyRun().run(root_.path(), ScriptedFileSystem(), &watch);
+        } catch (const Error& error) {
+          ASSERT_EQ(error.code(), Exit::stopped) << error.what();
+        }
+        std::this_thread::sleep_for(Milliseconds(1));
+      }
+    };
+    finished();
+    if (name == "failed.txt") write_file_atomically(folder + "/" + name, "of the next attempt");
+    std::set<std::string> before, after;
+    const auto listed = [&](std::set<std::string>& out) {
+      for (const auto& entry : fs::directory_iterator(folder)) out.insert(entry.path().filename().string());
+    };
+    listed(before);
+    const std::string result = read_file(folder + "/result.json", 1 << 20);
+    ::kill(sleeper, SIGCONT);
+    ASSERT_EQ(::waitpid(sleeper, &status, 0), sleeper);
+    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(Exit::taken_over)) << name;
+    listed(after);
+    before.erase(name);
+    EXPECT_EQ(after, before) << name;
+    finished();  // what is gone is made again, with the same numbers
+    EXPECT_EQ(verify_run(folder), std::vector<std::string>{}) << name;
+    const auto numbers = [](const std::string& text) { return text.substr(text.find("numbers_sha256"), 90); };
+    EXPECT_EQ(numbers(read_file(folder + "/result.json", 1 << 20)), numbers(result)) << name;
+    fs::remove_all(folder);
+  }
+}
+
+// One that slept before it looked for what a dead holder left finds what its taker is writing.
+class SleepyListing : public FileSystem {
+ public:
+  int remove(const std::string& path) override {
+    if (path.ends_with("odd")) ::raise(SIGSTOP);
+    return FileSystem::remove(path);
+  }
+};
+
+TEST_F(RunLocks, WhoSleptLeavesItsTakersUnfinishedFilesAlone) {
+  const std::string folder = root_.file(toy_config().run_id);
+  fs::create_directories(folder);
+  ASSERT_EQ(::mkfifo((folder + "/odd").c_str(), 0600), 0);  // removed just before
+  const pid_t sleeper = ::fork();
+  if (sleeper == 0) {
+    try {
+      ToyRun().run(root_.path(), SleepyListing());
+    } catch (const Error& error) {
+      ::_exit(static_cast<int>(error.code()));
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(sleeper, &status, WUNTRACED), sleeper);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  LockWatch watch;
+  std::optional<RunLock> taker;
+  while (!taker) {
+    try {
+      taker.emplace(folder + "/lock", &watch);
+    } catch (const Error&) {
+      std::this_thread::sleep_for(Milliseconds(1));
+    }
+  }
+  write_file_atomically(folder + "/result.json.partial-1", "about to take its name");
+  ::kill(sleeper, SIGCONT);
+  ASSERT_EQ(::waitpid(sleeper, &status, 0), sleeper);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(Exit::taken_over));
+  EXPECT_TRUE(fs::exists(folder + "/result.json.partial-1"));
+}
+
+// Somebody is asked to leave while another machine holds the lock for hours.
+TEST_F(RunLocks, WhoWaitsLeavesWhenAskedTo) {
+  LockRecord record = of_another_machine();
+  record.every = 3600;
+  put(record);
+  int asked = 0;
+  try {
+    wait_for_lock(lock(), 3600, [&] { return ++asked == 3; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::stopped);
+    EXPECT_NE(std::string(error.what()).find("is held by process"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(asked, 3);
+  LockWatch watch;
+  EXPECT_NE(refused(&watch), "");
+  EXPECT_EQ(watch.proof(), 6 * 3600) << "by the beat of the holder, whatever that of who waits is";
 }
 
 TEST_F(RunLocks, ALockThatWasRemovedIsLost) {

@@ -145,6 +145,71 @@ TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
 INSTANTIATE_TEST_SUITE_P(Accidents, FailingWrites,
                          ::testing::Values(Accident::no_space, Accident::io_error, Accident::short_write));
 
+// Rows are dated when they are made; what is made again after resuming is dated again, once.
+TEST(RunStore, EveryRowHasOneTimeHoweverOftenTheRunWasResumed) {
+  TemporaryFolder root;
+  const double weight = 1;
+  const std::vector<NamedBytes> tensors = {{"weight", "F64", {1}, &weight}};
+  const auto make = [](RunStore& store, int64_t update, const char* phase) {
+    store.add({update, phase, {{"loss", 1}}});
+    store.add_timing({update, phase, {{"wall", 1e9}}});
+  };
+  {
+    RunStore store(root.path(), config());
+    for (int64_t update = 0; update < 3; ++update) make(store, update, "train");
+    store.save(3, tensors);
+    make(store, 3, "valid");  // after the checkpoint
+    make(store, 3, "train");
+    store.write_rows();
+  }
+  RunStore store(root.path(), config());
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(store.resume(warnings));
+  make(store, 3, "valid");
+  make(store, 3, "train");
+  store.write_rows();
+  const auto rows = [&](const std::string& name) {
+    std::vector<std::pair<int64_t, std::string>> out;
+    for (const auto& row : parse_metrics(read_file(store.path(name), 1 << 20), name))
+      out.emplace_back(row.update, row.phase);
+    return out;
+  };
+  EXPECT_EQ(rows("timing.jsonl"), rows("metrics.jsonl"));
+  EXPECT_EQ(rows("timing.jsonl").size(), 5U);
+  EXPECT_EQ(warnings, std::vector<std::string>{});
+}
+
+TEST(RunStore, WhyAnAttemptFailedIsForgottenByTheNextOne) {
+  TemporaryFolder root;
+  const std::string failed = folder_of(root) + "/failed.txt";
+  std::filesystem::create_directories(folder_of(root));
+  write_file_atomically(failed, "exit code 74\n");
+  {
+    RunStore store(root.path(), config());
+    EXPECT_FALSE(std::filesystem::exists(failed)) << "an attempt is at work";
+    write_file_atomically(failed, "exit code 74\n");  // by who started an attempt that ended meanwhile
+    EXPECT_THROW(RunStore(root.path(), config()), Error);
+    EXPECT_TRUE(std::filesystem::exists(failed)) << "one that does not get the run changes nothing";
+  }
+  ToyRun().run(root.path());
+  EXPECT_FALSE(std::filesystem::exists(failed));
+  EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
+}
+
+TEST(RunStore, WhyAnotherAttemptFailedIsForgottenWithTheResult) {
+  TemporaryFolder root;
+  RunStore store(root.path(), config());
+  write_file_atomically(store.path("failed.txt"), "exit code 74\n");
+  const double weight = 1;
+  Result result;
+  result.status = "done";
+  result.model = "toy";
+  result.config = config_map(config().canonical);
+  result.width = result.layers = result.states = 1;
+  store.finish(result, {{"weight", "F64", {1}, &weight}});
+  EXPECT_FALSE(std::filesystem::exists(store.path("failed.txt")));
+}
+
 TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
   TemporaryFolder root;
   const int status = in_child([&] {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One run by several ranks on loopback.
 
-usage: ranks.py PROGRAM numbers           1, 2 and 4 ranks agree; the same number gives the same bytes; refusals
+usage: ranks.py PROGRAM numbers           1, 2 and 4 ranks agree; the same number gives the same bytes
+       ranks.py PROGRAM ends              refusals; whatever one rank ends with, all end with the same code and rank 0 says why
        ranks.py PROGRAM kills COUNT SEED  SIGKILL of any rank at random moments: the others end and name it, resuming gives the same bytes
 
 Exit code 1 where something does not hold; 77 (skipped) where the program was built without process groups.
@@ -51,14 +52,14 @@ def environment(**values):
 class Ranks:
     """The processes of one attempt; world 0: a plain run."""
 
-    def __init__(self, program, out, world, sets=(), own_sets=None, patience=PATIENCE, come=None):
+    def __init__(self, program, out, world, sets=(), own_sets=None, own_variables=None, patience=PATIENCE, come=None):
         self.world, self.processes = world, {}
         port = free_port()
         for rank in come if come is not None else range(max(1, world)):
             env = environment()
             if world:
                 env = environment(WORLD_SIZE=world, RANK=rank, MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
-                                  SELECTIVBENCH_RANK_TIMEOUT=patience)
+                                  SELECTIVBENCH_RANK_TIMEOUT=patience) | (own_variables or {}).get(rank, {})
             command = [program, "train", str(SMALL), "--out", str(out), "--threads", "1"]
             for text in (*sets, *((own_sets or {}).get(rank, ()))):
                 command += ["--set", text]
@@ -149,7 +150,14 @@ def numbers(program, work):
     expect(differences(two, one) <= TOLERANCE["fp32"], "quirks.sum_accumulated: 2 ranks differ")
     stopped(program, work)
     silent(program, work)
+
+
+def ends(program, work):
     refusals(program, work)
+    codes(program, work)
+    taken_over(program, work)
+    stopped_while_waiting(program, work)
+    stopped_while_evaluating(program, work)
 
 
 def begun(out, updates):
@@ -201,10 +209,16 @@ def silent(program, work):
         expect(all(end[0] == 0 for end in ends.values()), f"after SIGSTOP: {ends}")
 
 
-def refused(what, ends, words):
+def ended(what, ends, expected, words, speaker=0):
+    """All with this code; the speaker with one line, the others without a word."""
     for rank, (code, said, complained) in ends.items():
         lines = complained.strip().splitlines()
-        expect(code == 2 and len(lines) == 1 and words in lines[0] and said == "", f"{what}: rank {rank}: {code}, {complained!r}")
+        sound = len(lines) == 1 and words in lines[0] if rank == speaker else not lines
+        expect(code == expected and sound and said == "", f"{what}: rank {rank}: {code}, {said!r}, {complained!r}")
+
+
+def refused(what, ends, words, speaker=0):
+    ended(what, ends, 2, words, speaker)
 
 
 def refusals(program, work):
@@ -212,7 +226,9 @@ def refusals(program, work):
     command = [program, "train", str(SMALL), "--out", str(out)]
     sound = {"WORLD_SIZE": 2, "RANK": 0, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     for change, words in (({"WORLD_SIZE": 0}, "[WORLD_SIZE]"), ({"WORLD_SIZE": "two"}, "[WORLD_SIZE]"), ({"RANK": 2}, "[RANK]"),
-                          ({"RANK": None}, "[RANK]"), ({"MASTER_ADDR": None}, "[MASTER_ADDR]"), ({"MASTER_ADDR": "$(id)"}, "[MASTER_ADDR]"),
+                          ({"RANK": None}, "[RANK]"), ({"WORLD_SIZE": None}, "[WORLD_SIZE]"),
+                          ({"MASTER_ADDR": "192.0.2.7"}, "[MASTER_ADDR]"), ({"MASTER_ADDR": "nowhere.invalid"}, "[MASTER_ADDR]"),
+                          ({"MASTER_ADDR": None}, "[MASTER_ADDR]"), ({"MASTER_ADDR": "$(id)"}, "[MASTER_ADDR]"),
                           ({"MASTER_PORT": 65536}, "[MASTER_PORT]"), ({"SELECTIVBENCH_RANK_TIMEOUT": 1}, "[SELECTIVBENCH_RANK_TIMEOUT]"),
                           ({"WORLD_SIZE": 5}, "train.batch")):
         values = {k: v for k, v in (sound | change).items() if v is not None}
@@ -221,7 +237,18 @@ def refusals(program, work):
     expect(not out.exists(), "a refused run has a folder")
     refused("another config", Ranks(program, out, 2, own_sets={1: ("run.seed=3",)}).end(120), "rank 1 has run ")
     refused("a rank that does not come", Ranks(program, out, 3, patience=3, come=(0, 2)).end(BOUND), "rank 1 of 3 did not come within 3 s")
-    refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]")
+    refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]", speaker=1)
+    # All of them long before the ranks would be missed.
+    for world, sizes in ((2, {1: 3}), (3, {0: 2}), (3, {1: 4}), (2, {0: 4})):
+        other = {rank: {"WORLD_SIZE": str(size)} for rank, size in sizes.items()}
+        refused(f"{world} ranks, but {sizes}", Ranks(program, out, world, own_variables=other, patience=300).end(60),
+                "[WORLD_SIZE] expected the same number on all ranks, rank 0 has ")
+    refused("a rank twice", Ranks(program, out, 3, own_variables={2: {"RANK": "1"}}, patience=300).end(60), "[RANK] expected a number of its own")
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        port = {"MASTER_PORT": str(mute.getsockname()[1])}
+        refused("no store there", Ranks(program, out, 2, own_variables={1: port}, patience=3, come=(1,)).end(BOUND), "[MASTER_ADDR]", speaker=1)
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
@@ -230,6 +257,57 @@ def refusals(program, work):
         refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "[MASTER_PORT]")
     shown = subprocess.run([program, "config", "show", str(SMALL)], env=environment(**sound), capture_output=True, text=True)
     expect("# world = 2" in shown.stdout, "config show does not say 2 ranks")
+
+
+def codes(program, work):
+    """Errors of rank 0 after all have met."""
+    (work / "file").write_text("")
+    ended("cannot write", Ranks(program, work / "file" / "runs", 3).end(BOUND), 74, "[run] cannot make ")
+    odd = {0: {"SELECTIVBENCH_HEARTBEAT": "soon"}}
+    ended("bad input", Ranks(program, work / "odd", 3, own_variables=odd).end(BOUND), 2, "[SELECTIVBENCH_HEARTBEAT] expected")
+
+
+BEATING = {"SELECTIVBENCH_HEARTBEAT": "0.25"}
+
+
+def taken_over(program, work):
+    out = work / "taken"
+    ranks = Ranks(program, out, 2, LONGER, own_variables={0: BEATING}, patience=120)
+    begun(out, 20)
+    ranks.processes[0].send_signal(signal.SIGSTOP)
+    command = [program, "train", str(SMALL), "--out", str(out), "--threads", "1"]
+    for text in LONGER:
+        command += ["--set", text]
+    taker = subprocess.Popen(command, env=environment(**BEATING), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    code = taker.wait(timeout=300)
+    expect(code == 0, f"who took over ended with {code}")
+    ranks.processes[0].send_signal(signal.SIGCONT)
+    ended("taken over", ranks.end(BOUND), 76, " was taken over by ")
+
+
+def stopped_while_waiting(program, work):
+    """Rank 0 waits for another's lock, and rank 1 is asked to stop."""
+    out = work / "waiting"
+    sets = ("train.updates=100000", "eval.every=0")
+    holder = Ranks(program, out, 0, sets)
+    begun(out, 3)
+    ranks = Ranks(program, out, 2, sets, patience=120)
+    line = ranks.processes[0].stderr.readline()
+    expect("waiting up to 60 s for it to end or be known to be dead" in line, f"rank 0 waits without a word: {line!r}")
+    ranks.processes[1].send_signal(signal.SIGTERM)
+    ended("stopped while waiting", ranks.end(25), 75, "is held by process ")  # the holder is left alone after 30 s
+    holder.processes[0].send_signal(signal.SIGKILL)
+    holder.end(BOUND)
+
+
+def stopped_while_evaluating(program, work):
+    """A signal to a rank that waits for rank 0, which evaluates for minutes."""
+    out = work / "evaluating"
+    ranks = Ranks(program, out, 2, ("eval.valid_samples=1000000", "run.checkpoint_every=0"), patience=120)
+    begun(out, 7)  # saved before it evaluates
+    ranks.processes[1].send_signal(signal.SIGTERM)
+    for rank, (code, _, complained) in ranks.end(BOUND).items():
+        expect(code == 75, f"stopped while rank 0 evaluates: rank {rank} ended with {code}: {complained[-300:]}")
 
 
 def kills(program, work, count, seed):
@@ -256,8 +334,8 @@ def kills(program, work, count, seed):
         # The run was over, or all of it but the farewell: no kill to speak of.
         over = process.returncode == 0 or (list(out.glob("*/result.json")) and all(end[0] == 0 for end in ends.values()))
         for rank, (code, _, complained) in ends.items():
-            # 2: it was lost before all had met.
-            named = code in (2, 79) and f"rank {victim}" in complained
+            # 2: it was lost before all had met, and rank 0 says so.
+            named = code in (2, 79) and f"rank {victim}" in complained or code == 2 and rank != 0 and complained == ""
             expect(over or named, f"rank {victim} of {world} killed after {moment:.1f} s: rank {rank} ended with {code}: {complained[-300:]}")
         train(program, out, world, LONGER)
         expect(digest(out) == clean[world], f"rank {victim} of {world} killed after {moment:.1f} s: other bytes")
@@ -279,6 +357,8 @@ def main():
         work = pathlib.Path(folder_name)
         if sys.argv[2] == "numbers":
             numbers(program, work)
+        elif sys.argv[2] == "ends":
+            ends(program, work)
         else:
             kills(program, work, int(sys.argv[3]), int(sys.argv[4]))
     sys.exit(1 if faults else 0)

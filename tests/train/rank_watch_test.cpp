@@ -1,0 +1,101 @@
+// Two ranks of one process, a thread each: what one ends with the other learns.
+#include "train/rank_watch.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace sb {
+namespace {
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  socklen_t size = sizeof any;
+  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&any), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&any), &size), 0);
+  ::close(socket);
+  return ntohs(any.sin_port);
+}
+
+template <class Condition>
+bool eventually(const Condition& holds) {
+  for (int tries = 0; tries < 3000; ++tries) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+class RankPair : public ::testing::Test {
+ protected:
+  RankPair() {
+    RankPlace place;
+    place.size = 2;
+    place.grouped = true;
+    place.address = "127.0.0.1";
+    place.port = free_port();
+    place.patience = 60;
+    place.origin = "WORLD_SIZE";
+    std::thread other([&, place]() mutable {
+      place.rank = 1;
+      second_ = std::make_unique<RankWatch>(place, "the same");
+    });
+    first_ = std::make_unique<RankWatch>(place, "the same");
+    other.join();
+  }
+  // What a rank that waits for the other comes to know.
+  static WorldEnded heard(RankWatch& rank) {
+    EXPECT_TRUE(eventually([&] { return rank.verdict().has_value(); }));
+    return *rank.verdict();
+  }
+  std::unique_ptr<RankWatch> first_, second_;
+};
+
+TEST_F(RankPair, AnErrorOfRank0IsSaidByItAndEndsTheOtherWithItsCode) {
+  for (RankWatch* rank : {first_.get(), second_.get()}) EXPECT_FALSE(rank->verdict());
+  const WorldEnded own = first_->fail(Exit::cannot_write, "[run] the disk is full");
+  EXPECT_EQ(own.code(), Exit::cannot_write);
+  EXPECT_STREQ(own.what(), "[run] the disk is full");
+  EXPECT_FALSE(own.said());
+  const WorldEnded other = heard(*second_);
+  EXPECT_EQ(other.code(), Exit::cannot_write);
+  EXPECT_TRUE(other.said());
+}
+
+TEST_F(RankPair, AnErrorOfAnotherRankIsSaidByRank0) {
+  const RankWatch::Waiting waits(*first_);
+  const WorldEnded own = second_->fail(Exit::bad_input, "[memory] not enough");
+  EXPECT_EQ(own.code(), Exit::bad_input);
+  EXPECT_TRUE(own.said());
+  const WorldEnded other = heard(*first_);
+  EXPECT_EQ(other.code(), Exit::bad_input);
+  EXPECT_STREQ(other.what(), "[train] rank 1 of 2 ended: [memory] not enough");
+  EXPECT_FALSE(other.said());
+}
+
+TEST_F(RankPair, OfTwoErrorsTheFirstIsThatOfAll) {
+  first_->fail(Exit::taken_over, "[run] taken over");
+  const WorldEnded late = second_->fail(Exit::bad_input, "[memory] not enough");
+  EXPECT_EQ(late.code(), Exit::taken_over);
+  EXPECT_TRUE(late.said());
+  EXPECT_EQ(heard(*first_).code(), Exit::taken_over);
+}
+
+TEST_F(RankPair, Rank0LearnsThatAnotherWishesToStop) {
+  std::atomic<bool> asked = false;
+  second_->listen([&] { return asked.load(); });
+  EXPECT_FALSE(first_->stop_asked());
+  asked = true;
+  EXPECT_TRUE(eventually([&] { return first_->stop_asked(); }));
+  EXPECT_FALSE(first_->verdict()) << "which is no error";
+  second_->close();
+}
+
+}  // namespace
+}  // namespace sb
