@@ -1,11 +1,13 @@
 #include "train/rank_meeting.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
 #include "train/world.h"
@@ -13,12 +15,14 @@
 namespace sb {
 namespace {
 
-constexpr double kFarewell = 3;  // seconds; rank 0, which keeps the store, stays so long for the others to read
+// Seconds that rank 0, which keeps the store, stays for the others to read what it says; where they may be yet to come.
+constexpr double kFarewell = 3, kLateness = 10;
 constexpr std::chrono::milliseconds kTick(20), kKnock(100);
 
 // "[where] what" that ends the meeting, as rank 0 tells it; empty: the run can begin.
 constexpr const char* kStart = "start";
-constexpr const char* kOdd = "odd";  // what a rank found before rank 0 did
+constexpr const char* kOdd = "odd";           // what a rank found before rank 0 did
+constexpr const char* kOddSize = "odd_size";  // another number of ranks than rank 0 has
 
 class Meeting {
  public:
@@ -27,18 +31,16 @@ class Meeting {
 
   void come() {
     if (place_.rank == 0) put(store_, "size", std::to_string(place_.size));
-    if (store_.add(numbered("came", place_.rank), 1) != 1) {
+    if (store_.add(numbered("came", place_.rank), 1) != 1)
       object(formatted("[RANK] expected a number of its own for each rank, got {} twice", place_.rank));
-    } else {
-      put(store_, numbered("identity", place_.rank), identity_);
-    }
+    if (place_.rank != 0) compare_sizes();
+    if (odd_.empty()) put(store_, numbered("identity", place_.rank), identity_);
   }
 
   // Of the ranks that are not 0.
   void wait_for_start() {
     std::string fault;
     try {
-      compare_sizes();
       await(kStart, "expected all ranks to come, rank 0 still waits for one");
       fault = got(store_, kStart);
       store_.add("started", 1);
@@ -59,19 +61,34 @@ class Meeting {
     while (fault.empty()) {
       missing.clear();
       fault = look(missing);
-      if (missing.empty()) break;
-      if (fault.empty() && late())
+      if (!fault.empty()) {
+        tell(fault, others(), kLateness);  // those that are still to come hear of it too
+      } else if (missing.empty()) {
+        return tell("", place_.size - 1, kFarewell);
+      } else if (late()) {
         fault = formatted("[RANK] {} did not come within {} s", names(missing, place_.size), place_.patience);
-      if (fault.empty()) std::this_thread::sleep_for(kTick);
+        tell(fault, place_.size - 1 - static_cast<int64_t>(missing.size()), kFarewell);
+      } else {
+        std::this_thread::sleep_for(kTick);
+      }
     }
-    put(store_, kStart, fault);
-    const Stopwatch said;
-    const int64_t there = place_.size - 1 - static_cast<int64_t>(missing.size());
-    while (store_.add("started", 0) < there && said.seconds() < kFarewell) std::this_thread::sleep_for(kTick);
-    if (!fault.empty()) throw Error(Exit::bad_input, fault);
+    throw Error(Exit::bad_input, fault);
   }
 
  private:
+  // Stays until so many have read it, or for so long.
+  void tell(const std::string& fault, int64_t readers, double seconds) {
+    put(store_, kStart, fault);
+    const Stopwatch said;
+    while (store_.add("started", 0) < readers && said.seconds() < seconds) std::this_thread::sleep_for(kTick);
+  }
+
+  // Ranks but for this one, by the largest number that one of them has.
+  int64_t others() {
+    const auto odd = store_.check({kOddSize}) ? parse_integer(got(store_, kOddSize)) : std::nullopt;
+    return std::max<int64_t>(place_.size, odd.value_or(0)) - 1;
+  }
+
   bool late() const { return began_.seconds() > place_.patience; }
 
   void await(const char* key, const char* otherwise) {
@@ -91,7 +108,11 @@ class Meeting {
 
   void object(const std::string& line) {
     odd_ = line;
-    put_first(store_, kOdd, line);
+    try {
+      put_first(store_, kOddSize, std::to_string(place_.size));
+      put_first(store_, kOdd, line);
+    } catch (const std::exception&) {  // rank 0 has left, since another objected before
+    }
   }
 
   // Who has not come yet, and the fault of one who has; empty: none.

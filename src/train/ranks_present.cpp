@@ -91,13 +91,13 @@ class GlooWorld final : public World {
   void await(const Finished& finished) {
     const RankWatch::Waiting waiting(watch_);
     while (true) {
-      std::string broke;
+      std::optional<std::string> broke;
       try {
         if (finished(kSlice)) return;
       } catch (const std::exception& error) {
         broke = error.what();
       }
-      if (!broke.empty()) throw watch_.roll_call(broke);
+      if (broke) throw watch_.roll_call(*broke);
       if (const auto end = watch_.verdict()) throw *end;
     }
   }
