@@ -291,7 +291,7 @@ TEST(Folder, AnArchiveHasTheTablesOfItsFolder) {
       "[task]\nnumber = 2\n[eval]\ngaps = [10, 20]\n"
       "[grid]\nmodel.name = ['gla', 'mamba']\nrun.seed = [1, 2]\ntrain.weight_decay = [0.0, 0.1]\n");
   for (const auto& run : suite.runs) finish(root.file("runs"), run);
-  record_suite(root.file("runs"), suite);
+  record_suite(root.file("runs"), suite, never);
   const std::string begun = RunStore(root.file("runs"), config(9)).folder();  // left out of both tables
   fs::remove_all(begun);
   write_archive(root.file("runs.tar"), pack_runs(root.file("runs")).files);
