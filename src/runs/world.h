@@ -24,8 +24,8 @@ using Variables = std::function<std::optional<std::string>(const char* name)>;
 Variables process_environment();
 
 // WORLD_SIZE, RANK, MASTER_ADDR, MASTER_PORT; else, within a step of srun, SLURM_STEP_NUM_TASKS and SLURM_PROCID, with
-// the address and port taken from the job where MASTER_ADDR and MASTER_PORT do not say. Throws bad_input "[VARIABLE] …",
-// also where only one of RANK and WORLD_SIZE is set.
+// the address and port taken from the job where MASTER_ADDR and MASTER_PORT do not say. Throws bad_input "[VARIABLE]
+// …", also where only one of RANK and WORLD_SIZE is set.
 RankPlace rank_place(const Variables& variables);
 
 // The first host of a Slurm node list: "n[03-05,9],m1" gives "n03". Empty: it is none.
