@@ -22,6 +22,7 @@ from run_digests import digests
 HERE = pathlib.Path(__file__).resolve().parent
 BEAT = 0.25  # seconds; six of them missing is dead
 INTERVAL, EVALUATED, UPDATES = 10, 30, 120
+A_RUN = 4  # holders of a run that come to an untimely end, at most
 LIMIT = 300  # seconds for anything that must come
 faults = []
 
@@ -74,40 +75,37 @@ def check_timing(folder):
            f"metrics.jsonl {len(rows['metrics.jsonl'])}")
 
 
-def taken_over(command, folder, kills, chance):
-    """Holders one after the other; of each that came to an untimely end, how many updates were made again."""
-    before, number = None, 0
+def taken_over(command, first, chance):
+    """One run by holders one after the other, until it is done. How many came to an untimely end."""
+    before, met = None, 0
     while True:
         holder = Holder(command)
-        number += 1
-        sleeps = number % 3 == 0
         # The first one just after an evaluation, whose time is written before the next checkpoint.
-        after = EVALUATED + 1 if number == 1 else chance.randint(1, UPDATES // 3)
-        if number <= kills:
-            holder.wait_until(lambda h: len(h.updates) >= after)
-        else:
-            holder.end()
+        after = EVALUATED + 1 if before is None else chance.randint(1, UPDATES // 3)
+        holder.wait_until(lambda h: len(h.updates) >= after or (before is not None and met == A_RUN and h.updates))
+        last = met == A_RUN or holder.process.poll() is not None
         if before is not None:
-            # A sleeper that wakes goes on until it looks at its lock.
-            holder.wait_until(lambda h: h.updates)
-            if before.process.poll() is None:
+            if before.process.poll() is None:  # a sleeper that wakes goes on until it looks at its lock
                 before.process.send_signal(signal.SIGCONT)
                 code = before.end()
                 expect(code == 76, f"who slept ended with {code}: {''.join(before.complaints)[-300:]}")
             twice = max(before.updates, default=0) - (holder.updates[0] - 1) if holder.updates else 0
-            print(f"{'slept' if before.slept else 'killed'} after {len(before.updates)} updates: {max(0, twice)} made twice", flush=True)
+            print(f"{before.ended} after {len(before.updates)} updates: {max(0, twice)} made twice", flush=True)
             expect(twice <= INTERVAL, f"{twice} updates made twice, checkpoints are {INTERVAL} apart")
-        if number > kills:
-            expect(holder.process.returncode == 0, f"the last one ended with {holder.process.returncode}: {holder.complaints}")
-            return
-        holder.slept = sleeps
+        if last:
+            code = holder.end()
+            expect(code == 0, f"the last one ended with {code}: {holder.complaints}")
+            return met
+        sleeps = (first + met) % 3 == 2
+        holder.ended = "slept" if sleeps else "killed"
         holder.process.send_signal(signal.SIGSTOP if sleeps else signal.SIGKILL)
         if not sleeps:
             holder.end()
+        met += 1
         before = holder
 
 
-def waiting(command, folder):
+def waiting(command):
     """A holder that lives, and one who waits for it and is asked to leave."""
     holder = Holder(command, beat=10)
     holder.wait_until(lambda h: h.updates)
@@ -147,10 +145,13 @@ def main():
         if plain.end() != 0:
             sys.exit("FAILED: the run nobody touched\n" + "".join(plain.complaints))
         expect(plain.updates == list(range(1, UPDATES + 1)), f"a run is not a line an update: {plain.updates[:5]}…")
-        taken_over(command("runs"), work / "runs" / name, options.kills, random.Random(options.seed))
-        expect(digests(work / "runs") == digests(work / "plain"), "other bytes than those of a run nobody touched")
-        check_timing(work / "runs" / name)
-        waiting(command("waiting"), work / "waiting" / name)
+        met, chance = 0, random.Random(options.seed)
+        while met < options.kills and not faults:
+            root = f"after-{met}"
+            met += taken_over(command(root), met, chance)
+            expect(digests(work / root) == digests(work / "plain"), "other bytes than those of a run nobody touched")
+            check_timing(work / root / name)
+        waiting(command("waiting"))
     sys.exit(1 if faults else 0)
 
 
