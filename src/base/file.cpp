@@ -10,8 +10,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 
 namespace sb {
@@ -22,8 +24,11 @@ constexpr size_t kLargestWrite = size_t{1} << 24;  // a failing disk or a signal
 constexpr int kNameAttempts = 100;
 constexpr int kMostLinks = 40;  // as the system follows them
 
+// Machines that share a disk give the same numbers to their processes: what one is about to rename must not be what
+// another is writing.
 std::string temporary_name(const std::string& target, int attempt) {
-  return target + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+  static const uint32_t machine = std::random_device()();
+  return formatted("{}.partial-{}-{:08x}-{}", target, ::getpid(), machine, attempt);
 }
 
 struct Descriptor {

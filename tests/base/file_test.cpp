@@ -32,6 +32,24 @@ TEST(AtomicFile, HoldsWhatWasWrittenOnceCommitted) {
   EXPECT_EQ(folder.entries(), 1U);
 }
 
+// A process of the same number on another machine writes under another name.
+TEST(AtomicFile, ItsNameUntilThenIsThatOfThisProcessOfThisMachine) {
+  class : public FileSystem {
+   public:
+    int rename(const std::string& from, const std::string& to) override {
+      from_ = from;
+      return FileSystem::rename(from, to);
+    }
+    std::string from_;
+  } files;
+  const TemporaryFolder folder;
+  write_file_atomically(folder.file("a"), "one", files);
+  const std::string start = folder.file("a") + ".partial-" + std::to_string(::getpid()) + "-", end = "-0";
+  ASSERT_EQ(files.from_.size(), start.size() + 8 + end.size()) << files.from_;
+  EXPECT_TRUE(files.from_.starts_with(start) && files.from_.ends_with(end)) << files.from_;
+  EXPECT_EQ(files.from_.substr(start.size(), 8).find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
 TEST(AtomicFile, LeavesNothingWhenAbandoned) {
   const TemporaryFolder folder;
   FaultyFileSystem named(-1);
