@@ -18,7 +18,7 @@ constexpr int kMostRestarts = 1000;
 std::string job_name(const std::string& suite) {
   std::string out = "sb-" + suite.substr(0, kLongestJobName);
   std::replace_if(
-      out.begin(), out.end(), [](char c) { return !is_letter_or_digit(c) && c != '.' && c != '-'; }, '_');
+      out.begin(), out.end(), [](char c) { return !is_of_a_name(c); }, '_');
   return out;
 }
 
@@ -140,6 +140,10 @@ std::string table_script(const SlurmJob& job) {
   out += " || exit\n[[ ! -e $out/" + shell_quoted(job.table + ".json") +
          " ]] || \"$program\" report \"$out\" --out \"$out/report.html\"\n";
   return out;
+}
+
+bool is_of_a_name(char c) {
+  return is_letter_or_digit(c) || c == '.' || c == '-' || c == '_';
 }
 
 std::string job_label(const std::string& suite, const std::string& token) {

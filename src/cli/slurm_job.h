@@ -27,6 +27,7 @@ std::string tasks_path(const SlurmJob& job);
 std::string table_path(const SlurmJob& job);
 std::string log_path(const std::string& folder, const std::string& job, size_t index);
 
+bool is_of_a_name(char c);  // that jobs get here
 // "sb-NAME-TOKEN" with what Slurm takes in a name; and the names of an array, by its first task, and of the last job.
 std::string job_label(const std::string& suite, const std::string& token);
 std::string array_name(const std::string& label, size_t first);

@@ -44,6 +44,7 @@ Submission parse_submission(const std::string& text, const std::string& folder) 
   out.folder = folder;
   try {
     out.label = document.value("label", "");
+    if (!std::all_of(out.label.begin(), out.label.end(), is_of_a_name)) throw refused();
     for (const auto& task : document.at("tasks")) {
       out.tasks.push_back(task.get<std::vector<std::string>>());
       if (!std::all_of(out.tasks.back().begin(), out.tasks.back().end(), is_run_id)) throw refused();

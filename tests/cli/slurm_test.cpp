@@ -264,6 +264,9 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
        {std::string(), std::string("{}"), std::string("[]"),
         R"x({"jobs":[{"id":"$(x)","first":0,"count":1}],"tasks":)x" + run + "}",
         R"x({"jobs":[{"id":"1","first":1,"count":9}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"label":"a b","jobs":[{"id":"1","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"table_job":"x","jobs":[{"id":"1","first":0,"count":1}],"tasks":)x" + run + "}",
         R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":"1"})x" + std::string(),
         R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":[["../x"]]})x" + std::string()}) {
     write_file_atomically(submissions[0].folder + "/submission.json", text);
