@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kLargestSubmission = size_t{64} << 20;
 constexpr double kPatience = 120;           // seconds; Slurm's own tools give up before
+constexpr int kMostMissing = 10;            // folders in a row that were taken away
 constexpr uint64_t kMostIndex = 4'000'000;  // beyond what Slurm can be set to
 constexpr size_t kUsualArrayLimit = 1001;   // MaxArraySize where nothing is said
 
@@ -142,11 +143,17 @@ void write_submission(const Submission& submission) {
   write_file_atomically(submission_path(submission.folder), json_document(document, 2));
 }
 
+int last_submission(const std::string& root) {
+  int last = 0;
+  for (int number = 1; number < kMostSubmissions && number <= last + kMostMissing; ++number)
+    if (::access(submission_folder(root, number).c_str(), F_OK) == 0) last = number;
+  return last;
+}
+
 std::vector<Submission> read_submissions(const std::string& root) {
   std::vector<Submission> out;
-  for (int number = 1; number < kMostSubmissions; ++number) {
+  for (int number = 1, last = last_submission(root); number <= last; ++number) {
     const std::string folder = submission_folder(root, number);
-    if (::access(folder.c_str(), F_OK) != 0) break;
     try {
       Submission each = parse_submission(read_file(submission_path(folder), kLargestSubmission), folder);
       if (!each.jobs.empty()) out.push_back(std::move(each));

@@ -23,6 +23,7 @@ struct Submission {
 
 constexpr int kMostSubmissions = 100000;
 std::string submission_folder(const std::string& root, int number);  // from 1
+int last_submission(const std::string& root);                        // 0: there is none; a few numbers may be missing
 void write_submission(const Submission& submission);
 // Opened by their numbers, oldest first; those without jobs, and damaged ones, are left out.
 std::vector<Submission> read_submissions(const std::string& root);

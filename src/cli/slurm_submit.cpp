@@ -48,11 +48,12 @@ void make_folder(const std::string& folder) {
   if (failed) throw cannot_write("suite", "cannot make " + printable(folder, 400) + ": " + failed.message());
 }
 
-// A folder of the next number, made by this process alone; gone with it unless it is kept.
+// A folder of the next number, made by this process alone; gone with it unless it is kept, or another process has the
+// lock by then and may have looked into it.
 class SubmissionFolder {
  public:
-  explicit SubmissionFolder(const std::string& root) {
-    for (int number = 1; number < kMostSubmissions; ++number) {
+  SubmissionFolder(const std::string& root, const RunLock& alone) : alone_(alone) {
+    for (int number = last_submission(root) + 1; number < kMostSubmissions; ++number) {
       path_ = submission_folder(root, number);
       if (::mkdir(path_.c_str(), 0777) == 0) return;
       if (errno != EEXIST)
@@ -61,8 +62,12 @@ class SubmissionFolder {
     throw cannot_write("suite", printable(root, 400) + "/slurm has too many submissions");
   }
   ~SubmissionFolder() {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+    if (kept_) return;
+    try {
+      alone_.check();
+      fs::remove_all(path_);
+    } catch (const std::exception&) {
+    }
   }
   SubmissionFolder(const SubmissionFolder&) = delete;
   SubmissionFolder& operator=(const SubmissionFolder&) = delete;
@@ -71,6 +76,7 @@ class SubmissionFolder {
   void keep() { kept_ = true; }
 
  private:
+  const RunLock& alone_;
   std::string path_;
   bool kept_ = false;
 };
@@ -181,7 +187,7 @@ void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const
 }
 
 void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::string& before) {
-  SubmissionFolder folder(job.root);
+  SubmissionFolder folder(job.root, alone);
   job.folder = folder.path();
   job.label = job_label(suite.name, own_record().token.substr(0, kTokenDigits));
   job.suite = freeze_suite(job.folder, suite);

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "cli/slurm_queue.h"
-#include "cli/training.h"
 
 namespace sb::cli {
 namespace {
@@ -48,12 +48,12 @@ bool is_other(const std::string& root, const Ids& own, const Ids& other) {
 
 Suite suite_for_elsewhere(const SuiteOptions& options, ModelRules& rules,
                           const std::function<Suite(const ModelRules&)>& read) {
+  const bool here = rules.has_gpu && rules.has_gpu();
   const auto read_for = [&](bool gpu) {
     rules.has_gpu = [gpu] { return gpu; };
     return read(rules);
   };
   if (options.slurm.submit || options.gpus > 0) return read_for(options.gpus > 0);
-  const bool here = usable_cards().missing.empty();
   std::optional<Suite> other;
   try {
     other = read_for(!here);

@@ -8,7 +8,7 @@
 namespace sb::cli {
 
 // The suite as `read` has it with one or the other for a device "auto": the one that --gpus says, or that was
-// submitted last, or that the folder has more runs of, or that is here. `rules.has_gpu` is that one's then.
+// submitted last, or that the folder has more runs of, or that `rules` have; they have that one then.
 Suite suite_for_elsewhere(const SuiteOptions& options, ModelRules& rules,
                           const std::function<Suite(const ModelRules&)>& read);
 

@@ -274,6 +274,17 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
   }
 }
 
+TEST(Slurm, AFolderThatIsGoneHidesNoneAfterIt) {
+  TemporaryFolder root;
+  EXPECT_EQ(last_submission(root.path()), 0);
+  for (const int number : {1, 3}) {
+    std::filesystem::create_directories(submission_folder(root.path(), number));
+    write_submission({submission_folder(root.path(), number), "l", {{"0123456789abcdef"}}, {{"7", 0, 1}}, ""});
+  }
+  EXPECT_EQ(last_submission(root.path()), 3);
+  EXPECT_EQ(read_submissions(root.path()).size(), 2U);
+}
+
 TEST(Slurm, StatesAreKnownOnesOrNone) {
   for (const char* text : {"CANCELLED by 1000", "CANCELLED+", "Cancelled", "CANCELLED"}) {
     const auto state = slurm_state(text);
