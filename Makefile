@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -84,7 +84,7 @@ bench: program
 charts:
 	@scripts/install-deps charts
 	@echo "npm ci in web/: vega, vega-lite and vega-embed, as web/package-lock.json has them"
-	@npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@$(NPM_CI) --prefix web
 	@$(MAKE) program
 
 bench-data: program
@@ -100,8 +100,18 @@ bench-train: program
 bench-python:
 	build/python/python/env/bin/python3 bench/python_package.py
 
-# What a change can break quickly. The test of Slurm is skipped where its packages cannot be had.
-test: build
+# Charts and the driver of the browser's test, by their lock files.
+NPM_CI = npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000
+page-tools:
+	@scripts/install-deps browser
+	@for folder in web tests/browser; do \
+	  test $$folder/node_modules/.package-lock.json -nt $$folder/package-lock.json || $(NPM_CI) --prefix $$folder || exit 1; \
+	done
+
+# What a change can break quickly. The tests of Slurm and of the page in a browser are skipped where their packages cannot be had.
+test:
+	@$(MAKE) --no-print-directory page-tools || echo "[make test] without npm or Chromium: the test of the page in a browser is skipped" >&2
+	@$(MAKE) --no-print-directory build
 	@scripts/install-deps slurm || echo "[make test] without Slurm: its test is skipped" >&2
 	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-exclude long
 
@@ -114,9 +124,8 @@ test-all: test
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
 # The report page in Chromium, by its driver from npm.
-test-browser: build
-	@scripts/install-deps browser
-	@npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund
+test-browser: page-tools
+	@$(MAKE) --no-print-directory build
 	ctest --test-dir $(BUILD) --output-on-failure --tests-regex '^browser'
 
 # One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla

@@ -107,6 +107,7 @@
             onclick: async () => {
               try {
                 if (needs_drawing && (this.stale || !this.view)) await this.draw();
+                if (needs_drawing && !this.view) throw new Error('there is no drawing');
                 await action();
               } catch (fault) {
                 SB.say('Could not save: ' + fault.message);
@@ -218,7 +219,13 @@
       const began = performance.now();
       try {
         if (this.view) this.view.finalize();
-        this.view = await SB.draw(this.plot, this.figure);
+        this.view = null;
+        if (SB.shown_rows(this.figure).length) {
+          this.view = await SB.draw(this.plot, this.figure);
+        } else {
+          const why = 'None of the models that are shown has numbers here.';
+          this.plot.replaceChildren(SB.h('p', {class: 'nothing'}, why));
+        }
         this.width = this.plot.clientWidth;
       } catch (fault) {
         this.view = null;

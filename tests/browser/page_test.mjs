@@ -124,6 +124,28 @@ if (!only || 'running'.includes(only)) {
       assert.equal(await lines(), changed.board.length - 1);
     });
   });
+  await check('a figure without a shown model says so, and comes back', () =>
+    with_page(chromium, report, {}, async page => {
+      if (!data.meta.charts) return;
+      const every = on =>
+        page.evaluate(
+          async ([names, shown]) => {
+            for (const name of names) window.SB.show_model(name, shown);
+            await window.SB.draw_all();
+          },
+          [[...new Set(data.series.map(one => one.model))], on],
+        );
+      const seen = what => page.$$eval('.plot ' + what, nodes => nodes.length);
+      await every(true);
+      const drawn = await seen('svg');
+      assert.equal(await seen('.nothing'), 0);
+      await every(false);
+      assert.ok((await seen('.nothing')) > 0);
+      await every(true);
+      assert.equal(await seen('.nothing'), 0);
+      assert.equal(await seen('svg'), drawn);
+    }),
+  );
   await check('an address that is none of the page harms nothing', () =>
     with_page(chromium, report, {hash: '#%'}, async page => {
       assert.equal(await page.textContent('h1'), data.meta.title);
