@@ -16,7 +16,7 @@ constexpr double kTableSeconds = 3600;
 constexpr int kMostRestarts = 1000;
 
 std::string job_name(const std::string& suite) {
-  std::string out = "sb-" + suite.substr(0, kLongestJobName);
+  std::string out = "sb-" + (suite.empty() ? "suite" : suite.substr(0, kLongestJobName));
   std::replace_if(
       out.begin(), out.end(), [](char c) { return !is_of_a_name(c); }, '_');
   return out;
