@@ -9,6 +9,7 @@ enum class Exit : int {
   done = 0,
   check_failed = 1,
   bad_input = 2,
+  no_scheduler = 69,  // it does not answer, or refuses
   cannot_write = 74,
   stopped = 75,     // the same command goes on
   taken_over = 76,  // by another process, which has the run now
@@ -30,6 +31,9 @@ inline Error bad_input(const std::string& where, const std::string& what) {
 }
 inline Error check_failed(const std::string& where, const std::string& what) {
   return Error(Exit::check_failed, "[" + where + "] " + what);
+}
+inline Error no_scheduler(const std::string& where, const std::string& what) {
+  return Error(Exit::no_scheduler, "[" + where + "] " + what);
 }
 inline Error cannot_write(const std::string& where, const std::string& what) {
   return Error(Exit::cannot_write, "[" + where + "] " + what);

@@ -55,4 +55,11 @@ std::string join_or(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string join_some(const std::vector<std::string>& names, size_t most) {
+  if (names.size() <= most) return join_or(names);
+  std::vector<std::string> some(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(most));
+  some.push_back("one of " + std::to_string(names.size() - most) + " others");
+  return join_or(some);
+}
+
 }  // namespace sb

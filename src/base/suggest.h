@@ -15,5 +15,7 @@ std::string did_you_mean(std::string_view typed, const std::vector<std::string>&
 std::vector<std::string> nearest_first(std::string_view typed, std::vector<std::string> candidates);
 // "a, b or c"
 std::string join_or(const std::vector<std::string>& names);
+// The same where there are at most `most`, else "a, b or one of 502 others".
+std::string join_some(const std::vector<std::string>& names, size_t most);
 
 }  // namespace sb

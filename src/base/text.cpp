@@ -113,4 +113,25 @@ std::string TextTable::text() const {
   return out;
 }
 
+std::string counted(size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> out;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(at, from), text.size());
+    out.emplace_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return out;
+}
+
+std::string last_line(std::string_view text) {
+  const size_t end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return "";
+  const size_t before = text.rfind('\n', end);  // none: npos, one before the first character
+  return std::string(text.substr(before + 1, end - before));
+}
+
 }  // namespace sb

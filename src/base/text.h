@@ -29,4 +29,11 @@ class TextTable {
 
 size_t display_width(std::string_view utf8);  // code points
 
+std::string counted(size_t count, const std::string& what);  // "1 run", "2 runs"
+
+// The parts between these characters: one more than there are of them.
+std::vector<std::string> split(std::string_view text, char at);
+// The last line that is not blank, whole; "" where there is none.
+std::string last_line(std::string_view text);
+
 }  // namespace sb

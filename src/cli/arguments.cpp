@@ -115,7 +115,8 @@ void Arguments::positionals(const std::string& name, std::vector<std::string>& t
 }
 
 bool Arguments::given(const std::string& name) const {
-  return app_.count(name) > 0;
+  const CLI::Option* option = app_.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
 }
 
 }  // namespace sb::cli

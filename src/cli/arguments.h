@@ -34,7 +34,7 @@ class Arguments {
   void positional(const std::string& name, std::string& target, bool required, const std::string& help);
   void positionals(const std::string& name, std::vector<std::string>& target, bool required, const std::string& help);
 
-  bool given(const std::string& name) const;                                          // on the command line
+  bool given(const std::string& name) const;  // on the command line; false where there is none of this name
   std::string where(const std::string& name) const { return command_ + " " + name; }  // of an error about an option
 
  private:

@@ -147,8 +147,9 @@ Program::Program() : impl_(std::make_unique<Impl>()) {
   impl_->app.require_subcommand(1);
   impl_->app.footer(
       "Every command explains itself: selectivbench COMMAND --help\n"
-      "Exit codes: 0 done, 1 a check failed, 2 bad input, 74 could not write, 75 stopped, resume me,\n"
-      "76 another process took the run over, 79 a rank of several was lost, resume me.\n"
+      "Exit codes: 0 done, 1 a check failed, 2 bad input, 69 the scheduler refused or did not answer,\n"
+      "74 could not write, 75 stopped, resume me, 76 another process took the run over, 79 a rank of several was lost, "
+      "resume me.\n"
       "Ctrl-C saves and stops; once more after two seconds ends at once.\n\n"
       "Example:\n  selectivbench grammar --vocab 6 --ambiguities 2 --depth 3");
 }

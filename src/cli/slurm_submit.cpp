@@ -6,12 +6,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
+#include <optional>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/slurm_job.h"
 #include "cli/slurm_queue.h"
 #include "cli/stop.h"
 #include "cli/tool.h"
@@ -23,8 +24,8 @@ namespace sb::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kPatience = 120, kLockPatience = 30;  // seconds
-constexpr int kMostSubmissions = 100000;
+constexpr double kLockPatience = 30;  // seconds
+constexpr size_t kTokenDigits = 8;
 
 std::string whole_path(const std::string& path, const std::string& where) {
   std::error_code failed;
@@ -35,48 +36,60 @@ std::string whole_path(const std::string& path, const std::string& where) {
   return text;
 }
 
-std::string this_program() {
+std::string this_program(const std::string& command) {
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  if (failed) throw bad_input("suite --slurm", "cannot find this program: " + failed.message());
+  if (failed) throw bad_input(command + " --slurm", "cannot find this program: " + failed.message());
   return program.string();
 }
 
-// A folder of the next number, made by this process alone.
-std::string make_submission_folder(const std::string& root) {
+void make_folder(const std::string& folder) {
   std::error_code failed;
-  fs::create_directories(root + "/slurm", failed);
-  if (failed) throw cannot_write("suite", "cannot make " + printable(root, 400) + "/slurm: " + failed.message());
-  for (int number = 1; number < kMostSubmissions; ++number) {
-    std::string folder = submission_folder(root, number);
-    if (::mkdir(folder.c_str(), 0777) == 0) return folder;
-    if (errno != EEXIST)
-      throw cannot_write("suite", "cannot make " + printable(folder, 400) + ": " + std::strerror(errno));
+  fs::create_directories(folder, failed);
+  if (failed) throw cannot_write("suite", "cannot make " + printable(folder, 400) + ": " + failed.message());
+}
+
+// A folder of the next number, made by this process alone; gone with it unless it is kept, or another process has the
+// lock by then and may have looked into it.
+class SubmissionFolder {
+ public:
+  SubmissionFolder(const std::string& root, const RunLock& alone) : alone_(alone) {
+    for (int number = last_submission(root) + 1; number < kMostSubmissions; ++number) {
+      path_ = submission_folder(root, number);
+      if (::mkdir(path_.c_str(), 0777) == 0) return;
+      if (errno != EEXIST)
+        throw cannot_write("suite", "cannot make " + printable(path_, 400) + ": " + std::strerror(errno));
+    }
+    throw cannot_write("suite", printable(root, 400) + "/slurm has too many submissions");
   }
-  throw cannot_write("suite", printable(root, 400) + "/slurm has too many submissions");
-}
+  ~SubmissionFolder() {
+    if (kept_) return;
+    try {
+      alone_.check();
+      fs::remove_all(path_);
+    } catch (const std::exception&) {
+    }
+  }
+  SubmissionFolder(const SubmissionFolder&) = delete;
+  SubmissionFolder& operator=(const SubmissionFolder&) = delete;
 
-// "123" or "123;cluster".
-std::string submitted(const std::vector<std::string>& command) {
-  const ToolOutput said = run_tool(command, kPatience);
-  if (!said.found) throw check_failed("suite --slurm", "cannot start sbatch: " + complaint_of(said));
-  const std::string id = said.out.substr(0, said.out.find_first_not_of("0123456789"));
-  if (said.code != 0 || id.empty()) throw check_failed("suite --slurm", "sbatch: " + complaint_of(said));
-  return id;
-}
+  const std::string& path() const { return path_; }
+  void keep() { kept_ = true; }
 
-std::string counted(size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
+ private:
+  const RunLock& alone_;
+  std::string path_;
+  bool kept_ = false;
+};
 
 // Where runs of the other device than --gpus says were asked for.
 void check_device(const SuiteOptions& options, const Suite& suite) {
   const DeviceKind wanted = options.gpus > 0 ? DeviceKind::cuda : DeviceKind::cpu;
   for (const auto& run : suite.runs)
     if (run.values.train.device != wanted)
-      throw bad_input("suite --gpus", options.gpus > 0
-                                          ? "expected runs of the GPU alone, got one with train.device cpu"
-                                          : "expected at least 1 for runs with train.device cuda, got none");
+      throw bad_input(options.command + " --gpus",
+                      options.gpus > 0 ? "expected runs of the GPU alone, got one with train.device cpu"
+                                       : "expected at least 1 for runs with train.device cuda, got none");
 }
 
 struct Missing {
@@ -84,8 +97,7 @@ struct Missing {
   size_t done = 0, queued = 0;
 };
 
-Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& known,
-             const std::map<std::string, SlurmTask>& queue) {
+Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, const SlurmTasks& queue) {
   Missing out;
   for (const size_t i : order_of_work(suite)) {
     const std::string& id = suite.runs[i].run_id;
@@ -101,7 +113,7 @@ Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& k
 }
 
 std::string said_of(const Missing& missing, size_t total) {
-  std::string line = formatted("[suite] {} of {} runs done", missing.done, total);
+  std::string line = formatted("[suite] {} of {} done", missing.done, counted(total, "run"));
   if (missing.queued > 0) line += formatted(", {} in Slurm's queue", missing.queued);
   return line;
 }
@@ -114,69 +126,135 @@ void show(const SlurmJob& job) {
   print("# " + shell_line(table_command(job, {"JOB"})) + "\n");
 }
 
-}  // namespace
-
-Exit submit_suite(const SuiteOptions& options, const SlurmOptions& slurm, const Suite& suite, const KnownRuns& known) {
-  check_device(options, suite);
+SlurmJob job_of(const SuiteOptions& options, const Suite& suite) {
   SlurmJob job;
   job.name = suite.name;
-  job.program = this_program();
-  job.root = whole_path(options.root, "suite --out");
-  for (const auto& each : options.have) job.have.push_back(whole_path(each, "suite --have"));
-  job.options = slurm;
+  job.program = this_program(options.command);
+  job.root = whole_path(options.root, options.command + " --out");
+  for (const auto& each : options.have) job.have.push_back(whole_path(each, options.command + " --have"));
+  job.options = options.slurm;
+  job.table = options.table;
   job.gpus = options.gpus;
   job.jobs = options.jobs;
   check_paths(job);
+  return job;
+}
 
-  std::optional<RunLock> alone;  // two of this command at once would submit everything twice
-  if (!slurm.dry_run) {
-    std::error_code failed;
-    fs::create_directories(job.root + "/slurm", failed);
-    if (failed) throw cannot_write("suite", "cannot make " + printable(job.root, 400) + "/slurm: " + failed.message());
-    alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience, stop_requested));
+std::vector<std::vector<std::string>> in_tasks(const std::vector<std::string>& ids, size_t per_task) {
+  std::vector<std::vector<std::string>> out;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % per_task == 0) out.emplace_back();
+    out.back().push_back(ids[i]);
   }
-  std::string fault;
-  const auto queue = ask_queue(read_submissions(job.root), fault);
-  if (!queue && !slurm.dry_run)
-    throw check_failed("suite --slurm", fault + "; without it runs in the queue would be submitted again");
-  const Missing missing = look(options, suite, known, queue.value_or(std::map<std::string, SlurmTask>{}));
-  if (missing.ids.empty()) {
-    complain(said_of(missing, suite.runs.size()) + ", nothing to submit");
-    return missing.queued == 0 ? Exit::done : Exit::stopped;
+  return out;
+}
+
+// The job that writes the table once these are over. Without it nothing is lost.
+void submit_table(const SlurmJob& job, Submission& record, const RunLock& alone) {
+  std::vector<std::string> ids;
+  for (const auto& array : record.jobs)
+    if (!array.id.empty()) ids.push_back(array.id);
+  alone.check();
+  const Submitted said = submit_job(table_command(job, ids), table_name(record.label));
+  if (said.id.empty()) {
+    complain("warning: " + said.complaint + "; no job writes the table: `" + job.options.command +
+             " --table-only` does");
+    return;
   }
-  const auto per_task = static_cast<size_t>(slurm.per_task);
-  for (size_t at = 0; at < missing.ids.size(); at += per_task)
-    job.tasks.emplace_back(
-        missing.ids.begin() + static_cast<std::ptrdiff_t>(at),
-        missing.ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + per_task, missing.ids.size())));
-  if (slurm.dry_run) {
-    job.folder = job.root + "/slurm/NNN";
-    job.suite = job.folder + "/frozen-suite.json";
-    show(job);
-    complain(said_of(missing, suite.runs.size()) + ", " + counted(job.tasks.size(), "task") + " would be submitted");
-    return Exit::done;
+  record.table_job = said.id;
+  write_submission(record);
+  complain("[suite] table and report: job " + record.table_job);
+}
+
+// What an earlier command was about when it ended: jobs that it did not note, and one for the table that is not there.
+void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const SlurmTasks& queue,
+                    const RunLock& alone) {
+  for (size_t i = 0; i < earlier.size(); ++i) {
+    Submission& record = earlier[i];
+    if (record.changed) {
+      alone.check();
+      write_submission(record);
+      complain("note: an earlier command ended before it noted all that it had submitted, " + one_line(record.folder));
+    }
+    const bool alive =
+        std::any_of(queue.begin(), queue.end(), [&](const auto& each) { return each.second.submission == i; });
+    if (!alive || !record.table_job.empty() || record.label.empty()) continue;
+    SlurmJob again = job;
+    again.label = record.label;
+    again.folder = record.folder;
+    std::error_code ignored;
+    if (fs::exists(table_path(again), ignored)) submit_table(again, record, alone);
   }
-  job.folder = make_submission_folder(job.root);
+}
+
+void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::string& before) {
+  SubmissionFolder folder(job.root, alone);
+  job.folder = folder.path();
+  job.label = job_label(suite.name, own_record().token.substr(0, kTokenDigits));
   job.suite = freeze_suite(job.folder, suite);
   write_file_atomically(tasks_path(job), tasks_script(job));
   write_file_atomically(table_path(job), table_script(job));
-  Submission record{job.folder, job.tasks, {}, ""};
+  Submission record{job.folder, job.label, job.tasks, {}, ""};
+  for (const auto& [first, count] : arrays_of(job.tasks.size(), ask_array_limit()))
+    record.jobs.push_back({"", first, count});
+  write_submission(record);  // whoever comes after a command that ends here looks for the jobs by their names
   std::vector<std::string> ids;
-  for (const auto& [first, count] : arrays_of(job.tasks.size(), ask_array_limit())) {
-    const bool in_turn = slurm.max_parallel > 0 && !ids.empty();  // each array has its own count of tasks at work
-    ids.push_back(submitted(tasks_command(job, first, count, in_turn ? ids.back() : "")));
-    record.jobs.push_back({ids.back(), first, count});
+  size_t runs = 0;
+  for (auto& array : record.jobs) {
+    const bool in_turn = job.options.max_parallel > 0 && !ids.empty();  // each array has its own count of tasks at work
+    alone.check();
+    const Submitted said = submit_job(tasks_command(job, array.first, array.count, in_turn ? ids.back() : ""),
+                                      array_name(job.label, array.first));
+    if (!said.id.empty() || !said.certain) folder.keep();
+    if (said.id.empty())
+      throw no_scheduler(
+          job.options.command + " --slurm",
+          said.complaint + (ids.empty() ? "" : "; submitted before it: job " + joined(ids, ", ")) +
+              (said.certain ? ""
+                            : "; the same command looks for the job " + array_name(job.label, array.first) + " first"));
+    array.id = said.id;
+    ids.push_back(said.id);
     write_submission(record);
+    for (size_t task = array.first; task < array.first + array.count; ++task) runs += job.tasks[task].size();
   }
-  complain(said_of(missing, suite.runs.size()) + ", " + counted(missing.ids.size(), "run") + " submitted in " +
-           counted(job.tasks.size(), "task") + ": job " + joined(ids, ", ") + ", " + one_line(job.folder));
-  try {
-    record.table_job = submitted(table_command(job, ids));
-    write_submission(record);
-    complain("[suite] table and report: job " + record.table_job);
-  } catch (const Error& error) {
-    complain(std::string("warning: ") + error.what() + "; no job writes the table: `suite --table-only` does");
+  complain(before + ", " + counted(runs, "run") + " submitted in " + counted(job.tasks.size(), "task") + ": job " +
+           joined(ids, ", ") + ", " + one_line(job.folder));
+  submit_table(job, record, alone);
+}
+
+}  // namespace
+
+Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
+  check_device(options, suite);
+  SlurmJob job = job_of(options, suite);
+  std::optional<RunLock> alone;  // two of this command at once would submit everything twice
+  if (!options.slurm.dry_run) {
+    make_folder(job.root + "/slurm");
+    alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience, stop_requested));
   }
+  std::vector<Submission> earlier = read_submissions(job.root);
+  std::string fault;
+  const auto queue = ask_queue(earlier, fault);
+  if (!queue && alone)
+    throw no_scheduler(options.command + " --slurm", fault + "; without it runs in the queue would be submitted again");
+  const SlurmTasks queued = queue.value_or(SlurmTasks{});
+  if (alone) finish_earlier(job, earlier, queued, *alone);
+  const Missing missing = look(options, suite, known, queued);
+  const std::string before = said_of(missing, suite.runs.size());
+  if (missing.ids.empty()) {
+    complain(before + ", nothing to submit");
+    return missing.queued == 0 ? Exit::done : Exit::stopped;
+  }
+  job.tasks = in_tasks(missing.ids, static_cast<size_t>(options.slurm.per_task));
+  if (!alone) {
+    job.folder = job.root + "/slurm/NNN";
+    job.suite = job.folder + "/frozen-suite.json";
+    job.label = job_label(suite.name, "NNN");
+    show(job);
+    complain(before + ", " + counted(job.tasks.size(), "task") + " would be submitted");
+    return Exit::done;
+  }
+  submit(job, suite, *alone, before);
   return Exit::done;
 }
 

@@ -27,9 +27,9 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
       "--time-limit", options.time_limit, "TIME",
       "Begin no run that cannot be finished within it (90s, 9m, 1.5h), save what is at work then, exit with 75");
   arguments.flag("--list", options.list, "Only list the runs and which of them are done");
-  arguments.flag(
-      "--status", options.status,
-      "Only say where each run stands: done, running (where, how fast, time left), waiting, stopped, failed, lost");
+  arguments.flag("--status", options.status,
+                 "Only say where each run stands: done, running (where, how fast, time left), waiting, stopped, "
+                 "failed, lost, unknown");
   arguments.flag("--table-only", options.table_only, "Only write the table of what is done");
   arguments.flag("--no-table", options.no_table, "Work on the runs and leave the table as it is");
   add_threads(arguments, options.threads);
@@ -52,7 +52,7 @@ void check_options(const SuiteOptions& options) {
       throw bad_input(options.command + " " + name, std::string("expected without ") + first + ", got both");
     first = name;
   }
-  if (options.gpus == 0 || options.slurm.submit || options.status || options.table_only) return;
+  if (options.gpus == 0 || options.elsewhere()) return;
   const Cards cards = usable_cards();
   if (!cards.missing.empty())
     throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + cards.missing);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "cli/slurm_job.h"
+#include "cli/slurm_options.h"
 
 namespace sb::cli {
 
@@ -17,6 +17,9 @@ struct SuiteOptions {
   bool table_only = false, no_table = false;
   SlurmOptions slurm;
   double start = 0;  // seconds until this process began to work
+
+  // Nothing is worked on here: the runs, and their device, may be another machine's.
+  bool elsewhere() const { return list || status || table_only || slurm.submit; }
 };
 
 // --set --where --have --out --jobs --gpus --time-limit --list --status --table-only --no-table --threads

@@ -122,11 +122,7 @@ class Session {
                      : "[suite] the time is up: runs save after their update");
     };
     workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
-    workers.started = [&](size_t w) {
-      std::error_code ignored;
-      std::filesystem::remove(failure_path(overview_.runs[index_[w]].folder), ignored);
-      board_.started(w, works_[w].name);
-    };
+    workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
     workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
     workers.tick = [&] { board_.tick(); };
     workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
@@ -201,21 +197,17 @@ class Session {
       outcome = done.exit_code > 128 ? "ended by signal " + std::to_string(done.exit_code - 128)
                                      : "exit code " + std::to_string(done.exit_code);
     }
-    if (states_[w] == State::failed) keep_failure(run.folder, done.errors, outcome);
+    if (states_[w] == State::failed) remember_failure(run.folder, done.errors, outcome);
     board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
     say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
     return states_[w] == State::held && !tried && !stop_requested();
   }
 
   // For those who ask later (`--status`): the last line it said, with what came of it.
-  static void keep_failure(const std::string& folder, const std::string& errors, const std::string& outcome) {
-    const size_t end = errors.find_last_not_of(" \n");
-    const size_t line = end == std::string::npos ? end : errors.rfind('\n', end);
-    const std::string last =
-        end == std::string::npos ? "" : errors.substr(line == std::string::npos ? 0 : line + 1, end - line);
+  static void remember_failure(const std::string& folder, const std::string& errors, const std::string& outcome) {
+    const std::string last = last_line(errors);
     try {
-      std::filesystem::create_directories(folder);
-      write_file_atomically(failure_path(folder), (last.empty() ? "" : one_line(last) + "; ") + outcome + "\n");
+      keep_failure(folder, {(last.empty() ? "" : last + "; ") + outcome, this_slurm_task()});
     } catch (const std::exception&) {  // the failure itself is said here
     }
   }
@@ -233,11 +225,8 @@ class Session {
 
   // Those that begin so.
   void say_lines(const std::string& text, const std::string& beginning) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      if (text.compare(at, beginning.size(), beginning) == 0) board_.say("  " + text.substr(at, end - at));
-      at = end + 1;
-    }
+    for (const auto& line : split(text, '\n'))
+      if (!line.empty() && line.starts_with(beginning)) board_.say("  " + line);
   }
 
   Exit close() {
@@ -252,7 +241,7 @@ class Session {
       ++counts[states_[w]];
     }
     const size_t total = suite_.runs.size(), done = overview_.done();
-    std::string line = "[suite] " + count_text(done, "of " + std::to_string(total) + " runs done");
+    std::string line = "[suite] " + count_text(done, "of " + counted(total, "run") + " done");
     const auto add = [&](State state, const std::string& what) {
       if (counts[state] > 0) line += ", " + count_text(counts[state], what);
     };
@@ -289,7 +278,12 @@ void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRu
     folders.push_back(elsewhere ? *elsewhere : own);
   }
   FoundRuns found = read_runs(folders, known.tree);
-  if (found.runs.empty()) return;
+  if (found.runs.empty()) {
+    if (options.table_only)
+      complain("[suite] none of " + counted(suite.runs.size(), "run") + " done in " + one_line(options.root) +
+               ", no table");
+    return;
+  }
   std::filesystem::create_directories(options.root);
   for (const auto& line : record_suite(options.root, suite, stop_requested)) complain("warning: " + line);
   for (auto& missing : found.missing)  // one that was not begun has no config in its folder
@@ -331,7 +325,7 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   }
   print(table.text());
   const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
-  std::string line = std::to_string(suite.runs.size()) + (suite.runs.size() == 1 ? " run, " : " runs, ");
+  std::string line = counted(suite.runs.size(), "run") + ", ";
   if (begun > 0) line += count_text(begun, "begun, ");
   if (damaged > 0) line += count_text(damaged, "damaged, ");
   line += count_text(overview.count("missing"), "missing");
@@ -347,8 +341,9 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
   if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
-  const bool elsewhere = options.slurm.submit || options.status || options.table_only;
-  if (!elsewhere) tell_unusable_gpu(suite.runs);
+  if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
+  if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
+    complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
   const KnownRuns known = known_runs(options.have, options.command + " --have");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);
@@ -360,8 +355,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
     return has_result(options.root + "/" + run.run_id) || known.find(run.run_id) != nullptr;
   };
   const bool all_done = std::all_of(suite.runs.begin(), suite.runs.end(), done);
-  if (options.slurm.submit && (!all_done || options.slurm.dry_run))
-    return submit_suite(options, options.slurm, suite, known);
+  if (options.slurm.submit && (!all_done || options.slurm.dry_run)) return submit_suite(options, suite, known);
   Exit code = Exit::done;
   if (!options.table_only && !options.slurm.submit) code = Session(options, suite, known).work();
   if (!options.no_table) write_tables(options, suite, rules, known);

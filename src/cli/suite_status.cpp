@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -31,11 +32,15 @@ double seconds_of(const timespec& time) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+std::optional<double> time_of(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? std::optional(seconds_of(info.st_mtim)) : std::nullopt;
+}
+
 // Of a holder on another machine: both times are the file system's own.
 bool beats_still(const std::string& lock, const LockRecord& record, std::optional<double> now) {
-  struct stat info {};
-  if (!now || ::stat(lock.c_str(), &info) != 0) return true;  // nobody says otherwise
-  return *now - seconds_of(info.st_mtim) <= kMissedBeats * record.every;
+  const auto beat = time_of(lock);
+  return !now || !beat || *now - *beat <= kMissedBeats * record.every;  // true where nobody says otherwise
 }
 
 std::string how_far(const std::string& folder, int64_t updates) {
@@ -44,8 +49,8 @@ std::string how_far(const std::string& folder, int64_t updates) {
   return formatted("{} of {} updates saved", std::min(saved, updates), updates);
 }
 
-std::string first_line(const std::string& text) {
-  return printable(text.substr(0, text.find('\n')), 300);
+bool is_number(const char* text) {
+  return text != nullptr && parse_unsigned(text).has_value();
 }
 
 std::string of_task(const SlurmTask& task, bool why) {
@@ -67,12 +72,36 @@ std::string running_text(const std::string& folder, const LockRecord& record, in
 }  // namespace
 
 const char* to_string(RunStanding standing) {
-  static constexpr std::array names = {"done", "running", "waiting", "stopped", "failed", "lost", "missing"};
+  static constexpr std::array names = {"done", "running", "waiting", "stopped", "failed", "lost", "unknown", "missing"};
   return names[static_cast<size_t>(standing)];
 }
 
 std::string failure_path(const std::string& folder) {
   return folder + "/" + kFailureFile;
+}
+
+void keep_failure(const std::string& folder, const RunFailure& failure) {
+  fs::create_directories(folder);
+  write_file_atomically(failure_path(folder),
+                        one_line(failure.line) + "\n" + (failure.task.empty() ? "" : "job " + failure.task + "\n"));
+}
+
+std::optional<RunFailure> last_failure(const std::string& folder) {
+  const auto failed = time_of(failure_path(folder)), held = time_of(folder + "/lock");
+  if (!failed || (held && *held > *failed) || time_of(folder + "/result.json")) return std::nullopt;
+  try {
+    const auto lines = split(read_file(failure_path(folder), kLargestFailure), '\n');
+    RunFailure out{printable(lines[0], 300), ""};
+    if (lines.size() > 1 && lines[1].starts_with("job ")) out.task = lines[1].substr(4);
+    return out;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string this_slurm_task() {
+  const char *job = std::getenv("SLURM_ARRAY_JOB_ID"), *index = std::getenv("SLURM_ARRAY_TASK_ID");
+  return is_number(job) && is_number(index) ? std::string(job) + "_" + index : "";
 }
 
 std::optional<double> clock_of(const std::string& folder) {
@@ -94,14 +123,19 @@ std::optional<UpdateRate> pace_of(const std::string& folder) {
       const size_t line = from < 2 ? std::string::npos : text.rfind('\n', from - 2);
       from = line == std::string::npos ? 0 : line + 1;
     }
-    std::vector<std::pair<int64_t, double>> walls;
+    std::map<int64_t, double> walls;  // an update that was done again counts as it was done last
     for (const auto& row : parse_metrics(std::string_view(text).substr(from), path))
       for (const auto& [name, value] : row.values)
-        if (row.phase == "train" && name == "wall") walls.emplace_back(row.update, value);
-    if (walls.size() < 2) return std::nullopt;
-    const double seconds = walls.back().second - walls.front().second;
-    if (!(seconds > 0)) return std::nullopt;
-    return UpdateRate{walls.back().first + 1, static_cast<double>(walls.back().first - walls.front().first) / seconds};
+        if (row.phase == "train" && name == "wall") walls[row.update] = value;
+    std::vector<double> seconds;  // an update
+    for (auto at = walls.begin(), before = at; at != walls.end(); before = at++)
+      if (at != before)
+        seconds.push_back((at->second - before->second) / static_cast<double>(at->first - before->first));
+    if (seconds.empty()) return std::nullopt;
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    if (!(*middle > 0)) return std::nullopt;
+    return UpdateRate{walls.rbegin()->first + 1, 1 / *middle};
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -115,12 +149,18 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
   const bool held = record && record->held;
   if (held && lock_is_held(lock).value_or(beats_still(lock, *record, now)))
     return {RunStanding::running, running_text(folder, *record, updates)};
-  if (slurm.queued) return {RunStanding::waiting, of_task(*slurm.queued, true)};
-  const std::string ended = slurm.over ? "; " + of_task(*slurm.over, false) : "";
-  try {
-    return {RunStanding::failed, first_line(read_file(failure_path(folder), kLargestFailure)) + ended};
-  } catch (const Error&) {
+  const auto failure = last_failure(folder);
+  if (slurm.queued) {
+    const SlurmTask& task = *slurm.queued;
+    const auto state = slurm_state(task.state);
+    if (failure && failure->task == task.job && state && state->at_work)  // with others of its task
+      return {RunStanding::failed, failure->line + "; " + of_task(task, false)};
+    return {RunStanding::waiting, of_task(task, true) + (failure ? "; failed before: " + failure->line : "")};
   }
+  const std::string ended = slurm.over ? "; " + of_task(*slurm.over, false) : "";
+  if (failure) return {RunStanding::failed, failure->line + ended};
+  if (slurm.submitted && !slurm.answered && !slurm.over)
+    return {RunStanding::unknown, "submitted, " + how_far(folder, updates)};
   if (held) return {RunStanding::lost, "last by " + holder_text(*record) + ", " + how_far(folder, updates) + ended};
   std::error_code ignored;
   if (record && fs::exists(folder + "/config.json", ignored))
@@ -129,30 +169,43 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
   return {RunStanding::missing, ""};
 }
 
+std::set<std::string> submitted_runs(const std::vector<Submission>& submissions, bool intended) {
+  std::set<std::string> out;
+  for (const auto& submission : submissions)
+    for (const auto& job : submission.jobs)
+      for (size_t task = job.first; task < job.first + job.count && (intended || !job.id.empty()); ++task)
+        out.insert(submission.tasks[task].begin(), submission.tasks[task].end());
+  return out;
+}
+
+SlurmView slurm_view(const std::string& run, const std::set<std::string>& submitted,
+                     const std::optional<SlurmTasks>& queue, const SlurmTasks& accounting) {
+  SlurmView view;
+  view.answered = queue.has_value();
+  view.submitted = submitted.contains(run);
+  if (queue)
+    if (const auto found = queue->find(run); found != queue->end()) view.queued = found->second;
+  if (const auto found = accounting.find(run); found != accounting.end()) {
+    if (!found->second.alive) view.over = found->second;
+    if (found->second.alive && !queue) view.queued = found->second;
+  }
+  return view;
+}
+
 void print_status(const std::string& root, const Suite& suite, const KnownRuns& known) {
-  const auto submissions = read_submissions(root);
+  auto submissions = read_submissions(root);
   std::string fault;
   const auto queue = ask_queue(submissions, fault);
-  if (!queue) complain("note: " + fault);
-  const auto over = ask_accounting(submissions);
-  std::map<std::string, bool> submitted;
-  for (const auto& submission : submissions)
-    for (const auto& task : submission.tasks)
-      for (const auto& id : task) submitted[id] = true;
+  if (!queue) complain("note: " + fault + "; whether runs that were submitted still wait is not known");
+  const auto accounting = ask_accounting(submissions);
+  const auto submitted = submitted_runs(submissions, !queue);  // what has no number is in no queue that was looked at
   const auto now = clock_of(root);
-  const auto find = [](const auto& tasks, const std::string& id) {
-    const auto found = tasks.find(id);
-    return found == tasks.end() ? std::nullopt : std::optional(found->second);
-  };
   const auto varying = varying_keys(suite.runs);
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::left, Align::left});
   std::map<RunStanding, size_t> counts;
   for (const auto& run : suite.runs) {
-    SlurmView view;
-    if (queue) view.queued = find(*queue, run.run_id);
-    view.over = find(over, run.run_id);
-    view.submitted = submitted.contains(run.run_id);
+    const SlurmView view = slurm_view(run.run_id, submitted, queue, accounting);
     RunStatusLine line = known.find(run.run_id) != nullptr
                              ? RunStatusLine{RunStanding::done, "elsewhere"}
                              : run_status(root + "/" + run.run_id, run.values.train.updates, view, now);
@@ -160,7 +213,7 @@ void print_status(const std::string& root, const Suite& suite, const KnownRuns& 
     table.row({run.run_id, to_string(line.standing), line.text, run_name(run, varying)});
   }
   print(table.text());
-  std::string sum = formatted("[suite] {} runs", suite.runs.size());
+  std::string sum = "[suite] " + counted(suite.runs.size(), "run");
   for (const auto& [standing, count] : counts) sum += formatted(", {} {}", count, to_string(standing));
   complain(sum);
 }

@@ -105,12 +105,8 @@ ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds) {
 }
 
 std::string complaint_of(const ToolOutput& output) {
-  const size_t end = output.err.find_last_not_of(" \n");
-  if (end == std::string::npos) return "exit code " + std::to_string(output.code);
-  const size_t line = output.err.rfind('\n', end);
-  return printable(
-      output.err.substr(line == std::string::npos ? 0 : line + 1, end - (line == std::string::npos ? 0 : line + 1) + 1),
-      300);
+  const std::string line = last_line(output.err);
+  return line.empty() ? "exit code " + std::to_string(output.code) : printable(line, 300);
 }
 
 std::string shell_quoted(const std::string& text) {

@@ -183,8 +183,8 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
       out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
                        grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
                        f.accuracy.n > 0 ? share(f.accuracy.mean) + (f.collapsed.empty() ? "" : " †") : "–",
-                       whole ? formatted("[{}, {}]", share(interval.low), share(interval.high)) : "–",
-                       f.accuracy.n, f.diverged, f.ceiling ? share(*f.ceiling) : "–",
+                       whole ? formatted("[{}, {}]", share(interval.low), share(interval.high)) : "–", f.accuracy.n,
+                       f.diverged, f.ceiling ? share(*f.ceiling) : "–",
                        paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "page/figures.h"
 #include "page/palette.h"
 #include "page/vega.h"

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "page/figures.h"
 #include "page/vega.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "page/figures.h"
 #include "page/palette.h"
 #include "page/vega.h"

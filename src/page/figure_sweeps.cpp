@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "page/figures.h"
 #include "page/vega.h"
 #include "report/cells.h"

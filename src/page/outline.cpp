@@ -148,10 +148,6 @@ std::string symbol_name(int symbol) {
   return symbol == 0 ? "#" : letter_name(symbol - 1);
 }
 
-std::string counted(size_t n, const std::string& what) {
-  return formatted("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 std::string points_text(double difference) {
   std::string digits = fixed(std::abs(difference) * 100, 1);
   return (digits == "0.0" ? "" : difference < 0 ? "-" : "+") + digits;

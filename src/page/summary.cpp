@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "findings/verdict.h"
 #include "report/cells.h"
 #include "report/layout.h"

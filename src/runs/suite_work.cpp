@@ -14,6 +14,8 @@
 namespace sb {
 namespace {
 
+constexpr size_t kMostNamed = 6;  // values in a message
+
 struct Wanted {
   std::string key;
   std::vector<std::string> any_of;
@@ -86,7 +88,7 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
     for (const auto& value : wanted.any_of)
       if (!spelled.contains(spell(value)))
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
-                                   join_or(nearest_first(value, {values.begin(), values.end()})));
+                                   join_some(nearest_first(value, {values.begin(), values.end()}), kMostNamed));
   }
   Suite out;
   std::set<std::pair<std::string, int64_t>> networks;

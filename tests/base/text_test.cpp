@@ -61,5 +61,28 @@ TEST(JoinOr, ReadsAsASentence) {
   EXPECT_EQ(join_or({"a", "b", "c"}), "a, b or c");
 }
 
+TEST(JoinSome, CountsTheRest) {
+  EXPECT_EQ(join_some({"a", "b", "c"}, 3), "a, b or c");
+  EXPECT_EQ(join_some({"a", "b", "c", "d"}, 2), "a, b or one of 2 others");
+}
+
+TEST(Split, GivesOnePartMoreThanThereAreMarks) {
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+  EXPECT_EQ(split("a", ','), std::vector<std::string>{"a"});
+  EXPECT_EQ(split(",a,,b,", ','), (std::vector<std::string>{"", "a", "", "b", ""}));
+}
+
+TEST(LastLine, IsTheLastThatSaysSomething) {
+  EXPECT_EQ(last_line(""), "");
+  EXPECT_EQ(last_line(" \n\n"), "");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("one\n two \r\n \n"), " two");
+}
+
+TEST(Counted, KnowsOneFromMany) {
+  EXPECT_EQ(counted(1, "run"), "1 run");
+  EXPECT_EQ(counted(0, "run"), "0 runs");
+}
+
 }  // namespace
 }  // namespace sb

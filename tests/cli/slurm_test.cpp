@@ -3,17 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <thread>
+#include <algorithm>
+#include <cstdlib>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/slurm_job.h"
 #include "cli/slurm_queue.h"
-#include "cli/suite_status.h"
 #include "cli/tool.h"
-#include "runs/run_lock.h"
 
 namespace sb::cli {
 namespace {
@@ -23,6 +21,7 @@ using test::TemporaryFolder;
 SlurmJob job_in(const std::string& root) {
   SlurmJob job;
   job.name = "a $(touch stolen) 'name'\n#SBATCH --wrap=id";
+  job.label = "sb-x-1a2b";
   job.program = "/bin/echo";
   job.root = root;
   job.folder = root + "/slurm/001";
@@ -47,10 +46,38 @@ TEST(Slurm, TimesAreReadAsSlurmReadsThem) {
 TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
   EXPECT_EQ(split_raw_options({"--qos=long  --comment='two words'", "-Ca100", "--x=\"$(id)\""}, "x"),
             (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
-  EXPECT_TRUE(split_raw_options({"", "  "}, "x").empty());
+  EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
+            (std::vector<std::string>{"--exclusive", "-s", "--nice"}));
   for (const char* text : {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array",
-                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='"})
+                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx"})
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
+}
+
+// The script's path comes next on the command line.
+TEST(Slurm, AnOptionWithoutItsValueDoesNotTakeTheScriptForIt) {
+  for (const char* text : {"", "  ", "--=x", "--", "--qos", "--qos=", "-C", "-q", "--help", "-h", "--qos=a --gres",
+                           "-Ha1", "---=x", "-=x"})
+    try {
+      split_raw_options({text}, "suite --sbatch");
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_TRUE(std::string(error.what()).starts_with("[suite --sbatch] expected options as --key=value, got '"))
+          << error.what();
+    }
+}
+
+TEST(Slurm, TheJobOfTheTableIsAskedForNoMoreThanWhoseItIs) {
+  SlurmJob job = job_in("/runs");
+  job.options.raw = {"--gres=gpu:8 --nodes=4 --qos=long -N4 -pother --constraint=a100 --exclusive --mail-user=me",
+                     "--comment='two words'"};
+  EXPECT_EQ(table_command(job, {"1", "2"}),
+            (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-table", "--dependency=afterany:1:2",
+                                      "--output=/runs/slurm/001/table.log", "--qos=long", "-pother", "--mail-user=me",
+                                      "--comment=two words", "/runs/slurm/001/table.sh"}));
+  const auto tasks = tasks_command(job, 0, 2, "");
+  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--gres=gpu:8"), 1);
+  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--exclusive"), 1);
 }
 
 TEST(Slurm, ValuesThatAreMoreThanNamesAndNumbersAreRefused) {
@@ -153,7 +180,12 @@ TEST(Slurm, TheScriptHandsPathsOnAsData) {
   EXPECT_EQ(run_tool({"env", "SLURM_ARRAY_TASK_ID=0", "bash", tasks_path(job), "0"}, 60)
                     .out.find("run.id=0123456789abcdef,1123456789abcdef]") == std::string::npos,
             false);
+  EXPECT_EQ(run_tool({"bash", table_path(job)}, 60).out,
+            "[suite][" + job.suite + "][--out][" + job.root + "][--table-only]")
+      << "nothing is done, and there is nothing to report";
+  write_file_atomically(job.root + "/table.json", "{}");
   const ToolOutput table = run_tool({"bash", table_path(job)}, 60);
+  EXPECT_EQ(table.code, 0);
   EXPECT_EQ(table.out, "[suite][" + job.suite + "][--out][" + job.root + "][--table-only][report][" + job.root +
                            "][--out][" + job.root + "/report.html]");
   EXPECT_FALSE(std::filesystem::exists(folder.file("stolen")));
@@ -193,9 +225,9 @@ TEST(Slurm, CommandsNameArraysWithinTheLimit) {
   job.options.max_parallel = 50;
   job.options.raw = {"--qos=x"};
   EXPECT_EQ(tasks_command(job, 0, 2, "12"),
-            (std::vector<std::string>{"sbatch", "--parsable", "--array=0-1%50", "--output=/ru%%ns/slurm/001/%A_%a.log",
-                                      "--dependency=afterany:12", "--qos=x", "/ru%ns/slurm/001/tasks.sh", "0"}));
-  EXPECT_EQ(table_command(job, {"1", "2"})[2], "--dependency=afterany:1:2");
+            (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-0", "--array=0-1%50",
+                                      "--output=/ru%%ns/slurm/001/%A_%a.log", "--dependency=afterany:12", "--qos=x",
+                                      "/ru%ns/slurm/001/tasks.sh", "0"}));
   EXPECT_EQ(arrays_of(2500, 1001).size(), 3U);
   EXPECT_EQ(arrays_of(2500, 1001).back(), (std::pair<size_t, size_t>{2002, 498}));
   EXPECT_EQ(arrays_of(3, 1001).size(), 1U);
@@ -212,13 +244,14 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
   for (const int number : {1, 2}) {
     std::filesystem::create_directories(submission_folder(root.path(), number));
     if (number == 1) continue;  // nothing was submitted there
-    write_submission({submission_folder(root.path(), number), {{a, b}, {c}}, {{"7", 0, 1}, {"8", 1, 1}}, "9"});
+    write_submission(
+        {submission_folder(root.path(), number), "sb-x-1", {{a, b}, {c}}, {{"7", 0, 1}, {"8", 1, 1}}, "9"});
   }
-  const auto submissions = read_submissions(root.path());
+  auto submissions = read_submissions(root.path());
   ASSERT_EQ(submissions.size(), 1U);
   EXPECT_EQ(submissions[0].table_job, "9");
-  const auto queue =
-      tasks_in_queue(submissions, "7|0|RUNNING|n1|None\n8|0|FAILED|n1|x\n8|5|PENDING||x\n9|N/A|PENDING||x\n\nx\n");
+  const auto queue = tasks_in_queue(
+      submissions, "7|0|RUNNING|n1|None|x\n8|0|FAILED|n1|x|x\n8|5|PENDING||x|x\n9|N/A|PENDING||x|x\n\nx\n|||||\n");
   ASSERT_EQ(queue.size(), 2U);
   EXPECT_EQ(queue.at(a).job, "7_0");
   EXPECT_EQ(queue.at(b).node, "n1");
@@ -231,6 +264,9 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
        {std::string(), std::string("{}"), std::string("[]"),
         R"x({"jobs":[{"id":"$(x)","first":0,"count":1}],"tasks":)x" + run + "}",
         R"x({"jobs":[{"id":"1","first":1,"count":9}],"tasks":)x" + run + "}",
+        R"x({"jobs":[{"id":"","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"label":"a b","jobs":[{"id":"1","first":0,"count":1}],"tasks":)x" + run + "}",
+        R"x({"table_job":"x","jobs":[{"id":"1","first":0,"count":1}],"tasks":)x" + run + "}",
         R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":"1"})x" + std::string(),
         R"x({"jobs":[{"id":"1","first":0,"count":1}],"tasks":[["../x"]]})x" + std::string()}) {
     write_file_atomically(submissions[0].folder + "/submission.json", text);
@@ -238,48 +274,97 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
   }
 }
 
-TEST(Slurm, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
+TEST(Slurm, AFolderThatIsGoneHidesNoneAfterIt) {
   TemporaryFolder root;
-  const std::string folder = root.file("0123456789abcdef");
-  SlurmView slurm;
-  const auto standing = [&] { return run_status(folder, 60, slurm, clock_of(root.path())).standing; };
-  EXPECT_EQ(standing(), RunStanding::missing);
-  slurm.submitted = true;
-  EXPECT_EQ(standing(), RunStanding::lost);
-  slurm.queued = SlurmTask{"7_0", "PENDING", "", "Priority", ""};
-  EXPECT_EQ(standing(), RunStanding::waiting);
-  slurm.queued.reset();
-  std::filesystem::create_directories(folder);
-  write_file_atomically(folder + "/config.json", "{}");
-  {
-    const RunLock held(folder + "/lock");
-    EXPECT_EQ(standing(), RunStanding::running);
+  EXPECT_EQ(last_submission(root.path()), 0);
+  for (const int number : {1, 3}) {
+    std::filesystem::create_directories(submission_folder(root.path(), number));
+    write_submission({submission_folder(root.path(), number), "l", {{"0123456789abcdef"}}, {{"7", 0, 1}}, ""});
   }
-  EXPECT_EQ(standing(), RunStanding::stopped);
-  LockRecord record = own_record();
-  record.place = "another machine";
-  record.every = 0.05;
-  write_file_atomically(folder + "/lock", lock_text(record));
-  EXPECT_EQ(standing(), RunStanding::running) << "it has just been written";
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  EXPECT_EQ(standing(), RunStanding::lost);
-  write_file_atomically(failure_path(folder), "[memory] not enough\n");
-  EXPECT_EQ(standing(), RunStanding::failed);
-  EXPECT_EQ(run_status(folder, 60, slurm, std::nullopt).standing, RunStanding::running) << "nobody says otherwise";
+  EXPECT_EQ(last_submission(root.path()), 3);
+  EXPECT_EQ(read_submissions(root.path()).size(), 2U);
 }
 
-TEST(Slurm, APaceIsThatOfTheLastRows) {
-  TemporaryFolder root;
-  EXPECT_FALSE(pace_of(root.path()));
-  std::ofstream out(root.file("timing.jsonl"));
-  for (int update = 0; update < 500; ++update)
-    out << "{\"update\":" << update
-        << ",\"phase\":\"train\",\"wall\":" << (update < 250 ? update : 250 + (update - 250) * 0.5) << "}\n";
-  out.close();
-  const auto pace = pace_of(root.path());
-  ASSERT_TRUE(pace);
-  EXPECT_EQ(pace->update, 500);
-  EXPECT_NEAR(pace->rate, 2, 1e-9);
+TEST(Slurm, StatesAreKnownOnesOrNone) {
+  for (const char* text : {"CANCELLED by 1000", "CANCELLED+", "Cancelled", "CANCELLED"}) {
+    const auto state = slurm_state(text);
+    ASSERT_TRUE(state) << text;
+    EXPECT_EQ(state->name, "CANCELLED");
+    EXPECT_FALSE(state->alive);
+  }
+  EXPECT_TRUE(slurm_state("RUNNING")->at_work);
+  EXPECT_TRUE(slurm_state("PENDING")->alive);
+  EXPECT_FALSE(slurm_state("REQUEUED")->at_work);
+  for (const char* text : {"", " ", "RUNNINGS", "x", "\x1b[2J", "JobID"}) EXPECT_FALSE(slurm_state(text)) << text;
+}
+
+TEST(Slurm, AccountingIsReadWithCare) {
+  const std::string a = "0123456789abcdef", b = "1123456789abcdef", c = "2123456789abcdef";
+  const std::vector<Submission> submissions = {{"/runs/slurm/001", "l", {{a}, {b}, {c}}, {{"7", 0, 3}}, ""},
+                                               {"/runs/slurm/002", "m", {{a}}, {{"8", 0, 1}, {"", 0, 1}}, ""}};
+  const auto tasks =
+      tasks_in_accounting(submissions,
+                          "8_0|RUNNING|None assigned|0:0\n7_0|CANCELLED by 0|n1|0:15\n"
+                          "7_[1-2%4]|PENDING|None assigned|0:0\n7_1.batch|COMPLETED|n1|0:0\n"
+                          "7_1.extern|COMPLETED|n1|0:0\n7_2|SOMETHING_NEW|n1|0:0\n"
+                          "7_99999999999999999999|FAILED|n1|1:0\n7_[|FAILED|n|1:0\n7_[9-1]|FAILED|n|1:0\n"
+                          "7_[0-99999999999]|FAILED|n|1:0\n_0|FAILED|n|1:0\n|||\nJobID|State|a|b\n");
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks.at(a).job, "8_0") << "its last one, in whatever order they are listed";
+  EXPECT_TRUE(tasks.at(a).alive);
+  EXPECT_EQ(tasks.at(a).node, "");
+  EXPECT_EQ(tasks.at(b).state, "PENDING");
+  EXPECT_EQ(tasks.at(c).job, "7_2");
+}
+
+TEST(Slurm, AJobThatWasNotNotedIsFoundByItsName) {
+  const std::string a = "0123456789abcdef", b = "1123456789abcdef";
+  std::vector<Submission> submissions = {{"/runs/slurm/001", "sb-x-1a2b", {{a}, {b}}, {{"7", 0, 1}, {"", 1, 1}}, ""}};
+  const auto queue = tasks_in_queue(submissions,
+                                    "7|0|RUNNING|n1|None|sb-x-1a2b-0\n9|0|PENDING||Priority|sb-x-1a2b-1\n"
+                                    "10|N/A|PENDING||Dependency|sb-x-1a2b-table\n11|0|PENDING||x|sb-x-ffff-1\n");
+  EXPECT_EQ(queue.at(b).job, "9_0");
+  EXPECT_EQ(submissions[0].jobs[1].id, "9");
+  EXPECT_EQ(submissions[0].table_job, "10");
+  EXPECT_TRUE(submissions[0].changed);
+}
+
+// A folder of tools that comes first where programs are looked for, for as long as this lives.
+class ToolsOnPath {
+ public:
+  ToolsOnPath() : before_(std::getenv("PATH")) { ::setenv("PATH", (folder_.path() + ":" + before_).c_str(), 1); }
+  ~ToolsOnPath() { ::setenv("PATH", before_.c_str(), 1); }
+  void add(const std::string& name, const std::string& script) const {
+    write_file_atomically(folder_.file(name), "#!/bin/sh\n" + script);
+    ASSERT_EQ(::chmod(folder_.file(name).c_str(), 0700), 0);
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::string before_;
+};
+
+TEST(Slurm, WhatSbatchLeavesOpenIsAskedOfTheQueue) {
+  const ToolsOnPath tools;
+  const auto submitted = [] { return submit_job({"sbatch"}, "sb-x-1a2b-0", 0.5); };
+  tools.add("squeue", "echo '12|sb-x-1a2b-00'\necho '13|sb-x-1a2b-0'\n");
+  for (const char* script :
+       {"sleep 600\n", "echo 'sbatch: error: Socket timed out on send/recv operation' >&2\nexit 1\n", "echo welcome\n",
+        "kill -9 $$\n"}) {
+    tools.add("sbatch", script);
+    EXPECT_EQ(submitted().id, "13") << script;
+  }
+  tools.add("squeue", "exit 1\n");
+  tools.add("sbatch", "kill -9 $$\n");
+  EXPECT_EQ(submitted().id, "");
+  EXPECT_FALSE(submitted().certain);
+  tools.add("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2\nexit 1\n");
+  const Submitted refused = submitted();
+  EXPECT_TRUE(refused.certain);
+  EXPECT_EQ(refused.id, "");
+  EXPECT_EQ(refused.complaint, "sbatch: sbatch: error: invalid partition specified: x");
+  tools.add("sbatch", "echo '14;cluster'\n");
+  EXPECT_EQ(submitted().id, "14");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 """slurm.py PROGRAM [--long] [--seed N]: a suite on a real Slurm, started here on loopback with two nodes.
 
 The suite must end in the bytes of a suite without Slurm, its table included, from a folder with a hostile name, while tasks get
-SIGUSR2 before their limit and are requeued, and (--long) while processes are killed, a node is set down, jobs are requeued and
+SIGUSR2 before their limit and are requeued, the command that submits is killed right after sbatch, and (--long) while processes are killed, a node is set down, jobs are requeued and
 cancelled and the controller is restarted. Skipped (77) with a word where Slurm cannot be started.
 """
 import argparse
@@ -211,6 +211,15 @@ class Trouble:
         self.cluster.call("scontrol", "update", f"nodename={name}", f"state={state}", "reason=test")
 
 
+def dying(work):
+    """Of a command that is killed as soon as sbatch has submitted its first job."""
+    tools = work / "tools"
+    tools.mkdir()
+    (tools / "sbatch").write_text(f'#!/bin/sh\n"{shutil.which("sbatch")}" "$@" > /dev/null\nkill -9 $PPID\n')
+    (tools / "sbatch").chmod(0o755)
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+
+
 def suite_text(long):
     grid = 'model.name = ["gla", "mamba2", "transformer"]\ntrain.lr = [0.001, 0.002]\nrun.seed = [1, 2, 3, 4]\n' if long else \
         'model.name = ["gla", "mamba2"]\nrun.seed = [1, 2]\ntrain.updates = [300]\n'
@@ -249,6 +258,10 @@ def main():
         if dry.returncode != 0 or root.exists() or "#SBATCH --signal=B:USR2@300" not in dry.stdout:
             fail(f"--dry-run: {dry.returncode} {dry.stdout} {dry.stderr}")
 
+        refused = subprocess.run([*submit, "--partition", "nowhere"], capture_output=True, text=True)
+        if refused.returncode != 69 or refused.stderr.count("\n") != 1 or (root / "slurm" / "001").exists():
+            fail(f"a partition that is none: {refused.returncode} {refused.stderr}")
+
         trouble = Trouble(cluster, root, options.seed, 40 if options.long else 0)
         notices = 0
 
@@ -270,8 +283,10 @@ def main():
             submissions += 1
             if submissions > 30:
                 fail("the runs do not end")
-            said = subprocess.run(submit, capture_output=True, text=True)
-            if said.returncode != 0 and len(digests(root)) < runs:
+            said = subprocess.run(submit, capture_output=True, text=True, env=dying(work) if submissions == 1 else None)
+            if submissions == 1 and (said.returncode != -signal.SIGKILL or not cluster.tasks()):
+                fail(f"the command was to be killed after sbatch: {said.returncode} {said.stderr} {cluster.tasks()}")
+            if submissions > 1 and said.returncode != 0 and len(digests(root)) < runs:
                 fail(f"submission {submissions}: {said.returncode} {said.stderr}")
             if submissions == 1:
                 again = subprocess.run(submit, capture_output=True, text=True)

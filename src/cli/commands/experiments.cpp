@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
+#include "cli/suite_device.h"
 #include "cli/suite_overview.h"
 #include "cli/suite_session.h"
 #include "cli/training.h"
@@ -76,13 +77,17 @@ Exit run(RunOptions& options) {
   options.command = "experiments run";
   options.table = options.name;
   if (!options.arguments->given("--out")) options.root = "runs/" + options.scale;
+  options.slurm.command = options.command;
   check_options(options);
-  ModelRules rules = options.list ? model_rules() : run_rules();
+  check_slurm_options(options.slurm, *options.arguments);
+  ModelRules rules = options.elsewhere() ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   const auto all = read_catalogue(rules.shipped);
   const Experiment& experiment = find_experiment(all, options.name, "experiments run NAME");
-  return run_suite(options, experiment_suite(experiment, {options.scale, options.sweep}, options.overrides, rules),
-                   rules);
+  const auto read = [&](const ModelRules& each) {
+    return experiment_suite(experiment, {options.scale, options.sweep}, options.overrides, each);
+  };
+  return run_suite(options, options.elsewhere() ? suite_for_elsewhere(options, rules, read) : read(rules), rules);
 }
 
 }  // namespace
@@ -122,7 +127,8 @@ void add_experiments(Program& program) {
       program.command("experiments run", "Run what is missing of an experiment, then print its table",
                       {"selectivbench experiments run task3 --scale quick",
                        "selectivbench experiments run main_table --scale small --where task.number=1 --time-limit 9m",
-                       "selectivbench experiments run task2 --scale paper --sweep --list"},
+                       "selectivbench experiments run task2 --scale paper --sweep --list",
+                       "selectivbench experiments run task2 --scale paper --slurm --gpus 1 --cpus 8 --time 4:00:00"},
                       [options] {
                         options->start = seconds_since_start();
                         return run(*options);
@@ -132,6 +138,7 @@ void add_experiments(Program& program) {
   arguments.choice("--scale", options->scale, experiment_scales(), "How large grammar, models and training are");
   arguments.flag("--sweep", options->sweep, "The six combinations of learning rate and warm-up");
   add_suite_options(arguments, *options, "runs/SCALE");
+  add_slurm_options(arguments, options->slurm);
   add_experiments_queue(program);  // further commands of the group come here
 }
 

@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "cli/run_costs.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
+#include "cli/suite_device.h"
 #include "cli/suite_session.h"
 #include "cli/training.h"
 #include "runs/frozen_suite.h"
@@ -21,42 +20,14 @@ struct Options : SuiteOptions {
   const Arguments* arguments = nullptr;
 };
 
-bool is_begun(const std::string& root, const ResolvedConfig& run) {
-  std::error_code ignored;
-  return std::filesystem::exists(root + "/" + run.run_id + "/config.json", ignored);
-}
-
-// Where runs are for another machine, that machine's device is meant: of the one and the other "auto" the one that
-// --gpus says, or that the folder has runs of.
-Suite suite_for_elsewhere(const Options& options, ModelRules& rules) {
-  const std::string text = read_config_text(options.file);
-  const auto read = [&](bool gpu) {
-    rules.has_gpu = [gpu] { return gpu; };
-    return parse_suite(text, options.file, options.overrides, rules);
-  };
-  if (options.slurm.submit || options.gpus > 0) return read(options.gpus > 0);
-  const bool here = usable_cards().missing.empty();
-  const auto found = [&](const Suite& suite) {
-    return std::count_if(suite.runs.begin(), suite.runs.end(),
-                         [&](const ResolvedConfig& run) { return is_begun(options.root, run); });
-  };
-  Suite other = read(!here), own = read(here);
-  if (found(other) <= found(own)) return own;
-  rules.has_gpu = [here] { return !here; };
-  return other;
-}
-
 // The ids that --where names: of a suite with thousands of runs a task reads its own alone.
 std::vector<std::string> ids_asked_for(const Options& options) {
   static const std::string key = "run.id=";
   std::vector<std::string> ids;
   for (const auto& condition : options.where) {
     if (!condition.starts_with(key)) continue;
-    for (size_t at = key.size(); at <= condition.size();) {
-      const size_t end = std::min(condition.find(',', at), condition.size());
-      ids.push_back(condition.substr(at, end - at));
-      at = end + 1;
-    }
+    const auto named = split(std::string_view(condition).substr(key.size()), ',');
+    ids.insert(ids.end(), named.begin(), named.end());
   }
   return ids;
 }
@@ -68,8 +39,10 @@ Suite suite_asked_for(const Options& options, ModelRules& rules) {
                                          printable(options.overrides.front()) + "'");
     return read_frozen_suite(options.file, ids_asked_for(options), rules);
   }
-  const bool elsewhere = options.slurm.submit || options.status || options.table_only;
-  return elsewhere ? suite_for_elsewhere(options, rules) : read_suite(options.file, options.overrides, rules);
+  if (!options.elsewhere() || !options.only.empty()) return read_suite(options.file, options.overrides, rules);
+  const std::string text = read_config_text(options.file);  // once: it may be a pipe
+  return suite_for_elsewhere(
+      options, rules, [&](const ModelRules& each) { return parse_suite(text, options.file, options.overrides, each); });
 }
 
 Exit work_on_one(const Options& options, const Suite& suite) {
@@ -86,14 +59,10 @@ Exit run(const Options& options) {
   check_options(options);
   check_slurm_options(options.slurm, *options.arguments);
   // A run that is worked on is checked as it is built, one for another machine there.
-  const bool look =
-      options.list || options.status || options.table_only || options.slurm.submit || !options.only.empty();
-  ModelRules rules = look ? model_rules() : run_rules();
+  ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   Suite suite = suite_asked_for(options, rules);
   if (!options.only.empty() && !options.list) return work_on_one(options, suite);
-  if (options.slurm.submit && options.gpus > 0 && !usable_cards().missing.empty() && usable_cards().count == 0)
-    complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
   return run_suite(options, std::move(suite), rules);
 }
 
@@ -117,6 +86,7 @@ void add_suite(Program& program) {
   arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
   add_slurm_options(arguments, options->slurm);
   arguments.heading("");  // between a suite and its runs, not for people
+  arguments.text("--table-name", options->table, "NAME", "Name of the table's files");
   arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
   arguments.integer("--shared-by", options->shared_by, 1, 65536, "Runs at a time on the device, for the result");
 }

@@ -1,0 +1,274 @@
+// `suite --slurm` and `--status` as a user calls them, with tools in Slurm's place that say what the test wants.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/program_run.h"
+#include "runs/run_lock.h"
+
+namespace sb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+std::string suite_text(const std::string& seeds = "[1, 2]") {
+  return "[grid]\nrun.seed = " + seeds +
+         "\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nlength = 10\n[model]\nname = 'gla'\nwidth = 16\n"
+         "layers = 1\n[train]\nbatch = 2\nupdates = 2\nwarmup = 1\n[eval]\nevery = 0\nvalid_samples = 2\n"
+         "test_samples = 2\nceiling_samples = 2\nbatch = 2\n";
+}
+
+size_t lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Words of 16 hexadecimal digits.
+std::set<std::string> ids_in(const std::string& text) {
+  std::set<std::string> out;
+  std::string word;
+  for (const char c : text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+      continue;
+    }
+    if (word.size() == 16 && word.find_first_not_of("0123456789abcdef") == std::string::npos) out.insert(word);
+    word.clear();
+  }
+  return out;
+}
+
+class SuiteOnSlurm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_.file("tools"));
+    // Takes every job and puts it into the queue; files named like a trouble make it.
+    tool(
+        "sbatch",
+        "for word in \"$@\"; do case $word in\n"
+        "  --job-name=*) name=${word#--job-name=};;\n  --array=0-*) last=${word#--array=0-};;\nesac; done\n"
+        "echo \"$*\" >> calls\n"
+        "[ -e refuses ] && { echo 'sbatch: error: invalid account' >&2; exit 1; }\n"
+        "id=$(($(cat last-id) + 1)); echo $id > last-id\n"
+        "if [ -n \"$last\" ]; then for i in $(seq 0 $last); do echo \"$id|$i|PENDING||Priority|$name\" >> queue; done\n"
+        "else echo \"$id|N/A|PENDING||Dependency|$name\" >> queue; fi\n"
+        "[ -e kills ] && kill -9 $PPID\n"
+        "[ -e times-out ] && { echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1; }\n"
+        "[ -e refuses-next ] && mv refuses-next refuses\n"
+        "[ -e lock ] && cp lock \"$(cat lock-path)\"\n"
+        "echo $id\n");
+    tool("squeue",
+         "[ -e silent ] && { echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; }\n"
+         "case \"$*\" in *'%F|%j'*) cut -d '|' -f 1,6 queue;; *) cat queue;; esac\n");
+    tool("sacct", "cat accounting\n");
+    tool("scontrol", "echo \"MaxArraySize = $(cat array-limit)\"\n");
+    put("last-id", "100\n");
+    put("queue", "");
+    put("array-limit", "1001\n");
+    write(suite_text());
+  }
+
+  std::string root() const { return folder_.file("runs"); }
+  std::string at(const std::string& name) const { return folder_.file("tools/" + name); }
+  void put(const std::string& name, const std::string& text) const { std::ofstream(at(name)) << text; }
+  void tool(const std::string& name, const std::string& script) const {
+    put(name, "#!/bin/sh\nPATH=/usr/bin:/bin\ncd '" + folder_.file("tools") + "'\n" + script);
+    ::chmod(at(name).c_str(), 0700);
+  }
+  void write(const std::string& text) const { std::ofstream(folder_.file("suite.toml")) << text; }
+
+  Outcome call(const Words& arguments) const {
+    const std::string path = folder_.file("tools");  // nothing else is to be found
+    return Started(arguments, [&] { ::setenv("PATH", path.c_str(), 1); }).wait();
+  }
+  Outcome suite(const Words& more) const {
+    return call(Words{"suite", folder_.file("suite.toml"), "--out", root()} + more);
+  }
+  size_t arrays_submitted() const {
+    const std::string calls = whole_file(at("calls"));
+    size_t count = 0;
+    for (size_t place = 0; (place = calls.find("--array=", place)) != std::string::npos; ++place) ++count;
+    return count;
+  }
+  size_t submitted() const { return lines(whole_file(at("calls"))); }
+  std::string record(const std::string& number = "001") const {
+    return whole_file(root() + "/slurm/" + number + "/submission.json");
+  }
+  void refused(const Words& more, const std::string& line) const {
+    const Outcome outcome = suite(more);
+    EXPECT_EQ(outcome.code, 2) << line;
+    EXPECT_TRUE(outcome.err.starts_with(line)) << outcome.err;
+    EXPECT_EQ(lines(outcome.err), 1U) << outcome.err;
+    EXPECT_FALSE(fs::exists(root()));
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A node without a GPU took the runs of the CPU for those that were meant, and one with it those of the GPU.
+TEST_F(SuiteOnSlurm, WhatWasSubmittedIsLookedAtWhateverThisMachineHas) {
+  for (const Words& device : {Words{"--gpus", "1"}, Words{}}) {
+    fs::remove_all(root());
+    put("queue", "");
+    ASSERT_EQ(suite(Words{"--slurm"} + device).code, 0);
+    const auto ids = ids_in(record());
+    ASSERT_EQ(ids.size(), 2U);
+    EXPECT_EQ(ids_in(suite({"--status"}).out), ids);
+    EXPECT_NE(suite({"--status"}).err.find("[suite] 2 runs, 2 waiting\n"), std::string::npos);
+    EXPECT_EQ(ids_in(suite({"--list"}).out), ids);
+    EXPECT_EQ(suite({"--where", "run.id=" + *ids.begin(), "--table-only"}).code, 0);
+  }
+}
+
+TEST_F(SuiteOnSlurm, OfTwoDevicesTheOneThatWasSubmittedLastIsMeant) {
+  ASSERT_EQ(suite({"--slurm", "--gpus", "1"}).code, 0);
+  ASSERT_EQ(suite({"--slurm", "--where", "run.seed=1"}).code, 0);
+  EXPECT_EQ(ids_in(suite({"--where", "run.seed=1", "--list"}).out), ids_in(record("002")));
+}
+
+TEST_F(SuiteOnSlurm, ASuiteThatOnlyTheOtherDeviceCanHaveIsLookedAtHere) {
+  std::string text = suite_text();
+  text.insert(text.find("batch = 2\nupdates"), "precision = 'amp'\n");
+  write(text);
+  ASSERT_EQ(suite({"--slurm", "--gpus", "1"}).code, 0);
+  EXPECT_EQ(ids_in(suite({"--status"}).out), ids_in(record()));
+}
+
+TEST_F(SuiteOnSlurm, WhereTheQueueCannotBeAskedSubmittedRunsAreUnknown) {
+  ASSERT_EQ(suite({"--slurm"}).code, 0);
+  const auto said = [&](const std::string& note, const std::string& sum) {
+    const Outcome status = suite({"--status"});
+    EXPECT_EQ(status.code, 0);
+    EXPECT_TRUE(status.err.starts_with("note: squeue: " + note)) << status.err;
+    EXPECT_TRUE(status.err.ends_with(sum + "\n")) << status.err;
+    EXPECT_EQ(lines(status.err), 2U) << status.err;
+  };
+  put("silent", "");
+  said("slurm_load_jobs error: Unable to contact slurm controller; whether", "[suite] 2 runs, 2 unknown");
+  put("accounting", "101_0|CANCELLED by 0|None assigned|0:0\n101_1|PENDING|None assigned|0:0\n");
+  said("slurm_load_jobs", "[suite] 2 runs, 1 waiting, 1 lost");
+  put("accounting", "101_0|SOMETHING|x|0:0\ngarbage\n|\n101_1|\n");
+  said("slurm_load_jobs", "[suite] 2 runs, 2 unknown");
+  fs::remove(at("squeue"));
+  said("", "[suite] 2 runs, 2 unknown");
+  const Outcome again = suite({"--slurm"});
+  EXPECT_EQ(again.code, 69) << again.err;
+  EXPECT_EQ(arrays_submitted(), 1U);
+}
+
+TEST_F(SuiteOnSlurm, ACommandThatDiedAfterSbatchDoesNotSubmitTwice) {
+  put("kills", "");
+  EXPECT_EQ(suite({"--slurm"}).code, -1);
+  fs::remove(at("kills"));
+  EXPECT_NE(suite({"--status"}).err.find("2 waiting"), std::string::npos);
+  const Outcome again = suite({"--slurm"});
+  EXPECT_EQ(again.code, 75) << again.err;
+  EXPECT_NE(again.err.find("nothing to submit"), std::string::npos) << again.err;
+  EXPECT_NE(record().find("\"id\": \"101\""), std::string::npos) << record();
+  EXPECT_EQ(arrays_submitted(), 1U);
+  EXPECT_EQ(submitted(), 2U) << "and a job for the table, which was missing";
+  EXPECT_EQ(suite({"--slurm"}).code, 75);
+  EXPECT_EQ(submitted(), 2U);
+  EXPECT_FALSE(fs::exists(root() + "/slurm/002"));
+}
+
+TEST_F(SuiteOnSlurm, AJobThatSbatchDidNotHearOfIsTakenForSubmitted) {
+  put("times-out", "");
+  const Outcome outcome = suite({"--slurm"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(record().find("\"id\": \"101\""), std::string::npos) << record();
+  EXPECT_EQ(suite({"--slurm"}).code, 75);
+  EXPECT_EQ(arrays_submitted(), 1U);
+}
+
+TEST_F(SuiteOnSlurm, WhatSbatchRefusesSaysSoAndLeavesNothing) {
+  put("refuses", "");
+  const Outcome outcome = suite({"--slurm"});
+  EXPECT_EQ(outcome.code, 69);
+  EXPECT_EQ(outcome.err, "[suite --slurm] sbatch: sbatch: error: invalid account\n");
+  EXPECT_FALSE(fs::exists(root() + "/slurm/001"));
+  fs::remove(at("refuses"));
+  EXPECT_EQ(suite({"--slurm"}).code, 0);
+  EXPECT_TRUE(fs::exists(root() + "/slurm/001/submission.json"));
+  fs::remove_all(root());
+  fs::remove(at("sbatch"));
+  EXPECT_EQ(suite({"--slurm"}).code, 69);
+  EXPECT_FALSE(fs::exists(root() + "/slurm/001"));
+}
+
+TEST_F(SuiteOnSlurm, OfSeveralArraysThoseThatWereSubmittedStay) {
+  put("array-limit", "2\n");
+  write(suite_text("[1, 2, 3]"));
+  put("refuses-next", "");
+  const Outcome outcome = suite({"--slurm"});
+  EXPECT_EQ(outcome.code, 69);
+  EXPECT_NE(outcome.err.find("submitted before it: job 101"), std::string::npos) << outcome.err;
+  fs::remove(at("refuses"));
+  const Outcome again = suite({"--slurm"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("2 in Slurm's queue, 1 run submitted in 1 task"), std::string::npos) << again.err;
+  EXPECT_EQ(ids_in(record("002").substr(record("002").find("tasks"))).size(), 1U);
+}
+
+TEST_F(SuiteOnSlurm, WhoLostTheLockSubmitsNothingMore) {
+  put("array-limit", "2\n");
+  write(suite_text("[1, 2, 3]"));
+  LockRecord other = own_record();
+  other.place = "another machine";
+  put("lock", lock_text(other));
+  put("lock-path", root() + "/slurm/lock");
+  EXPECT_EQ(suite({"--slurm"}).code, 76);
+  EXPECT_EQ(submitted(), 1U);
+}
+
+TEST_F(SuiteOnSlurm, OptionsThatMeanNothingThereAreRefused) {
+  refused({"--slurm", "--threads", "2"}, "[suite --threads] expected --cpus with --slurm");
+  refused({"--slurm", "--time-limit", "9m"}, "[suite --time-limit] expected --time with --slurm");
+  refused({"--slurm", "--only", "0123456789abcdef"}, "[suite --only] expected --where run.id=ID with --slurm");
+  for (const char* words : {"", " ", "--=x", "--qos", "-C"})
+    refused({"--slurm", "--sbatch", words}, "[suite --sbatch] expected options as --key=value, got '");
+  refused({"--slurm", "--sbatch", "--job-name=x"}, "[suite --sbatch] expected no option that the suite gives itself");
+  EXPECT_EQ(submitted(), 0U);
+}
+
+TEST_F(SuiteOnSlurm, ARunThatIsNoneIsToldFromAFewOfThem) {
+  write(suite_text("[1, 2, 3, 4, 5, 6, 7, 8, 9]"));
+  const Outcome outcome = suite({"--where", "run.id=zzz", "--list"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(ids_in(outcome.err).size(), 6U) << outcome.err;
+  EXPECT_NE(outcome.err.find(" or one of 3 others\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(SuiteOnSlurm, ATableOfNothingIsSaid) {
+  const Outcome outcome = suite({"--table-only"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(outcome.err.starts_with("[suite] none of 2 runs done in ")) << outcome.err;
+  EXPECT_EQ(lines(outcome.err), 1U) << outcome.err;
+  ASSERT_EQ(suite({"--slurm"}).code, 0);
+  EXPECT_EQ(std::system(("bash '" + root() + "/slurm/001/table.sh' 2> /dev/null").c_str()), 0);
+  EXPECT_FALSE(fs::exists(root() + "/report.html"));
+  EXPECT_NE(suite({"--where", "run.seed=1", "--status"}).err.find("[suite] 1 run, 1 waiting\n"), std::string::npos);
+}
+
+TEST_F(SuiteOnSlurm, ExperimentsAreSubmittedLikeSuites) {
+  const Words experiment = {"experiments", "run", "task3", "--scale", "quick", "--out", root()};
+  const Outcome outcome = call(experiment + Words{"--slurm", "--gpus", "1", "--per-task", "4"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto ids = ids_in(record());
+  EXPECT_FALSE(ids.empty());
+  EXPECT_NE(whole_file(root() + "/slurm/001/table.sh").find(" --table-only --table-name task3 "), std::string::npos);
+  const Outcome status = call(experiment + Words{"--status"});
+  EXPECT_EQ(ids_in(status.out), ids);
+  EXPECT_NE(status.err.find(std::to_string(ids.size()) + " waiting"), std::string::npos) << status.err;
+  const Outcome odd = call(experiment + Words{"--slurm", "--partition", "$(id)"});
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_TRUE(odd.err.starts_with("[experiments run --partition] expected letters")) << odd.err;
+}
+
+}  // namespace
+}  // namespace sb::test
