@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -47,6 +48,17 @@ bool take(int fd, std::string& into) {
   return got > 0;
 }
 
+// Without what makes the tools show people a part of the queue: a job that is not seen would be submitted again.
+std::vector<char*> environment() {
+  std::vector<char*> out;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view line = *each;
+    if (!line.starts_with("SQUEUE_") && !line.starts_with("SACCT_")) out.push_back(*each);
+  }
+  out.push_back(nullptr);
+  return out;
+}
+
 int start(const std::vector<std::string>& arguments, int out, int err, pid_t& pid) {
   std::vector<std::string> words = arguments;
   std::vector<char*> list;
@@ -66,7 +78,7 @@ int start(const std::vector<std::string>& arguments, int out, int err, pid_t& pi
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &plain);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int failed = posix_spawnp(&pid, list[0], &actions, &attributes, list.data(), environ);
+  const int failed = posix_spawnp(&pid, list[0], &actions, &attributes, list.data(), environment().data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return failed;

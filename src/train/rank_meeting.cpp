@@ -23,18 +23,25 @@ constexpr std::chrono::milliseconds kTick(20), kKnock(100);
 constexpr const char* kStart = "start";
 constexpr const char* kOdd = "odd";           // what a rank found before rank 0 did
 constexpr const char* kOddSize = "odd_size";  // another number of ranks than rank 0 has
+constexpr const char* kSeenAt = "seen_at";    // an address of rank 0's machine that others reach
 
 class Meeting {
  public:
   Meeting(RankStore store, RankPlace place, std::string identity)
       : kept_(std::move(store)), store_(*kept_), place_(std::move(place)), identity_(std::move(identity)) {}
 
-  void come() {
+  void come(const Route& route) {
+    if (!stays_on_machine(route.there)) put_first(store_, kSeenAt, route.there);
     if (place_.rank == 0) put(store_, "size", std::to_string(place_.size));
     if (store_.add(numbered("came", place_.rank), 1) != 1)
       object(formatted("[RANK] expected a number of its own for each rank, got {} twice", place_.rank));
     if (place_.rank != 0) compare_sizes();
     if (odd_.empty()) put(store_, numbered("identity", place_.rank), identity_);
+  }
+
+  // Once all have come. A host's own name often stands for 127.0.1.1 in its own list of hosts.
+  std::string address_for_all(const Route& route) {
+    return stays_on_machine(route.here) && store_.check({kSeenAt}) ? got(store_, kSeenAt) : route.here;
   }
 
   // Of the ranks that are not 0.
@@ -148,7 +155,8 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
     check_address_is_here(place);
     out.store = connected(place, true);
   }
-  while ((out.own_address = address_towards(place.address, place.port)).empty()) {
+  Route route;
+  while ((route = route_to(place.address, place.port)).here.empty()) {
     if (began.seconds() > place.patience) {
       throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, nobody answered there for {} s",
                                                place.address, place.port, place.patience));
@@ -159,11 +167,12 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
   try {
     const auto meeting = std::make_shared<Meeting>(out.store, place, identity);
     // What listens there may be no store, and never answer.
-    if (!done_within(place.patience, [meeting] { meeting->come(); })) {
+    if (!done_within(place.patience, [meeting, route] { meeting->come(route); })) {
       throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, got something that does not answer",
                                                place.address, place.port));
     }
     place.rank == 0 ? meeting->start() : meeting->wait_for_start();
+    out.own_address = meeting->address_for_all(route);
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {  // c10d throws c10::Error and std::system_error

@@ -8,7 +8,9 @@ namespace sb {
 
 struct RankMeeting {
   RankStore store;
-  std::string own_address;  // of this machine on its way to rank 0
+  // Of this machine on its way to rank 0; where that stays on the machine and ranks are on others too, the one under
+  // which those reach it.
+  std::string own_address;
 };
 
 // Returns once all ranks have come with the same number of ranks and the same identity. Throws bad_input after

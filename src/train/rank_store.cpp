@@ -41,6 +41,12 @@ bool connects(int socket, const addrinfo& to, int milliseconds) {
          ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &fault, &size) == 0 && fault == 0;
 }
 
+std::string number_of(const sockaddr& address, socklen_t size) {
+  char text[NI_MAXHOST] = "";
+  const bool told = ::getnameinfo(&address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+  return told ? text : "";
+}
+
 // Asked before c10d does, which prints several lines where it is not.
 bool is_taken(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -97,7 +103,7 @@ RankStore connected(const RankPlace& place, bool serves) {
   throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}, got something that does not answer", at));
 }
 
-std::string address_towards(const std::string& host, int port) {
+Route route_to(const std::string& host, int port) {
   int fault = 0;
   const Addresses all = addresses_of(host, port, fault);
   for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
@@ -105,14 +111,17 @@ std::string address_towards(const std::string& host, int port) {
     if (socket < 0) continue;
     sockaddr_storage own{};
     socklen_t size = sizeof own;
-    char text[NI_MAXHOST] = "";
-    const bool named =
-        connects(socket, *each, 1000) && ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
-        ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+    Route out;
+    if (connects(socket, *each, 1000) && ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0)
+      out = {number_of(*reinterpret_cast<const sockaddr*>(&own), size), number_of(*each->ai_addr, each->ai_addrlen)};
     ::close(socket);
-    if (named) return text;
+    if (!out.here.empty() && !out.there.empty()) return out;
   }
-  return "";
+  return {};
+}
+
+bool stays_on_machine(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
 }
 
 void check_address_is_here(const RankPlace& place) {

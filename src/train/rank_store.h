@@ -21,8 +21,12 @@ bool done_within(double seconds, std::function<void()> call);
 
 // Throws bad_input, after place.patience at the latest.
 RankStore connected(const RankPlace& place, bool serves);
-// This machine's address towards a host, once something listens there; empty: nothing does.
-std::string address_towards(const std::string& host, int port);
+// Addresses of this machine and of a host on the way between them, once something listens there; empty: nothing does.
+struct Route {
+  std::string here, there;
+};
+Route route_to(const std::string& host, int port);
+bool stays_on_machine(const std::string& address);  // a loopback, which other machines cannot reach
 // Throws bad_input where MASTER_ADDR is no address of this machine, which has to be that of rank 0.
 void check_address_is_here(const RankPlace& place);
 

@@ -344,6 +344,17 @@ class ToolsOnPath {
   std::string before_;
 };
 
+TEST(Slurm, ToolsShowTheWholeQueueWhateverTheUserPrefersToSee) {
+  const ToolsOnPath tools;
+  tools.add("squeue", "env | grep -E '^(SQUEUE|SACCT|SLURM)_' | sort\n");
+  ::setenv("SQUEUE_STATES", "RUNNING", 1);
+  ::setenv("SACCT_LOCAL", "1", 1);
+  ::setenv("SLURM_CLUSTERS", "north", 1);
+  const ToolOutput said = run_tool({"squeue"}, 10);
+  for (const char* name : {"SQUEUE_STATES", "SACCT_LOCAL", "SLURM_CLUSTERS"}) ::unsetenv(name);
+  EXPECT_EQ(said.out, "SLURM_CLUSTERS=north\n");
+}
+
 TEST(Slurm, WhatSbatchLeavesOpenIsAskedOfTheQueue) {
   const ToolsOnPath tools;
   const auto submitted = [] { return submit_job({"sbatch"}, "sb-x-1a2b-0", 0.5); };

@@ -1,7 +1,9 @@
 // Two ranks of one process, a thread each: what one ends with the other learns.
 #include "train/rank_watch.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,9 +34,24 @@ bool eventually(const Condition& holds) {
   return false;
 }
 
+// An address of this machine that others reach; empty: it has none.
+std::string outer_address() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return "";
+  std::string out;
+  for (const ifaddrs* each = all; each != nullptr && out.empty(); each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(each->ifa_addr)->sin_addr, text, sizeof text);
+    if (!std::string(text).starts_with("127.")) out = text;
+  }
+  ::freeifaddrs(all);
+  return out;
+}
+
 class RankPair : public ::testing::Test {
  protected:
-  RankPair() {
+  explicit RankPair(const std::string& seen_by_second = "127.0.0.1") {
     RankPlace place;
     place.size = 2;
     place.grouped = true;
@@ -44,6 +61,7 @@ class RankPair : public ::testing::Test {
     place.origin = "WORLD_SIZE";
     std::thread other([&, place]() mutable {
       place.rank = 1;
+      place.address = seen_by_second;
       second_ = std::make_unique<RankWatch>(place, "the same");
     });
     first_ = std::make_unique<RankWatch>(place, "the same");
@@ -95,6 +113,23 @@ TEST_F(RankPair, Rank0LearnsThatAnotherWishesToStop) {
   EXPECT_TRUE(eventually([&] { return first_->stop_asked(); }));
   EXPECT_FALSE(first_->verdict()) << "which is no error";
   second_->close();
+}
+
+TEST_F(RankPair, OnOneMachineRanksMayStayOnIt) {
+  EXPECT_EQ(first_->own_address(), "127.0.0.1");
+  EXPECT_EQ(second_->own_address(), "127.0.0.1");
+}
+
+// As where a machine's own name is a loopback to itself, and to nobody else.
+class RanksOfTwoNames : public RankPair {
+ protected:
+  RanksOfTwoNames() : RankPair(outer_address().empty() ? "127.0.0.1" : outer_address()) {}
+};
+
+TEST_F(RanksOfTwoNames, RankZeroIsAtTheAddressThatOthersReach) {
+  if (outer_address().empty()) GTEST_SKIP() << "this machine has no address but its own";
+  EXPECT_EQ(first_->own_address(), outer_address());
+  EXPECT_EQ(second_->own_address(), outer_address());
 }
 
 }  // namespace
