@@ -15,6 +15,7 @@ struct SlurmJob {
   std::string table = "table";                  // name of its files
   std::vector<std::string> have;                // as for `suite --have`
   std::vector<std::vector<std::string>> tasks;  // ids of the runs of each
+  std::vector<std::string> after;               // jobs of other submissions that the table waits for too
   SlurmOptions options;
   int gpus = 0, jobs = 0;
 };

@@ -50,20 +50,20 @@ bool begins_one_of(const Names& names, const std::string& key) {
 // Options of sbatch that are made here, those that would put something else in the place of the script, and other
 // clusters than the one whose queue is asked.
 bool is_ours(const std::string& word) {
-  static constexpr std::array<std::string_view, 14> ours = {
-      "--array",  "--dependency", "--parsable", "--wrap",   "--wait",       "--test-only", "--clusters",
-      "--output", "--error",      "--job-name", "--signal", "--no-requeue", "--requeue",   "--time"};
+  static constexpr std::array<std::string_view, 15> ours = {
+      "--array", "--dependency", "--parsable", "--wrap",       "--wait",    "--test-only", "--clusters", "--output",
+      "--error", "--job-name",   "--signal",   "--no-requeue", "--requeue", "--time",      "--quiet"};
   if (word.starts_with("--")) return key_of(word).size() > 2 && begins_one_of(ours, key_of(word));
-  return word.size() > 1 && word.front() == '-' && std::string_view("adWMoetJ").find(word[1]) != std::string_view::npos;
+  return word.size() > 1 && word.front() == '-' &&
+         std::string_view("adWMoetJQ").find(word[1]) != std::string_view::npos;
 }
 
 // A word that is not whole by itself would take the next one, the script's path, for its value.
 bool is_whole_option(const std::string& word) {
-  static constexpr std::array<std::string_view, 15> flags = {
-      "--contiguous", "--exclusive", "--get-user-env", "--hold",          "--ignore-pbs",
-      "--nice",       "--no-kill",   "--overcommit",   "--oversubscribe", "--propagate",
-      "--quiet",      "--reboot",    "--spread-job",   "--use-min-nodes", "--verbose"};
-  static constexpr std::string_view short_flags = "HOQksv";
+  static constexpr std::array<std::string_view, 14> flags = {
+      "--contiguous", "--exclusive",     "--get-user-env", "--hold",   "--ignore-pbs", "--nice",          "--no-kill",
+      "--overcommit", "--oversubscribe", "--propagate",    "--reboot", "--spread-job", "--use-min-nodes", "--verbose"};
+  static constexpr std::string_view short_flags = "HOksv";
   if (!word.starts_with("--")) {
     if (word.size() < 2 || word.front() != '-' || !is_letter_or_digit(word[1])) return false;
     return (short_flags.find(word[1]) != std::string_view::npos) == (word.size() == 2);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -121,10 +123,19 @@ void note_number(Submission& submission, const std::string& name, const std::str
     if (name == array_name(submission.label, job.first)) note(job.id);
 }
 
-// A row a task of this user's jobs.
+// A row a task of this user's jobs, in hidden partitions too.
 ToolOutput ask_squeue(const std::string& format) {
-  return run_tool({"squeue", "--noheader", "--array", "--format=" + format, "--user=" + std::to_string(::getuid())},
-                  kPatience);
+  return run_tool(
+      {"squeue", "--noheader", "--all", "--array", "--format=" + format, "--user=" + std::to_string(::getuid())},
+      kPatience);
+}
+
+// Whether sbatch complains of how it talked with the controller after the job had been sent: it may have been taken.
+bool broke_off(const std::string& complaint) {
+  static constexpr std::array<std::string_view, 7> signs = {
+      "timed out", "Zero Bytes", "receive failure", "send failure", "shutdown failure", "ncomplete", "Message "};
+  return std::any_of(signs.begin(), signs.end(),
+                     [&](std::string_view sign) { return complaint.find(sign) != std::string::npos; });
 }
 
 }  // namespace
@@ -241,7 +252,7 @@ Submitted submit_job(const std::vector<std::string>& command, const std::string&
   Submitted out{"", "sbatch: " + complaint_of(said)};
   // The controller may have taken it, or be about to: only where sbatch ended by itself and with another complaint is
   // it known not to.
-  out.certain = said.code != 0 && said.code < 128 && said.err.find("timed out") == std::string::npos;
+  out.certain = said.code != 0 && said.code < 128 && !broke_off(said.err);
   if (out.certain) return out;
   for (const auto& line : split(ask_squeue("%F|%j").out, '\n')) {
     const size_t bar = line.find('|');

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -95,6 +96,7 @@ void check_device(const SuiteOptions& options, const Suite& suite) {
 struct Missing {
   std::vector<std::string> ids;  // to be submitted, in the order of work
   size_t done = 0, queued = 0;
+  std::set<std::string> jobs;  // of those in the queue
 };
 
 Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, const SlurmTasks& queue) {
@@ -103,8 +105,9 @@ Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& k
     const std::string& id = suite.runs[i].run_id;
     if (has_result(options.root + "/" + id) || known.find(id) != nullptr) {
       ++out.done;
-    } else if (queue.contains(id)) {
+    } else if (const auto task = queue.find(id); task != queue.end()) {
       ++out.queued;
+      out.jobs.insert(task->second.job.substr(0, task->second.job.find('_')));
     } else {
       out.ids.push_back(id);
     }
@@ -151,11 +154,11 @@ std::vector<std::vector<std::string>> in_tasks(const std::vector<std::string>& i
 
 // The job that writes the table once these are over. Without it nothing is lost.
 void submit_table(const SlurmJob& job, Submission& record, const RunLock& alone) {
-  std::vector<std::string> ids;
+  std::set<std::string> ids(job.after.begin(), job.after.end());
   for (const auto& array : record.jobs)
-    if (!array.id.empty()) ids.push_back(array.id);
+    if (!array.id.empty()) ids.insert(array.id);
   alone.check();
-  const Submitted said = submit_job(table_command(job, ids), table_name(record.label));
+  const Submitted said = submit_job(table_command(job, {ids.begin(), ids.end()}), table_name(record.label));
   if (said.id.empty()) {
     complain("warning: " + said.complaint + "; no job writes the table: `" + job.options.command +
              " --table-only` does");
@@ -241,10 +244,12 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   if (alone) finish_earlier(job, earlier, queued, *alone);
   const Missing missing = look(options, suite, known, queued);
   const std::string before = said_of(missing, suite.runs.size());
+  if (!queue) complain("note: " + fault + "; runs in the queue are counted as not submitted");
   if (missing.ids.empty()) {
-    complain(before + ", nothing to submit");
+    complain(before + ", nothing to submit; `" + options.command + " --table-only` writes the table of what is done");
     return missing.queued == 0 ? Exit::done : Exit::stopped;
   }
+  job.after.assign(missing.jobs.begin(), missing.jobs.end());
   job.tasks = in_tasks(missing.ids, static_cast<size_t>(options.slurm.per_task));
   if (!alone) {
     job.folder = job.root + "/slurm/NNN";

@@ -26,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLargestFailure = 1 << 16;
-constexpr size_t kTimingRows = 200;  // of the end, that a rate is taken over
+constexpr size_t kTimingRows = 200;    // of the end, that a rate is taken over
+constexpr double kShortUpdate = 0.02;  // seconds
 
 double seconds_of(const timespec& time) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
@@ -134,8 +135,14 @@ std::optional<UpdateRate> pace_of(const std::string& folder) {
     if (seconds.empty()) return std::nullopt;
     const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
     std::nth_element(seconds.begin(), middle, seconds.end());
-    if (!(*middle > 0)) return std::nullopt;
-    return UpdateRate{walls.rbegin()->first + 1, 1 / *middle};
+    // Times are whole milliseconds, too coarse for the median of short updates: the mean of those that no wait is in.
+    const double longest = std::max(10 * *middle, kShortUpdate);
+    double sum = 0, count = 0;
+    for (const double each : seconds)
+      if (each >= 0 && each <= longest) sum += each, ++count;
+    const double typical = *middle < kShortUpdate ? sum / count : *middle;
+    if (!(typical > 0)) return std::nullopt;
+    return UpdateRate{walls.rbegin()->first + 1, 1 / typical};
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -157,12 +164,13 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
       return {RunStanding::failed, failure->line + "; " + of_task(task, false)};
     return {RunStanding::waiting, of_task(task, true) + (failure ? "; failed before: " + failure->line : "")};
   }
-  const std::string ended = slurm.over ? "; " + of_task(*slurm.over, false) : "";
+  std::error_code ignored;
+  std::string ended = slurm.over ? "; " + of_task(*slurm.over, false) : "";
+  if (slurm.over && fs::exists(slurm.over->log, ignored)) ended += ", " + one_line(slurm.over->log);
   if (failure) return {RunStanding::failed, failure->line + ended};
   if (slurm.submitted && !slurm.answered && !slurm.over)
     return {RunStanding::unknown, "submitted, " + how_far(folder, updates)};
   if (held) return {RunStanding::lost, "last by " + holder_text(*record) + ", " + how_far(folder, updates) + ended};
-  std::error_code ignored;
   if (record && fs::exists(folder + "/config.json", ignored))
     return {RunStanding::stopped, how_far(folder, updates) + ended};
   if (slurm.submitted) return {RunStanding::lost, "submitted, and no longer in the queue" + ended};

@@ -48,12 +48,14 @@ bool take(int fd, std::string& into) {
   return got > 0;
 }
 
-// Without what makes the tools show people a part of the queue: a job that is not seen would be submitted again.
+// Without what makes the tools show people a part of the queue, or put jobs into another: a job that is not seen would
+// be submitted again.
 std::vector<char*> environment() {
   std::vector<char*> out;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view line = *each;
-    if (!line.starts_with("SQUEUE_") && !line.starts_with("SACCT_")) out.push_back(*each);
+    if (!line.starts_with("SQUEUE_") && !line.starts_with("SACCT_") && !line.starts_with("SBATCH_CLUSTERS="))
+      out.push_back(*each);
   }
   out.push_back(nullptr);
   return out;

@@ -172,7 +172,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
   const auto stop = [world] {
     if (world != nullptr) world->alive();
-    return stop_requested() || (world != nullptr && world->stop_asked());
+    return stop_requested() || (world != nullptr && (world->stop_asked() || world->ended()));
   };
   const auto waiting = [&](const std::string& line) {
     say(line);

@@ -138,8 +138,12 @@ void RankWatch::Shared::round() {
   pass_wish();
   if (alarm && !rung) {
     rung = true;
-    const std::lock_guard lock(mutex);
-    put(*store, "broke", broke);
+    std::string what;
+    {
+      const std::lock_guard lock(mutex);  // not while the store is asked: it may not answer
+      what = broke;
+    }
+    put(*store, "broke", what);
     store->add(kAlarm, 1);
   }
   if (store->add(kAlarm, 0) > 0) {
@@ -267,7 +271,8 @@ WorldEnded RankWatch::fail(Exit code, const std::string& line) {
     if (!verdict()) done_within(2 * kFarewell, tell);
     const std::lock_guard lock(shared_->mutex);
     const auto& all = shared_->verdict;
-    const bool own_words = !all || all->by == kNobody || (all->by == 0 && place_.rank == 0);
+    // One that stopped since the others had ended has nothing of its own to say.
+    const bool own_words = !all || (all->by == kNobody && code != Exit::stopped) || (all->by == 0 && place_.rank == 0);
     if (!own_words) return shared_->end(*all);
   } catch (const std::exception&) {  // there is nobody to tell
   }
@@ -281,6 +286,10 @@ void RankWatch::listen(std::function<bool()> stop) {
 
 bool RankWatch::stop_asked() const {
   return shared_->stop_asked;
+}
+
+bool RankWatch::ended() const {
+  return shared_->decided();
 }
 
 void RankWatch::close() {

@@ -36,7 +36,8 @@ class RankWatch {
   WorldEnded fail(Exit code, const std::string& line);
   void listen(std::function<bool()> stop);
   bool stop_asked() const;
-  void close();  // all ranks are through
+  bool ended() const;  // there is a verdict
+  void close();        // all ranks are through
 
   // Address of this machine on its way to rank 0.
   const std::string& own_address() const { return meeting_.own_address; }

@@ -70,6 +70,7 @@ class GlooWorld final : public World {
   void alive() override { watch_.alive(); }
   void listen(std::function<bool()> stop) override { watch_.listen(std::move(stop)); }
   bool stop_asked() const override { return watch_.stop_asked(); }
+  bool ended() const override { return watch_.ended(); }
   WorldEnded fail(Exit code, const std::string& line) override { return watch_.fail(code, line); }
 
   void leave() override {

@@ -95,7 +95,11 @@ class Run {
     try {
       hand_over(*run_.world, run_.trainer, {run_.done, run_.evaluated});
       const RunStatus status = train_or_diverge();
-      run_.world->share(order_of(status));
+      try {
+        run_.world->share(order_of(status));
+      } catch (const WorldEnded&) {
+        if (status == RunStatus::stopped) throw;  // else the result is written: nobody is missed
+      }
       return status;
     } catch (const WorldEnded&) {
       // The weights are those of the last update that all ranks made.

@@ -55,6 +55,8 @@ class World {
   virtual void listen(std::function<bool()> stop) = 0;
   // On rank 0, any thread: one of the ranks wishes to, learnt within a second whatever the ranks do meanwhile.
   virtual bool stop_asked() const = 0;
+  // Any thread: a rank is known to be lost or to have ended with an error; the next call above throws it.
+  virtual bool ended() const = 0;
   // This rank ends with an error, and the others with the same code. Returns what all end with: another may have been
   // first.
   virtual WorldEnded fail(Exit code, const std::string& line) = 0;

@@ -49,7 +49,7 @@ TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
   EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
             (std::vector<std::string>{"--exclusive", "-s", "--nice"}));
   for (const char* text : {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array",
-                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx"})
+                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx", "--quiet", "-Q"})
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
 }
 
@@ -346,12 +346,13 @@ class ToolsOnPath {
 
 TEST(Slurm, ToolsShowTheWholeQueueWhateverTheUserPrefersToSee) {
   const ToolsOnPath tools;
-  tools.add("squeue", "env | grep -E '^(SQUEUE|SACCT|SLURM)_' | sort\n");
+  tools.add("squeue", "env | grep -E '^(SQUEUE|SACCT|SBATCH|SLURM)_' | sort\n");
   ::setenv("SQUEUE_STATES", "RUNNING", 1);
   ::setenv("SACCT_LOCAL", "1", 1);
+  ::setenv("SBATCH_CLUSTERS", "south", 1);
   ::setenv("SLURM_CLUSTERS", "north", 1);
   const ToolOutput said = run_tool({"squeue"}, 10);
-  for (const char* name : {"SQUEUE_STATES", "SACCT_LOCAL", "SLURM_CLUSTERS"}) ::unsetenv(name);
+  for (const char* name : {"SQUEUE_STATES", "SACCT_LOCAL", "SBATCH_CLUSTERS", "SLURM_CLUSTERS"}) ::unsetenv(name);
   EXPECT_EQ(said.out, "SLURM_CLUSTERS=north\n");
 }
 
@@ -360,7 +361,9 @@ TEST(Slurm, WhatSbatchLeavesOpenIsAskedOfTheQueue) {
   const auto submitted = [] { return submit_job({"sbatch"}, "sb-x-1a2b-0", 0.5); };
   tools.add("squeue", "echo '12|sb-x-1a2b-00'\necho '13|sb-x-1a2b-0'\n");
   for (const char* script :
-       {"sleep 600\n", "echo 'sbatch: error: Socket timed out on send/recv operation' >&2\nexit 1\n", "echo welcome\n",
+       {"sleep 600\n", "echo 'sbatch: error: Socket timed out on send/recv operation' >&2\nexit 1\n",
+        "echo 'sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received' >&2\nexit 1\n",
+        "echo 'sbatch: error: Unable to contact slurm controller (receive failure)' >&2\nexit 1\n", "echo welcome\n",
         "kill -9 $$\n"}) {
     tools.add("sbatch", script);
     EXPECT_EQ(submitted().id, "13") << script;

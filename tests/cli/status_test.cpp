@@ -76,6 +76,18 @@ TEST(Status, AWaitBetweenSittingsIsNoPartOfThePace) {
   EXPECT_NEAR(pace->rate, 2, 1e-6);
 }
 
+TEST(Status, UpdatesOfAFewMillisecondsAreTimedBeyondTheClock) {
+  TemporaryFolder root;
+  std::ofstream out(root.file("timing.jsonl"));
+  for (int update = 0; update < 200; ++update)
+    out << formatted("{{\"update\":{},\"phase\":\"train\",\"wall\":{:.3f}}}\n", update,
+                     1000 + 0.0014 * update + (update > 150 ? 9 : 0));
+  out.close();
+  const auto pace = pace_of(root.path());
+  ASSERT_TRUE(pace);
+  EXPECT_NEAR(pace->rate, 1 / 0.0014, 20);
+}
+
 TEST(Status, WithoutAnAnswerFromTheQueueASubmittedRunIsUnknown) {
   TemporaryFolder root;
   const std::string run = "0123456789abcdef", folder = root.file(run);

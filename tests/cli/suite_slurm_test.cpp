@@ -235,6 +235,25 @@ TEST_F(SuiteOnSlurm, OptionsThatMeanNothingThereAreRefused) {
   EXPECT_EQ(submitted(), 0U);
 }
 
+TEST_F(SuiteOnSlurm, WhereOnlyLookingIsAskedForNothingIsWorkedOn) {
+  for (const char* look : {"--status", "--table-only"})
+    refused({look, "--only", "0123456789abcdef"}, "[suite --only] expected a run to work on, got " + std::string(look));
+}
+
+TEST_F(SuiteOnSlurm, ATableWaitsForRunsOfOtherSubmissionsToo) {
+  ASSERT_EQ(suite({"--slurm", "--where", "run.seed=1"}).code, 0);  // job 101, table 102
+  ASSERT_EQ(suite({"--slurm"}).code, 0);                           // job 103 for the other run
+  const std::string calls = whole_file(at("calls"));
+  EXPECT_NE(calls.find("--dependency=afterany:101:103"), std::string::npos) << calls;
+}
+
+TEST_F(SuiteOnSlurm, ADryRunSaysThatItDoesNotKnowTheQueue) {
+  put("silent", "");
+  const Outcome outcome = suite({"--slurm", "--dry-run"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(outcome.err.starts_with("note: squeue: ")) << outcome.err;
+}
+
 TEST_F(SuiteOnSlurm, ARunThatIsNoneIsToldFromAFewOfThem) {
   write(suite_text("[1, 2, 3, 4, 5, 6, 7, 8, 9]"));
   const Outcome outcome = suite({"--where", "run.id=zzz", "--list"});

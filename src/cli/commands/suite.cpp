@@ -57,6 +57,9 @@ Exit work_on_one(const Options& options, const Suite& suite) {
 
 Exit run(const Options& options) {
   check_options(options);
+  if (!options.only.empty() && (options.status || options.table_only))
+    throw bad_input("suite --only", std::string("expected a run to work on, got ") +
+                                        (options.status ? "--status" : "--table-only") + ", which works on none");
   check_slurm_options(options.slurm, *options.arguments);
   // A run that is worked on is checked as it is built, one for another machine there.
   ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();

@@ -195,8 +195,9 @@ ConvRows staged_rows_of(const Conv4& p, int blocks) {
   const int at_once = std::max(1, std::min(kMostParts, 132 * blocks / static_cast<int>(stage_columns(p))));
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int cuts = 1; cuts <= 64; ++cuts) {
-    const int stretch = (p.time + cuts - 1) / cuts, stretches = (p.time + stretch - 1) / stretch;
-    const int64_t all = static_cast<int64_t>(p.batch) * stretches, rounds = (all + at_once - 1) / at_once;
+    const int stretch = std::max(1, (p.time + cuts - 1) / cuts), stretches = (p.time + stretch - 1) / stretch;
+    const int64_t all = static_cast<int64_t>(p.batch) * stretches;
+    const int64_t rounds = std::max<int64_t>(1, (all + at_once - 1) / at_once);
     if (rounds * (stretch + more) >= least) continue;
     least = rounds * (stretch + more);
     q.stretch = stretch, q.stretches = stretches;
