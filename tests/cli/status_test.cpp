@@ -8,6 +8,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "cli/suite_status.h"
 #include "runs/run_lock.h"
 

@@ -248,6 +248,7 @@ TEST_F(SuiteOnSlurm, ATableWaitsForRunsOfOtherSubmissionsToo) {
 }
 
 TEST_F(SuiteOnSlurm, ADryRunSaysThatItDoesNotKnowTheQueue) {
+  ASSERT_EQ(suite({"--slurm"}).code, 0);
   put("silent", "");
   const Outcome outcome = suite({"--slurm", "--dry-run"});
   EXPECT_EQ(outcome.code, 0);
