@@ -36,8 +36,8 @@ Outline make_outline(const SourceContent& source);
 
 std::string task_section(int task);  // id of its section
 std::string task_title(int task);
-std::string symbol_name(int symbol);                     // "#", "A", …
-std::string points_text(double difference);              // "+1.2": a difference of accuracies in points
+std::string symbol_name(int symbol);         // "#", "A", …
+std::string points_text(double difference);  // "+1.2": a difference of accuracies in points
 
 // What was left of the runs that are in no row: by cell, how many are not finished, damaged, …
 struct MissingCounts {

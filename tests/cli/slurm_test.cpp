@@ -48,8 +48,9 @@ TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
             (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
   EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
             (std::vector<std::string>{"--exclusive", "-s", "--nice"}));
-  for (const char* text : {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array",
-                           "--depend=1", "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx", "--quiet", "-Q"})
+  for (const char* text :
+       {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array", "--depend=1",
+        "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx", "--quiet", "-Q"})
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/file.h"
 #include "cli/program_run.h"
@@ -451,6 +452,12 @@ TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {
   refused({"--gpus", "0"}, "[suite --gpus]");
   if (run({"doctor"}).out.find("this build trains on the CPU only") != std::string::npos)
     refused({"--gpus", "1"}, "[suite --gpus] expected a GPU, got none: this build trains on the CPU only");
+}
+
+TEST(Doctor, SaysWithHowManyThreadsARunWorks) {
+  const std::string cores = std::to_string(std::max(1U, std::thread::hardware_concurrency()));
+  const Outcome outcome = run({"doctor"});
+  EXPECT_NE(outcome.out.find("threads     " + cores + "\n"), std::string::npos) << outcome.out;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/training.h"
 #include "train/gpu.h"
 #include "train/provenance.h"
 #include "train/world.h"
@@ -59,6 +60,7 @@ std::string as_json(const Provenance& made, const GpuFacts& gpu) {
 }
 
 Exit run(const Options& options) {
+  use_threads(0);  // as a run does
   const Provenance made = provenance();
   const GpuFacts& gpu = gpu_facts();
   if (!options.json.empty()) deliver(options.json, as_json(made, gpu));
