@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
 #include "../base/temporary_folder.h"
@@ -47,44 +46,43 @@ TEST(Status, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
   EXPECT_EQ(run_status(folder, 60, slurm, std::nullopt).standing, RunStanding::running) << "nobody says otherwise";
 }
 
-TEST(Status, APaceIsThatOfTheLastRows) {
+std::string timing_row(int update, double wall, const std::string& phase = "train") {
+  return formatted("{{\"update\":{},\"phase\":\"{}\",\"wall\":{:.3f}}}\n", update, phase, wall);
+}
+
+std::optional<UpdateRate> pace_with(const std::string& rows) {
   TemporaryFolder root;
-  EXPECT_FALSE(pace_of(root.path()));
-  std::ofstream out(root.file("timing.jsonl"));
+  write_file_atomically(root.file("timing.jsonl"), rows);
+  return pace_of(root.path());
+}
+
+TEST(Status, APaceIsThatOfTheLastRows) {
+  EXPECT_FALSE(pace_of(TemporaryFolder().path()));
+  std::string rows;
   for (int update = 0; update < 500; ++update)
-    out << "{\"update\":" << update
-        << ",\"phase\":\"train\",\"wall\":" << (update < 250 ? update : 250 + (update - 250) * 0.5) << "}\n";
-  out.close();
-  const auto pace = pace_of(root.path());
+    rows += timing_row(update, update < 250 ? update : 250 + (update - 250) * 0.5);
+  const auto pace = pace_with(rows);
   ASSERT_TRUE(pace);
   EXPECT_EQ(pace->update, 500);
   EXPECT_NEAR(pace->rate, 2, 1e-9);
 }
 
 TEST(Status, AWaitBetweenSittingsIsNoPartOfThePace) {
-  TemporaryFolder root;
-  std::ofstream out(root.file("timing.jsonl"));
-  const auto row = [&](int update, double wall) {
-    out << "{\"update\":" << update << ",\"phase\":\"train\",\"wall\":" << wall << "}\n";
-  };
-  for (int update = 0; update <= 20; ++update) row(update, 1000 + 0.5 * update);
-  out << "{\"update\":21,\"phase\":\"valid\",\"wall\":1020}\n";
-  for (int update = 20; update < 40; ++update) row(update, 90000 + 0.5 * update);  // a day later, the 20th again
-  out.close();
-  const auto pace = pace_of(root.path());
+  std::string rows;
+  for (int update = 0; update <= 20; ++update) rows += timing_row(update, 1000 + 0.5 * update);
+  rows += timing_row(21, 1020, "valid");
+  for (int update = 20; update < 40; ++update) rows += timing_row(update, 90000 + 0.5 * update);  // a day later
+  const auto pace = pace_with(rows);
   ASSERT_TRUE(pace);
   EXPECT_EQ(pace->update, 40);
   EXPECT_NEAR(pace->rate, 2, 1e-6);
 }
 
 TEST(Status, UpdatesOfAFewMillisecondsAreTimedBeyondTheClock) {
-  TemporaryFolder root;
-  std::ofstream out(root.file("timing.jsonl"));
+  std::string rows;
   for (int update = 0; update < 200; ++update)
-    out << formatted("{{\"update\":{},\"phase\":\"train\",\"wall\":{:.3f}}}\n", update,
-                     1000 + 0.0014 * update + (update > 150 ? 9 : 0));
-  out.close();
-  const auto pace = pace_of(root.path());
+    rows += timing_row(update, 1000 + 0.0014 * update + (update > 150 ? 9 : 0));
+  const auto pace = pace_with(rows);
   ASSERT_TRUE(pace);
   EXPECT_NEAR(pace->rate, 1 / 0.0014, 20);
 }

@@ -233,21 +233,29 @@ class SleepyFiles : public FileSystem {
   std::string name_;
 };
 
+// A process that works on the run until `Files` put it to sleep over the file of this name.
+template <class Files>
+void fall_asleep(const std::string& root, const std::string& name, pid_t& sleeper) {
+  sleeper = ::fork();
+  if (sleeper == 0) {
+    try {
+      ToyRun().run(root, Files(name));
+    } catch (const Error& error) {
+      ::_exit(static_cast<int>(error.code()));
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(sleeper, &status, WUNTRACED), sleeper);
+  ASSERT_TRUE(WIFSTOPPED(status)) << name;
+}
+
 TEST_F(RunLocks, AsleepBetweenCheckAndRenameItFindsNothingToRename) {
   const std::string folder = root_.file(toy_config().run_id);
   for (const std::string name : {"metrics.jsonl", "checkpoint-00000004.safetensors", "result.json"}) {
-    const pid_t sleeper = ::fork();
-    if (sleeper == 0) {
-      try {
-        ToyRun().run(root_.path(), SleepyFiles(name));
-      } catch (const Error& error) {
-        ::_exit(static_cast<int>(error.code()));
-      }
-      ::_exit(0);
-    }
+    pid_t sleeper = 0;
+    ASSERT_NO_FATAL_FAILURE(fall_asleep<SleepyFiles>(root_.path(), name, sleeper));
     int status = 0;
-    ASSERT_EQ(::waitpid(sleeper, &status, WUNTRACED), sleeper);
-    ASSERT_TRUE(WIFSTOPPED(status));
     LockWatch watch;
     for (bool done = false; !done; std::this_thread::sleep_for(Milliseconds(1))) {
       try {
@@ -287,18 +295,9 @@ TEST_F(RunLocks, AsleepBeforeARemovalItRemovesThatFileAndNothingElse) {
   for (const std::string name : {"checkpoint-00000002.safetensors", "result.json", "failed.txt"}) {
     fs::create_directories(folder);
     if (name != "checkpoint-00000002.safetensors") write_file_atomically(folder + "/" + name, "of before");
-    const pid_t sleeper = ::fork();
-    if (sleeper == 0) {
-      try {
-        ToyRun().run(root_.path(), SleepyRemoval(name));
-      } catch (const Error& error) {
-        ::_exit(static_cast<int>(error.code()));
-      }
-      ::_exit(0);
-    }
+    pid_t sleeper = 0;
+    ASSERT_NO_FATAL_FAILURE(fall_asleep<SleepyRemoval>(root_.path(), name, sleeper));
     int status = 0;
-    ASSERT_EQ(::waitpid(sleeper, &status, WUNTRACED), sleeper);
-    ASSERT_TRUE(WIFSTOPPED(status)) << name;
     const auto finished = [&] {
       LockWatch watch;
       while (true) {
