@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace sb::cli {
 
 int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores) {
@@ -26,13 +28,11 @@ std::vector<std::string> visible_cards(const char* visible, int count) {
     for (int card = 0; card < count; ++card) out.push_back(std::to_string(card));
     return out;
   }
-  const std::string names = visible;
-  for (size_t from = 0; from < names.size() && static_cast<int>(out.size()) < count;) {
-    const size_t end = std::min(names.find(',', from), names.size());
-    const std::string name = names.substr(from, end - from);
-    if (name.empty() || name.front() == '-' || std::find(out.begin(), out.end(), name) != out.end()) break;
+  for (const auto& name : split(visible, ',')) {
+    if (static_cast<int>(out.size()) == count || name.empty() || name.front() == '-' ||
+        std::find(out.begin(), out.end(), name) != out.end())
+      break;
     out.push_back(name);
-    from = end + 1;
   }
   return out;
 }

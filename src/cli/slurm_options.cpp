@@ -47,8 +47,8 @@ bool begins_one_of(const Names& names, const std::string& key) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view each) { return each.starts_with(key); });
 }
 
-// Options of sbatch that are made here, those that would put something else in the place of the script, and other
-// clusters than the one whose queue is asked.
+// Options of sbatch that are made here, those that would put something else in the place of the script or keep a job's
+// number from us, and other clusters than the one whose queue is asked.
 bool is_ours(const std::string& word) {
   static constexpr std::array<std::string_view, 15> ours = {
       "--array", "--dependency", "--parsable", "--wrap",       "--wait",    "--test-only", "--clusters", "--output",
