@@ -122,9 +122,10 @@ void add_slurm_options(Arguments& arguments, SlurmOptions& options) {
   arguments.integer("--per-task", options.per_task, 1, 100000, "Runs of a task");
   arguments.integer("--max-parallel", options.max_parallel, 0, 100000, "Tasks at work at a time; 0: as Slurm has it");
   arguments.flag("--requeue", options.requeue, "At the time limit, and where a node fails, the task is queued again");
-  arguments.texts("--sbatch", options.raw, "OPTIONS",
-                  "More options for sbatch, --key=value each, as \"--qos=long --constraint=a100\"; may be given many "
-                  "times");
+  arguments.texts(
+      "--sbatch", options.raw, "OPTIONS",
+      "More options for sbatch, --key=value or a flag each, as \"--qos=long --constraint=a100\"; may be given many "
+      "times");
 }
 
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments) {
@@ -137,7 +138,7 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
   if (options.submit)
     for (const auto& [name, other] : instead)
       if (arguments.given(name))
-        throw bad_input(arguments.where(name), std::string("expected ") + other + " with --slurm, got it instead");
+        throw bad_input(arguments.where(name), std::string("expected ") + other + " with --slurm, got " + name);
   check_slurm_values(options);
 }
 
@@ -193,7 +194,8 @@ std::vector<std::string> split_raw_options(const std::vector<std::string>& texts
   for (const auto& text : texts)
     for (auto& word : words_of(text, where)) {
       if (is_ours(word))
-        throw bad_input(where, "expected no option that the suite gives itself, got '" + printable(word, 200) + "'");
+        throw bad_input(where, "expected no option that the suite gives itself or has to do without, got '" +
+                                   printable(word, 200) + "'");
       if (!is_whole_option(word))
         throw bad_input(where, "expected options as --key=value, got '" + printable(word, 200) + "'");
       out.push_back(std::move(word));

@@ -246,7 +246,8 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   const std::string before = said_of(missing, suite.runs.size());
   if (!queue) complain("note: " + fault + "; runs in the queue are counted as not submitted");
   if (missing.ids.empty()) {
-    complain(before + ", nothing to submit; `" + options.command + " --table-only` writes the table of what is done");
+    complain(before + ", nothing to submit" +
+             (missing.queued == 0 ? "" : "; `" + options.command + " --table-only` writes the table of what is done"));
     return missing.queued == 0 ? Exit::done : Exit::stopped;
   }
   job.after.assign(missing.jobs.begin(), missing.jobs.end());
