@@ -242,11 +242,13 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
 Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place) {
   std::signal(SIGPIPE, SIG_IGN);
   check_world(config.values, place);
-  if (place.size == 1 && world_backend().empty()) return work_and_write(config, root, false, 1, nullptr);
+  const bool gpu = !device_of(config.values.train).is_cpu();
+  if (place.size == 1 && world_backend(gpu).empty()) return work_and_write(config, root, false, 1, nullptr);
   std::unique_ptr<World> world;
   try {
-    world = join_world(place, identity(config));
+    world = join_world(place, identity(config), gpu);
     world->listen(stop_requested);
+    world->end_with(end_at_once);
     const Exit code =
         world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
     world->leave();

@@ -28,7 +28,7 @@ SMALL = pathlib.Path(__file__).with_name("small.toml")
 PATIENCE = 10  # seconds without a sign of life, as the ranks are told
 # An exit takes the patience at most, 5 s for answers, 3 s for the verdict to be read; the rest is a busy machine's.
 BOUND = PATIENCE + 5 + 3 + 20
-VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
+VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
 faults = []
 
 
