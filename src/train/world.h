@@ -77,10 +77,10 @@ class World {
   std::function<void(const WorldEnded&)> end_;
 };
 
-// Meets the others; `identity` must be the same on all ranks (what is run, by what build). `gpu`: the tensors of
-// reduce() are on the first GPU that this process sees. Throws Error(bad_input) where this build has no process groups
-// for them, ranks do not come or differ. Where the world has failed (WorldEnded), its threads may hang in others' code:
-// the process is to end by _exit.
+// Meets the others; `identity`, lines KEY=VALUE, must be the same on all ranks (what is run, by what build). `gpu`: the
+// tensors of reduce() are on the first GPU that this process sees. Throws Error(bad_input) where this build has no
+// process groups for them, ranks do not come or differ. Where the world has failed (WorldEnded), its threads may hang
+// in others' code: the process is to end by _exit.
 std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity, bool gpu);
 // What process groups this build has: "gloo", for a GPU "nccl"; empty: none, and why.
 std::string world_backend(bool gpu);
