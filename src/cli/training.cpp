@@ -223,7 +223,6 @@ Exit follow_writer(const ResolvedConfig& config, World& world) {
 std::string identity(const ResolvedConfig& config) {
   const Provenance made = provenance();
   std::map<std::string, std::string> values = config_map(config.canonical);
-  values["run id"] = config.run_id;
   values["build: version"] = made.version;
   values["build: commit"] = made.commit;
   values["build: compiler"] = made.compiler;

@@ -235,7 +235,8 @@ def refusals(program, work):
         done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
         refused(change, {0: (done.returncode, done.stdout, done.stderr)}, words)
     expect(not out.exists(), "a refused run has a folder")
-    refused("another config", Ranks(program, out, 2, own_sets={1: ("run.seed=3",)}).end(120), "rank 1 has run ")
+    refused("another config", Ranks(program, out, 2, own_sets={1: ("train.lr=0.5",)}).end(120),
+            "[RANK] expected the same on all ranks, got train.lr: 0.001 on rank 0, 0.5 on rank 1")
     refused("a host that is none", Ranks(program, out, 2, own_variables={1: {"MASTER_ADDR": "nowhere.invalid"}}, patience=300, come=(1,)).end(60),
             "[MASTER_ADDR] expected the host of rank 0, got 'nowhere.invalid', which is not found: ", speaker=1)
     refused("a rank that does not come", Ranks(program, out, 3, patience=3, come=(0, 2)).end(BOUND), "rank 1 of 3 did not come within 3 s")

@@ -66,7 +66,7 @@ class Cluster:
         lines = [
             "ClusterName=test", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={ports[0]}",
             f"SlurmUser={getpass.getuser()}", f"SlurmdUser={getpass.getuser()}",
-            "AuthType=auth/munge", f"AuthInfo=socket={self.socket},cred_expire=3",  # a requeued job waits as long
+            "AuthType=auth/munge", f"AuthInfo=socket={self.socket},cred_expire=10",  # a requeued job waits as long; less than 5 is taken for 120
             f"StateSaveLocation={folder}/state", f"SlurmdSpoolDir={folder}/spool/%n",
             f"SlurmctldPidFile={folder}/slurmctld.pid", f"SlurmdPidFile={folder}/slurmd-%n.pid",
             f"SlurmctldLogFile={folder}/log/slurmctld.log", f"SlurmdLogFile={folder}/log/slurmd-%n.log",
