@@ -1,8 +1,9 @@
 // S4D, M = N/2 complex modes a channel, A = -e^{log_A_real} + i A_imag, dt = e^{log_dt}, z = e^{dt A}:
 //   g_t = z g_{t-1} + x_t;  y_t = 2 Re sum_n C_n (z_n - 1)/A_n g_t[n] + Dskip x_t        (zero-order hold)
 //   [a, b] = out(Dropout(GELU(y))), result a sigma(b); the dropout mask is shared over time.
-// In chunks: a Toeplitz product inside, products with powers of z for what enters and leaves.
-// Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
+// In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves. On a GPU,
+// which has no time for so many small operations, whole sequences that neither take nor leave a state by Fourier
+// transforms. Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
 #include "base/torch_pch.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
@@ -12,15 +13,7 @@
 namespace sb {
 namespace {
 
-// Frames of a chunk. The CPU's are the cheapest in operations; a GPU has no time for a chain of small products, and the
-// Toeplitz matrices of its chunks (4 d chunk^2 bytes a layer) are what its memory can hold.
-constexpr int64_t cpu_chunk = 64, gpu_chunk = 256, gpu_single_chunk = 512;
-
-int64_t chunk_length(int64_t length, bool gpu) {
-  if (!gpu) return std::min(length, cpu_chunk);
-  return length <= gpu_single_chunk ? length : gpu_chunk;
-}
-
+constexpr int64_t longest_chunk = 64;
 constexpr IntegerSwitch even_states{"d_state",
                                     128,
                                     2,
@@ -51,6 +44,18 @@ Complex powers(const Complex& z, int64_t count) {
   return out.slice(0, count);
 }
 
+// The least even number from `least` on without prime factors above 5.
+int64_t transform_length(int64_t least) {
+  const auto smooth = [](int64_t n) {
+    for (const int64_t factor : {2, 3, 5})
+      while (n % factor == 0) n /= factor;
+    return n == 1;
+  };
+  int64_t n = least + least % 2;
+  while (!smooth(n)) n += 2;
+  return n;
+}
+
 class S4d final : public Mixer {
  public:
   S4d(const MixerOptions& options, ParameterList& p) : o_(options), modes_(o_[even_states] / 2) {
@@ -78,7 +83,7 @@ class S4d final : public Mixer {
   bool complex_state() const override { return true; }
 
   double mixing_flops(int64_t length) const override {
-    const double chunk = static_cast<double>(chunk_length(length, false));
+    const double chunk = static_cast<double>(std::min(length, longest_chunk));
     return 2 * static_cast<double>(o_.width) * (chunk + 2 * static_cast<double>(o_[even_states]));
   }
 
@@ -112,27 +117,32 @@ class S4d final : public Mixer {
 
   at::Tensor convolve(const at::Tensor& x, const Context& context) const {
     const int64_t batch = x.size(0), length = x.size(1), d = o_.width;
-    const int64_t chunk = chunk_length(length, x.is_cuda()), chunks = (length + chunk - 1) / chunk;
-    const auto type = x.scalar_type();
     const Modes m = modes();
     if (context.gates) context.record("fixed_decay", (m.z.re * m.z.re + m.z.im * m.z.im).sqrt());
-    auto frames = x.permute({2, 0, 1});
-    if (chunks * chunk > length) frames = at::constant_pad_nd(frames, {0, chunks * chunk - length});
-    const auto rows = frames.reshape({d, batch * chunks, chunk});
-    const auto back = [&](const at::Tensor& y) {
-      return y.view({d, batch, chunks * chunk}).narrow(2, 0, length).permute({1, 2, 0});
-    };
-    if (chunks == 1 && !context.state) return back(batched_product(rows, toeplitz(taps(m, chunk).to(type))));
-
+    if (x.is_cuda() && !context.state) return by_transforms(x, taps(m, length).to(x.scalar_type()));
+    const int64_t chunk = std::min(length, longest_chunk), chunks = (length + chunk - 1) / chunk;
+    const auto type = x.scalar_type();
     const Complex pw = powers(m.z, chunk + 1);
     const Complex reads = Complex{m.read.re.unsqueeze(-1), m.read.im.unsqueeze(-1)} * pw;  // [d,M,chunk+1]
     const auto kernel = reads.re.sum(1).narrow(-1, 0, chunk).to(type);
     const auto leaving = reads.slice(1, chunk);
-    const auto read = at::cat({leaving.re, -leaving.im}, 1).to(type);     // [d,2M,chunk]
+    const auto read = at::cat({leaving.re, -leaving.im}, 1).to(type);  // [d,2M,chunk]
+
+    auto frames = x.permute({2, 0, 1});
+    if (chunks * chunk > length) frames = at::constant_pad_nd(frames, {0, chunks * chunk - length});
+    const auto rows = frames.reshape({d, batch * chunks, chunk});
     const auto entering = enter(rows, pw, batch, chunks, context, type);  // [d,B chunks,2M]
     const auto y = batched_product(rows, toeplitz(kernel)) + batched_product(entering, read);
     if (context.state) leave(rows, entering, pw, batch, chunks, length - (chunks - 1) * chunk, context, type);
-    return back(y);
+    return y.view({d, batch, chunks * chunk}).narrow(2, 0, length).permute({1, 2, 0});
+  }
+
+  // x [B,T,d] convolved with a kernel [d,T]: a product of spectra.
+  static at::Tensor by_transforms(const at::Tensor& x, const at::Tensor& kernel) {
+    const int64_t length = x.size(1);
+    const int64_t span = transform_length(2 * length - 1);
+    const auto spectrum = at::fft_rfft(x.permute({2, 0, 1}), span) * at::fft_rfft(kernel, span).unsqueeze(1);
+    return at::fft_irfft(spectrum, span).narrow(2, 0, length).permute({1, 2, 0});
   }
 
   // The kernel alone, [d,count]: tap i inner + j = sum_n Re(read z^{i inner} z^j), a product over modes, so that the
