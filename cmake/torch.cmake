@@ -25,6 +25,21 @@ if(SB_GLOO_INCLUDE AND NOT EXISTS ${SB_TORCH_INCLUDE}/torch/csrc/distributed/c10
   set(SB_GLOO_INCLUDE "")
 endif()
 
+# Between GPUs it is NCCL, which a PyTorch with CUDA brings along, and of which headers alone are needed: those of the wheel beside
+# PyTorch's, or of CUDA's or the system's packages. The program compares their version with libtorch's.
+set(SB_NCCL_INCLUDE "")
+set(SB_NCCL_GROUP ${SB_TORCH_INCLUDE}/torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp)
+if(SB_TORCH_CUDA_LIBS AND EXISTS ${SB_NCCL_GROUP})
+  find_package(CUDAToolkit QUIET)
+  find_path(SB_NCCL_HEADER nccl.h HINTS ${SB_TORCH_INCLUDE}/../../nvidia/nccl/include ${SB_TORCH_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+  # Groups of older versions cannot be asked to abort or end.
+  file(STRINGS ${SB_NCCL_GROUP} found REGEX " (abort|shutdown)\\(\\) override")
+  list(LENGTH found count)
+  if(SB_NCCL_HEADER AND count GREATER_EQUAL 2)
+    set(SB_NCCL_INCLUDE ${SB_NCCL_HEADER})
+  endif()
+endif()
+
 add_library(sb_torch_flags INTERFACE)
 target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "runs/world.h"
 
 namespace sb::cli {
 
@@ -35,6 +36,13 @@ std::vector<std::string> visible_cards(const char* visible, int count) {
     out.push_back(name);
   }
   return out;
+}
+
+std::optional<std::string> card_of_rank(const char* visible, int local) {
+  if (local < 0) return std::nullopt;
+  const auto cards = visible_cards(visible, kMostRanks);
+  if (cards.size() <= 1) return std::nullopt;
+  return static_cast<size_t>(local) < cards.size() ? cards[static_cast<size_t>(local)] : std::string();
 }
 
 }  // namespace sb::cli

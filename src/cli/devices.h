@@ -1,5 +1,6 @@
 // What the device of runs means for those who start them.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,5 +20,10 @@ std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const 
 // to the first that is none, as CUDA reads it; fewer where it names fewer), or their numbers where it is not set
 // (null).
 std::vector<std::string> visible_cards(const char* visible, int count);
+
+// What a rank is to see of them (`visible`, as above): its own card alone. One that sees a single card, as srun's
+// --gpus-per-task has it, or whose number on its machine nobody told, sees what it saw (nothing); one without a card
+// sees none.
+std::optional<std::string> card_of_rank(const char* visible, int local);
 
 }  // namespace sb::cli

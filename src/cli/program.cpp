@@ -51,7 +51,11 @@ std::string path_of(const CLI::App& app) {
 Error unexpected(const CLI::App& app, const std::string& argument) {
   if (argument.starts_with("-") && argument.size() > 1) {
     const std::string name = argument.substr(0, argument.find('='));
-    return bad_input(path_of(app), "unknown option '" + printable(name) + "'" + did_you_mean(name, option_names(app)));
+    const auto names = option_names(app);
+    const std::string program = app.get_parent() == nullptr ? "" : "selectivbench ";
+    const std::string help = "; `" + program + path_of(app) + " --help` lists those there are";
+    return bad_input(path_of(app), "unknown option '" + printable(name) + "'" +
+                                       (nearest(name, names).empty() ? help : did_you_mean(name, names)));
   }
   const auto names = command_names(app);
   if (names.empty()) return bad_input(path_of(app), "unexpected argument '" + printable(argument) + "'");

@@ -180,10 +180,9 @@ void RunReport::report(const RunProgress& progress) {
   if (progress.phase == "evaluated") {
     lines_.say("update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) + ": loss " +
                fixed(progress.loss, 4) + ", valid accuracy " + fixed(progress.valid, 4));
-  } else if (!same && progress.phase != "train" && progress.phase != "valid" && !lines_.console().terminal) {
-    lines_.say(progress.phase == "waiting"  ? "waiting for another process"
-               : progress.phase == "saving" ? "saving"
-                                            : "evaluating: " + progress.phase);
+  } else if (!same && progress.phase != "train" && progress.phase != "valid" && progress.phase != "waiting" &&
+             !lines_.console().terminal) {  // for whom it waits was said
+    lines_.say(progress.phase == "saving" ? "saving" : "evaluating: " + progress.phase);
   }
 }
 

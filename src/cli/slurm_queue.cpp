@@ -228,7 +228,7 @@ std::optional<SlurmTasks> ask_queue(std::vector<Submission>& submissions, std::s
   if (submissions.empty()) return SlurmTasks{};
   const ToolOutput said = ask_squeue("%F|%K|%T|%N|%r|%j");
   if (said.found && said.code == 0) return tasks_in_queue(submissions, said.out);
-  fault = "squeue: " + complaint_of(said);
+  fault = complaint_of(said, "squeue");
   return std::nullopt;
 }
 
@@ -249,7 +249,7 @@ Submitted submit_job(const std::vector<std::string>& command, const std::string&
   if (!said.found) return {"", "cannot start sbatch: " + complaint_of(said)};
   const std::string id = said.out.substr(0, said.out.find_first_not_of("0123456789"));  // "123" or "123;cluster"
   if (said.code == 0 && is_number(id)) return {id, ""};
-  Submitted out{"", "sbatch: " + complaint_of(said)};
+  Submitted out{"", complaint_of(said, "sbatch")};
   // The controller may have taken it, or be about to: only where sbatch ended by itself and with another complaint is
   // it known not to.
   out.certain = said.code != 0 && said.code < 128 && !broke_off(said.err);

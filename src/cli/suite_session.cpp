@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/board.h"
+#include "cli/commands/report.h"
 #include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/settings.h"
@@ -359,6 +360,9 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   Exit code = Exit::done;
   if (!options.table_only && !options.slurm.submit) code = Session(options, suite, known).work();
   if (!options.no_table) write_tables(options, suite, rules, known);
+  // What the job after the runs would have made.
+  if (options.slurm.submit && std::filesystem::exists(options.root + "/" + options.table + ".json"))
+    write_report(options.root, options.root + "/report.html", defaults_of(rules));
   return code;
 }
 

@@ -123,6 +123,11 @@ std::string complaint_of(const ToolOutput& output) {
   return line.empty() ? "exit code " + std::to_string(output.code) : printable(line, 300);
 }
 
+std::string complaint_of(const ToolOutput& output, const std::string& tool) {
+  const std::string line = complaint_of(output), name = tool + ": ";
+  return line.starts_with(name) ? line : name + line;
+}
+
 std::string shell_quoted(const std::string& text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

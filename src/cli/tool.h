@@ -15,6 +15,8 @@ struct ToolOutput {
 ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds);
 // Of what it wrote to standard error, or else its exit code: one line for a message.
 std::string complaint_of(const ToolOutput& output);
+// The same with the tool's name before it, once.
+std::string complaint_of(const ToolOutput& output, const std::string& tool);
 
 // One word for a POSIX shell, whatever is in it.
 std::string shell_quoted(const std::string& text);

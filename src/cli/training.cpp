@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
+#include "runs/result.h"
 #include "runs/run_store.h"
 #include "train/gpu.h"
 #include "train/provenance.h"
@@ -220,8 +222,16 @@ Exit follow_writer(const ResolvedConfig& config, World& world) {
 // Ranks that differ in one of these would not make the same updates.
 std::string identity(const ResolvedConfig& config) {
   const Provenance made = provenance();
-  return "run " + config.run_id + " by " + made.version + " " + made.commit + " " + made.compiler + " " +
-         made.libtorch + " " + made.instructions;
+  std::map<std::string, std::string> values = config_map(config.canonical);
+  values["run id"] = config.run_id;
+  values["build: version"] = made.version;
+  values["build: commit"] = made.commit;
+  values["build: compiler"] = made.compiler;
+  values["build: libtorch"] = made.libtorch;
+  values["build: instructions"] = made.instructions;
+  std::string out;
+  for (const auto& [key, value] : values) out += key + "=" + value + "\n";
+  return out;
 }
 
 // Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
@@ -242,11 +252,13 @@ Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine
 Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place) {
   std::signal(SIGPIPE, SIG_IGN);
   check_world(config.values, place);
-  if (place.size == 1 && world_backend().empty()) return work_and_write(config, root, false, 1, nullptr);
+  const bool gpu = !device_of(config.values.train).is_cpu();
+  if (place.size == 1 && world_backend(gpu).empty()) return work_and_write(config, root, false, 1, nullptr);
   std::unique_ptr<World> world;
   try {
-    world = join_world(place, identity(config));
+    world = join_world(place, identity(config), gpu);
     world->listen(stop_requested);
+    world->end_with(end_at_once);
     const Exit code =
         world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
     world->leave();

@@ -53,6 +53,7 @@ void add_torchrun(const Variables& variables, RankPlace& out) {
   const bool agent = variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   out.port = whole(variables, "MASTER_PORT", 1, kMostPort - (agent ? 1 : 0)) + (agent ? 1 : 0);
   if (variables("LOCAL_WORLD_SIZE")) out.beside = whole(variables, "LOCAL_WORLD_SIZE", 1, out.size);
+  if (variables("LOCAL_RANK")) out.local = whole(variables, "LOCAL_RANK", 0, out.size - 1);
   out.origin = "WORLD_SIZE";
 }
 
@@ -62,6 +63,7 @@ void add_srun(const Variables& variables, RankPlace& out) {
   const auto address = variables("MASTER_ADDR"), nodes = variables("SLURM_STEP_NODELIST");
   out.address = address ? host("MASTER_ADDR", *address) : host("SLURM_STEP_NODELIST", first_host(nodes.value_or("")));
   out.port = variables("MASTER_PORT") ? whole(variables, "MASTER_PORT", 1, kMostPort) : port_of_step(variables);
+  if (variables("SLURM_LOCALID")) out.local = whole(variables, "SLURM_LOCALID", 0, out.size - 1);
   out.origin = "SLURM_STEP_NUM_TASKS";
 }
 

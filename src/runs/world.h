@@ -11,6 +11,7 @@ constexpr int kMostRanks = 1024;
 
 struct RankPlace {
   int rank = 0, size = 1;
+  int local = -1;         // number among the ranks of this machine: that of its card; -1: nobody told
   int beside = 1;         // ranks on this machine that share its cores, as far as the environment tells
   bool grouped = false;   // the environment names a group, be it of one
   std::string address;    // where rank 0 is found

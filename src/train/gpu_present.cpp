@@ -99,6 +99,9 @@ struct Recorded {
   std::array<Arrival, 2> arrivals;
   size_t next = 0;
   at::cuda::CUDAGraph graph;
+  // Together with other ranks `graph` ends with the gradients, whose sums are made between the two.
+  at::Tensor loss;  // [1]
+  std::optional<at::cuda::CUDAGraph> rest;
 };
 
 class GraphExecutor final : public Executor {
@@ -118,12 +121,17 @@ class GraphExecutor final : public Executor {
     feed(recorded, batch);
     trainer_.prepare(batch.real_frames, update);
     recorded.graph.replay();
+    if (recorded.rest) {
+      trainer_.sum_over_ranks(recorded.loss);
+      recorded.rest->replay();
+    }
     const at::Tensor figures = at::empty({3}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
     figures.copy_(recorded.figures, true);
     return StepHandle(figures, trainer_.learning_rate_of(update), gpu_marker());
   }
 
-  size_t ahead() const override { return 3; }
+  // Ranks go on, stop and diverge with the same update.
+  size_t ahead() const override { return trainer_.together() ? 0 : 3; }
   bool beside_host() const override { return true; }
 
   void expect(int64_t rows, int64_t frames, int64_t channels) override {
@@ -208,8 +216,18 @@ class GraphExecutor final : public Executor {
       }
       c10::cuda::CUDACachingAllocator::emptyCache();
       out->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
-      out->figures = trainer_.operations(out->batch, shape.dropout);
+      if (trainer_.together()) {
+        out->loss = trainer_.gradients(out->batch, shape.dropout);
+      } else {
+        out->figures = trainer_.operations(out->batch, shape.dropout);
+      }
       out->graph.capture_end();
+      if (trainer_.together()) {
+        out->rest.emplace();
+        out->rest->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+        out->figures = trainer_.apply(out->loss);
+        out->rest->capture_end();
+      }
       return out;
     } catch (const c10::OutOfMemoryError&) {
       throw no_room();
@@ -232,7 +250,7 @@ class GraphExecutor final : public Executor {
   int64_t more_that_fit(const TensorBatch& batch, bool dropout) {
     const int64_t rows = batch.symbol.size(0);
     for (int64_t more = trainer_.micro_batches() + 1; more <= rows; ++more) {
-      if (rows % more == 0 && fits(batch, dropout, more)) return more;
+      if (rows % more == 0 && trainer_.can_split(more) && fits(batch, dropout, more)) return more;
     }
     return 0;
   }

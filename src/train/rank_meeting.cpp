@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -24,6 +25,33 @@ constexpr const char* kStart = "start";
 constexpr const char* kOdd = "odd";           // what a rank found before rank 0 did
 constexpr const char* kOddSize = "odd_size";  // another number of ranks than rank 0 has
 constexpr const char* kSeenAt = "seen_at";    // an address of rank 0's machine that others reach
+
+// Lines "KEY=VALUE".
+std::map<std::string, std::string> values_of(const std::string& identity) {
+  std::map<std::string, std::string> out;
+  for (const auto& line : split(identity, '\n')) {
+    const size_t sign = std::min(line.find('='), line.size());
+    if (!line.empty()) out[line.substr(0, sign)] = line.substr(std::min(sign + 1, line.size()));
+  }
+  return out;
+}
+
+// The first key in which a rank's identity is not rank 0's, with both values.
+std::string difference(const std::string& first, const std::string& other, int rank) {
+  const auto mine = values_of(first), its = values_of(other);
+  auto keys = mine;
+  keys.insert(its.begin(), its.end());
+  const auto shown = [](const auto& values, const std::string& key) {
+    const auto found = values.find(key);
+    return found == values.end() ? std::string("nothing") : printable(found->second, 200);
+  };
+  for (const auto& [key, value] : keys) {
+    const std::string here = shown(mine, key), there = shown(its, key);
+    if (mine.contains(key) && its.contains(key) && mine.at(key) == its.at(key)) continue;
+    return formatted("{}: {} on rank 0, {} on rank {}", printable(key), here, there, rank);
+  }
+  return "";
+}
 
 class Meeting {
  public:
@@ -131,8 +159,7 @@ class Meeting {
       if (!store_.check({key})) {
         missing.push_back(rank);
       } else if (const std::string other = fault.empty() ? got(store_, key) : identity_; other != identity_) {
-        fault = formatted("[RANK] expected what rank 0 runs ({}), rank {} has {}", printable(identity_, 200), rank,
-                          printable(other, 200));
+        fault = "[RANK] expected the same on all ranks, got " + difference(identity_, other, rank);
       }
     }
     return fault;
@@ -154,6 +181,8 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
   if (place.rank == 0) {
     check_address_is_here(place);
     out.store = connected(place, true);
+  } else {
+    check_address_is_known(place);
   }
   Route route;
   while ((route = route_to(place.address, place.port)).here.empty()) {

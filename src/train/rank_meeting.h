@@ -13,8 +13,8 @@ struct RankMeeting {
   std::string own_address;
 };
 
-// Returns once all ranks have come with the same number of ranks and the same identity. Throws bad_input after
-// place.patience at the latest; what rank 0 found and told the others, as WorldEnded.
+// Returns once all ranks have come with the same number of ranks and the same identity (lines KEY=VALUE). Throws
+// bad_input after place.patience at the latest; what rank 0 found and told the others, as WorldEnded.
 RankMeeting meet(const RankPlace& place, const std::string& identity);
 
 }  // namespace sb

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -47,8 +48,8 @@ std::string number_of(const sockaddr& address, socklen_t size) {
   return told ? text : "";
 }
 
-// Asked before c10d does, which prints several lines where it is not.
-bool is_taken(int port) {
+// Why the port cannot be had, empty: it can. Asked before c10d does, which prints several lines where it cannot.
+std::string fault_of(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   sockaddr_in any{};
@@ -56,8 +57,11 @@ bool is_taken(int port) {
   any.sin_port = htons(static_cast<uint16_t>(port));
   const bool taken = ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
                      ::bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0;
+  const int fault = errno;
   ::close(socket);
-  return taken;
+  if (!taken) return "";
+  if (fault != EADDRINUSE) return std::string("which is not allowed: ") + std::strerror(fault);
+  return "where another process listens already: rank 0 of another run, or a second one with RANK 0";
 }
 
 }  // namespace
@@ -83,10 +87,8 @@ RankStore connected(const RankPlace& place, bool serves) {
   options.isServer = serves;
   options.waitWorkers = false;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(place.patience * 1000));
-  if (serves && is_taken(place.port)) {
-    throw bad_input("MASTER_PORT",
-                    formatted("expected a free port, got {}, which is taken or not allowed", place.port));
-  }
+  if (const std::string fault = serves ? fault_of(place.port) : ""; !fault.empty())
+    throw bad_input("MASTER_PORT", formatted("expected a free port for rank 0, got {}, {}", place.port, fault));
   auto out = std::make_shared<RankStore>();
   const auto made = [out, address = place.address, options] {
     *out = c10::make_intrusive<c10d::TCPStore>(address, options);
@@ -138,6 +140,14 @@ void check_address_is_here(const RankPlace& place) {
       fault == 0 ? "which is another's" : std::string("which is not found: ") + ::gai_strerror(fault);
   throw bad_input("MASTER_ADDR", formatted("expected an address of this machine, on which rank 0 is, got '{}', {}",
                                            place.address, why));
+}
+
+void check_address_is_known(const RankPlace& place) {
+  int fault = 0;
+  const Addresses all = addresses_of(place.address, 0, fault);
+  if (fault != 0)
+    throw bad_input("MASTER_ADDR", formatted("expected the host of rank 0, got '{}', which is not found: {}",
+                                             place.address, ::gai_strerror(fault)));
 }
 
 void put(c10d::TCPStore& store, const std::string& key, const std::string& text) {

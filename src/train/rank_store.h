@@ -27,8 +27,10 @@ struct Route {
 };
 Route route_to(const std::string& host, int port);
 bool stays_on_machine(const std::string& address);  // a loopback, which other machines cannot reach
-// Throws bad_input where MASTER_ADDR is no address of this machine, which has to be that of rank 0.
+// Throw bad_input where MASTER_ADDR is no address of this machine, which has to be that of rank 0; where it is none at
+// all.
 void check_address_is_here(const RankPlace& place);
+void check_address_is_known(const RankPlace& place);
 
 void put(c10d::TCPStore& store, const std::string& key, const std::string& text);
 // Where there is no such key yet; who comes first is not overwritten.

@@ -70,9 +70,10 @@ Standing hand_over(World& world, Trainer& trainer, Standing mine) {
 
 // Of a batch that all ranks draw whole, since a sample costs little: so each knows how long its longest is and how many
 // frames the update has.
-TensorBatch share_of(const World& world, const Batch& whole, const Task& task, const TrainSection& train) {
+TensorBatch share_of(const World& world, const Batch& whole, const Task& task, const TrainSection& train,
+                     bool for_gpu) {
   const auto [first, last] = world.rows(whole.batch);
-  TensorBatch out = to_tensors(rows_of(whole, first, last), task, storage_type(train));
+  TensorBatch out = to_tensors(rows_of(whole, first, last), task, storage_type(train), for_gpu);
   out.real_frames = asked_frames(whole, task);
   return out;
 }
@@ -155,9 +156,10 @@ class Run {
 
   int64_t begun() const { return run_.done + static_cast<int64_t>(under_way_.size()); }
 
+  bool for_gpu() const { return !run_.trainer.device().is_cpu(); }
+
   TensorBatch tensors_of(Batch frames) const {
-    const bool for_gpu = !run_.trainer.device().is_cpu();
-    return to_tensors(std::move(frames), *data_.maker, storage_type(train_), for_gpu);
+    return to_tensors(std::move(frames), *data_.maker, storage_type(train_), for_gpu());
   }
 
   void begin_update() {
@@ -168,8 +170,8 @@ class Run {
     Batch whole = loader_->next();
     int64_t frames = 0;
     for (int b = 0; b < whole.batch; ++b) frames += whole.real_frames(b);
-    const TensorBatch batch =
-        run_.world == nullptr ? tensors_of(std::move(whole)) : share_of(*run_.world, whole, *data_.maker, train_);
+    const TensorBatch batch = run_.world == nullptr ? tensors_of(std::move(whole))
+                                                    : share_of(*run_.world, whole, *data_.maker, train_, for_gpu());
     under_way_.push_back({run_.executor.step(batch, begun()), frames});
     run_.evaluated = false;
     run_.spent.train_seconds += seconds_since(began);
@@ -269,7 +271,12 @@ PreparedRun::PreparedRun(const ResolvedConfig& resolved, World* ranks, Clock::ti
       trainer(config.values, data),
       executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)) {
   if (world != nullptr) trainer.join(*world);
-  executor->expect(config.values.train.batch, data.maker->longest(Split::train), data.maker->shape().channels);
+  int rows = config.values.train.batch;
+  if (world != nullptr) {
+    const auto [first, last] = world->rows(rows);
+    rows = last - first;
+  }
+  executor->expect(rows, data.maker->longest(Split::train), data.maker->shape().channels);
   seconds = seconds_since(began);
 }
 
@@ -281,6 +288,7 @@ RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
 RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
   const RunConfig& config = run.config.values;
   World& world = *run.world;
+  const bool for_gpu = !run.trainer.device().is_cpu();
   Standing at = hand_over(world, run.trainer, {});
   Loader loader(run.data.maker, Split::train, config.train.batch, at.done, config.train.updates,
                 order_of(config.train));
@@ -290,7 +298,7 @@ RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
     }
     if (at.done == config.train.updates) break;
     world.wish_to_stop(hooks.stop && hooks.stop());
-    const TensorBatch batch = share_of(world, loader.next(), *run.data.maker, config.train);
+    const TensorBatch batch = share_of(world, loader.next(), *run.data.maker, config.train, for_gpu);
     if (!run.executor->step(batch, at.done).read().finite || world.stopping()) break;
     at = {at.done + 1, false};
   }
@@ -307,9 +315,9 @@ void check_world(const RunConfig& config, const RankPlace& place) {
     throw bad_input(place.origin, "expected a number that divides train.accumulate (" + std::to_string(t.accumulate) +
                                       ") with quirks.sum_accumulated, got " + std::to_string(place.size));
   }
-  if (place.size > 1 && !device_of(t).is_cpu()) {
-    throw bad_input("train.device",
-                    "expected cpu with several ranks, got cuda; a suite's --gpus gives each run a card");
+  if (place.size > 1 && !device_of(t).is_cpu() && world_backend(true).empty()) {
+    throw bad_input("train.device", "expected cpu with several ranks, got cuda: " + world_fault(true) +
+                                        "; a suite's --gpus gives each run a card");
   }
 }
 

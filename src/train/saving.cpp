@@ -65,13 +65,13 @@ void Saving::keep_split(std::optional<int64_t> before) {
   const int64_t now = trainer.micro_batches_asked();
   if (!trainer.may_split()) {
     if (before && *before != now)
-      run_.warn("train.accumulate is " + std::to_string(now) + ", the updates so far were made with " +
+      run_.warn("train.accumulate is " + std::to_string(now) + ", the last updates were made with " +
                 std::to_string(*before) + ", and the rest rounds otherwise");
     return;
   }
   if (before && *before > now) trainer.split(*before);
   if (before && *before < now) {
-    run_.warn("train.accumulate comes to " + std::to_string(now) + ", the updates so far were made with " +
+    run_.warn("train.accumulate comes to " + std::to_string(now) + ", the last updates were made with " +
               std::to_string(*before) + ": the GPU has less memory free, and the rest rounds otherwise");
   } else if (!before && now > 1) {
     run_.warn("train.accumulate comes to " + std::to_string(now) + ": the GPU's memory does not hold more at once");
@@ -86,7 +86,7 @@ void Saving::tell_ranks(const std::map<std::string, std::string>& metadata) cons
   const auto found = metadata.find("world");
   const std::string before = found == metadata.end() ? "1" : found->second, now = std::to_string(ranks());
   if (before == now) return;
-  run_.warn("the run has " + now + (ranks() == 1 ? " rank" : " ranks") + " now, the updates so far were made with " +
+  run_.warn("the run has " + now + (ranks() == 1 ? " rank" : " ranks") + " now, the last updates were made with " +
             before + ", and the rest rounds otherwise");
 }
 

@@ -185,8 +185,16 @@ StepHandle Trainer::step(const TensorBatch& batch, int64_t update) {
 
 at::Tensor Trainer::operations(const TensorBatch& batch, bool dropout) {
   const at::Tensor loss = gradients(batch, dropout);
+  if (together()) sum_over_ranks(loss);
+  return apply(loss);
+}
+
+void Trainer::sum_over_ranks(const at::Tensor& loss) {
+  world_->reduce(network_.parameters().flat_grad(), loss);
+}
+
+at::Tensor Trainer::apply(const at::Tensor& loss) {
   at::Tensor gradient = network_.parameters().flat_grad();
-  if (world_ != nullptr) world_->reduce(gradient, loss);
   if (keeps_bf16(config_)) gradient.copy_(gradient.to(at::kBFloat16));
   return at::cat({loss, adam_.update(gradient, lr_, loss)});
 }

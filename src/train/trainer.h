@@ -69,8 +69,12 @@ class Trainer {
 
   // The parts of a step, for those that record it. What is read from the host, before the operations:
   void prepare(int64_t real_frames, int64_t update);
-  // All operations of an update on a batch that lies on device(); figures [3] as in StepHandle.
+  // All operations of an update on a batch that lies on device(); figures [3] as in StepHandle. Together with other
+  // ranks they are gradients(), sum_over_ranks(), which waits, and apply().
   at::Tensor operations(const TensorBatch& batch, bool dropout);
+  bool together() const { return world_ != nullptr; }
+  void sum_over_ranks(const at::Tensor& loss);
+  at::Tensor apply(const at::Tensor& loss);
   // The first part of these, for the first `most` of `micro_batches` (0: as configured, all); the loss, [1].
   at::Tensor gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches = 0, int64_t most = 0);
   bool dropout_acts(int64_t update) const;
@@ -81,6 +85,7 @@ class Trainer {
   // Whether that number is free to be chosen (`accumulate = "auto"`), and choosing it, before the first update.
   bool may_split() const { return config_.train.accumulate == kAutomatic; }
   void split(int64_t micro_batches) { micro_batches_ = micro_batches; }
+  bool can_split(int64_t micro_batches) const { return config_.train.batch % micro_batches == 0; }
   int64_t frame_grain() const;  // batches of a recorded step are padded to multiples of so many frames
   at::Device device() const { return number_.device(); }
   // What is not finite in this update, made once more with the parameters as they are.

@@ -2,12 +2,29 @@
 
 #include <ATen/ATen.h>
 
+#include "train/rank_groups.h"
+
 namespace sb {
 
 Order World::share(Order mine) {
   const at::Tensor order = at::full({1}, static_cast<int64_t>(mine), at::kLong);
   share(order);
   return static_cast<Order>(order.item<int64_t>());
+}
+
+std::string world_backend(bool gpu) {
+  if (gpu) return nccl_fault().empty() ? "nccl" : "";
+  return gloo_fault().empty() ? "gloo" : "";
+}
+
+std::string world_fault(bool gpu) {
+  return gpu ? nccl_fault() : gloo_fault();
+}
+
+std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity, bool gpu) {
+  if (const std::string fault = world_fault(gpu); !fault.empty())
+    throw bad_input(place.origin, "expected 1, got " + std::to_string(place.size) + ": " + fault);
+  return gpu ? nccl_world(place, identity) : gloo_world(place, identity);
 }
 
 }  // namespace sb

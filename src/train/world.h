@@ -1,6 +1,5 @@
 // The processes that train one run together. Each makes the gradients of its rows of every batch; they are summed
-// here, and all make the same update of the same weights. ranks_present.cpp or ranks_absent.cpp is compiled, as the
-// build has libtorch's process groups or not.
+// here, and all make the same update of the same weights. rank_groups.h has what makes the sums.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -62,19 +61,29 @@ class World {
   virtual WorldEnded fail(Exit code, const std::string& line) = 0;
   // All ranks are through: nothing is asked of the others any more.
   virtual void leave() = 0;
+  // What ends the process where it cannot even unwind: a card that hangs in a sum with a lost rank lets nobody wait for
+  // anything. Does not return.
+  void end_with(std::function<void(const WorldEnded&)> end) { end_ = std::move(end); }
 
  protected:
+  void give_up(const WorldEnded& end) const {
+    if (end_) end_(end);
+  }
+
   bool wishes_ = false, stopping_ = false;
 
  private:
   RankPlace place_;
+  std::function<void(const WorldEnded&)> end_;
 };
 
-// Meets the others; `identity` must be the same on all ranks (what is run, by what build). Throws Error(bad_input)
-// where this build has no process groups, ranks do not come or differ. Where the world has failed (WorldEnded), its
-// threads may hang in others' code: the process is to end by _exit.
-std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity);
-// What process groups this build has: "gloo"; empty: none.
-std::string world_backend();
+// Meets the others; `identity`, lines KEY=VALUE, must be the same on all ranks (what is run, by what build). `gpu`: the
+// tensors of reduce() are on the first GPU that this process sees. Throws Error(bad_input) where this build has no
+// process groups for them, ranks do not come or differ. Where the world has failed (WorldEnded), its threads may hang
+// in others' code: the process is to end by _exit.
+std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity, bool gpu);
+// What process groups this build has: "gloo", for a GPU "nccl"; empty: none, and why.
+std::string world_backend(bool gpu);
+std::string world_fault(bool gpu);
 
 }  // namespace sb

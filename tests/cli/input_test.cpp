@@ -32,7 +32,8 @@ TEST(BadOptions, AreNamedWithTheNearestValidOne) {
   refused({"ceiling", "--gap-law", "unifrom"}, "did you mean uniform?");
   refused({}, "expected grammar, generate, show, ceiling");
   refused({"bench"}, "a command is missing");
-  refused({"--nonsense"}, "unknown option '--nonsense'");
+  refused({"--nonsense"}, "unknown option '--nonsense'; `selectivbench --help` lists those there are");
+  refused({"grammar", "--nosuch"}, "[grammar] unknown option '--nosuch'; `selectivbench grammar --help` lists");
   refused({"grammar", "stray"}, "unexpected argument 'stray'");
   refused({"show", "-x"}, "unknown option '-x'");
 }

@@ -377,7 +377,7 @@ TEST(Slurm, WhatSbatchLeavesOpenIsAskedOfTheQueue) {
   const Submitted refused = submitted();
   EXPECT_TRUE(refused.certain);
   EXPECT_EQ(refused.id, "");
-  EXPECT_EQ(refused.complaint, "sbatch: sbatch: error: invalid partition specified: x");
+  EXPECT_EQ(refused.complaint, "sbatch: error: invalid partition specified: x");
   tools.add("sbatch", "echo '14;cluster'\n");
   EXPECT_EQ(submitted().id, "14");
 }

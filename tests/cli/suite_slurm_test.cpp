@@ -189,7 +189,7 @@ TEST_F(SuiteOnSlurm, WhatSbatchRefusesSaysSoAndLeavesNothing) {
   put("refuses", "");
   const Outcome outcome = suite({"--slurm"});
   EXPECT_EQ(outcome.code, 69);
-  EXPECT_EQ(outcome.err, "[suite --slurm] sbatch: sbatch: error: invalid account\n");
+  EXPECT_EQ(outcome.err, "[suite --slurm] sbatch: error: invalid account\n");
   EXPECT_FALSE(fs::exists(root() + "/slurm/001"));
   fs::remove(at("refuses"));
   EXPECT_EQ(suite({"--slurm"}).code, 0);
@@ -273,6 +273,21 @@ TEST_F(SuiteOnSlurm, ATableOfNothingIsSaid) {
   EXPECT_EQ(std::system(("bash '" + root() + "/slurm/001/table.sh' 2> /dev/null").c_str()), 0);
   EXPECT_FALSE(fs::exists(root() + "/report.html"));
   EXPECT_NE(suite({"--where", "run.seed=1", "--status"}).err.find("[suite] 1 run, 1 waiting\n"), std::string::npos);
+}
+
+TEST_F(SuiteOnSlurm, WhereNothingIsMissingTableAndReportAreWrittenAtOnce) {
+  EXPECT_EQ(suite({"--no-table"}).code, 0);
+  EXPECT_FALSE(fs::exists(root() + "/report.html"));
+  const Outcome outcome = suite({"--slurm"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(fs::exists(at("calls")));
+  EXPECT_TRUE(fs::exists(root() + "/table.json"));
+  EXPECT_TRUE(fs::exists(root() + "/report.html"));
+  // Who works on a run that is done learns where it is.
+  const std::string id = *ids_in(suite({"--list"}).out).begin();
+  const Outcome only = suite({"--only", id});
+  EXPECT_EQ(only.code, 0);
+  EXPECT_EQ(only.err, "[suite] the run is done, " + root() + "/" + id + "\n");
 }
 
 TEST_F(SuiteOnSlurm, ExperimentsAreSubmittedLikeSuites) {

@@ -150,6 +150,16 @@ TEST_F(Cards, AreTheUsersOwn) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+TEST(CardOfRank, IsTheOneOfItsNumber) {
+  EXPECT_EQ(card_of_rank(nullptr, 2), "2");
+  EXPECT_EQ(card_of_rank("4,5,GPU-6", 2), "GPU-6");
+  EXPECT_EQ(card_of_rank("4,5", 2), "") << "it has none";
+  EXPECT_EQ(card_of_rank("4,5,-1,6", 3), "") << "CUDA stops reading there";
+  EXPECT_EQ(card_of_rank("4", 2), std::nullopt) << "bound by who started it";
+  EXPECT_EQ(card_of_rank("", 0), std::nullopt);
+  EXPECT_EQ(card_of_rank("4,5", -1), std::nullopt);
+}
+
 TEST_F(Cards, ThatNobodyHandsOutAreAllOfThem) {
   for (const char* visible : {"2,3", ""}) {
     ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);

@@ -59,6 +59,8 @@ TEST(RankPlace, ReadsTorchrun) {
   EXPECT_EQ(at.rank, 3);
   EXPECT_EQ(at.size, 4);
   EXPECT_EQ(at.beside, 2);
+  EXPECT_EQ(at.local, -1);
+  EXPECT_EQ(place(with(kTorchrun, "LOCAL_RANK", "1")).local, 1);
   EXPECT_EQ(at.address, "node-1");
   EXPECT_EQ(at.port, 29500);
   EXPECT_EQ(at.patience, 300);
@@ -72,6 +74,7 @@ TEST(RankPlace, ReadsSrun) {
   EXPECT_EQ(at.rank, 5);
   EXPECT_EQ(at.size, 8);
   EXPECT_EQ(at.address, "gpu07");
+  EXPECT_EQ(place(with(kSrun, "SLURM_LOCALID", "3")).local, 3);
   EXPECT_GE(at.port, 20000);
   EXPECT_LT(at.port, 30000);
   EXPECT_EQ(at.port, place(with(kSrun, "SLURM_PROCID", "0")).port);
@@ -94,6 +97,7 @@ TEST(RankPlace, RefusesByTheVariablesName) {
       {"MASTER_ADDR", {"", "-h", "a b", "$(id)", "a\nb", "a;b", "a/b", std::string(254, 'a')}},
       {"MASTER_PORT", {"0", "65536", "http"}},
       {"LOCAL_WORLD_SIZE", {"0", "5"}},
+      {"LOCAL_RANK", {"", "-1", "4"}},
       {"SELECTIVBENCH_RANK_TIMEOUT", {"1", "86401", "inf"}}};
   for (const auto& [name, values] : bad) {
     for (const auto& value : values) {

@@ -3,7 +3,7 @@
 # in fp64, and so is what it evaluates to (valid, test, gaps up to 2,500 frames: more than one stretch); tf32 and amp stay near; `eval` of
 # a run finds what its result says; the same run twice has the same bytes; for a few, so has a run that was killed. In a small part of
 # the memory batches are split by themselves, a number that does not fit is refused with the one that does, and what cannot be had at all
-# is one line. Exit code 1 otherwise.
+# is one line. One rank over NCCL has the bytes of a plain run. Exit code 1 otherwise.
 set -uo pipefail
 program=$1
 shift
@@ -162,6 +162,52 @@ small_memory() {
   echo "small memory: $split micro-batches"
 }
 
+# WORLD RANK PRECISION OUT: a rank of a run on cards
+rank() (
+  export WORLD_SIZE=$1 RANK=$2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port SELECTIVBENCH_RANK_TIMEOUT=60
+  train mamba2 "$4" cuda "$3"
+)
+
+# A group of one rank makes its sums over NCCL too: same bytes as without, killed in between as well. Ranks without a card of their own
+# are refused.
+nccl() {
+  local backend precision out log pid status_0 status_1 port
+  backend=$("$program" doctor --json - | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks_on_gpus"])')
+  [[ $backend == nccl ]] || { echo "nccl: skipped, this build has none" && return 0; }
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  for precision in fp32 amp; do
+    out="$work/nccl-$precision" log="$work/nccl-$precision.log"
+    train mamba2 "$out-plain" cuda $precision > "$log" 2>&1 || { echo "nccl, plain run: FAILED: $(tail -1 "$log")" && return 1; }
+    NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$out.debug" rank 1 0 $precision "$out" > "$log" 2>&1 ||
+      { echo "nccl, $precision: FAILED: $(grep -v '^$' "$log" | tail -1)" && return 1; }
+    grep -q "nranks 1" "$out.debug" || { echo "nccl, $precision: NO communicator of one rank was made" && return 1; }
+    [[ $(digest "$out") == "$(digest "$out-plain")" ]] || { echo "nccl, $precision: one rank, DIFFERENT bytes" && return 1; }
+  done
+  out="$work/nccl-killed" log="$work/nccl-killed.log"
+  env WORLD_SIZE=1 RANK=0 MASTER_ADDR=127.0.0.1 "MASTER_PORT=$port" "$program" train "$small" --set model.name=mamba2 \
+    --set train.device=cuda --set train.precision=amp "${same[@]}" --out "$out" > "$log" 2>&1 &
+  pid=$!
+  while kill -0 $pid 2> /dev/null && [[ -z $(ls "$out"/*/checkpoint-* 2> /dev/null) ]]; do sleep 0.02; done
+  kill -KILL $pid 2> /dev/null
+  wait $pid 2> /dev/null
+  [[ -z $(ls "$out"/*/result.json 2> /dev/null) ]] || { echo "nccl: the kill came after the end: NOTHING was resumed" && return 1; }
+  rank 1 0 amp "$out" > "$log" 2>&1 || { echo "nccl, resumed: FAILED: $(grep -v '^$' "$log" | tail -1)" && return 1; }
+  [[ $(digest "$out") == "$(digest "$work/nccl-amp-plain")" ]] || { echo "nccl, resumed: DIFFERENT bytes" && return 1; }
+  rank 2 0 fp32 "$work/nccl-two" > "$log" 2>&1 &
+  pid=$!
+  rank 2 1 fp32 "$work/nccl-two" > "$log.1" 2>&1
+  status_1=$?
+  wait $pid
+  status_0=$?
+  [[ $status_0 -eq 2 && $status_1 -eq 2 ]] && grep -q '\[LOCAL_RANK\] expected a card of its own' "$log" ||
+    { echo "nccl, two ranks on a card: expected exit code 2 and why, got $status_0 and $status_1: $(tail -1 "$log")" && return 1; }
+  LOCAL_RANK=2 CUDA_VISIBLE_DEVICES=0,1 rank 3 2 fp32 "$work/nccl-none" > "$log.1" 2>&1
+  status_1=$?
+  [[ $status_1 -eq 2 ]] && grep -q '^\[LOCAL_RANK\] expected the number of a card' "$log.1" ||
+    { echo "nccl, a rank without a card: expected exit code 2 and why, got $status_1: $(tail -1 "$log.1")" && return 1; }
+  echo "nccl: one rank, same bytes"
+}
+
 failures=0
 pids=()
 settle() {
@@ -181,5 +227,6 @@ for model in "${models[@]:0:5}"; do
 done
 settle
 small_memory || failures=$((failures + 1))
+nccl || failures=$((failures + 1))
 echo "$failures failures"
 [[ $failures -eq 0 ]]

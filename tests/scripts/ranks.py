@@ -28,7 +28,7 @@ SMALL = pathlib.Path(__file__).with_name("small.toml")
 PATIENCE = 10  # seconds without a sign of life, as the ranks are told
 # An exit takes the patience at most, 5 s for answers, 3 s for the verdict to be read; the rest is a busy machine's.
 BOUND = PATIENCE + 5 + 3 + 20
-VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
+VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
 faults = []
 
 
@@ -186,7 +186,7 @@ def stopped(program, work):
             expect(code == 75, f"SIGTERM to rank {victim} of {world}: rank {rank} ended with {code}: {complained[-300:]}")
         ends = Ranks(program, out, then, LONGER).end(600)
         expect(all(end[0] == 0 for end in ends.values()), f"resuming with {then} ranks: {ends}")
-        expect("the updates so far were made with" in ends[0][2], "resuming with another number of ranks is not told")
+        expect("now, the last updates were made with" in ends[0][2], "resuming with another number of ranks is not told")
         of_loss, of_weights = differences(out, alone)
         print(f"{world} ranks, then {then}: losses within {of_loss:.1e}, weights within {of_weights:.1e}", flush=True)
         expect(max(of_loss, of_weights) <= 1e-5, f"{world} ranks, then {then}: differ")
@@ -236,6 +236,8 @@ def refusals(program, work):
         refused(change, {0: (done.returncode, done.stdout, done.stderr)}, words)
     expect(not out.exists(), "a refused run has a folder")
     refused("another config", Ranks(program, out, 2, own_sets={1: ("run.seed=3",)}).end(120), "rank 1 has run ")
+    refused("a host that is none", Ranks(program, out, 2, own_variables={1: {"MASTER_ADDR": "nowhere.invalid"}}, patience=300, come=(1,)).end(60),
+            "[MASTER_ADDR] expected the host of rank 0, got 'nowhere.invalid', which is not found: ", speaker=1)
     refused("a rank that does not come", Ranks(program, out, 3, patience=3, come=(0, 2)).end(BOUND), "rank 1 of 3 did not come within 3 s")
     refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]", speaker=1)
     # All of them long before the ranks would be missed.
@@ -254,7 +256,7 @@ def refusals(program, work):
         taken.listen()
         values = sound | {"MASTER_PORT": taken.getsockname()[1], "SELECTIVBENCH_RANK_TIMEOUT": 3}
         done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
-        refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "[MASTER_PORT]")
+        refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "rank 0 of another run, or a second one with RANK 0")
     shown = subprocess.run([program, "config", "show", str(SMALL)], env=environment(**sound), capture_output=True, text=True)
     expect("# world = 2" in shown.stdout, "config show does not say 2 ranks")
 

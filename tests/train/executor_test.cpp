@@ -223,7 +223,7 @@ TEST(Executor, BatchesSplitByThemselvesAreThoseOfThatNumber) {
   told.clear();
   ASSERT_EQ(work_split(config, less.path(), 4, hooks), RunStatus::done);
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_NE(told[0].find("comes to 4, the updates so far were made with 1"), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find("comes to 4, the last updates were made with 1"), std::string::npos) << told[0];
   EXPECT_EQ(result(less).made->accumulate, 4);
 }
 

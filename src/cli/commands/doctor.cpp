@@ -18,6 +18,17 @@ struct Options {
   std::string json;
 };
 
+std::string ranks() {
+  std::string out = world_backend(false).empty()
+                        ? "on CPUs 1 a run: built without libgloo-dev, or with a libtorch without gloo"
+                        : "several a run on CPUs (" + world_backend(false) + "; docs/ranks.md)";
+  if (!world_backend(true).empty())
+    out += "; on GPUs several (" + world_backend(true) + ", untested beyond one rank)";
+  else if (gpu_facts().built)
+    out += "; on GPUs 1 a run: " + world_fault(true);
+  return out;
+}
+
 std::string as_text(const Provenance& made, const GpuFacts& gpu) {
   std::string out;
   const auto line = [&](const std::string& name, const std::string& value) {
@@ -37,17 +48,24 @@ std::string as_text(const Provenance& made, const GpuFacts& gpu) {
     line("GPU", "none to use: " + gpu.missing);
     line("precisions", "cpu: fp32, fp64");
   }
-  line("ranks", world_backend().empty() ? "1 a run: built without libgloo-dev, or with a libtorch without gloo"
-                                        : "several a run on CPUs (" + world_backend() + "; docs/ranks.md)");
+  line("ranks", ranks());
   line("device", std::string("auto is ") + (gpu.missing.empty() ? "cuda" : "cpu"));
   return out;
 }
 
 std::string as_json(const Provenance& made, const GpuFacts& gpu) {
-  Json out = {{"version", made.version},   {"commit", made.commit},      {"compiler", made.compiler},
-              {"libtorch", made.libtorch}, {"blas", made.blas},          {"instructions", made.instructions},
-              {"threads", made.threads},   {"built_for_gpu", gpu.built}, {"gpu", nullptr},
-              {"missing", nullptr},        {"ranks", world_backend()}};
+  Json out = {{"version", made.version},
+              {"commit", made.commit},
+              {"compiler", made.compiler},
+              {"libtorch", made.libtorch},
+              {"blas", made.blas},
+              {"instructions", made.instructions},
+              {"threads", made.threads},
+              {"built_for_gpu", gpu.built},
+              {"gpu", nullptr},
+              {"missing", nullptr},
+              {"ranks", world_backend(false)},
+              {"ranks_on_gpus", world_backend(true)}};
   if (gpu.missing.empty())
     out["gpu"] = {{"name", gpu.name},
                   {"bytes", gpu.bytes},

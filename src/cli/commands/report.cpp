@@ -69,6 +69,13 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
 
 }  // namespace
 
+void write_report(const std::string& folder, const std::string& out, const SwitchDefaults& defaults) {
+  Options options;
+  options.folders = {folder};
+  options.out = out;
+  run(options, defaults);
+}
+
 void add_report(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(

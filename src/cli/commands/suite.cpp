@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/run_costs.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
@@ -10,6 +11,7 @@
 #include "cli/suite_session.h"
 #include "cli/training.h"
 #include "runs/frozen_suite.h"
+#include "runs/run_store.h"
 
 namespace sb::cli {
 namespace {
@@ -50,7 +52,10 @@ Exit work_on_one(const Options& options, const Suite& suite) {
                                [&](const ResolvedConfig& r) { return r.run_id == options.only; });
   if (it == suite.runs.end())
     throw bad_input("suite --only", "expected the id of a run of the suite, got " + options.only);
-  if (options.lifeline >= 0) stop_when_closed(options.lifeline);
+  if (options.lifeline >= 0)
+    stop_when_closed(options.lifeline);
+  else if (const std::string folder = options.root + "/" + options.only; has_result(folder))
+    complain("[suite] the run is done, " + one_line(folder));
   use_threads(options.threads);
   return work_on(*it, options.root, true, options.shared_by);
 }

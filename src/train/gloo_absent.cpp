@@ -1,0 +1,13 @@
+#include "train/rank_groups.h"
+
+namespace sb {
+
+std::string gloo_fault() {
+  return "this build has no process groups (libtorch's gloo and libgloo-dev)";
+}
+
+std::unique_ptr<World> gloo_world(const RankPlace& place, const std::string&) {
+  throw bad_input(place.origin, gloo_fault());
+}
+
+}  // namespace sb

@@ -1,0 +1,86 @@
+// libtorch's gloo: sums over TCP between the ranks' memories.
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "train/rank_groups.h"
+#include "train/watched_world.h"
+
+namespace sb {
+namespace {
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+using Tensors = std::vector<at::Tensor>;
+
+bool finished_within(c10d::Work& work, std::chrono::milliseconds time) {
+  try {
+    work.wait(time);
+  } catch (const std::exception&) {
+    if (!work.isCompleted()) return false;
+    work.wait();  // throws what went wrong, if it was not the time
+  }
+  return true;
+}
+
+class GlooWorld final : public WatchedWorld {
+ public:
+  GlooWorld(const RankPlace& place, const std::string& identity) : WatchedWorld(place, identity) {
+    const auto made = std::make_shared<Group>();
+    await_call([made, place, store = watch_.store(), own = watch_.own_address()] {
+      auto options = c10d::ProcessGroupGloo::Options::create(kForEver);
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own));
+      *made = c10::make_intrusive<c10d::ProcessGroupGloo>(store, place.rank, place.size, options);
+    });
+    group_ = *made;
+  }
+
+  // A group with work that nobody ends cannot be taken apart.
+  ~GlooWorld() override {
+    if (group_) static_cast<void>(group_.release());
+  }
+
+  void reduce(at::Tensor gradients, at::Tensor loss) override {
+    Tensors large = {gradients}, small = {at::zeros({2}, at::kDouble)};
+    double* figures = small[0].data_ptr<double>();
+    figures[0] = loss.item<double>();
+    figures[1] = wishes_ ? 1 : 0;
+    const auto sums = group_->allreduce(large), sum_of_figures = group_->allreduce(small);
+    await([&](Milliseconds time) { return finished_within(*sums, time); });
+    await([&](Milliseconds time) { return finished_within(*sum_of_figures, time); });
+    loss.fill_(figures[0]);
+    stopping_ = figures[1] > 0;
+  }
+
+  using World::share;
+  void share(at::Tensor values) override {
+    Tensors shared = {values};
+    const auto arrival = group_->broadcast(shared);
+    await([&](Milliseconds time) { return finished_within(*arrival, time); });
+  }
+
+  void leave() override {
+    watch_.close();
+    // The store goes with rank 0: nobody asks it for anything after this.
+    try {
+      Tensors nothing = {at::zeros({1})};
+      const auto farewell = group_->allreduce(nothing);
+      if (finished_within(*farewell, patience())) group_.reset();
+    } catch (const std::exception&) {  // a rank that went away meanwhile is not missed
+      group_.reset();
+    }
+  }
+
+ private:
+  Group group_;
+};
+
+}  // namespace
+
+std::string gloo_fault() {
+  return "";
+}
+
+std::unique_ptr<World> gloo_world(const RankPlace& place, const std::string& identity) {
+  return std::make_unique<GlooWorld>(place, identity);
+}
+
+}  // namespace sb

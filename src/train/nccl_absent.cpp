@@ -1,0 +1,13 @@
+#include "train/rank_groups.h"
+
+namespace sb {
+
+std::string nccl_fault() {
+  return "this build has no NCCL (for GPUs, where nccl.h and libtorch's ProcessGroupNCCL.hpp are found)";
+}
+
+std::unique_ptr<World> nccl_world(const RankPlace&, const std::string&) {
+  throw bad_input("train.device", nccl_fault());
+}
+
+}  // namespace sb

@@ -1,0 +1,221 @@
+// libtorch's NCCL: sums between the cards of the ranks. What the ranks tell each other beside them goes over the store.
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <cuda_runtime_api.h>
+#include <torch/csrc/cuda/nccl.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/stopwatch.h"
+#include "train/rank_groups.h"
+#include "train/watched_world.h"
+
+namespace sb {
+namespace {
+
+using std::chrono::milliseconds;
+using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
+using Tensors = std::vector<at::Tensor>;
+using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
+constexpr double kTakingApart = 10;  // seconds for a communicator to be aborted or closed
+constexpr milliseconds kTick(20);
+
+// libtorch's own watch over NCCL ends the process where something fails, and does not know how long an evaluation
+// takes. Connections are made with the first sum, which may take long, not with the first of each kind.
+void leave_failures_to_us() {
+  for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
+                           "TORCH_NCCL_RETHROW_CUDA_ERRORS", "TORCH_NCCL_BLOCKING_WAIT", "NCCL_RUNTIME_CONNECT"})
+    ::setenv(name, "0", 1);
+}
+
+// Of the card, in hexadecimal: no two cards of all machines have the same.
+std::string name_of_card() {
+  cudaDeviceProp properties{};
+  if (const cudaError_t status = cudaGetDeviceProperties(&properties, 0); status != cudaSuccess)
+    throw check_failed("gpu", std::string("CUDA: ") + cudaGetErrorString(status));
+  std::string out;
+  for (const char byte : properties.uuid.bytes) out += formatted("{:02x}", static_cast<unsigned char>(byte));
+  return out;
+}
+
+// A place behind all that the GPU was asked for so far, and behind sums whose end it waits for there.
+class Mark {
+ public:
+  explicit Mark(Works works) : works_(std::move(works)) {
+    for (const auto& work : works_) work->wait();  // of the stream, not of the host
+    reached_.record();
+  }
+
+  // Looks often: an update goes on from here. Throws what NCCL reports.
+  bool within(milliseconds time) const {
+    const Stopwatch began;
+    const double most = std::chrono::duration<double>(time).count();
+    while (!reached_.query()) {
+      const double waited = began.seconds();
+      if (waited > most) {
+        for (const auto& work : works_) {
+          if (work->isCompleted() && work->exception()) std::rethrow_exception(work->exception());
+        }
+        return false;
+      }
+      if (waited < 0.002) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    return true;
+  }
+
+ private:
+  Works works_;
+  at::cuda::CUDAEvent reached_;
+};
+
+class NcclWorld final : public WatchedWorld {
+ public:
+  NcclWorld(const RankPlace& place, const std::string& identity) : WatchedWorld(place, identity) {
+    claim_card();
+    const auto made = std::make_shared<Group>();
+    // NCCL's ranks meet with the first sum.
+    await_call([made, place, store = watch_.store()] {
+      auto options = c10d::ProcessGroupNCCL::Options::create();
+      options->timeout = kForEver;
+      const auto own_keys = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
+      *made = c10::make_intrusive<c10d::ProcessGroupNCCL>(own_keys, place.rank, place.size, options);
+      Tensors first = {at::ones({1}, at::kCUDA)};
+      (*made)->allreduce(first)->wait();
+      if (const double sum = first[0].item<double>(); sum != place.size)
+        throw check_failed("nccl", formatted("a sum over {} ranks, got {}", place.size, sum));
+    });
+    group_ = std::move(*made);
+  }
+
+  // A group with work that nobody ends cannot be taken apart.
+  ~NcclWorld() override {
+    if (group_) static_cast<void>(group_.release());
+  }
+
+  // Returns when the sums are there: the update after it is never made with those of a rank that was lost meanwhile.
+  void reduce(at::Tensor gradients, at::Tensor loss) override {
+    Tensors large = {gradients}, small = {at::cat({loss, at::full({1}, wishes_ ? 1.0 : 0.0, loss.options())})};
+    await_card([&] { return Works{group_->allreduce(large), group_->allreduce(small)}; });
+    loss.copy_(small[0].narrow(0, 0, 1));
+    stopping_ = small[0].narrow(0, 1, 1).item<double>() > 0;
+  }
+
+  using World::share;
+  void share(at::Tensor values) override {
+    if (values.device().is_cpu()) return share_over_store(values);
+    Tensors shared = {values};
+    await_card([&] { return Works{group_->broadcast(shared)}; });
+  }
+
+  void leave() override {
+    watch_.close();
+    // The store goes with rank 0: nobody asks it for anything after this.
+    try {
+      Tensors nothing = {at::zeros({1}, at::kCUDA)};
+      const Mark farewell(Works{group_->allreduce(nothing)});
+      if (farewell.within(patience()) && done_within(kTakingApart, [group = group_.get()] { group->shutdown(); }))
+        group_.reset();
+    } catch (const std::exception&) {  // a rank that went away meanwhile is not missed
+    }
+  }
+
+ private:
+  // NCCL does not share a card between ranks; what it says about that is no line for people.
+  void claim_card() {
+    const auto holder = std::make_shared<std::string>();
+    const std::string own = std::to_string(rank());
+    await_call([holder, own, store = watch_.store()] {
+      const std::string key = "card/" + name_of_card();
+      put_first(*store, key, own);
+      *holder = got(*store, key);
+    });
+    if (*holder == own) return;
+    throw watch_.fail(Exit::bad_input,
+                      formatted("[LOCAL_RANK] expected a card of its own for each rank, got one for ranks {} and {}; "
+                                "LOCAL_RANK (srun: SLURM_LOCALID) is the number of a rank's card on its machine",
+                                *holder, own));
+  }
+
+  // `ask` hands sums over to the card. What it still waits for when the world has ended is taken from it, so that it
+  // can be asked for its weights.
+  template <class Ask>
+  void await_card(const Ask& ask) {
+    std::optional<Mark> mark;
+    try {
+      await([&](Milliseconds time) {
+        if (!mark) mark.emplace(ask());
+        return mark->within(time);
+      });
+    } catch (const WorldEnded& end) {
+      bool free = true;
+      try {
+        free = done_within(kTakingApart, [group = group_.get()] { group->abort(); });
+      } catch (const std::exception&) {  // whether the card is free is seen below
+      }
+      if (!free || (mark && !drained(*mark))) give_up(end);
+      throw;
+    }
+  }
+
+  static bool drained(const Mark& mark) {
+    const Stopwatch began;
+    while (began.seconds() < kTakingApart) {
+      try {
+        if (mark.within(kSlice)) return true;
+      } catch (const std::exception&) {  // what NCCL reports about the abort
+        std::this_thread::sleep_for(kTick);
+      }
+    }
+    return false;
+  }
+
+  // A few bytes, which may be long in coming: rank 0 evaluates meanwhile, and no card waits for it.
+  void share_over_store(const at::Tensor& values) {
+    const at::Tensor flat = values.contiguous();
+    const auto bytes = std::make_shared<std::string>(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
+    const std::string key = formatted("share/{}", shares_++);
+    if (writes()) return await_call([bytes, key, store = watch_.store()] { put(*store, key, *bytes); });
+    await_call([bytes, key, store = watch_.store()] {
+      while (!store->check({key})) std::this_thread::sleep_for(kTick);
+      *bytes = got(*store, key);
+    });
+    if (bytes->size() != flat.nbytes())
+      throw check_failed("nccl", formatted("{}: expected {} bytes, got {}", key, flat.nbytes(), bytes->size()));
+    std::memcpy(flat.data_ptr(), bytes->data(), bytes->size());
+    if (!flat.is_same(values)) values.copy_(flat);
+  }
+
+  Group group_;
+  int64_t shares_ = 0;
+};
+
+}  // namespace
+
+std::string nccl_fault() {
+  // Of the nccl.h that libtorch was compiled with: classes of its headers hold structures of it.
+  const uint64_t theirs = torch::cuda::nccl::version();
+  const uint64_t major = theirs >> 32, minor = (theirs >> 16) & 0xffff;
+  if (major == NCCL_MAJOR && minor == NCCL_MINOR) return "";
+  return formatted("this build has the nccl.h of NCCL {}.{}, libtorch that of {}.{}", NCCL_MAJOR, NCCL_MINOR, major,
+                   minor);
+}
+
+std::unique_ptr<World> nccl_world(const RankPlace& place, const std::string& identity) {
+  leave_failures_to_us();
+  return std::make_unique<NcclWorld>(place, identity);
+}
+
+}  // namespace sb
