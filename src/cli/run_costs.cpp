@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "base/number.h"
@@ -42,6 +43,9 @@ double scale(const ResolvedConfig& run, double flops) {
   return static_cast<double>(run.values.train.batch) * flops;
 }
 
+// A small model's FLOPs take longer than a large one's: beyond this ratio measured rates tell more.
+constexpr double nearness = 4;
+
 // Samples the network is evaluated on in the run, as updates of the same work: a forward pass is a third of one.
 double evaluations(const RunConfig& run) {
   const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
@@ -72,30 +76,37 @@ void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& t
     ++sums.count;
   };
   add(book.like[likeness(run)], 1);
-  if (scale(run, flops) > 0) add(book.scaled[kind(run)], scale(run, flops));
+  if (scale(run, flops) > 0) add(book.scaled[kind(run)][scale(run, flops)], scale(run, flops));
 }
 
 std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops, double left) const {
   if (const auto known = seconds_alone(run, flops, left)) return known;
-  return look_up({&unknown_}, run, flops, left);
+  return look_up({&alone_, &shared_, &unknown_}, run, flops, left, std::numeric_limits<double>::infinity());
 }
 
 std::optional<double> RunCosts::seconds_alone(const ResolvedConfig& run, double flops, double left) const {
-  return look_up({&alone_, &shared_}, run, flops, left);
+  return look_up({&alone_, &shared_}, run, flops, left, nearness);
 }
 
 std::optional<double> RunCosts::look_up(std::initializer_list<const Book*> books, const ResolvedConfig& run,
-                                        double flops, double left) const {
+                                        double flops, double left, double times) const {
   const double updates = left * static_cast<double>(run.values.train.updates);
   const auto estimate = [&](const Sums& sums, double scale) {
     return (scale * (sums.update * updates + sums.evaluation * evaluations(run.values)) + sums.rest) / sums.count;
   };
   for (const Book* book : books)
     if (const auto like = book->like.find(likeness(run)); like != book->like.end()) return estimate(like->second, 1);
-  if (scale(run, flops) <= 0) return std::nullopt;
-  for (const Book* book : books)
-    if (const auto other = book->scaled.find(kind(run)); other != book->scaled.end())
-      return estimate(other->second, scale(run, flops));
+  const double size = scale(run, flops);
+  if (size <= 0) return std::nullopt;
+  for (const Book* book : books) {
+    const auto sizes = book->scaled.find(kind(run));
+    if (sizes == book->scaled.end()) continue;
+    const auto distance = [&](double other) { return std::max(other / size, size / other); };
+    const auto nearest =
+        std::min_element(sizes->second.begin(), sizes->second.end(),
+                         [&](const auto& a, const auto& b) { return distance(a.first) < distance(b.first); });
+    if (distance(nearest->first) <= times) return estimate(nearest->second, size);
+  }
   return std::nullopt;
 }
 

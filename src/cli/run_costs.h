@@ -20,16 +20,18 @@ struct TimeTaken {
 
 // A run is like another of the same model, task, grammar, batch and evaluation, whatever its seeds and learning rate.
 // Updates take time by their number, evaluations by their samples, and the rest of a run takes what it took. Where
-// there is none like it, one of the same model, task, device and precision at other sizes, updates and evaluations by
-// their FLOPs. Seconds are of a run that has its device to itself: one that did tells more than one that shared it,
-// whose seconds are divided by the number of those that did. One of which that is not known counts as it is, and last.
+// there is none like it, those of the same model, task, device and precision at the nearest other size, updates and
+// evaluations by their FLOPs. Seconds are of a run that has its device to itself: one that did tells more than one that
+// shared it, whose seconds are divided by the number of those that did. One of which that is not known counts as it is,
+// and last.
 class RunCosts {
  public:
   // `flops`: of training, a token. Runs that diverged, or without a positive time, teach nothing.
   void learn(const ResolvedConfig& run, double flops, const TimeTaken& taken);
   // `left`: the share of its updates that is still to be done.
   std::optional<double> seconds(const ResolvedConfig& run, double flops, double left = 1) const;
-  // The same by runs of which it is known how many shared a device.
+  // The same by runs of which it is known how many shared a device, and which are no more than four times larger or
+  // smaller.
   std::optional<double> seconds_alone(const ResolvedConfig& run, double flops, double left = 1) const;
 
  private:
@@ -38,11 +40,11 @@ class RunCosts {
     int count = 0;
   };
   struct Book {
-    std::map<std::string, Sums> like;    // seconds an update, and of evaluations as long as an update
-    std::map<std::string, Sums> scaled;  // the same, a sample and FLOP of a token
+    std::map<std::string, Sums> like;                      // seconds an update, and of evaluations as long as an update
+    std::map<std::string, std::map<double, Sums>> scaled;  // by size; the same, a sample and FLOP of a token
   };
   std::optional<double> look_up(std::initializer_list<const Book*> books, const ResolvedConfig& run, double flops,
-                                double left) const;
+                                double left, double times) const;
   Book alone_, shared_, unknown_;
 };
 

@@ -225,6 +225,22 @@ TEST(RunCosts, AreOfARunThatHasItsDeviceToItself) {
   EXPECT_NEAR(costs.seconds(other, 1e6).value(), 40, 1e-9) << "measured alone";
 }
 
+// Runs of 4.7 M parameters reach a third of the rate in FLOPs that those of 87 M do.
+TEST(RunCosts, TheNearestSizeTeachesAndFarOnesOnlyWhereNothingElseDoes) {
+  const Suite suite =
+      parse_suite("[eval]\nevery = 0\n[grid]\nmodel.width = [64, 128, 256, 1024]\n", "suite.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 4U);
+  RunCosts costs;
+  costs.learn(suite.runs[0], 1e6, {10, 10, false, 1});
+  EXPECT_NEAR(costs.seconds_alone(suite.runs[1], 4e6).value(), 40, 1e-9);
+  EXPECT_FALSE(costs.seconds_alone(suite.runs[2], 16e6));
+  EXPECT_NEAR(costs.seconds(suite.runs[2], 16e6).value(), 160, 1e-9) << "better than nothing";
+  costs.learn(suite.runs[1], 4e6, {20, 20, false, 1});
+  EXPECT_NEAR(costs.seconds_alone(suite.runs[2], 16e6).value(), 80, 1e-9) << "the nearest";
+  EXPECT_FALSE(costs.seconds_alone(suite.runs[3], 256e6));
+  EXPECT_NEAR(costs.seconds(suite.runs[3], 256e6).value(), 1280, 1e-9);
+}
+
 TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
   const Suite suite = parse_suite(
       "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "

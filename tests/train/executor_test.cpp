@@ -10,6 +10,7 @@
 
 #include "../base/temporary_folder.h"
 #include "small_run.h"
+#include "train/gpu.h"
 
 namespace sb {
 namespace {
@@ -244,6 +245,26 @@ TEST(Executor, ADivergenceThatIsReadLateIsTheSame) {
     EXPECT_EQ(figure.layer, found[0].second.layer);
     EXPECT_EQ(figure.tensor, found[0].second.tensor);
     EXPECT_FALSE(figure.tensor.empty());
+  }
+}
+
+TEST(Executor, ADivergenceOnAGpuIsNamedAsOnTheCpu) {
+  if (!has_gpu()) GTEST_SKIP() << gpu_facts().missing;
+  for (const Precision precision : {Precision::fp32, Precision::amp}) {
+    SCOPED_TRACE(to_string(precision));
+    ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "eval.every=0"});
+    config.values.train.device = DeviceKind::cuda;
+    config.values.train.precision = precision;
+    config.values.train.lr = 1e30;  // beyond what a config may ask for
+    const TemporaryFolder root;
+    ASSERT_EQ(test::work(config, root.path()), RunStatus::diverged);
+    const Result result = load_result(root.path() + "/" + config.run_id);
+    EXPECT_EQ(result.status, "diverged");
+    ASSERT_TRUE(result.divergence);
+    EXPECT_GE(result.divergence->update, 1);
+    EXPECT_LE(result.divergence->update, 3);
+    EXPECT_EQ(result.updates, result.divergence->update);
+    EXPECT_FALSE(result.divergence->tensor.empty());
   }
 }
 

@@ -159,7 +159,7 @@ ConvRows rows_of(const Conv4& p) {
 
 // Enough threads to fill the card, each with as many stretches as any other
 int parts_of(const ConvRows& q) {
-  constexpr int wanted = 132 * BackwardCut::blocks * kThreads;
+  const int wanted = multiprocessors() * BackwardCut::blocks * kThreads;
   const int stretches = std::max(1, q.p.batch * q.stretches);
   const int most = std::max(1, std::min(kMostParts, wanted / q.few)), rounds = (stretches + most - 1) / most;
   return (stretches + rounds - 1) / rounds;
@@ -192,7 +192,8 @@ unsigned stage_columns(const Conv4& p) {
 ConvRows staged_rows_of(const Conv4& p, int blocks) {
   constexpr int more = 16;
   ConvRows q{p};
-  const int at_once = std::max(1, std::min(kMostParts, 132 * blocks / static_cast<int>(stage_columns(p))));
+  const int at_once =
+      std::max(1, std::min(kMostParts, multiprocessors() * blocks / static_cast<int>(stage_columns(p))));
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int cuts = 1; cuts <= 64; ++cuts) {
     const int stretch = std::max(1, (p.time + cuts - 1) / cuts), stretches = (p.time + stretch - 1) / stretch;

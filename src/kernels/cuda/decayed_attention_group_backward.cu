@@ -4,75 +4,12 @@
 //   key
 // In the pass over all chunks three groups share a head's work: the pairs (kept transposed, [j, i]) and dv; dq; dk and
 // <dS, S>.
-#include "kernels/cuda/decayed_attention_group.cuh"
+#include "kernels/cuda/decayed_attention_group_walk_back.cuh"
 
 namespace sb::cuda::attention {
 namespace {
 
-constexpr int kStateThreads = 2 * kGroupThreads, kChunkThreads = 3 * kGroupThreads;
-
-template <int VP>
-struct StateMemory {
-  static constexpr int q = 0, d_out = KeyTile::bytes, stage = d_out + ValueTile<VP>::bytes, states = 2 * stage;
-  static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int full = steps + 3 * static_cast<int>(sizeof(WalkSteps));
-  static constexpr int bytes = full + 2 * static_cast<int>(sizeof(CopyBarrier));
-};
-struct BackwardMaps {
-  CUtensorMap q, k, v, d_out, states, gradients;
-};
-
-// dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
-template <int VP>
-__global__ void __launch_bounds__(kStateThreads, 2)
-    walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
-  using M = StateMemory<VP>;
-  using Values = ValueTile<VP>;
-  extern __shared__ __align__(1024) unsigned char memory[];
-  WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
-  CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
-  const Sizes& z = a.z;
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
-  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
-  const StepSources sources(a.p, b, h);
-  const auto scan = [&](int chunk) {
-    if (chunk < 0) return;
-    WalkSteps& to = all_steps[chunk % 3];
-    sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
-    to.set_factors(a.p.scale * to.since[2 * lane], a.p.scale * to.since[2 * lane + 1], lane);
-  };
-  const auto copy = [&](int chunk) {
-    if (chunk < 0 || thread != 0) return;
-    CopyBarrier& done = full[chunk % 2];
-    const uint32_t to = shared_address(memory + chunk % 2 * M::stage);
-    done.expect(M::stage);
-    copy_tile<KeyTile>(to + M::q, maps.q, g, chunk * kChunk, b, done);
-    copy_tile<Values>(to + M::d_out, maps.d_out, h, chunk * kChunk, b, done);
-  };
-  if (thread < 2) full[thread].init();
-  __syncthreads();
-  copy(z.chunks - 1);
-  if (warp < 2) scan(z.chunks - 1 - warp);
-  GroupState<VP> gradient(thread);
-  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V);
-  bf16* const kept = static_cast<bf16*>(a.state_gradients) + pair * z.chunks * z.state_size();
-  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
-    const WalkSteps& steps = all_steps[chunk % 3];
-    unsigned char *const at = memory + chunk % 2 * M::stage, *const tile = memory + M::states +
-                                                                           chunk % 2 * GroupStateTile<VP>::bytes;
-    gradient.to_tile(tile);
-    __syncthreads();
-    copy(chunk - 1);
-    full[chunk % 2].wait((z.chunks - 1 - chunk) / 2);
-    __syncwarp();
-    gradient.advance(steps, at + M::q, shared_address(at + M::d_out));
-    store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
-    if (warp == 7) scan(chunk - 2);
-    group_wait<0>(gradient.x);
-  }
-  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
-}
+constexpr int kChunkThreads = 3 * kGroupThreads;
 
 // What the gradients of log-decays, factors and skip need of one head and chunk, as the warps leave it:
 // q_i . dq_i of S and x_j . (dv_j of dS); sums of P_ij do_i . x_j over i, and of P_ij do_i . v_j over 16 j
@@ -90,10 +27,6 @@ struct ChunkMemory {
   static int bytes(int heads) { return steps + heads * static_cast<int>(sizeof(GroupSteps)); }
 };
 
-__device__ inline float sum_lanes(float x, int from, int to) {
-  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
-  return x;
-}
 // Of 2 Half sums a lane keeps one half and gets its other part from the lane that keeps the other.
 template <int Half, int By, int N>
 __device__ inline void fold_sums(float (&x)[N], int lane) {
@@ -103,19 +36,6 @@ __device__ inline void fold_sums(float (&x)[N], int lane) {
     const float stays = upper ? x[i + Half] : x[i], goes = upper ? x[i] : x[i + Half];
     x[i] = stays + __shfl_xor_sync(~0u, goes, By);
   }
-}
-// Inclusive sum over 64 values, two a lane, in the order of the lanes.
-__device__ inline void running_sums(float (&x)[2], int lane) {
-  float before = x[0] + x[1];
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2) {
-    const float y = __shfl_up_sync(~0u, before, by);
-    if (lane >= by) before += y;
-  }
-  before = __shfl_up_sync(~0u, before, 1);
-  if (lane == 0) before = 0;
-  x[0] += before;
-  x[1] += x[0];
 }
 
 // One warp: dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} (v_j . dv_j - sum_i P_ji do_j . v_i); dw;

@@ -138,6 +138,25 @@ struct StateTile {
   }
 };
 
+// Over lanes whose numbers differ in the bits from `from` to below `to`
+__device__ inline float sum_lanes(float x, int from, int to) {
+  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
+  return x;
+}
+// Inclusive sum over 64 values, two a lane, in the order of the lanes.
+__device__ inline void running_sums(float (&x)[2], int lane) {
+  float before = x[0] + x[1];
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const float y = __shfl_up_sync(~0u, before, by);
+    if (lane >= by) before += y;
+  }
+  before = __shfl_up_sync(~0u, before, 1);
+  if (lane == 0) before = 0;
+  x[0] += before;
+  x[1] += x[0];
+}
+
 // A tile of a state in shared memory to its rows in device memory, columns from `first`.
 template <int KP, int VS, class E>
 __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z, int first, const Place& at) {

@@ -96,24 +96,6 @@ struct ChunkLayout {
   }
 };
 
-__device__ inline float sum_lanes(float x, int from, int to) {
-  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
-  return x;
-}
-// Inclusive sum over 64 values, two a lane, in the order of the lanes.
-__device__ inline void running_sums(float (&x)[2], int lane) {
-  float before = x[0] + x[1];
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2) {
-    const float y = __shfl_up_sync(~0u, before, by);
-    if (lane >= by) before += y;
-  }
-  before = __shfl_up_sync(~0u, before, 1);
-  if (lane == 0) before = 0;
-  x[0] += before;
-  x[1] += x[0];
-}
-
 template <class E>
 __device__ inline float dot(const uint4& x, const uint4& y) {
   const E *a = reinterpret_cast<const E*>(&x), *b = reinterpret_cast<const E*>(&y);

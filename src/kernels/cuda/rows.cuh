@@ -293,11 +293,9 @@ inline bool on_vectors(const void* data, int64_t token, int64_t head, int heads,
 // Blocks of a kernel that walks rows by strides of its grid: as many as run at once, or fewer rows.
 template <class Kernel>
 int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
-  int device = 0, processors = 1, each = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  int each = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kThreads, 0);
-  const int64_t at_once = static_cast<int64_t>(processors) * std::max(1, std::min(each, kBlocksWanted));
+  const int64_t at_once = static_cast<int64_t>(multiprocessors()) * std::max(1, std::min(each, kBlocksWanted));
   return static_cast<int>(std::max<int64_t>(1, std::min({rows_left, at_once, static_cast<int64_t>(most)})));
 }
 

@@ -80,7 +80,7 @@ cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, co
   if (status != cudaSuccess) return status;
   status = scan::backward({p, z, d, kept, floats(w.dB), floats(w.dC), floats(w.d_A_log), floats(w.d_skip)}, stream);
   if (status != cudaSuccess) return status;
-  const unsigned blocks = 132 * 8;
+  const unsigned blocks = static_cast<unsigned>(multiprocessors()) * 8;
   const int64_t rows = p.batch * p.time;
   const auto sum_rows = p.bf16 ? scan::sum_parts<__nv_bfloat16> : scan::sum_parts<float>;
   sum_rows<<<blocks, scan::kThreads, 0, stream>>>(floats(w.dB), z.groups, rows, z.states, z.time, d.dB);

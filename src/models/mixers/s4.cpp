@@ -1,8 +1,9 @@
 // S4D, M = N/2 complex modes a channel, A = -e^{log_A_real} + i A_imag, dt = e^{log_dt}, z = e^{dt A}:
 //   g_t = z g_{t-1} + x_t;  y_t = 2 Re sum_n C_n (z_n - 1)/A_n g_t[n] + Dskip x_t        (zero-order hold)
 //   [a, b] = out(Dropout(GELU(y))), result a sigma(b); the dropout mask is shared over time.
-// In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves.
-// Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
+// In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves. On a GPU,
+// which has no time for so many small operations, whole sequences that neither take nor leave a state by Fourier
+// transforms. Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
 #include "base/torch_pch.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
@@ -41,6 +42,18 @@ Complex powers(const Complex& z, int64_t count) {
     step = step * step;
   }
   return out.slice(0, count);
+}
+
+// The least even number from `least` on without prime factors above 5.
+int64_t transform_length(int64_t least) {
+  const auto smooth = [](int64_t n) {
+    for (const int64_t factor : {2, 3, 5})
+      while (n % factor == 0) n /= factor;
+    return n == 1;
+  };
+  int64_t n = least + least % 2;
+  while (!smooth(n)) n += 2;
+  return n;
 }
 
 class S4d final : public Mixer {
@@ -104,19 +117,16 @@ class S4d final : public Mixer {
 
   at::Tensor convolve(const at::Tensor& x, const Context& context) const {
     const int64_t batch = x.size(0), length = x.size(1), d = o_.width;
-    const int64_t chunk = std::min(length, longest_chunk), chunks = (length + chunk - 1) / chunk;
-    const auto type = x.scalar_type();
     const Modes m = modes();
     if (context.gates) context.record("fixed_decay", (m.z.re * m.z.re + m.z.im * m.z.im).sqrt());
+    if (x.is_cuda() && !context.state) return by_transforms(x, taps(m, length).to(x.scalar_type()));
+    const int64_t chunk = std::min(length, longest_chunk), chunks = (length + chunk - 1) / chunk;
+    const auto type = x.scalar_type();
     const Complex pw = powers(m.z, chunk + 1);
-    const auto both = [&](const at::Tensor& re, const at::Tensor& im, int64_t axis) {
-      return at::cat({re, im}, axis).to(type);
-    };
-    const Complex weights{m.read.re.unsqueeze(-1), m.read.im.unsqueeze(-1)};
-    const Complex reads = weights * pw;  // [d,M,chunk+1]
+    const Complex reads = Complex{m.read.re.unsqueeze(-1), m.read.im.unsqueeze(-1)} * pw;  // [d,M,chunk+1]
     const auto kernel = reads.re.sum(1).narrow(-1, 0, chunk).to(type);
     const auto leaving = reads.slice(1, chunk);
-    const auto read = both(leaving.re, -leaving.im, 1);  // [d,2M,chunk]
+    const auto read = at::cat({leaving.re, -leaving.im}, 1).to(type);  // [d,2M,chunk]
 
     auto frames = x.permute({2, 0, 1});
     if (chunks * chunk > length) frames = at::constant_pad_nd(frames, {0, chunks * chunk - length});
@@ -125,6 +135,29 @@ class S4d final : public Mixer {
     const auto y = batched_product(rows, toeplitz(kernel)) + batched_product(entering, read);
     if (context.state) leave(rows, entering, pw, batch, chunks, length - (chunks - 1) * chunk, context, type);
     return y.view({d, batch, chunks * chunk}).narrow(2, 0, length).permute({1, 2, 0});
+  }
+
+  // x [B,T,d] convolved with a kernel [d,T]: a product of spectra.
+  static at::Tensor by_transforms(const at::Tensor& x, const at::Tensor& kernel) {
+    const int64_t length = x.size(1);
+    const int64_t span = transform_length(2 * length - 1);
+    const auto spectrum = at::fft_rfft(x.permute({2, 0, 1}), span) * at::fft_rfft(kernel, span).unsqueeze(1);
+    return at::fft_irfft(spectrum, span).narrow(2, 0, length).permute({1, 2, 0});
+  }
+
+  // The kernel alone, [d,count]: tap i inner + j = sum_n Re(read z^{i inner} z^j), a product over modes, so that the
+  // powers of all taps never exist at once.
+  static at::Tensor taps(const Modes& m, int64_t count) {
+    int64_t inner = 1;
+    while (inner * inner < count) inner *= 2;
+    const int64_t outer = (count + inner - 1) / inner;
+    const Complex within = powers(m.z, inner + 1);
+    const Complex stride{within.re.select(-1, inner), within.im.select(-1, inner)};
+    const Complex starts = Complex{m.read.re.unsqueeze(-1), m.read.im.unsqueeze(-1)} * powers(stride, outer);
+    const auto weights = at::cat({starts.re, -starts.im}, 1).transpose(1, 2);  // [d,outer,2M]
+    const Complex first = within.slice(0, inner);
+    const auto all = batched_product(weights, at::cat({first.re, first.im}, 1));  // [d,outer,inner]
+    return all.flatten(1).narrow(1, 0, count);
   }
 
   // The state before every chunk.

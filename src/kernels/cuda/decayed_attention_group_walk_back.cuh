@@ -1,0 +1,72 @@
+// The pass from the last chunk to the first of a head's gradients by warp groups (decayed_attention_group_backward.cu).
+#pragma once
+#include "kernels/cuda/decayed_attention_group.cuh"
+
+namespace sb::cuda::attention {
+
+constexpr int kStateThreads = 2 * kGroupThreads;
+
+template <int VP>
+struct StateMemory {
+  static constexpr int q = 0, d_out = KeyTile::bytes, stage = d_out + ValueTile<VP>::bytes, states = 2 * stage;
+  static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
+  static constexpr int full = steps + 3 * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int bytes = full + 2 * static_cast<int>(sizeof(CopyBarrier));
+};
+struct BackwardMaps {
+  CUtensorMap q, k, v, d_out, states, gradients;
+};
+
+// dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
+template <int VP>
+__global__ void __launch_bounds__(kStateThreads, 2)
+    walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+  using M = StateMemory<VP>;
+  using Values = ValueTile<VP>;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
+  CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
+  const Sizes& z = a.z;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
+  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const StepSources sources(a.p, b, h);
+  const auto scan = [&](int chunk) {
+    if (chunk < 0) return;
+    WalkSteps& to = all_steps[chunk % 3];
+    sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
+    to.set_factors(a.p.scale * to.since[2 * lane], a.p.scale * to.since[2 * lane + 1], lane);
+  };
+  const auto copy = [&](int chunk) {
+    if (chunk < 0 || thread != 0) return;
+    CopyBarrier& done = full[chunk % 2];
+    const uint32_t to = shared_address(memory + chunk % 2 * M::stage);
+    done.expect(M::stage);
+    copy_tile<KeyTile>(to + M::q, maps.q, g, chunk * kChunk, b, done);
+    copy_tile<Values>(to + M::d_out, maps.d_out, h, chunk * kChunk, b, done);
+  };
+  if (thread < 2) full[thread].init();
+  __syncthreads();
+  copy(z.chunks - 1);
+  if (warp < 2) scan(z.chunks - 1 - warp);
+  GroupState<VP> gradient(thread);
+  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V);
+  bf16* const kept = static_cast<bf16*>(a.state_gradients) + pair * z.chunks * z.state_size();
+  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
+    const WalkSteps& steps = all_steps[chunk % 3];
+    unsigned char *const at = memory + chunk % 2 * M::stage, *const tile = memory + M::states +
+                                                                           chunk % 2 * GroupStateTile<VP>::bytes;
+    gradient.to_tile(tile);
+    __syncthreads();
+    copy(chunk - 1);
+    full[chunk % 2].wait((z.chunks - 1 - chunk) / 2);
+    __syncwarp();
+    gradient.advance(steps, at + M::q, shared_address(at + M::d_out));
+    store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+    if (warp == 7) scan(chunk - 2);
+    group_wait<0>(gradient.x);
+  }
+  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
+}
+
+}  // namespace sb::cuda::attention
