@@ -8,11 +8,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -31,6 +33,7 @@
 #include "train/gpu.h"
 #include "train/provenance.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace sb::cli {
 namespace {
@@ -127,6 +130,25 @@ void warn_about_slow_blas() {
 
 Cards usable_cards() {
   return {gpu_facts().count, gpu_facts().missing};
+}
+
+void see_own_card(const RankPlace& place) {
+  constexpr const char* visible = "CUDA_VISIBLE_DEVICES";
+  if (!place.grouped || world_backend(true).empty()) return;
+  if (const auto card = card_of_rank(std::getenv(visible), place.local)) ::setenv(visible, card->c_str(), 1);
+}
+
+ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve) {
+  try {
+    return resolve();
+  } catch (const Error& error) {
+    const bool of_card = std::string_view(error.what()).starts_with("[train.device]");
+    if (!of_card || !place.grouped || place.local < 0 || world_backend(true).empty() || usable_cards().missing.empty())
+      throw;
+    throw bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
+                    "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " +
+                        usable_cards().missing);
+  }
 }
 
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {

@@ -1,5 +1,6 @@
 // What the commands around training share: reading a config with the models' rules, working on one run, threads.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct Cards {
   std::string missing;  // why none can be used; empty: they can
 };
 Cards usable_cards();
+
+// A rank of several on GPUs sees the card of its number alone from here on; before CUDA is asked for anything.
+void see_own_card(const RankPlace& place);
+// What `resolve` makes of a config. Where its device cannot be had since the rank has no card, that is said of the
+// rank.
+ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
 
 // Says on standard error where runs are of the CPU only since the GPU that this build is for cannot be used.
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""ARCHITECTURE.md draws rooms and arrows; the #include lines of src/ must say the same.
+"""ARCHITECTURE.md draws rooms and arrows; the #include lines of src/ must say the same. What is compiled without torch's headers
+reaches none of them, which a machine that has them in its system's folder does not notice.
 
 usage: rooms.py SOURCE_DIR
 """
@@ -83,7 +84,43 @@ for room, below in sorted(table - used):
     if not any(further in reach(below) for user, further in used if user == room):
         faults.append(f"{room} uses nothing of {below}: the arrow is not needed")
 
+# Torch's headers: rooms and files that are compiled with them, by the CMakeLists.txt beside them.
+TORCH = re.compile(r"\s*#\s*include\s+<(?:ATen|c10|torch|caffe2)/")
+INCLUDE = re.compile(r'\s*#\s*include\s+"([\w/.]+)"')
+ways = {}  # file of src/ -> the includes from it to one of torch's headers; none: it reaches none
+
+
+def way_to_torch(path):
+    if path not in ways:
+        ways[path] = None  # where files include each other
+        lines = path.read_text().splitlines()
+        if any(TORCH.match(line) for line in lines):
+            ways[path] = [path.name]
+        for match in filter(None, map(INCLUDE.match, lines)):
+            below = root / "src" / match.group(1)
+            if ways[path] is None and below.exists() and way_to_torch(below):
+                ways[path] = [path.name, *way_to_torch(below)]
+    return ways[path]
+
+
+without = []
+for room in sorted(rooms):
+    lists = (root / "src" / room / "CMakeLists.txt").read_text()
+    if re.search(r"sb_room\(\w+ TORCH", lists):
+        continue
+    with_torch = set()
+    for names in re.findall(r"list\(APPEND torch_sources\s+([^)]*)\)", lists):
+        with_torch |= set(names.split())
+    for names, form in re.findall(r"foreach\(command ([^)]*)\)\s*list\(APPEND torch_sources ([^)]*)\)", lists):
+        with_torch |= {form.replace("${command}", name) for name in names.split()}
+    for path in sorted((root / "src" / room).rglob("*.cpp")):
+        if str(path.relative_to(root / "src" / room)) not in with_torch:
+            without.append(path)
+for path in without:
+    if way := way_to_torch(path):
+        faults.append(f"{path.relative_to(root)} is compiled without torch's headers and includes one: {' -> '.join(way)}")
+
 for fault in faults:
     print(f"[rooms] {fault}")
-print(f"{len(rooms)} rooms, {len(used)} pairs that include each other, {len(faults)} faults")
+print(f"{len(rooms)} rooms, {len(used)} pairs that include each other, {len(without)} files without torch, {len(faults)} faults")
 sys.exit(1 if faults else 0)

@@ -1,10 +1,8 @@
-#include <cstdlib>
 #include <memory>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/shipped.h"
@@ -12,12 +10,9 @@
 #include "runs/measure.h"
 #include "runs/run_store.h"
 #include "runs/suite.h"
-#include "train/world.h"
 
 namespace sb::cli {
 namespace {
-
-constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
 struct Options {
   std::string asked, file, root;
@@ -41,20 +36,6 @@ std::string outcome(const Result& result) {
   return out;
 }
 
-// Before CUDA is asked for anything: from then on a process sees the cards it has seen.
-void see_own_card(const RankPlace& place) {
-  if (!place.grouped || world_backend(true).empty()) return;
-  if (const auto card = card_of_rank(std::getenv(kVisible), place.local)) ::setenv(kVisible, card->c_str(), 1);
-}
-
-void check_card(const RankPlace& place, const TrainSection& train) {
-  if (!place.grouped || place.local < 0 || world_backend(true).empty()) return;
-  if (train.device != DeviceKind::cuda || usable_cards().missing.empty()) return;
-  throw bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
-                  "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " +
-                      usable_cards().missing);
-}
-
 Exit run(const Options& options) {
   const RankPlace place = rank_place(process_environment());
   see_own_card(place);
@@ -66,9 +47,9 @@ Exit run(const Options& options) {
                     "expected the config of one run, got a suite; use `suite " + printable(options.asked, 200) + "`");
   ModelRules rules = run_rules();
   rules.shipped = shipped_folder();
-  const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
+  const ResolvedConfig config =
+      with_card(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
   tell_unusable_gpu({config});
-  check_card(place, config.values.train);
   use_threads(options.threads, place.beside);
   const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);
   if (place.rank != 0) return code;
