@@ -136,6 +136,20 @@ AllRuns read_each(const std::vector<std::string>& folders, const RunTree& tree, 
   return out;
 }
 
+// Runs that differ in their seeds alone are one setting, also where a suite named some of them and another did not.
+void drop_partial_labels(std::vector<TableRun>& runs) {
+  const auto setting = [](const TableRun& run) {
+    auto out = run.result.config;
+    for (const char* seed : {"grammar.seed", "train.seed", "train.order_seed"}) out.erase(seed);
+    return out;
+  };
+  std::set<decltype(Result::config)> unnamed;
+  for (const auto& run : runs)
+    if (run.result.label.empty()) unnamed.insert(setting(run));
+  for (auto& run : runs)
+    if (!run.result.label.empty() && unnamed.contains(setting(run))) run.result.label.clear();
+}
+
 FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
   std::set<std::string> whole;  // run ids
@@ -169,6 +183,7 @@ FoundRuns found_runs(const AllRuns& all) {
     out.notes.push_back(formatted("left out: {} saved evaluation{} of a checkpoint or of weights trained elsewhere",
                                   other_weights, other_weights == 1 ? "" : "s"));
   if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
+  drop_partial_labels(out.runs);
   return out;
 }
 

@@ -145,7 +145,8 @@ void check_address_is_here(const RankPlace& place) {
 void check_address_is_known(const RankPlace& place) {
   int fault = 0;
   const Addresses all = addresses_of(place.address, 0, fault);
-  if (fault != 0)
+  // Where names cannot be asked for just now, they are asked for again until the ranks have met.
+  if (fault == EAI_NONAME || fault == EAI_FAIL)
     throw bad_input("MASTER_ADDR", formatted("expected the host of rank 0, got '{}', which is not found: {}",
                                              place.address, ::gai_strerror(fault)));
 }

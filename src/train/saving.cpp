@@ -69,7 +69,8 @@ void Saving::keep_split(std::optional<int64_t> before) {
                 std::to_string(*before) + ", and the rest rounds otherwise");
     return;
   }
-  if (before && *before > now) trainer.split(*before);
+  // A rank has its part of the batch.
+  if (before && *before > now && *before * ranks() <= run_.config.train.batch) trainer.split(*before);
   if (before && *before < now) {
     run_.warn("train.accumulate comes to " + std::to_string(now) + ", the last updates were made with " +
               std::to_string(*before) + ": the GPU has less memory free, and the rest rounds otherwise");

@@ -32,6 +32,7 @@ class WatchedWorld : public World {
   void await(const Finished& finished) {
     const RankWatch::Waiting waiting(watch_);
     while (true) {
+      if (const auto end = watch_.verdict()) throw *end;
       std::optional<std::string> broke;
       try {
         if (finished(kSlice)) return;
@@ -39,7 +40,6 @@ class WatchedWorld : public World {
         broke = error.what();
       }
       if (broke) throw watch_.roll_call(*broke);
-      if (const auto end = watch_.verdict()) throw *end;
     }
   }
 

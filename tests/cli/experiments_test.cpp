@@ -47,6 +47,7 @@ TEST(Verdict, RefusesWhatItDoesNotKnowInOneLine) {
 TEST(Findings, AreWrittenWholeAndChecked) {
   const TemporaryFolder folder;
   fs::create_directory(folder.file("results"));
+  fs::copy(SB_SOURCE_DIR "/results/paper.tar.gz", folder.file("results"));
   const std::string readme = folder.file("README.md"), page = folder.file("findings.md");
   std::ofstream(readme)
       << "top\n<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\nend\n";
@@ -62,6 +63,30 @@ TEST(Findings, AreWrittenWholeAndChecked) {
   EXPECT_TRUE(whole_file(page).starts_with("# Findings\n"));
   std::ofstream(page, std::ios::app) << "typed by hand\n";
   EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 1);
+}
+
+// They used to be written over with nothing.
+TEST(Findings, AreNotMadeOfNothingOrOfDamagedResults) {
+  const TemporaryFolder folder;
+  const std::string page = folder.file("findings.md"), archive = folder.file("results/paper.tar.gz");
+  fs::create_directory(folder.file("results"));
+  std::ofstream(page) << "what there was";
+  const std::vector<std::string> command = {"experiments",          "findings", "--results",
+                                            folder.file("results"), "--out",    page};
+  const Outcome empty = run(command);
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_NE(empty.err.find("expected finished runs below the folder, got none"), std::string::npos) << empty.err;
+  fs::copy(SB_SOURCE_DIR "/results/quick.tar.gz", folder.file("results"));
+  fs::copy(SB_SOURCE_DIR "/results/paper.tar.gz", archive);
+  fs::resize_file(archive, fs::file_size(archive) / 2);
+  const Outcome damaged = run(command);
+  EXPECT_EQ(damaged.code, 2);
+  EXPECT_NE(damaged.err.find("expected whole runs and archives, got left out, damaged"), std::string::npos)
+      << damaged.err;
+  EXPECT_EQ(whole_file(page), "what there was");
+  const Outcome verdict = run({"experiments", "verdict", "task3", folder.file("results")});
+  EXPECT_EQ(verdict.code, 0);
+  EXPECT_NE(verdict.err.find("note: left out, damaged"), std::string::npos) << verdict.err;
 }
 
 TEST(Findings, RefuseAPageWithoutMarkersAndResultsThatAreNotThere) {

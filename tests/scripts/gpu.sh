@@ -190,6 +190,7 @@ nccl() {
   while kill -0 $pid 2> /dev/null && [[ -z $(ls "$out"/*/checkpoint-* 2> /dev/null) ]]; do sleep 0.02; done
   kill -KILL $pid 2> /dev/null
   wait $pid 2> /dev/null
+  [[ -n $(ls "$out"/*/checkpoint-* 2> /dev/null) ]] || { echo "nccl: it ended before its first checkpoint: $(tail -1 "$log")" && return 1; }
   [[ -z $(ls "$out"/*/result.json 2> /dev/null) ]] || { echo "nccl: the kill came after the end: NOTHING was resumed" && return 1; }
   rank 1 0 amp "$out" > "$log" 2>&1 || { echo "nccl, resumed: FAILED: $(grep -v '^$' "$log" | tail -1)" && return 1; }
   [[ $(digest "$out") == "$(digest "$work/nccl-amp-plain")" ]] || { echo "nccl, resumed: DIFFERENT bytes" && return 1; }

@@ -94,6 +94,9 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
   for (const auto& id : experiment.claims) verdicts.push_back(judge(rows, claims, *claims.find(id), options.scale));
   deliver(options.out, options.format == "json" ? json_document(verdict_json(experiment, verdicts, rows), 6)
                                                 : verdict_text(experiment, verdicts, rows));
+  if (options.format != "json")
+    for (const auto& note : rows.notes)
+      if (note.starts_with("left out")) complain("note: " + note);
   return Exit::done;
 }
 
@@ -105,6 +108,13 @@ std::string current(const std::string& path) {
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const Claims claims = read_claims(claims_path("experiments findings", options.claims));
   const Rows rows = read_all_rows({options.results}, defaults);
+  if (rows.runs.empty())
+    throw bad_input("experiments findings --results", "expected finished runs below the folder, got none, " +
+                                                          printable(options.results, 400) +
+                                                          (rows.notes.empty() ? "" : "; " + rows.notes.front()));
+  for (const auto& note : rows.notes)
+    if (note.starts_with("left out, damaged"))
+      throw bad_input("experiments findings --results", "expected whole runs and archives, got " + note);
   const fs::path results = fs::path(options.results).lexically_normal();
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
   const std::string page = findings_page(rows, claims, source);

@@ -62,15 +62,18 @@ Exit work_on_one(const Options& options, const Suite& suite) {
 
 Exit run(const Options& options) {
   check_options(options);
-  if (!options.only.empty() && (options.status || options.table_only))
+  if (!options.only.empty() && (options.status || options.table_only || options.list))
     throw bad_input("suite --only", std::string("expected a run to work on, got ") +
-                                        (options.status ? "--status" : "--table-only") + ", which works on none");
+                                        (options.status       ? "--status"
+                                         : options.table_only ? "--table-only"
+                                                              : "--list") +
+                                        ", which works on none");
   check_slurm_options(options.slurm, *options.arguments);
   // A run that is worked on is checked as it is built, one for another machine there.
   ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   Suite suite = suite_asked_for(options, rules);
-  if (!options.only.empty() && !options.list) return work_on_one(options, suite);
+  if (!options.only.empty()) return work_on_one(options, suite);
   return run_suite(options, std::move(suite), rules);
 }
 
