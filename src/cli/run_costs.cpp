@@ -81,7 +81,16 @@ void RunCosts::learn(const ResolvedConfig& run, double flops, const TimeTaken& t
 
 std::optional<double> RunCosts::seconds(const ResolvedConfig& run, double flops, double left) const {
   if (const auto known = seconds_alone(run, flops, left)) return known;
-  return look_up({&alone_, &shared_, &unknown_}, run, flops, left, std::numeric_limits<double>::infinity());
+  if (const auto as_it_was = seconds_as_they_were(run, flops, left)) return as_it_was;
+  return seconds_far(run, flops, left);
+}
+
+std::optional<double> RunCosts::seconds_as_they_were(const ResolvedConfig& run, double flops, double left) const {
+  return look_up({&unknown_}, run, flops, left, std::numeric_limits<double>::infinity());
+}
+
+std::optional<double> RunCosts::seconds_far(const ResolvedConfig& run, double flops, double left) const {
+  return look_up({&alone_, &shared_}, run, flops, left, std::numeric_limits<double>::infinity());
 }
 
 std::optional<double> RunCosts::seconds_alone(const ResolvedConfig& run, double flops, double left) const {

@@ -33,6 +33,9 @@ class RunCosts {
   // The same by runs of which it is known how many shared a device, and which are no more than four times larger or
   // smaller.
   std::optional<double> seconds_alone(const ResolvedConfig& run, double flops, double left = 1) const;
+  // By runs of which that is not known, as they were; and by those of any size of which it is.
+  std::optional<double> seconds_as_they_were(const ResolvedConfig& run, double flops, double left = 1) const;
+  std::optional<double> seconds_far(const ResolvedConfig& run, double flops, double left = 1) const;
 
  private:
   struct Sums {

@@ -118,7 +118,10 @@ bool Overview::by_rates(const Suite& suite, size_t i) const {
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
   const auto alone = alone_seconds(costs, rates, suite.runs[i], runs[i].size.flops, runs[i].left);
   if (alone) return *alone * sharing;
-  return costs.seconds(suite.runs[i], runs[i].size.flops, runs[i].left);
+  if (const auto as_it_was = costs.seconds_as_they_were(suite.runs[i], runs[i].size.flops, runs[i].left))
+    return as_it_was;
+  const auto far = costs.seconds_far(suite.runs[i], runs[i].size.flops, runs[i].left);
+  return far ? std::optional(*far * sharing) : std::nullopt;
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

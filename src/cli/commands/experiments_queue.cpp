@@ -115,7 +115,12 @@ Exit run(Options options) {
   text += "missing, and what it costs: runs that are neither done nor brought by a step above, one after another\n";
   if (next) {
     text += "next: " + command_of(*next, options) + "\n";
-    text += "then: selectivbench pack runs/" + next->step.scale + " results/NAME.tar.gz\n";
+    text += "then: selectivbench pack runs/" + next->step.scale + " " +
+            one_line((options.results.empty() || !std::filesystem::is_directory(options.results.front(), ignored)
+                          ? "results"
+                          : options.results.front()) +
+                     "/NAME.tar.gz") +
+            "\n";
   } else {
     text += "nothing is missing\n";
   }
