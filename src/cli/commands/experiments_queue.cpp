@@ -115,12 +115,9 @@ Exit run(Options options) {
   text += "missing, and what it costs: runs that are neither done nor brought by a step above, one after another\n";
   if (next) {
     text += "next: " + command_of(*next, options) + "\n";
-    text += "then: selectivbench pack runs/" + next->step.scale + " " +
-            one_line((options.results.empty() || !std::filesystem::is_directory(options.results.front(), ignored)
-                          ? "results"
-                          : options.results.front()) +
-                     "/NAME.tar.gz") +
-            "\n";
+    const bool folder = !options.results.empty() && std::filesystem::is_directory(options.results.front(), ignored);
+    const std::string archive = (folder ? options.results.front() : "results") + "/NAME.tar.gz";
+    text += "then: selectivbench pack runs/" + next->step.scale + " " + one_line(archive) + "\n";
   } else {
     text += "nothing is missing\n";
   }

@@ -75,6 +75,11 @@ ExperimentClaims asked_for(const std::string& name, const Claims& claims, const 
                                              printable(name) + "'" + did_you_mean(name, names));
 }
 
+Error without_runs(const std::string& where, const std::string& expected, const std::string& folder, const Rows& rows) {
+  return bad_input(where, "expected " + expected + " below the folder, got none, " + printable(folder, 400) +
+                              (rows.notes.empty() ? "" : "; " + rows.notes.front()));
+}
+
 Exit verdict(const Options& options, const SwitchDefaults& defaults) {
   const std::string path = claims_path("experiments verdict", options.claims);
   const Claims claims = read_claims(path);
@@ -87,9 +92,7 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
   }
   const Rows rows = read_all_rows(options.folders, defaults);
   if (rows.runs.empty() && rows.absent.empty())
-    throw bad_input("experiments verdict DIR", "expected runs below the folder, got none, " +
-                                                   printable(options.folders.front(), 400) +
-                                                   (rows.notes.empty() ? "" : "; " + rows.notes.front()));
+    throw without_runs("experiments verdict DIR", "runs", options.folders.front(), rows);
   std::vector<ClaimVerdict> verdicts;
   for (const auto& id : experiment.claims) verdicts.push_back(judge(rows, claims, *claims.find(id), options.scale));
   deliver(options.out, options.format == "json" ? json_document(verdict_json(experiment, verdicts, rows), 6)
@@ -108,10 +111,7 @@ std::string current(const std::string& path) {
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const Claims claims = read_claims(claims_path("experiments findings", options.claims));
   const Rows rows = read_all_rows({options.results}, defaults);
-  if (rows.runs.empty())
-    throw bad_input("experiments findings --results", "expected finished runs below the folder, got none, " +
-                                                          printable(options.results, 400) +
-                                                          (rows.notes.empty() ? "" : "; " + rows.notes.front()));
+  if (rows.runs.empty()) throw without_runs("experiments findings --results", "finished runs", options.results, rows);
   for (const auto& note : rows.notes)
     if (note.starts_with("left out, damaged"))
       throw bad_input("experiments findings --results", "expected whole runs and archives, got " + note);
