@@ -122,7 +122,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t s
   const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
   Baselines found;
   try {
-    found = baselines(data.language, data.task, train, test, threads, data.test, 0, [&] {
+    found = baselines(data.language, data.task, train, test, threads, Split::test, 0, [&] {
       if (stop && stop()) throw Stopped{};
     });
   } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
@@ -154,13 +154,10 @@ std::string accuracy_text(const Measurement& measurement, bool with_loss) {
 
 std::vector<std::string> quirk_names(const Quirks& quirks) {
   std::vector<std::string> out;
-  if (quirks.test_in_train) out.emplace_back("test_in_train");
   if (quirks.delta_bf16) out.emplace_back("delta_bf16");
-  if (quirks.dropout_stops) out.emplace_back("dropout_stops");
   if (quirks.padding_correct) out.emplace_back("padding_correct");
   if (quirks.sum_accumulated) out.emplace_back("sum_accumulated");
   if (quirks.first_lr_zero) out.emplace_back("first_lr_zero");
-  if (quirks.double_residual) out.emplace_back("double_residual");
   if (quirks.select_on_test) out.emplace_back("select_on_test");
   return out;
 }

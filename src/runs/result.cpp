@@ -82,6 +82,7 @@ void describe(Fields& f, T& v) {
   f.real("topological_entropy", v.topological_entropy, -1e6, 1e6);
   f.object("test", v.test);
   f.object("valid", v.valid);
+  f.object("published_test", v.published_test);
   f.objects("grid", v.grid, 4096);
   f.object("baselines", v.baselines);
   f.object("gates", v.gates);

@@ -140,8 +140,9 @@ struct Result {
   int64_t updates = 0, samples_seen = 0, states = 0;
   double lr = 0, chance = 0;
   std::optional<double> topological_entropy;
-  std::optional<Measurement> test, valid;  // what selection looks at is `valid`, whatever its split
-  std::vector<Measurement> grid;           // test at other gap lengths
+  std::optional<Measurement> test, valid;     // what selection looks at is `valid`, whatever its split
+  std::optional<Measurement> published_test;  // the first training samples, which the published code tests on
+  std::vector<Measurement> grid;              // test at other gap lengths
   std::optional<BaselineFigures> baselines;
   std::optional<GateFigures> gates;
   std::vector<DecaySpectrum> decays;
