@@ -96,11 +96,17 @@ constexpr int recorded_samples = 3, recorded_elements = 48, recorded_gap = 32, r
 // Breakdowns by position go no further than this.
 constexpr int recorded_positions = 4096;
 
-// Learners without a network on the same task and split.
+// Predictors without a network on the same task and split. Absent n: a result of an earlier version, whose n-grams were
+// counted on fewer samples than the run saw and go no further than 4.
 struct BaselineFigures {
-  double majority = 0, table_learner = 0;
-  std::vector<double> n_gram;  // entry n-1: the last n symbols
+  double majority = 0;
+  std::optional<double> table_learner;  // of earlier versions
+  std::vector<double> n_gram;           // entry n-1; empty where noise hides symbols
+  std::optional<int> n;                 // the best on valid
+  std::optional<double> n_gram_stderr;  // of its accuracy
   int64_t train_samples = 0, test_samples = 0;
+
+  std::optional<double> best_n_gram() const { return n ? std::optional(n_gram.at(*n - 1)) : std::nullopt; }
 };
 
 struct DivergenceFigure {

@@ -62,7 +62,7 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
 
 TEST(FindingsPage, MarksRunsThatLearntNothingAndKeepsThemInTheMean) {
   auto runs = whole_table("[1, 2]");
-  for (auto& run : runs) run.result.baselines = BaselineFigures{.009, .98, {.06, .2}, 1000, 50};
+  for (auto& run : runs) run.result.baselines = BaselineFigures{.009, {}, {.06, .2}, 2, .01, 1000, 50};
   EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/").find("†"), std::string::npos);
   const auto failed = std::find_if(runs.begin(), runs.end(), [](const TableRun& run) {
     return run.result.model == "transformer" && run.result.task == 1 && run.result.grammar_seed == 1;

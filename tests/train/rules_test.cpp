@@ -149,13 +149,13 @@ TEST(RunIds, IgnoreQuirksOfOtherModels) {
 
 TEST(Rules, WhatDropoutHasNoStreamForIsRefusedBeforeAnyRun) {
   const std::string grammar = "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n";
-  const std::string text =
-      grammar + "[model]\ndropout = 0.2\n[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
+  const std::string task = grammar + "[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
+  const std::string text = task + "[model]\ndropout = 0.2\n";
   const std::string frames =
       "[task.length] frames of the longest training sample under dropout, expected at most 1048576, got 1200020";
   EXPECT_TRUE(fault(text, run_rules()).starts_with(frames)) << fault(text, run_rules());
-  EXPECT_EQ(fault(text + "[model]\ndropout = 0\n", run_rules()), "");
-  const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\n";
+  EXPECT_EQ(fault(task + "[model]\ndropout = 0\n", run_rules()), "");
+  const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\ndropout = 0.2\n";
   EXPECT_NE(fault(wide, run_rules()).find("[model.width] channels under dropout, expected at most 32768, got 32772"),
             std::string::npos)
       << fault(wide, run_rules());
