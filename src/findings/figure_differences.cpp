@@ -12,7 +12,7 @@ namespace sb {
 namespace {
 
 constexpr double margin = 16, gap = 18, least_width = 840, least_plot = 300, row_padding = 10;
-constexpr double widest_label = 280, widest_verdict = 150;
+constexpr double widest_label = 280, widest_verdict = 150, widest_tick = 50;
 
 // "+2.3", with a minus sign as long as the plus.
 std::string points_text(double share) {
@@ -66,7 +66,7 @@ class Forest {
     for (const auto& row : rows_) draw_row(row);
     std::string description = "Differences in accuracy, in points.";
     for (const auto& row : rows_) description += " " + sentence(row.data);
-    return svg_.document(width_, bottom_ + 3 * svg_line + margin / 2, figure_.title, description);
+    return svg_.document(width_, bottom_ + 2.4 * svg_line + margin / 2, figure_.title, description);
   }
 
  private:
@@ -120,8 +120,16 @@ class Forest {
       svg_.line(at - 13, y, at + 13, y, "effect bar");
       svg_.marker(0, at, y, "effect");
     });
-    if (std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.data.paper.has_value(); }))
-      entry("the paper's difference", [&](double at) { svg_.marker(3, at, y, "outline"); });
+    const auto any = [&](auto holds) {
+      return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) { return row.data.paper && holds(row.data); });
+    };
+    if (any([](const Difference&) { return true; })) {
+      const bool spread = any([](const Difference& row) { return row.paper_spread > 0; });
+      entry(spread ? "the paper's difference and its ±" : "the paper's difference", [&](double at) {
+        if (spread) svg_.line(at - 13, y, at + 13, y, "whisker");
+        svg_.marker(3, at, y, "outline");
+      });
+    }
     entry(formatted("within ±{} {}", shortest_points(), shortest_points() == "1" ? "point" : "points"),
           [&](double at) { svg_.rect(at - 13, y - 6, 26, 12, "band"); });
     top_ = y + svg_line + 12;
@@ -174,7 +182,7 @@ class Forest {
   void draw_frame() {
     const double top = top_ + svg_line / 2;
     svg_.rect(x_of(-figure_.delta), top, x_of(figure_.delta) - x_of(-figure_.delta), bottom_ - top, "band");
-    const Ticks ticks = ticks_over(axis_.low, axis_.high, 5);
+    const Ticks ticks = ticks_over(axis_.low, axis_.high, static_cast<int>((axis_.to - axis_.from) / widest_tick));
     for (const double tick : ticks.values) {
       const double x = axis_.at(tick);
       if (!inside(x)) continue;

@@ -164,6 +164,8 @@ TEST(DifferencesFigure, MarksAreWhereTheAxisSays) {
 
 TEST(DifferencesFigure, LegendNamesThePaperOnlyIfARowHasIt) {
   DifferencesFigure figure = forest();
+  EXPECT_EQ(SvgReader(differences_svg(figure)).texts("the paper's difference and its ±").size(), 1U);
+  figure.rows[0].paper_spread = 0;
   EXPECT_EQ(SvgReader(differences_svg(figure)).texts("the paper's difference").size(), 1U);
   figure.rows[0].paper.reset();
   EXPECT_EQ(SvgReader(differences_svg(figure)).texts("the paper's difference").size(), 0U);
