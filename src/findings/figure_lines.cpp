@@ -109,7 +109,7 @@ class Chart {
         if (series.level) continue;
         first = std::min(first, point.x);
         last = std::max(last, point.x);
-        if (!series.reference) gap_lengths_.insert(point.x);
+        gap_lengths_.insert(point.x);
       }
     }
     y_ticks_ = ticks_over(low, high, 6);

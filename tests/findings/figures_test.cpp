@@ -201,8 +201,16 @@ TEST(DifferencesFigure, LongTextsAreNeitherCutNorDoTheyOverlap) {
   figure.rows[0].interval = Interval{-1.11, -.89};
   const std::string file = differences_svg(figure);
   expect_sound(file, figure.title);
+  const SvgReader svg(file);
+  const auto axes = svg.of("line", "axis");  // at 0, and below the rows
+  ASSERT_EQ(axes.size(), 2U);
+  const SvgElement &zero = axes[0], &below = axes[1];
+  for (const Box& box : text_boxes(svg))
+    if (box.bottom > zero.number("y1") && box.top < zero.number("y2")) {
+      EXPECT_TRUE(box.right < below.number("x1") || box.left > below.number("x2")) << box.text << " is in the plot";
+    }
   std::string shown;
-  for (const auto& text : SvgReader(file).of("text")) shown += text.text + " ";
+  for (const auto& text : svg.of("text")) shown += text.text + " ";
   std::erase(shown, ' ');
   for (std::string text : {figure.title, figure.rows[1].label, figure.rows[1].verdict, figure.rows[2].heading}) {
     std::erase(text, ' ');
@@ -258,6 +266,15 @@ TEST(GapsFigure, BarsOfSeveralModelsStandSideBySide) {
   EXPECT_GT(paths[2].points()[0].first, paths[1].points()[0].first + 3);
   const auto still = SvgReader(gaps_svg(lines(3, gap_lengths, false))).of("polyline", "line");
   EXPECT_EQ(still[0].points()[0].first, still[2].points()[0].first);
+}
+
+TEST(GapsFigure, IntervalsEndWhereAccuraciesDo) {
+  LinesFigure figure = lines(1, gap_lengths, true);
+  figure.lines[0].points[0].interval = Interval{-.3, 1.3};
+  const SvgReader svg(gaps_svg(figure));
+  const ReadAxis shares(svg, "y", "0", 0, "1", 1);
+  EXPECT_NEAR(svg.of("line", "bar")[0].number("y1"), shares.at(0), pixel);
+  EXPECT_NEAR(svg.of("line", "bar")[0].number("y2"), shares.at(1), pixel);
 }
 
 TEST(GapsFigure, AReferenceMayDependOnTheGap) {
