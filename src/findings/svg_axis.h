@@ -17,7 +17,7 @@ struct Ticks {
       values;        // multiples of a step of 1, 2 or 5 times a power of ten; the first <= low, the last >= high
   int decimals = 0;  // that the step needs
 };
-// The smallest such step that covers the range in `most` steps; one more where the ends are no multiples.
+// The smallest such step that covers the range in `most` steps, plus one if the ends are not multiples of it.
 Ticks ticks_over(double low, double high, int most);
 
 // Centres of labels, as near as possible to where they are wanted, at least `distance` apart and within [low, high],
