@@ -138,17 +138,11 @@ void Measuring::add_records(Result& out) {
   GateReport gates = with_memory([&] { return record_gates(network, data, data.task, ask); });
   if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
   out.decays = std::move(gates.decays);
-<<<<<<< HEAD
   out.samples = with_memory([&] { return record_samples(network, data, Split::test, eval.chunk, run_.hooks.stop); });
-  out.baselines = measured_baselines(data, out.samples_seen, eval.test_samples, at::get_num_threads(), run_.hooks.stop,
-                                     run_.hooks.warning);
-=======
-  out.samples = with_memory([&] { return record_samples(network, data, data.test, eval.chunk, run_.hooks.stop); });
   run_.announce("n-gram");
   out.baselines = measured_baselines(
       data, {out.samples_seen, eval.valid_samples, eval.test_samples, at::get_num_threads(),
              std::filesystem::path(run_.store.folder()).parent_path().string(), run_.hooks.stop, run_.hooks.warning});
->>>>>>> ngram
 }
 
 }  // namespace sb
