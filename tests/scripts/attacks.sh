@@ -14,7 +14,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 run() {
   local allowed=$1 name=$2 code=0
   shift 2
-  timeout 120 "$@" > out 2> err || code=$?
+  timeout -k 10 120 "$@" > out 2> err || code=$?
   [[ " $allowed " == *" $code "* ]] || fail "$name: exit code $code, expected $allowed: $(head -c 300 err)"
   grep -q 'internal\]\|terminate called' err && fail "$name: $(head -c 300 err)"
   return 0
@@ -34,7 +34,7 @@ train() { "$program" train small.toml "${short[@]}" "$@"; }
 # What must not differ between two runs: the result's numbers have a digest of their own.
 digest() { (cd "$1"/*/ && sha256sum metrics.jsonl final.safetensors && grep -o '"numbers_sha256".*' result.json); }
 
-run 0 "a run nobody touches" timeout 100 "$program" train small.toml "${short[@]}" --out clean
+run 0 "a run nobody touches" timeout -k 10 100 "$program" train small.toml "${short[@]}" --out clean
 clean=$(digest clean)
 folder=$(echo clean/*)
 id=${folder#clean/}
@@ -50,7 +50,7 @@ done
 # Memory: from a limit below which the libraries cannot even be loaded, up. Before main() nothing can be said.
 for mb in 400 560 800 860 900 940 1000; do
   code=0
-  (ulimit -v $((mb * 1024)); timeout 100 "$program" train small.toml "${short[@]}" --out "memory$mb" > out 2> err) || code=$?
+  (ulimit -v $((mb * 1024)); timeout -k 10 100 "$program" train small.toml "${short[@]}" --out "memory$mb" > out 2> err) || code=$?
   [[ $code -eq 127 ]] && continue
   case $code in 0 | 1 | 2 | 74) ;; *) fail "$mb MB: exit code $code: $(head -c 300 err)" ;; esac
   [[ $code -eq 0 ]] || [[ $(wc -l < err) -ge 1 ]] || fail "$mb MB: nothing said"
@@ -90,12 +90,12 @@ run 0 "the same without the limit" "$program" train small.toml "${short[@]}" --o
 # Closed standard streams: files do not take their numbers.
 for closed in '0<&-' '2>&-' '0<&- 2>&-'; do
   rm -rf closed
-  bash -c "exec timeout 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null 2> err $closed" || fail "closed $closed"
+  bash -c "exec timeout -k 10 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null 2> err $closed" || fail "closed $closed"
   [[ $(digest closed) == "$clean" ]] || fail "closed $closed: other bytes"
   [[ $(sed -n '1p;$p;$=' closed/*/lock | tr '\n' ' ') == 'selectivbench lock 1 end 11 ' ]] || fail "closed $closed: the lock took what was printed"
 done
 code=0
-bash -c "exec timeout 100 '$program' check clean >&-" 2> err || code=$?
+bash -c "exec timeout -k 10 100 '$program' check clean >&-" 2> err || code=$?
 [[ $code -eq 74 ]] || fail "closed standard output: exit code $code"
 
 # Links.
