@@ -48,7 +48,7 @@ int threads_to_be_had(int wanted) {
     while (static_cast<int>(others.size()) + 1 < wanted)
       others.emplace_back([&gate] { const std::lock_guard wait(gate); });
   } catch (const std::system_error&) {
-    complain("warning: the system allows " + std::to_string(others.size() + 1) + " threads of the " +
+    complain("warning: the system allows " + counted(others.size() + 1, "thread") + " of the " +
              std::to_string(wanted) + " asked for");
   }
   return static_cast<int>(others.size()) + 1;
@@ -59,7 +59,8 @@ int threads_to_be_had(int wanted) {
 void set_thread_count(int threads) {
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) ::setenv(name, std::to_string(threads).c_str(), 1);
   at::init_num_threads();
-  omp_set_num_threads(threads);  // libtorch may have an OpenMP of its own
+  omp_set_num_threads(threads);                              // libtorch may have an OpenMP of its own
+  at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});  // OpenMP starts them now, while they are known to be had
 }
 
 constexpr double kLockPatience = 30;  // seconds to wait for a process that lives: it may be about to leave the run
