@@ -52,7 +52,7 @@ limited() { # MB NAME COMMAND…: its exit code in code
   local mb=$1 name="$2 within $1 MB"
   shift 2
   code=0
-  (ulimit -v $((mb * 1024)) && exec timeout -k 10 100 "$@" > out 2> err) || code=$?
+  (ulimit -v $((mb * 1024)) && exec timeout -k 10 300 "$@" > out 2> err) || code=$?
   [[ $code -eq 127 ]] && grep -q 'error while loading shared libraries' err && return
   [[ $code -eq 0 || $code -eq 2 ]] || fail "$name: exit code $code: $(head -c 300 err)"
   [[ $code -eq 0 || $(grep -vc '^warning: ' err) -eq 1 ]] || fail "$name: expected one line, got $(head -c 300 err)"
