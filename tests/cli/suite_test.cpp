@@ -276,14 +276,14 @@ TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
 TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
   std::string text = suite_text("1000000");
   for (const auto& [from, to] : std::map<std::string, std::string>{
-           {"vocab = 6", "vocab = 256"}, {"ambiguities = 2", "ambiguities = 255"}, {"depth = 3", "depth = 255"}})
+           {"vocab = 6", "vocab = 160"}, {"ambiguities = 2", "ambiguities = 159"}, {"depth = 3", "depth = 160"}})
     text.replace(text.find(from), from.size(), to);
   {
     Started suite(command(write(text)));
     ASSERT_TRUE(eventually([&] {
       const auto runs = children_of(suite.pid());
       return runs.size() == 2 &&
-             std::all_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 3; });
+             std::all_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 2; });
     }));
     suite.signal(SIGTERM);
     const Outcome outcome = suite.wait();
@@ -293,7 +293,7 @@ TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
   text.erase(0, text.find("[grammar]"));
   std::ofstream(folder_.file("run.toml")) << text;
   Started job({"train", folder_.file("run.toml"), "--out", root(), "--threads", "1"});
-  ASSERT_TRUE(job.wait_until_it_has_worked_for(3));
+  ASSERT_TRUE(job.wait_until_it_has_worked_for(2));
   job.signal(SIGINT);
   EXPECT_EQ(job.wait().code, 75);
   EXPECT_EQ(files("lock").size(), 0U);

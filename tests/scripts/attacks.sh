@@ -55,7 +55,7 @@ limited() { # MB NAME COMMAND…: its exit code in code
   (ulimit -v $((mb * 1024)) && exec timeout -k 10 300 "$@" > out 2> err) || code=$?
   [[ $code -eq 127 ]] && grep -q 'error while loading shared libraries' err && return
   [[ $code -eq 0 || $code -eq 2 ]] || fail "$name: exit code $code: $(head -c 300 err)"
-  [[ $code -eq 0 || $(grep -vc '^warning: ' err) -eq 1 ]] || fail "$name: expected one line, got $(head -c 300 err)"
+  [[ $code -eq 0 || $(grep -c '^\[' err) -eq 1 ]] || fail "$name: expected one line, got $(head -c 300 err)"
   grep -q 'internal\]\|terminate called' err && fail "$name: $(head -c 300 err)"
   return 0
 }
