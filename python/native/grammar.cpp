@@ -20,12 +20,12 @@ Grammar make_grammar(std::shared_ptr<const Config> config) {
   const GrammarSection& section = config->resolved.values.grammar;
   std::shared_ptr<const Automaton> automaton =
       section.file ? std::shared_ptr<const Automaton>(section.file, &section.file->automaton)
-                   : build_automaton(section.build);
+                   : build_automaton(section.build, &end_if_interrupted);
   return {std::move(config), std::move(automaton)};
 }
 
 py::dict figures_of(const Grammar& grammar, int length) {
-  const Figures f = unlocked([&] { return figures(*grammar.automaton, length); });
+  const Figures f = unlocked([&] { return figures(*grammar.automaton, length, &end_if_interrupted); });
   py::dict out;
   out["states"] = f.states;
   out["transitions"] = f.transitions;
@@ -65,11 +65,16 @@ void bind_grammar(py::module_& m) {
                                return py::make_tuple(copied(sources(*g.automaton)), copied(g.automaton->dst),
                                                      copied(g.automaton->prob));
                              })
-      .def_property_readonly("entropy", [](const Grammar& g) { return topological_entropy(*g.automaton); })
+      .def_property_readonly("entropy",
+                             [](const Grammar& g) {
+                               return unlocked([&] { return topological_entropy(*g.automaton, &end_if_interrupted); });
+                             })
       .def("figures", &figures_of)
       .def("json",
            [](const Grammar& g, int length) {
-             return automaton_to_json(*g.automaton, g.origin(), figures(*g.automaton, length));
+             return unlocked([&] {
+               return automaton_to_json(*g.automaton, g.origin(), figures(*g.automaton, length, &end_if_interrupted));
+             });
            })
       .def("svg", [](const Grammar& g) { return to_svg(*g.automaton); })
       .def("dot", [](const Grammar& g) { return to_dot(*g.automaton); });

@@ -15,7 +15,7 @@ std::shared_ptr<PyTask> at_gap(const PyTask& task, int gap) {
 std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::optional<int> gap) {
   const Unlocked here;
   auto out = std::make_shared<PyTask>();
-  out->data = make_data(config->resolved.values);
+  out->data = make_data(config->resolved.values, &end_if_interrupted);
   out->config = std::move(config);
   return gap ? at_gap(*out, *gap) : out;
 }

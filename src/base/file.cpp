@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -29,6 +30,27 @@ constexpr int kMostLinks = 40;  // as the system follows them
 std::string temporary_name(const std::string& target, int attempt) {
   static const uint32_t machine = std::random_device()();
   return formatted("{}.partial-{}-{:08x}-{}", target, ::getpid(), machine, attempt);
+}
+
+// Names of temporaries, where a signal handler can read them.
+struct Unfinished {
+  enum State : int { free, taken, named };
+  std::atomic<int> state = free;
+  char name[4096] = {};
+};
+constinit Unfinished unfinished_files[8];
+
+// The entry's number; -1: there is no room for it.
+int remember_unfinished(const std::string& name) {
+  for (int i = 0; i < static_cast<int>(std::size(unfinished_files)) && name.size() < sizeof(Unfinished::name); ++i) {
+    Unfinished& entry = unfinished_files[i];
+    int expected = Unfinished::free;
+    if (!entry.state.compare_exchange_strong(expected, Unfinished::taken)) continue;
+    std::memcpy(entry.name, name.c_str(), name.size() + 1);
+    entry.state = Unfinished::named;
+    return i;
+  }
+  return -1;
 }
 
 struct Descriptor {
@@ -133,19 +155,25 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::open_temporary() {
   fd_ = files_.open_unnamed(folder_);
   for (int attempt = 0; fd_ < 0; ++attempt) {
-    temporary_ = temporary_name(target_, attempt);
+    name_temporary(temporary_name(target_, attempt));
     fd_ = files_.create(temporary_);
     if (fd_ >= 0) return;
-    temporary_.clear();
+    name_temporary("");
     if (errno != EEXIST || attempt == kNameAttempts) fail("create");
   }
+}
+
+void AtomicFile::name_temporary(const std::string& name) {
+  temporary_ = name;
+  if (unfinished_ >= 0) unfinished_files[unfinished_].state = Unfinished::free;
+  unfinished_ = name.empty() ? -1 : remember_unfinished(name);
 }
 
 void AtomicFile::discard() {
   if (fd_ >= 0) files_.close(fd_);
   fd_ = -1;
   if (!temporary_.empty()) files_.remove(temporary_);
-  temporary_.clear();
+  name_temporary("");
 }
 
 void AtomicFile::fail(const std::string& doing) {
@@ -186,12 +214,10 @@ void AtomicFile::prepare() {
   while (!direct_ && files_.sync(fd_) != 0)
     if (errno != EINTR) fail("sync");
   for (int attempt = 0; !direct_ && temporary_.empty(); ++attempt) {
-    const std::string name = temporary_name(target_, attempt);
-    if (files_.link(fd_, name) == 0) {
-      temporary_ = name;
-    } else if (errno != EEXIST || attempt == kNameAttempts) {
-      fail("link");
-    }
+    name_temporary(temporary_name(target_, attempt));
+    if (files_.link(fd_, temporary_) == 0) break;
+    name_temporary("");
+    if (errno != EEXIST || attempt == kNameAttempts) fail("link");
   }
   const int closed = files_.close(fd_);
   fd_ = -1;
@@ -204,8 +230,13 @@ void AtomicFile::commit() {
   prepared_ = false;
   if (direct_) return;
   if (files_.rename(temporary_, target_) != 0) fail("rename");
-  temporary_.clear();
+  name_temporary("");
   if (files_.sync_folder(folder_) != 0) fail("sync folder");
+}
+
+void remove_unfinished_files() noexcept {
+  for (const Unfinished& entry : unfinished_files)
+    if (entry.state == Unfinished::named) ::unlink(entry.name);
 }
 
 void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files) {

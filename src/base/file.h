@@ -37,6 +37,7 @@ class AtomicFile {
   void flush();
   void put(const char* data, size_t size);
   void open_temporary();
+  void name_temporary(const std::string& name);  // empty: it has none any more
   void discard();
   [[noreturn]] void fail(const std::string& doing);
 
@@ -48,8 +49,13 @@ class AtomicFile {
   std::string buffer_;
   size_t bytes_ = 0;
   int fd_ = -1;
+  int unfinished_ = -1;  // its entry for remove_unfinished_files()
   bool direct_ = false, prepared_ = false;
 };
+
+// Removes the temporary of every AtomicFile that was not committed (of the first few, if there are many at a time). For
+// a signal handler that ends the process: async-signal-safe.
+void remove_unfinished_files() noexcept;
 
 void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files = real_file_system());
 

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/output.h"
-#include "cli/stop.h"
 
 namespace sb::cli {
 namespace {
@@ -154,7 +153,8 @@ Program::Program() : impl_(std::make_unique<Impl>()) {
       "Exit codes: 0 done, 1 a check failed, 2 bad input, 69 the scheduler refused or did not answer,\n"
       "74 could not write, 75 stopped, resume me, 76 another process took the run over, 79 a rank of several was lost, "
       "resume me.\n"
-      "Ctrl-C saves and stops; once more after two seconds ends at once.\n\n"
+      "Ctrl-C ends at once, or saves and stops if there is something to save; once more after two seconds ends at once."
+      "\n\n"
       "Example:\n  selectivbench grammar --vocab 6 --ambiguities 2 --depth 3");
 }
 
@@ -195,7 +195,6 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
 }
 
 int Program::run(int argc, const char* const* argv) {
-  watch_for_stop();
   try {
     try {
       impl_->app.parse(argc, argv);

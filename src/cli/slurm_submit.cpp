@@ -205,6 +205,10 @@ void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::
   size_t runs = 0;
   for (auto& array : record.jobs) {
     const bool in_turn = job.options.max_parallel > 0 && !ids.empty();  // each array has its own count of tasks at work
+    if (stop_requested())
+      throw Error(Exit::stopped, "[" + job.options.command + " --slurm] stopped; " +
+                                     (ids.empty() ? "nothing was submitted" : "submitted: job " + joined(ids, ", ")) +
+                                     "; the same command submits the rest");
     alone.check();
     const Submitted said = submit_job(tasks_command(job, array.first, array.count, in_turn ? ids.back() : ""),
                                       array_name(job.label, array.first));
@@ -241,6 +245,8 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   if (!queue && alone)
     throw no_scheduler(options.command + " --slurm", fault + "; without it runs in the queue would be submitted again");
   const SlurmTasks queued = queue.value_or(SlurmTasks{});
+  std::optional<GracefulStop> notes_jobs;
+  if (alone) notes_jobs.emplace();
   if (alone) finish_earlier(job, earlier, queued, *alone);
   const Missing missing = look(options, suite, known, queued);
   const std::string before = said_of(missing, suite.runs.size());

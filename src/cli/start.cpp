@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "cli/stop.h"
 
 namespace sb::cli {
 namespace {
@@ -35,8 +36,8 @@ namespace {
   ::_exit(static_cast<int>(code));
 }
 
-// Libraries are initialised before main(), and some spin for ever or abort where the address space is limited. This
-// runs before any of them.
+// Libraries are initialised before main(), which takes a while, and some spin for ever or abort where the address space
+// is limited. before_libraries() runs before any of them.
 constexpr int kSecondsToLoad = 5;  // of the processor; it takes less than one
 
 void cannot_load(int) {
@@ -61,6 +62,7 @@ void watch_loading(int seconds, void (*handler)(int)) {
 }
 
 void before_libraries() {
+  watch_for_stop();
   std::set_terminate(end_at_once);
   if (limited(RLIMIT_AS) || limited(RLIMIT_DATA)) watch_loading(kSecondsToLoad, cannot_load);
 }

@@ -112,6 +112,7 @@ class Session {
   }
 
   Exit work() {
+    const GracefulStop runs_end_first;
     std::signal(SIGPIPE, SIG_IGN);
     Workers workers;
     workers.jobs = jobs_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <omp.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -47,10 +48,19 @@ int threads_to_be_had(int wanted) {
     while (static_cast<int>(others.size()) + 1 < wanted)
       others.emplace_back([&gate] { const std::lock_guard wait(gate); });
   } catch (const std::system_error&) {
-    complain("warning: the system allows " + std::to_string(others.size() + 1) + " threads of the " +
+    complain("warning: the system allows " + counted(others.size() + 1, "thread") + " of the " +
              std::to_string(wanted) + " asked for");
   }
   return static_cast<int>(others.size()) + 1;
+}
+
+// at::set_num_threads() also makes libpthreadpool's threads, which nothing here uses and which it waits for even where
+// one cannot be started. ATen takes these variables for every thread that meets it first; ours is told directly.
+void set_thread_count(int threads) {
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) ::setenv(name, std::to_string(threads).c_str(), 1);
+  at::init_num_threads();
+  omp_set_num_threads(threads);                              // libtorch may have an OpenMP of its own
+  at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});  // OpenMP starts them now, while they are known to be had
 }
 
 constexpr double kLockPatience = 30;  // seconds to wait for a process that lives: it may be about to leave the run
@@ -118,7 +128,7 @@ void use_threads(int threads, int processes) {
   cpu::pool_tensor_memory();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int wanted = threads > 0 ? threads : std::max(1, cores / processes);
-  at::set_num_threads(threads_to_be_had(wanted));
+  set_thread_count(threads_to_be_had(wanted));
 }
 
 void warn_about_slow_blas() {
@@ -174,6 +184,26 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
 
 namespace {
 
+// Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
+[[noreturn]] void end_at_once(const WorldEnded& end) {
+  const bool lost = end.code() == Exit::lost_rank;
+  if (!end.said())
+    complain(end.what() + std::string(lost ? "; the same command resumes the run, with any number of ranks" : ""));
+  ::_exit(static_cast<int>(end.code()));
+}
+
+// The run, made ready. There is nothing to save meanwhile: a stop asked of one rank ends all of them at once.
+PreparedRun prepared(const ResolvedConfig& config, World* world) {
+  std::optional<Ticker> ticker;
+  if (world != nullptr) {
+    ticker.emplace([world] {
+      if (stop_requested() || world->stop_asked() || world->ended())
+        end_at_once(world->fail(Exit::stopped, "[train] stopped before its first update"));
+    });
+  }
+  return PreparedRun(config, world);
+}
+
 // The rank that writes, or the only one (no world).
 Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by, World* world) {
   const std::string folder = root + "/" + config.run_id;
@@ -190,7 +220,8 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
     return Exit::done;
   }
   tell_ranks(Order::go_on);
-  PreparedRun run(config, world);
+  PreparedRun run = prepared(config, world);
+  const GracefulStop saves;
   RunReport people(standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
@@ -234,7 +265,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
 
 Exit follow_writer(const ResolvedConfig& config, World& world) {
   if (world.share(Order::go_on) == Order::done) return Exit::done;
-  PreparedRun run(config, &world);
+  PreparedRun run = prepared(config, &world);
   if (world.share(Order::go_on) == Order::done) return Exit::done;
   TrainHooks hooks;
   hooks.stop = [] { return stop_requested(); };
@@ -255,14 +286,6 @@ std::string identity(const ResolvedConfig& config) {
   return out;
 }
 
-// Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
-[[noreturn]] void end_at_once(const WorldEnded& end) {
-  const bool lost = end.code() == Exit::lost_rank;
-  if (!end.said())
-    complain(end.what() + std::string(lost ? "; the same command resumes the run, with any number of ranks" : ""));
-  ::_exit(static_cast<int>(end.code()));
-}
-
 }  // namespace
 
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
@@ -278,6 +301,7 @@ Exit work_together(const ResolvedConfig& config, const std::string& root, const 
   std::unique_ptr<World> world;
   try {
     world = join_world(place, identity(config), gpu);
+    const GracefulStop together;
     world->listen(stop_requested);
     world->end_with(end_at_once);
     const Exit code =

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "grammar/check.h"
+#include "grammar/poll.h"
 
 namespace sb {
 namespace {
@@ -109,8 +110,12 @@ void check_feasible(const GrammarConfig& c) {
 // One attempt: which states stand for which letter, and at most one successor for each (state, letter).
 class Attempt {
  public:
-  explicit Attempt(const GrammarConfig& c)
-      : config_(c), letters_(c.vocab - 1), states_(static_cast<int>(state_count(c))), density_(density_of(c)) {
+  Attempt(const GrammarConfig& c, const std::function<void()>& poll)
+      : config_(c),
+        letters_(c.vocab - 1),
+        states_(static_cast<int>(state_count(c))),
+        density_(density_of(c)),
+        poll_(poll) {
     first_.resize(static_cast<size_t>(c.vocab));
     ambiguous_.resize(static_cast<size_t>(letters_));
     row_.resize(static_cast<size_t>(states_) + 1);
@@ -199,6 +204,7 @@ class Attempt {
       const auto from = dst_.begin() + row_[source];
       if (from == dst_.end() && !end) all_exit_ = false;
       std::sort(from, dst_.end());
+      poll_.after(states_);
     }
     row_.back() = static_cast<int32_t>(dst_.size());
     generator = edges;
@@ -233,6 +239,7 @@ class Attempt {
   int letters_;
   int states_;
   double density_;
+  Poll poll_;
   std::vector<int32_t> first_;  // first state of each letter, then of '#'
   std::vector<bool> ambiguous_;
   std::vector<int32_t> row_, dst_, start_;
@@ -251,13 +258,13 @@ std::string letter_name(int letter) {
   return name;
 }
 
-GrammarDraw draw_grammar(const GrammarConfig& config) {
+GrammarDraw draw_grammar(const GrammarConfig& config, const std::function<void()>& poll) {
   check_ranges(config);
   check_feasible(config);
   Pcg64 edges(config.seed);
   const auto symbol_seed = static_cast<int>(edges.bounded(99));
   PythonRandom symbols(static_cast<uint128>(symbol_seed));
-  Attempt attempt(config);
+  Attempt attempt(config, poll);
   const int allowed = attempts_allowed(config);
   for (int n = 1; n <= allowed; ++n) {
     attempt.draw(edges, symbols);
@@ -270,8 +277,8 @@ GrammarDraw draw_grammar(const GrammarConfig& config) {
                             allowed, chances_of(config).attempt()));
 }
 
-std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config) {
-  return draw_grammar(config).automaton;
+std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config, const std::function<void()>& poll) {
+  return draw_grammar(config, poll).automaton;
 }
 
 }  // namespace sb

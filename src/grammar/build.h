@@ -1,5 +1,6 @@
 // Random automata, drawn exactly as the reference draws them: the same parameters and seed give the same automaton.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,8 +25,9 @@ struct GrammarDraw {
   PythonRandom symbols;  // generator of the symbol order, after the last draw
 };
 
-// Throws bad_input where no grammar can come out, or none within the attempts that a few seconds allow.
-GrammarDraw draw_grammar(const GrammarConfig& config);
-std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config);
+// Throws bad_input where no grammar can come out, or none within the attempts that a few seconds allow. `poll` is
+// called now and then and ends the work by throwing: the largest grammars take a minute.
+GrammarDraw draw_grammar(const GrammarConfig& config, const std::function<void()>& poll = {});
+std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config, const std::function<void()>& poll = {});
 
 }  // namespace sb

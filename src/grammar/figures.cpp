@@ -7,6 +7,7 @@
 #include <set>
 
 #include "grammar/components.h"
+#include "grammar/poll.h"
 #include "grammar/reach.h"
 #include "random/pcg64.h"
 
@@ -21,6 +22,7 @@ struct Chain {
   std::vector<double> prob;
   int32_t end = -1;  // '#', if it is among them
   size_t size() const { return row.size() - 1; }
+  int64_t work() const { return static_cast<int64_t>(dst.size() + row.size()); }  // of a round over all edges
 };
 
 Chain restrict_to(const Automaton& a, const std::vector<int32_t>& states) {
@@ -46,13 +48,14 @@ Chain restrict_to(const Automaton& a, const std::vector<int32_t>& states) {
 
 // Largest eigenvalue of the 0/1 table of a strongly connected chain: power iteration on table + 1, which is primitive,
 // until the smallest and largest growth of an entry (bounds of the eigenvalue, Collatz and Wielandt) agree.
-double growth_rate(const Chain& chain) {
+double growth_rate(const Chain& chain, Poll& poll) {
   const size_t n = chain.size();
   std::vector<double> now(n, 1.0), next(n);
   double low = 0;
   double high = 0;
   const double rounds = std::max(1000.0, kWork / static_cast<double>(chain.dst.size() + n));
   for (double round = 0; round < rounds; ++round) {
+    poll.after(chain.work());
     low = std::numeric_limits<double>::infinity();
     high = 0;
     double largest = 0;
@@ -96,7 +99,7 @@ std::vector<double> stationary_by_elimination(const Chain& chain) {
   return law;
 }
 
-std::vector<double> stationary(const Chain& chain) {
+std::vector<double> stationary(const Chain& chain, Poll& poll) {
   constexpr size_t kEliminationStates = 256;
   constexpr double kStay = 0.1;  // makes a periodic chain converge
   const size_t n = chain.size();
@@ -104,6 +107,7 @@ std::vector<double> stationary(const Chain& chain) {
   std::vector<double> now(n, 1.0 / static_cast<double>(n)), next(n);
   const double rounds = std::max(1000.0, kWork / static_cast<double>(chain.dst.size() + n));
   for (double round = 0; round < rounds; ++round) {
+    poll.after(chain.work());
     for (size_t s = 0; s < n; ++s) next[s] = kStay * now[s];
     for (size_t s = 0; s < n; ++s) {
       for (int32_t e = chain.row[s]; e < chain.row[s + 1]; ++e) {
@@ -124,7 +128,7 @@ std::vector<double> stationary(const Chain& chain) {
 
 // Modulus of the second eigenvalue, from how a vector without stationary part shrinks. Where a complex pair leads, the
 // shrinkage swings, and the mean over the steps counted leaves about one percent of error.
-double second_modulus(const Chain& chain, const std::vector<double>& law) {
+double second_modulus(const Chain& chain, const std::vector<double>& law, Poll& poll) {
   constexpr int kSettle = 128;
   constexpr int kCounted = 256;
   const size_t n = chain.size();
@@ -133,6 +137,7 @@ double second_modulus(const Chain& chain, const std::vector<double>& law) {
   for (double& x : now) x = rng.random() - 0.5;
   double log_growth = 0;
   for (int step = -kSettle; step < kCounted; ++step) {
+    poll.after(chain.work());
     const double mean = std::inner_product(now.begin(), now.end(), law.begin(), 0.0);
     double norm = 0;
     for (double& x : now) {
@@ -154,18 +159,24 @@ double second_modulus(const Chain& chain, const std::vector<double>& law) {
   return std::min(1.0, std::exp(log_growth / (kCounted - 1)));
 }
 
-}  // namespace
-
-double topological_entropy(const Automaton& a) {
+double entropy(const Automaton& a, Poll& poll) {
   double largest = 0;
   for (const auto& component : strong_components(a)) {
     const Chain chain = restrict_to(a, component);
-    if (!chain.dst.empty()) largest = std::max(largest, growth_rate(chain));
+    if (!chain.dst.empty()) largest = std::max(largest, growth_rate(chain, poll));
   }
   return std::log(largest);
 }
 
-Figures figures(const Automaton& a, int fit_length) {
+}  // namespace
+
+double topological_entropy(const Automaton& a, const std::function<void()>& poll) {
+  Poll paced(poll);
+  return entropy(a, paced);
+}
+
+Figures figures(const Automaton& a, int fit_length, const std::function<void()>& poll) {
+  Poll paced(poll);
   Figures out;
   out.states = a.states();
   out.transitions = a.transitions();
@@ -174,16 +185,16 @@ Figures figures(const Automaton& a, int fit_length) {
   std::set<int32_t> symbols;
   for (const int32_t s : a.start) symbols.insert(a.symbol[s]);
   out.start_symbols = static_cast<int>(symbols.size());
-  out.topological_entropy = topological_entropy(a);
+  out.topological_entropy = entropy(a, paced);
 
   std::vector<int32_t> recurrent;
   for (const auto& component : strong_components(a)) {
     if (std::find(component.begin(), component.end(), a.end) != component.end()) recurrent = component;
   }
   const Chain chain = restrict_to(a, recurrent);
-  const auto law = stationary(chain);
+  const auto law = stationary(chain, paced);
   out.mean_string_length = 1 / law[static_cast<size_t>(chain.end)];  // a string is one return to '#'
-  out.mixing_rate = second_modulus(chain, law);
+  out.mixing_rate = second_modulus(chain, law, paced);
   out.relaxation = out.mixing_rate <= 0   ? 0
                    : out.mixing_rate >= 1 ? std::numeric_limits<double>::infinity()
                                           : -1 / std::log(out.mixing_rate);

@@ -1,5 +1,7 @@
 // Numbers that describe an automaton.
 #pragma once
+#include <functional>
+
 #include "grammar/automaton.h"
 
 namespace sb {
@@ -21,9 +23,10 @@ struct Figures {
   int fit_length = 0;
 };
 
-Figures figures(const Automaton& automaton, int fit_length);
+// `poll` is called now and then and ends the work by throwing: of the largest grammars they take a minute.
+Figures figures(const Automaton& automaton, int fit_length, const std::function<void()>& poll = {});
 
 // Log of the largest eigenvalue of the 0/1 transition table with edges from '#' to the start states added.
-double topological_entropy(const Automaton& automaton);
+double topological_entropy(const Automaton& automaton, const std::function<void()>& poll = {});
 
 }  // namespace sb

@@ -109,7 +109,6 @@ KernelRow measure(const KernelBenchOptions& options, const BenchCase& kernel, co
 }  // namespace
 
 double best_seconds(const KernelBenchOptions& options, const std::function<void()>& call) {
-  if (options.between) options.between();
   double least = once(call), spent = least;
   if (least > 4 * options.seconds) return least;
   least = once(call);

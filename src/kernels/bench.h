@@ -12,11 +12,10 @@
 namespace sb {
 
 struct KernelBenchOptions {
-  bool quick = false;             // two widths, two lengths, few tokens
-  std::string only;               // kernels whose name contains this
-  int width = 0, time = 0;        // 0: a sweep
-  double seconds = 0.2;           // least time spent on each measurement
-  std::function<void()> between;  // called between measurements; may throw to stop
+  bool quick = false;       // two widths, two lengths, few tokens
+  std::string only;         // kernels whose name contains this
+  int width = 0, time = 0;  // 0: a sweep
+  double seconds = 0.2;     // least time spent on each measurement
 };
 
 // Seconds a call, best of several; absent where it was not measured.

@@ -8,12 +8,12 @@
 
 namespace sb {
 
-RunData make_data(const RunConfig& config) {
+RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
   // A file's automaton lives as long as what was read.
   const auto& file = config.grammar.file;
   if (!file && !config.grammar.automaton.empty()) throw bad_input("grammar.automaton", "named, but not read");
   std::shared_ptr<const Automaton> automaton =
-      file ? std::shared_ptr<const Automaton>(file, &file->automaton) : build_automaton(config.grammar.build);
+      file ? std::shared_ptr<const Automaton>(file, &file->automaton) : build_automaton(config.grammar.build, poll);
   SamplerConfig sampling;
   sampling.seed = config.grammar.build.seed;
   sampling.length = config.task.length;

@@ -1,5 +1,6 @@
 // What a run trains and is tested on, built from its config.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -17,7 +18,8 @@ struct RunData {
   Split select = Split::valid;        // what periodic evaluation looks at
 };
 
-RunData make_data(const RunConfig& config);
+// `poll` is called now and then and ends the work by throwing.
+RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
 std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task);  // another one of its language
 // The task with gaps of `gap` frames on this split: a point of the generalisation grid. Which elements have one, and
 // what fills it, stays as it is.

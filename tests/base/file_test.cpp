@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "faulty_file_system.h"
@@ -57,6 +59,35 @@ TEST(AtomicFile, LeavesNothingWhenAbandoned) {
   { AtomicFile(folder.file("a")).write(kBig); }
   { AtomicFile(folder.file("b"), named).write(kBig); }
   EXPECT_EQ(folder.entries(), 0U);
+}
+
+// As a signal handler that ends the process does.
+TEST(AtomicFile, UnfinishedOnesAreRemovedAndCommittedOnesStay) {
+  const TemporaryFolder folder;
+  FaultyFileSystem named(-1);
+  named.unnamed_files = false;
+  write_file_atomically(folder.file("done"), "whole", named);
+  write_file_atomically(folder.file("replaced"), "old", named);
+  AtomicFile written(folder.file("written"), named), prepared(folder.file("prepared")), late(folder.file("replaced"));
+  written.write(kBig);
+  prepared.prepare();
+  late.prepare();
+  EXPECT_EQ(folder.entries(), 5U);
+  remove_unfinished_files();
+  EXPECT_EQ(folder.entries(), 2U);
+  EXPECT_EQ(read_file(folder.file("done"), kNoLimit), "whole");
+  EXPECT_EQ(read_file(folder.file("replaced"), kNoLimit), "old");
+}
+
+TEST(AtomicFile, MoreThanAreRememberedAreWrittenAllTheSame) {
+  const TemporaryFolder folder;
+  FaultyFileSystem named(-1);
+  named.unnamed_files = false;
+  std::vector<std::unique_ptr<AtomicFile>> many;
+  for (int i = 0; i < 50; ++i) many.push_back(std::make_unique<AtomicFile>(folder.file(std::to_string(i)), named));
+  for (const auto& file : many) file->commit();
+  remove_unfinished_files();
+  EXPECT_EQ(folder.entries(), 50U);
 }
 
 // For every N: fail the Nth call. The target then holds the old content or the new, never a mixture, and no temporary

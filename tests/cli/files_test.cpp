@@ -76,9 +76,62 @@ TEST(Interrupted, LeavesNothingAndSaysSo) {
       const TemporaryFolder folder;
       const Outcome outcome = end_a_long_job(folder, signal, format);
       EXPECT_EQ(outcome.code, 75) << outcome.err;
-      EXPECT_NE(outcome.err.find("[generate] stopped"), std::string::npos) << outcome.err;
+      EXPECT_EQ(outcome.err, "[stop] stopped at once, there was nothing to save\n");
       EXPECT_EQ(folder.entries(), 0U);
     }
+  }
+}
+
+// They were sent before the program began, and are met before its libraries are initialised.
+TEST(Interrupted, EndsBeforeAnythingElseIsDone) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
+    const auto pending = [number] {
+      sigset_t set;
+      sigemptyset(&set);
+      sigaddset(&set, number);
+      ::sigprocmask(SIG_BLOCK, &set, nullptr);
+      ::raise(number);
+    };
+    const Outcome outcome = Started({"--version"}, pending).wait();
+    EXPECT_EQ(outcome.code, 75) << number;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Interrupted, EndsInTheMiddleOfALargeGrammar) {
+  const TemporaryFolder folder;
+  for (const auto& command : std::vector<std::vector<std::string>>{{"grammar", "--json", folder.file("g")},
+                                                                   {"generate", "--out", folder.file("s")},
+                                                                   {"ceiling", "--json", folder.file("c")}}) {
+    Started job(command + kLarge);
+    EXPECT_TRUE(job.wait_until_it_has_worked_for(3)) << command.front();
+    job.signal(SIGTERM);
+    EXPECT_EQ(job.wait().code, 75) << command.front();
+  }
+  EXPECT_EQ(folder.entries(), 0U);
+}
+
+// Whoever does not read what is said must not keep the program.
+TEST(Interrupted, EndsWhereNobodyTakesItsLine) {
+  for (const bool closed : {true, false}) {
+    const auto full = [closed] {
+      int ends[2];
+      if (::pipe(ends) != 0) ::_exit(126);
+      ::dup2(ends[1], 2);
+      if (closed) {
+        ::close(ends[0]);
+        return;
+      }
+      ::fcntl(2, F_SETFL, O_NONBLOCK);
+      const std::string some(4096, ' ');
+      while (::write(2, some.data(), some.size()) > 0) {
+      }
+      ::fcntl(2, F_SETFL, 0);
+    };
+    Started job(std::vector<std::string>{"grammar"} + kLarge, full);
+    EXPECT_TRUE(job.wait_until_it_has_worked_for(3));
+    job.signal(SIGINT);
+    EXPECT_EQ(job.wait().code, 75) << closed;
   }
 }
 

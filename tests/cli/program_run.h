@@ -28,6 +28,15 @@ inline std::string whole_file(const std::string& path) {
   return text.str();
 }
 
+inline double processor_seconds(pid_t pid) {
+  std::istringstream stat(whole_file("/proc/" + std::to_string(pid) + "/stat"));
+  std::string field;
+  for (int i = 0; i < 13; ++i) stat >> field;
+  double user = 0, system = 0;
+  stat >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 // A started program; its output goes to files of a folder of its own.
 class Started {
  public:
@@ -58,6 +67,17 @@ class Started {
       ::usleep(10'000);
     }
   }
+  // Until it has worked for so long; false where it has ended before.
+  bool wait_until_it_has_worked_for(double seconds) const {
+    for (int tries = 0; tries < 30000; ++tries) {
+      if (processor_seconds(pid_) > seconds) return true;
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT);
+      if (ended.si_pid == pid_) return false;
+      ::usleep(10'000);
+    }
+    return false;
+  }
   void signal(int number) const { ::kill(pid_, number); }
   pid_t pid() const { return pid_; }
   std::string output_so_far() const { return whole_file(folder_.file("out")); }
@@ -86,6 +106,9 @@ inline std::vector<std::string> operator+(std::vector<std::string> a, const std:
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
+
+// A grammar that takes a minute to build.
+inline const std::vector<std::string> kLarge = {"--vocab", "256", "--ambiguities", "255", "--depth", "255"};
 
 // A grammar of ten states.
 inline const std::vector<std::string> kSmall = {"--vocab", "6", "--ambiguities", "2", "--depth", "3"};

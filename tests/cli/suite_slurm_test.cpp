@@ -56,7 +56,7 @@ class SuiteOnSlurm : public ::testing::Test {
         "id=$(($(cat last-id) + 1)); echo $id > last-id\n"
         "if [ -n \"$last\" ]; then for i in $(seq 0 $last); do echo \"$id|$i|PENDING||Priority|$name\" >> queue; done\n"
         "else echo \"$id|N/A|PENDING||Dependency|$name\" >> queue; fi\n"
-        "[ -e kills ] && kill -9 $PPID\n"
+        "[ -e kills ] && kill -9 $PPID\n[ -e stops ] && kill -TERM $PPID\n"
         "[ -e times-out ] && { echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1; }\n"
         "[ -e refuses-next ] && mv refuses-next refuses\n"
         "[ -e lock ] && cp lock \"$(cat lock-path)\"\n"
@@ -212,6 +212,22 @@ TEST_F(SuiteOnSlurm, OfSeveralArraysThoseThatWereSubmittedStay) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_NE(again.err.find("2 in Slurm's queue, 1 run submitted in 1 task"), std::string::npos) << again.err;
   EXPECT_EQ(ids_in(record("002").substr(record("002").find("tasks"))).size(), 1U);
+}
+
+TEST_F(SuiteOnSlurm, ASignalEndsItOnceWhatWasSubmittedIsNoted) {
+  write(suite_text("[1, 2, 3]"));
+  put("array-limit", "2\n");
+  put("stops", "");
+  const Outcome stopped = suite({"--slurm"});
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_NE(stopped.err.find("stopped; submitted: job 101; the same command submits the rest"), std::string::npos)
+      << stopped.err;
+  EXPECT_EQ(arrays_submitted(), 1U);
+  EXPECT_NE(record().find("\"101\""), std::string::npos) << record();
+  fs::remove(at("stops"));
+  const Outcome rest = suite({"--slurm"});
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(arrays_submitted(), 2U) << "the rest, and nothing twice";
 }
 
 TEST_F(SuiteOnSlurm, WhoLostTheLockSubmitsNothingMore) {

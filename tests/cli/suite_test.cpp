@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "base/file.h"
@@ -73,15 +75,6 @@ char state_of(pid_t pid) {
   const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
   const size_t name = stat.rfind(')');
   return name == std::string::npos ? 'X' : stat[name + 2];
-}
-
-double processor_seconds(pid_t pid) {
-  std::istringstream stat(whole_file("/proc/" + std::to_string(pid) + "/stat"));
-  std::string field;
-  for (int i = 0; i < 13; ++i) stat >> field;
-  double user = 0, system = 0;
-  stat >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 std::vector<pid_t> children_of(pid_t parent) {
@@ -277,6 +270,33 @@ TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
       Started({"suite", file, "--only", id, "--out", root(), "--threads", "1"}, nobody_reads).wait();
   EXPECT_EQ(outcome.code, 75) << outcome.err;
   EXPECT_EQ(saved(), 1U);
+}
+
+// A run takes its lock when it is ready for its first update: without one it ended before.
+TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
+  std::string text = suite_text("1000000");
+  for (const auto& [from, to] : std::map<std::string, std::string>{
+           {"vocab = 6", "vocab = 160"}, {"ambiguities = 2", "ambiguities = 159"}, {"depth = 3", "depth = 160"}})
+    text.replace(text.find(from), from.size(), to);
+  {
+    Started suite(command(write(text)));
+    ASSERT_TRUE(eventually([&] {
+      const auto runs = children_of(suite.pid());
+      return runs.size() == 2 &&
+             std::all_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 2; });
+    }));
+    suite.signal(SIGTERM);
+    const Outcome outcome = suite.wait();
+    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_EQ(files("lock").size(), 0U);
+  }
+  text.erase(0, text.find("[grammar]"));
+  std::ofstream(folder_.file("run.toml")) << text;
+  Started job({"train", folder_.file("run.toml"), "--out", root(), "--threads", "1"});
+  ASSERT_TRUE(job.wait_until_it_has_worked_for(2));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait().code, 75);
+  EXPECT_EQ(files("lock").size(), 0U);
 }
 
 TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {

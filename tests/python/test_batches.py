@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -225,6 +226,11 @@ class ProcessTest(unittest.TestCase):
     def run_python(self, text, **options):
         return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
+    def processor_seconds(self, child):
+        with open(f"/proc/{child.pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def test_ctrl_c_ends_long_work_with_keyboard_interrupt(self):
         for work in ("sb.ceiling(task, samples=10**7)",
                      "sb.baselines(task, samples=300_000)",
@@ -241,6 +247,22 @@ class ProcessTest(unittest.TestCase):
             _, said = child.communicate(timeout=120)
             self.assertIn("KeyboardInterrupt", said, work)
             self.assertNotEqual(child.returncode, -signal.SIGABRT)
+
+    def test_signals_are_handled_while_a_grammar_is_built(self):
+        for work in ("sb.Grammar(vocab=256, ambiguities=255, depth=255)",  # takes a minute
+                     "sb.Config({'grammar.vocab': 256, 'grammar.ambiguities': 255, 'grammar.depth': 255}).task"):
+            child = self.run_python("import signal, selectivbench as sb\n"
+                                    "signal.signal(signal.SIGINT, lambda *_: print('asked', flush=True))\n"
+                                    f"print('ready', flush=True)\n{work}\nprint('done', flush=True)\n")
+            self.addCleanup(child.communicate)
+            self.addCleanup(child.kill)
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            while self.processor_seconds(child) < 2:
+                time.sleep(0.02)
+            for _ in range(3):  # after the first the work still goes on
+                child.send_signal(signal.SIGINT)
+                self.assertEqual(child.stdout.readline(), "asked\n", work)
+            child.kill()
 
     def test_leaving_python_in_the_middle_of_iteration_is_quiet(self):
         for _ in range(5):

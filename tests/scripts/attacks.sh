@@ -14,7 +14,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 run() {
   local allowed=$1 name=$2 code=0
   shift 2
-  timeout 120 "$@" > out 2> err || code=$?
+  timeout -k 10 120 "$@" > out 2> err || code=$?
   [[ " $allowed " == *" $code "* ]] || fail "$name: exit code $code, expected $allowed: $(head -c 300 err)"
   grep -q 'internal\]\|terminate called' err && fail "$name: $(head -c 300 err)"
   return 0
@@ -34,7 +34,7 @@ train() { "$program" train small.toml "${short[@]}" "$@"; }
 # What must not differ between two runs: the result's numbers have a digest of their own.
 digest() { (cd "$1"/*/ && sha256sum metrics.jsonl final.safetensors && grep -o '"numbers_sha256".*' result.json); }
 
-run 0 "a run nobody touches" timeout 100 "$program" train small.toml "${short[@]}" --out clean
+run 0 "a run nobody touches" timeout -k 10 100 "$program" train small.toml "${short[@]}" --out clean
 clean=$(digest clean)
 folder=$(echo clean/*)
 id=${folder#clean/}
@@ -47,15 +47,34 @@ for setting in OMP_THREAD_LIMIT=1 OMP_DYNAMIC=true OMP_NUM_THREADS=1 OMP_NUM_THR
   [[ $(digest "omp$n") == "$clean" ]] || fail "$setting: other bytes"
 done
 
-# Memory: from a limit below which the libraries cannot even be loaded, up. Before main() nothing can be said.
-for mb in 400 560 800 860 900 940 1000; do
+# Memory: done with the same bytes, or exit code 2 and one line. 127: the system's loader could not even load the libraries.
+limited() { # MB NAME COMMAND…: its exit code in code
+  local mb=$1 name="$2 within $1 MB"
+  shift 2
   code=0
-  (ulimit -v $((mb * 1024)); timeout 100 "$program" train small.toml "${short[@]}" --out "memory$mb" > out 2> err) || code=$?
-  [[ $code -eq 127 ]] && continue
-  case $code in 0 | 1 | 2 | 74) ;; *) fail "$mb MB: exit code $code: $(head -c 300 err)" ;; esac
-  [[ $code -eq 0 ]] || [[ $(wc -l < err) -ge 1 ]] || fail "$mb MB: nothing said"
-  grep -q 'internal\]\|terminate called' err && fail "$mb MB: $(head -c 300 err)"
-  [[ $code -eq 0 ]] && { [[ $(digest "memory$mb") == "$clean" ]] || fail "$mb MB: other bytes"; }
+  (ulimit -v $((mb * 1024)) && exec timeout -k 10 300 "$@" > out 2> err) || code=$?
+  [[ $code -eq 127 ]] && grep -q 'error while loading shared libraries' err && return
+  [[ $code -eq 0 || $code -eq 2 ]] || fail "$name: exit code $code: $(head -c 300 err)"
+  [[ $code -eq 0 || $(grep -c '^\[' err) -eq 1 ]] || fail "$name: expected one line, got $(head -c 300 err)"
+  grep -q 'internal\]\|terminate called' err && fail "$name: $(head -c 300 err)"
+  return 0
+}
+limited 400 train "$program" train small.toml "${short[@]}" --out none
+# The least limit that libraries are loaded within, to 8 MB; from there on every thread and buffer may be the one that is not to be had.
+low=400 least=1424
+while ((least - low > 8)); do
+  middle=$(((low + least) / 2))
+  limited $middle version "$program" --version
+  if [[ $code -eq 0 ]]; then least=$middle; else low=$middle; fi
+done
+for ((mb = least; mb < least + 160; mb += 8)); do
+  limited $mb train "$program" train small.toml "${short[@]}" --out "memory$mb"
+  [[ $code -ne 0 || $(digest "memory$mb") == "$clean" ]] || fail "train within $mb MB: other bytes"
+done
+for ((mb = least; mb < least + 160; mb += 32)); do
+  limited $mb doctor "$program" doctor
+  limited $mb eval "$program" eval "$folder"
+  limited $mb bench "$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001
 done
 
 # What is no file, wherever a file is read.
@@ -90,12 +109,12 @@ run 0 "the same without the limit" "$program" train small.toml "${short[@]}" --o
 # Closed standard streams: files do not take their numbers.
 for closed in '0<&-' '2>&-' '0<&- 2>&-'; do
   rm -rf closed
-  bash -c "exec timeout 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null 2> err $closed" || fail "closed $closed"
+  bash -c "exec timeout -k 10 100 '$program' train small.toml ${short[*]@Q} --out closed > /dev/null 2> err $closed" || fail "closed $closed"
   [[ $(digest closed) == "$clean" ]] || fail "closed $closed: other bytes"
   [[ $(sed -n '1p;$p;$=' closed/*/lock | tr '\n' ' ') == 'selectivbench lock 1 end 11 ' ]] || fail "closed $closed: the lock took what was printed"
 done
 code=0
-bash -c "exec timeout 100 '$program' check clean >&-" 2> err || code=$?
+bash -c "exec timeout -k 10 100 '$program' check clean >&-" 2> err || code=$?
 [[ $code -eq 74 ]] || fail "closed standard output: exit code $code"
 
 # Links.

@@ -147,7 +147,7 @@ small_memory() {
     --set train.updates=3 --set train.warmup=1 --set eval.every=0 --set eval.batch=5 --set eval.valid_samples=5 --set eval.test_samples=5
     --set eval.ceiling_samples=2 --set 'eval.gaps=[]' --set train.device=cuda --set train.precision=amp)
   local log="$work/memory.log" split asked status
-  env "$few" timeout 300 "$program" "${large[@]}" --out "$out" > "$log" 2>&1 || { echo "small memory: FAILED: $(tail -1 "$log")" && return 1; }
+  env "$few" timeout -k 10 300 "$program" "${large[@]}" --out "$out" > "$log" 2>&1 || { echo "small memory: FAILED: $(tail -1 "$log")" && return 1; }
   split=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["made"]["accumulate"])' "$out"/*/result.json)
   [[ ${split:-1} -gt 1 ]] || { echo "small memory: expected batches to be split, got accumulate ${split:-none}" && return 1; }
   env "$few" "$program" "${large[@]}" --set train.accumulate=1 --out "$out-asked" > "$log" 2>&1

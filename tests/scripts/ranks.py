@@ -156,6 +156,7 @@ def ends(program, work):
     refusals(program, work)
     codes(program, work)
     taken_over(program, work)
+    stopped_while_preparing(program, work)
     stopped_while_waiting(program, work)
     stopped_while_evaluating(program, work)
 
@@ -286,6 +287,29 @@ def taken_over(program, work):
     expect(code == 0, f"who took over ended with {code}")
     ranks.processes[0].send_signal(signal.SIGCONT)
     ended("taken over", ranks.end(BOUND), 76, " was taken over by ")
+
+
+def processor_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stopped_while_preparing(program, work):
+    """A signal to one of the ranks while all build a grammar, which takes some seconds of the processor."""
+    large = ("grammar.vocab=180", "grammar.ambiguities=179", "grammar.depth=180")
+    for victim in (0, 1):
+        out = work / f"preparing-{victim}"
+        ranks = Ranks(program, out, 2, large, patience=300)
+        # Once they have met they have threads that watch each other.
+        while all(p.poll() is None for p in ranks.processes.values()) and \
+                any(len(os.listdir(f"/proc/{p.pid}/task")) < 5 for p in ranks.processes.values()):
+            time.sleep(0.05)
+        met = {p: processor_seconds(p) for p in ranks.processes.values()}
+        while any(p.poll() is None and processor_seconds(p) < met[p] + 1 for p in met):
+            time.sleep(0.05)
+        ranks.processes[victim].send_signal(signal.SIGTERM)
+        ended(f"rank {victim} stopped while preparing", ranks.end(BOUND), 75, "[train] stopped before its first update")
+        expect(not list(out.glob("*/lock")), "a run that was not begun has a lock")
 
 
 def stopped_while_waiting(program, work):

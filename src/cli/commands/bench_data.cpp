@@ -11,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "grammar/build.h"
 #include "tasks/gap_task.h"
 
@@ -48,7 +47,6 @@ double core_seconds(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
 double best_core_seconds(int repeats, const std::function<void()>& work) {
   double best = 0;
   for (int i = 0; i < repeats; ++i) {
-    end_if_stopped("bench data");
     const double began = core_seconds();
     work();
     const double took = core_seconds() - began;
@@ -71,7 +69,6 @@ std::vector<Line> measure(const Options& options) {
     SampleBlock all;
     all.states.reserve(options.samples * kLength);
     for (uint64_t first = 0; first < options.samples; first += kBlock) {
-      end_if_stopped("bench data");
       const size_t n = std::min<uint64_t>(kBlock, options.samples - first);
       const SampleBlock block = reference.block(Split::train, first, n, options.threads);
       all.states.insert(all.states.end(), block.states.begin(), block.states.end());

@@ -9,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "models/registry.h"
 #include "report/paper.h"
 #include "report/peers.h"
@@ -142,10 +141,7 @@ Exit run(const Options& options) {
   }
   for (const Precision each : {Precision::fp64, Precision::fp32, Precision::tf32, Precision::amp})
     if (options.precision == to_string(each)) request.precision = each;
-  request.progress = [](const std::string& line) {
-    end_if_stopped("bench gpu");
-    complain("measuring " + line);
-  };
+  request.progress = [](const std::string& line) { complain("measuring " + line); };
   if (options.kernels) {
     const GpuKernelBench bench = bench_gpu_kernels(request);
     if (!options.json.empty()) deliver(options.json, as_json(bench, request));

@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
@@ -97,7 +96,6 @@ Exit run(const Options& options) {
   use_threads(options.threads);
   warn_about_slow_blas();
   KernelBenchOptions request = options.bench;
-  request.between = [] { end_if_stopped("bench kernels"); };
   const auto done = [](const KernelRow& row) {
     complain(row.kernel + " d " + std::to_string(row.width) + " T " + std::to_string(row.time) + ": " +
              milliseconds(row.ours.both) + " ms");

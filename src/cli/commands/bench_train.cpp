@@ -7,7 +7,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "cli/training.h"
 #include "models/registry.h"
 #include "report/paper.h"
@@ -70,10 +69,7 @@ Exit run(const Options& options) {
   request.models = options.models;
   if (request.models.empty()) request.models = paper_models();
   for (const auto& name : request.models) find_model(name);
-  request.progress = [](const std::string& model) {
-    end_if_stopped("bench train");
-    complain("measuring " + model);
-  };
+  request.progress = [](const std::string& model) { complain("measuring " + model); };
   const TrainBench bench = bench_train(request);
   if (!options.json.empty()) deliver(options.json, as_json(bench));
   if (options.json != "-") print(as_text(bench));

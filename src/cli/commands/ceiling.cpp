@@ -7,7 +7,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
@@ -176,10 +175,7 @@ Exit run(const Options& options) {
   std::string text, json;
   {
     Progress progress("samples", options.samples);
-    request.progress = [&](uint64_t done) {
-      end_if_stopped("ceiling");
-      progress.update(done);
-    };
+    request.progress = [&](uint64_t done) { progress.update(done); };
     if (predict) {
       const PredictCeiling ceiling = predict_ceiling(GapTask(sampler, task), request);
       text = as_text(options, ceiling);
@@ -189,13 +185,12 @@ Exit run(const Options& options) {
       std::optional<Baselines> learnt;
       if (options.baselines) {
         learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads, request.split,
-                           options.start, [] { end_if_stopped("ceiling"); });
+                           options.start);
       }
       text = as_text(options, ceiling, learnt);
       json = as_json(options, task, ceiling, learnt);
     }
   }
-  end_if_stopped("ceiling");
   if (!options.json.empty()) deliver(options.json, json);
   if (options.json != "-") print(text);
   return Exit::done;

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/stop.h"
 #include "report/axes.h"
 #include "runs/run_check.h"
 
@@ -62,7 +61,6 @@ Findings inspect_all(const Options& options) {
       if (const std::string fault = record_fault(folder, tree); !fault.empty()) out.suites.push_back(fault);
     }
     for (const auto& folder : found.runs) {
-      end_if_stopped("check");
       if (!fresh(folder)) continue;
       out.reports.push_back(inspect_run(folder, Look::all, tree));
     }

@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
-#include "cli/stop.h"
 #include "cli/training.h"
 #include "runs/checkpoint.h"
 #include "runs/evaluation_file.h"
@@ -166,16 +165,11 @@ class Evaluator {
   SavedEvaluation run() {
     for (const auto& [task, gap] : tasks()) {
       out_.points.push_back(evaluate_at(task, gap));
-      end_if_stopped("eval");
     }
     if (options_.gates) {
       for (const auto& [task, gap] : tasks()) {
-        try {
-          GateReport report = record_gates(network_, data_, task, gate_request(task));
-          out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
-        } catch (const Stopped&) {
-        }
-        end_if_stopped("eval");
+        GateReport report = record_gates(network_, data_, task, gate_request(task));
+        out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
       }
     }
     out_.made = provenance();
@@ -239,18 +233,11 @@ class Evaluator {
     request.padding_correct = config_.quirks.padding_correct;
     request.breakdowns = !gap && task.objective == Objective::state;
     request.threads = at::get_num_threads();
-    request.stop = [] { return stop_requested(); };
     NetworkPredictor predictor(network_);
-    Measurement out;
-    try {
-      out = measurement(evaluate(predictor, *make_task(data_, task), request), split_, task, gap, !gap);
-      // As many as the run's own result has, unless another number of samples was asked for.
-      const int64_t most = config_.eval.ceiling_samples;
-      out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.threads,
-                                     request.stop);
-    } catch (const Stopped&) {
-      end_if_stopped("eval");
-    }
+    Measurement out = measurement(evaluate(predictor, *make_task(data_, task), request), split_, task, gap, !gap);
+    // As many as the run's own result has, unless another number of samples was asked for.
+    const int64_t most = config_.eval.ceiling_samples;
+    out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.threads);
     return out;
   }
 
@@ -261,7 +248,6 @@ class Evaluator {
     ask.batch = config_.eval.batch;
     ask.chunk = config_.eval.chunk;
     ask.type = type_;
-    ask.stop = [] { return stop_requested(); };
     return ask;
   }
 

@@ -61,6 +61,7 @@ class Output : public ByteSink {
     beside.write(manifest);
     beside.prepare();
     file_->prepare();
+    const GracefulStop both;
     file_->commit();
     try {
       beside.commit();
@@ -107,7 +108,6 @@ void for_each_block(const Source& source, const Options& options, const Use& use
   Progress progress("samples", options.count);
   std::future<void> consumer;
   for (uint64_t done = 0; done < options.count;) {
-    end_if_stopped("generate");
     const auto n = static_cast<size_t>(std::min<uint64_t>(per_block, options.count - done));
     auto block =
         std::make_shared<SampleBlock>(source.sampler->block(source.split, options.start + done, n, options.threads));
@@ -117,7 +117,6 @@ void for_each_block(const Source& source, const Options& options, const Use& use
     done += n;
   }
   if (consumer.valid()) consumer.get();
-  end_if_stopped("generate");
 }
 
 // Text of each chunk of a block, made on all threads and taken in order.
@@ -159,7 +158,6 @@ template <class T, class Row>
 void write_rows(NpzWriter& npz, uint64_t count, const Row& row) {
   std::vector<T> values;
   for (uint64_t i = 0; i < count; ++i) {
-    if (i % 1024 == 0) end_if_stopped("generate");
     values.clear();
     row(i, values);
     npz.write(values.data(), values.size());
@@ -217,7 +215,7 @@ void write_npz(const Source& source, const Options& options, Output& out, Sha256
   }
   if (frames) {
     const SampleBlock block{options.start, source.length, std::move(states)};
-    write_dense(npz, *frames, source.split, block, [] { end_if_stopped("generate"); });
+    write_dense(npz, *frames, source.split, block);
   }
   npz.finish();
 }

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/stop.h"
 #include "runs/gzip.h"
 #include "runs/pack.h"
 #include "runs/run_check.h"
@@ -26,7 +25,6 @@ Exit run(const Options& options) {
     throw bad_input("pack FILE", "this build has no zlib, expected a name that ends in .tar, got '" +
                                      printable(options.file, 400) + "'");
   const Packed packed = pack_runs(options.folder, options.file);
-  end_if_stopped("pack");
   const std::string digest = write_archive(options.file, packed.files);
   for (const auto& note : packed.notes) complain(note);
   if (packed.unfinished > 0) complain("left out, not finished: " + grouped(packed.unfinished));

@@ -82,7 +82,7 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
                    : server.bind_to_port(options.host, options.port) ? options.port
                                                                      : -1;
   if (port < 0) throw cannot_listen(options);
-  watch_for_stop();
+  const GracefulStop ends_the_server;
   const std::string shown = options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
   print("http://" + shown + ":" + std::to_string(port) + "/" + token + "/\n");
   finish_output();
