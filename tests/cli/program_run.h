@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -15,6 +16,12 @@
 #include "base/temporary_folder.h"
 
 namespace sb::test {
+
+// SELECTIVBENCH_TESTED names another build of it.
+inline const char* program() {
+  const char* named = std::getenv("SELECTIVBENCH_TESTED");
+  return named == nullptr ? SB_PROGRAM : named;
+}
 
 struct Outcome {
   int code = 0;  // exit code, -1 if a signal ended it
@@ -40,11 +47,11 @@ class Started {
       redirect("err", 2);
       ::unsetenv("NO_COLOR");
       ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);  // the search at exit takes seconds a run; in-process tests do it
-      std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
+      std::vector<char*> argv = {const_cast<char*>(program())};
       for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
       argv.push_back(nullptr);
       if (before) before();
-      ::execv(SB_PROGRAM, argv.data());
+      ::execv(program(), argv.data());
       ::_exit(127);
     }
   }
