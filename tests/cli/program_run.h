@@ -55,9 +55,17 @@ class Started {
       ::_exit(127);
     }
   }
+  // A test that gave up leaves nobody at work.
+  ~Started() {
+    if (ended_) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
   // Until the program has its handler for SIGINT in place.
   void wait_until_it_watches_for_signals() const {
-    for (int tries = 0; tries < 6000; ++tries) {
+    for (int tries = 0; tries < 60000; ++tries) {
       const std::string status = whole_file("/proc/" + std::to_string(pid_) + "/status");
       const size_t caught = status.find("SigCgt:");
       if (caught != std::string::npos && (std::stoull(status.substr(caught + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0)
@@ -72,6 +80,7 @@ class Started {
   Outcome wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
+    ended_ = true;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, whole_file(folder_.file("out")),
             whole_file(folder_.file("err"))};
   }
@@ -83,6 +92,7 @@ class Started {
   }
   TemporaryFolder folder_;
   pid_t pid_;
+  bool ended_ = false;
 };
 
 inline Outcome run(const std::vector<std::string>& arguments) {
