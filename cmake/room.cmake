@@ -61,6 +61,9 @@ function(sb_room name)
   endforeach()
 endfunction()
 
+add_library(sb_unit_flags INTERFACE)
+target_compile_options(sb_unit_flags INTERFACE -Wno-shadow)
+
 # Tests are compiled once and run once; a precompiled header for what they all include.
 if(SELECTIVBENCH_TESTS)
   add_library(sb_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
@@ -72,7 +75,7 @@ endif()
 
 # sb_test(NAME [TORCH] SOURCES a b AND c d … ROOMS …): one GoogleTest program, registered with ctest under its own name. Files between
 # two ANDs are compiled together: reading the precompiled header takes as long as compiling a small test. Names in their anonymous
-# namespaces must differ.
+# namespaces must differ; a local variable may have the name of another file's constant.
 function(sb_test name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;ROOMS" ${ARGN})
   set(unit 0)
@@ -91,6 +94,7 @@ function(sb_test name)
   foreach(room ${ARG_ROOMS})
     target_link_libraries(${name} PRIVATE sb_${room})
   endforeach()
+  target_link_libraries(${name} PRIVATE sb_unit_flags) # after sb_flags, so that it has the last word
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE sb_torch_flags)
     target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION_TORCH})
