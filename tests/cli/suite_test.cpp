@@ -310,7 +310,8 @@ TEST_F(SuiteProcesses, AtTheLimitOfTimeRunsSaveAndAreToBeContinued) {
   const std::string file = write(suite_text("100000000"));
   // A busy machine may need longer for the first update.
   for (int seconds = 3; seconds < 200 && saved() == 0; seconds *= 2) {
-    const Outcome outcome = run(command(file) + std::vector<std::string>{"--time-limit", std::to_string(seconds) + "s"});
+    const Outcome outcome =
+        run(command(file) + std::vector<std::string>{"--time-limit", std::to_string(seconds) + "s"});
     EXPECT_EQ(outcome.code, 75) << outcome.err;
     EXPECT_NE(outcome.err.find("[suite] the time is up: runs save after their update"), std::string::npos)
         << outcome.err;
