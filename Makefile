@@ -101,23 +101,25 @@ bench-python:
 	build/python/python/env/bin/python3 bench/python_package.py
 
 # Charts and the driver of the browser's test, by their lock files.
-NPM_CI = npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000
+NPM_CI = npm ci --loglevel=error --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000
 page-tools:
 	@scripts/install-deps browser
 	@for folder in web tests/browser; do \
 	  test $$folder/node_modules/.package-lock.json -nt $$folder/package-lock.json || $(NPM_CI) --prefix $$folder || exit 1; \
 	done
 
-# What a change can break quickly. The tests of Slurm and of the page in a browser are skipped where their packages cannot be had.
-test:
-	@$(MAKE) --no-print-directory page-tools || echo "[make test] without npm or Chromium: the test of the page in a browser is skipped" >&2
-	@$(MAKE) --no-print-directory build
-	@scripts/install-deps slurm || echo "[make test] without Slurm: its test is skipped" >&2
-	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-exclude long
+# What a change can break quickly; HACKING.md lists what runs where. Limits end what hangs: ten times what an idle machine takes.
+RUN_TESTS = scripts/run-tests
+test: build
+	@$(RUN_TESTS) $(BUILD) -j 2 --timeout 1800 --label-exclude long
 
-# Everything, long: long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
-test-all: test
-	ctest --test-dir $(BUILD) --output-on-failure -j 2 --label-regex long
+# Everything, long: CUDA kernels, Chromium, Slurm, long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
+# The tests of Slurm and of the page in a browser are skipped where their packages cannot be had. TMPDIR: these run on a disk.
+test-all:
+	@$(MAKE) --no-print-directory page-tools || echo "[make test-all] without npm or Chromium: the test of the page in a browser is skipped" >&2
+	@scripts/install-deps slurm || echo "[make test-all] without Slurm: its test is skipped" >&2
+	$(MAKE) test
+	TMPDIR=$${TMPDIR:-/tmp} $(RUN_TESTS) $(BUILD) -j 2 --timeout 36000 --label-regex long
 	$(MAKE) coverage
 	$(MAKE) asan
 	$(MAKE) tsan
@@ -126,7 +128,7 @@ test-all: test
 # The report page in Chromium, by its driver from npm.
 test-browser: page-tools
 	@$(MAKE) --no-print-directory build
-	ctest --test-dir $(BUILD) --output-on-failure --tests-regex '^browser'
+	@$(RUN_TESTS) $(BUILD) --timeout 3600 --tests-regex '^browser'
 
 # One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
 test-model: deps
@@ -140,20 +142,20 @@ coverage: deps
 	@scripts/install-deps coverage
 	@cmake --preset coverage && ninja -C build/coverage -j $(JOBS)
 	@find build/coverage -name '*.gcda' -delete
-	GTEST_FILTER=-*TrainingSetOfSeedOne* ctest --test-dir build/coverage --output-on-failure -j 2 --timeout 1800
+	GTEST_FILTER=-*TrainingSetOfSeedOne* $(RUN_TESTS) build/coverage -j 2 --timeout 7200
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
 	  --filter 'src/(base|random|grammar|tasks|runs|report|findings|page)/' --fail-under-line 95
 
 # Every room and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
 asan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS)
-	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/$@ --output-on-failure -j 2 --label-exclude 'long|release'
+	ASAN_OPTIONS=detect_leaks=0 $(RUN_TESTS) build/$@ -j 2 --timeout 7200 --label-exclude 'long|release'
 
 # Threads: the rooms without torch, the loader and the suite's processes. Without OpenMP's threads: libgomp orders them by means that
 # the sanitizer does not see, and each of its loops would read as a race.
 tsan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS) $(TSAN_TESTS)
-	OMP_THREAD_LIMIT=1 ctest --test-dir build/$@ --output-on-failure -j 2 --tests-regex "^($$(echo $(TSAN_TESTS) | tr ' ' '|'))$$"
+	OMP_THREAD_LIMIT=1 $(RUN_TESTS) build/$@ -j 2 --timeout 7200 --tests-regex "^($$(echo $(TSAN_TESTS) | tr ' ' '|'))$$"
 
 fuzz: deps
 	@scripts/install-deps fuzz

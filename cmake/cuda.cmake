@@ -43,7 +43,7 @@ set(SB_CUDA_BIND
 if(NOT CUDAToolkit_NVCC_EXECUTABLE)
   if(SELECTIVBENCH_TESTS)
     add_test(NAME cuda_kernels COMMAND ${CMAKE_COMMAND} -E echo "skipped: no nvcc found, CUDA kernels are not compiled")
-    set_tests_properties(cuda_kernels PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+    set_tests_properties(cuda_kernels PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS long)
   endif()
   return()
 endif()
@@ -83,7 +83,7 @@ if(TARGET sb_cuda_bind)
 endif()
 if(SELECTIVBENCH_TESTS)
   add_test(NAME cuda_kernels COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target cuda_kernels)
-  set_tests_properties(cuda_kernels PROPERTIES TIMEOUT 1800 LABELS release) # nvcc compiles them; no sanitizer of the host sees them
+  set_tests_properties(cuda_kernels PROPERTIES LABELS "long;release") # nvcc compiles them; no sanitizer of the host sees them
 endif()
 
 # sb_link_cuda(TARGET): kernels, the runtime and cuBLAS that PyTorch itself loads, and their headers

@@ -61,6 +61,9 @@ function(sb_room name)
   endforeach()
 endfunction()
 
+add_library(sb_unit_flags INTERFACE)
+target_compile_options(sb_unit_flags INTERFACE -Wno-shadow)
+
 # Tests are compiled once and run once; a precompiled header for what they all include.
 if(SELECTIVBENCH_TESTS)
   add_library(sb_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
@@ -70,20 +73,28 @@ if(SELECTIVBENCH_TESTS)
                                                 <fstream>)
 endif()
 
-# sb_test(NAME [TORCH] SOURCES … ROOMS …): one GoogleTest program, registered with ctest under its own name.
+# sb_test(NAME [TORCH] SOURCES a b AND c d … ROOMS …): one GoogleTest program, registered with ctest under its own name. Files between
+# two ANDs are compiled together: reading the precompiled header takes as long as compiling a small test. Names in their anonymous
+# namespaces must differ; a local variable may have the name of another file's constant.
 function(sb_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;ROOMS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 600)
-    if(SELECTIVBENCH_SANITIZE)
-      set(ARG_TIMEOUT 7200)
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;ROOMS" ${ARGN})
+  set(unit 0)
+  set(sources)
+  foreach(source ${ARG_SOURCES})
+    if(source STREQUAL "AND")
+      math(EXPR unit "${unit} + 1")
+    else()
+      list(APPEND sources ${source})
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit${unit})
     endif()
-  endif()
-  add_executable(${name} ${ARG_SOURCES})
+  endforeach()
+  add_executable(${name} ${sources})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main sb_flags)
   foreach(room ${ARG_ROOMS})
     target_link_libraries(${name} PRIVATE sb_${room})
   endforeach()
+  target_link_libraries(${name} PRIVATE sb_unit_flags) # after sb_flags, so that it has the last word
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE sb_torch_flags)
     target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION_TORCH})
@@ -95,5 +106,4 @@ function(sb_test name)
   target_compile_definitions(${name} PRIVATE SB_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/golden"
                                              SB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()

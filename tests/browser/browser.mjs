@@ -22,10 +22,23 @@ export async function load_tools() {
   }
 }
 
+// Milliseconds for anything that must come: a busy machine's, many times what an idle one takes.
+const kPatience = 300_000;
+
+// The first answer that is accepted; the last one where none is.
+export async function eventually(page, ask, accepted) {
+  for (let waited = 0; ; waited += 20) {
+    const answer = await ask();
+    if (accepted(answer) || waited > kPatience) return answer;
+    await page.waitForTimeout(20);
+  }
+}
+
 export async function with_page(chromium, file, options, action) {
   const profile = mkdtempSync(join(tmpdir(), 'selectivbench-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: chromium_path,
+    timeout: kPatience,
     headless: true,
     offline: true,
     acceptDownloads: true,
@@ -44,6 +57,7 @@ export async function with_page(chromium, file, options, action) {
     colorScheme: 'light',
     ...options.context,
   });
+  context.setDefaultTimeout(kPatience);
   try {
     const page = context.pages()[0] || (await context.newPage());
     const faults = [];

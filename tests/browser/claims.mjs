@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {existsSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
+import {eventually} from './browser.mjs';
 import {raw_number} from './raw_json.mjs';
 
 export function claims_of(data, argument) {
@@ -371,32 +372,31 @@ export function claims_of(data, argument) {
       );
     assert.equal(await faint(), 0);
     await page.mouse.click(...(await middle('.role-legend-symbol path')));
-    await page.waitForTimeout(100);
-    assert.equal(await faint(), figure.series.length - 1);
+    const others = figure.series.length - 1;
+    assert.equal(await eventually(page, faint, count => count === others), others);
 
     const labels = () => texts(page, plot + ' .role-axis-label text');
     const before = await labels();
     await page.mouse.move(...(await middle('.mark-symbol.role-mark path')));
-    const top = await page.evaluate(() => window.scrollY);
+    const place = () => page.evaluate(() => window.scrollY);
+    const top = await place();
     await page.mouse.wheel(0, 60);
-    await page.waitForTimeout(300);
+    assert.notEqual(await eventually(page, place, at => at !== top), top);
     assert.deepEqual(await labels(), before);
-    assert.notEqual(await page.evaluate(() => window.scrollY), top);
     await page.mouse.move(...(await middle('.mark-symbol.role-mark path')));
     await page.keyboard.down('Control');
     await page.mouse.wheel(0, -300);
     await page.keyboard.up('Control');
-    await page.waitForTimeout(300);
-    assert.notDeepEqual(await labels(), before);
+    assert.notDeepEqual(await eventually(page, labels, now => String(now) !== String(before)), before);
   });
 
   claim('nothing moves while it loads, and nothing is wider than the screen', async page => {
     for (const width of [390, 768, 1280, 1920]) {
       await page.setViewportSize({width, height: 900});
-      await page.waitForTimeout(250);
-      const wide = await page.evaluate(
-        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      );
+      const wider = () =>
+        page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      await page.waitForTimeout(250); // charts are drawn anew
+      const wide = await eventually(page, wider, pixels => pixels <= 0);
       assert.ok(wide <= 0, 'the page is ' + wide + ' px wider than ' + width);
     }
   });

@@ -6,7 +6,7 @@ import {mkdtempSync, rmSync, statSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {claims_of} from './claims.mjs';
-import {load_tools, with_page} from './browser.mjs';
+import {eventually, load_tools, with_page} from './browser.mjs';
 import {
   data_of,
   hostile,
@@ -91,9 +91,11 @@ if (!only || 'hostile'.includes(only)) {
       );
       for (const width of [390, 1280]) {
         await page.setViewportSize({width, height: 900});
-        await page.waitForTimeout(250);
+        await page.waitForTimeout(250); // charts are drawn anew
+        const fits = () =>
+          page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
         assert.ok(
-          await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth),
+          await eventually(page, fits, yes => yes),
           'wider than ' + width,
         );
       }

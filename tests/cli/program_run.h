@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -15,6 +16,12 @@
 #include "base/temporary_folder.h"
 
 namespace sb::test {
+
+// SELECTIVBENCH_TESTED names another build of it.
+inline const char* program() {
+  const char* named = std::getenv("SELECTIVBENCH_TESTED");
+  return named == nullptr ? SB_PROGRAM : named;
+}
 
 struct Outcome {
   int code = 0;  // exit code, -1 if a signal ended it
@@ -49,17 +56,25 @@ class Started {
       redirect("err", 2);
       ::unsetenv("NO_COLOR");
       ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);  // the search at exit takes seconds a run; in-process tests do it
-      std::vector<char*> argv = {const_cast<char*>(SB_PROGRAM)};
+      std::vector<char*> argv = {const_cast<char*>(program())};
       for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
       argv.push_back(nullptr);
       if (before) before();
-      ::execv(SB_PROGRAM, argv.data());
+      ::execv(program(), argv.data());
       ::_exit(127);
     }
   }
+  // A test that gave up leaves nobody at work.
+  ~Started() {
+    if (ended_) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
   // Until the program has its handler for SIGINT in place.
   void wait_until_it_watches_for_signals() const {
-    for (int tries = 0; tries < 6000; ++tries) {
+    for (int tries = 0; tries < 60000; ++tries) {
       const std::string status = whole_file("/proc/" + std::to_string(pid_) + "/status");
       const size_t caught = status.find("SigCgt:");
       if (caught != std::string::npos && (std::stoull(status.substr(caught + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0)
@@ -85,6 +100,7 @@ class Started {
   Outcome wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
+    ended_ = true;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, whole_file(folder_.file("out")),
             whole_file(folder_.file("err"))};
   }
@@ -96,6 +112,7 @@ class Started {
   }
   TemporaryFolder folder_;
   pid_t pid_;
+  bool ended_ = false;
 };
 
 inline Outcome run(const std::vector<std::string>& arguments) {

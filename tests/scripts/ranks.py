@@ -25,9 +25,11 @@ import time
 import numpy
 
 SMALL = pathlib.Path(__file__).with_name("small.toml")
-PATIENCE = 10  # seconds without a sign of life, as the ranks are told
-# An exit takes the patience at most, 5 s for answers, 3 s for the verdict to be read; the rest is a busy machine's.
-BOUND = PATIENCE + 5 + 3 + 20
+# All limits are ten times what an idle machine takes.
+PATIENCE = 20  # seconds without a sign of life, as the ranks are told; a sign comes every quarter of a second
+BOUND = 10 * (PATIENCE + 5 + 3)  # an exit takes the patience at most, 5 s for answers, 3 s for the verdict to be read
+ENDLESS = 900  # a patience that no refusal waits for
+HURRY = 10  # a patience that is waited for; processes start in less than one second
 VARIABLES = ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SELECTIVBENCH_RANK_TIMEOUT")
 faults = []
 
@@ -197,7 +199,7 @@ def silent(program, work):
     """A rank that stands still is as good as lost."""
     for victim in (0, 1):
         out = work / f"silent-{victim}"
-        ranks = Ranks(program, out, 2, LONGER, patience=4)
+        ranks = Ranks(program, out, 2, LONGER, patience=HURRY)
         begun(out, 20)
         process = ranks.processes.pop(victim)
         process.send_signal(signal.SIGSTOP)
@@ -211,9 +213,9 @@ def silent(program, work):
 
 
 def ended(what, ends, expected, words, speaker=0):
-    """All with this code; the speaker with one line, the others without a word."""
+    """All with this code; the speaker with one line, the others without a word. A slow run says how far it is, too."""
     for rank, (code, said, complained) in ends.items():
-        lines = complained.strip().splitlines()
+        lines = [line for line in complained.strip().splitlines() if not re.match(r"update \d+ of \d+: ", line)]
         sound = len(lines) == 1 and words in lines[0] if rank == speaker else not lines
         expect(code == expected and sound and said == "", f"{what}: rank {rank}: {code}, {said!r}, {complained!r}")
 
@@ -233,21 +235,22 @@ def refusals(program, work):
                           ({"MASTER_PORT": 65536}, "[MASTER_PORT]"), ({"SELECTIVBENCH_RANK_TIMEOUT": 1}, "[SELECTIVBENCH_RANK_TIMEOUT]"),
                           ({"WORLD_SIZE": 5}, "train.batch")):
         values = {k: v for k, v in (sound | change).items() if v is not None}
-        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=BOUND)
         refused(change, {0: (done.returncode, done.stdout, done.stderr)}, words)
     expect(not out.exists(), "a refused run has a folder")
-    refused("another config", Ranks(program, out, 2, own_sets={1: ("train.lr=0.5",)}).end(120),
+    refused("another config", Ranks(program, out, 2, own_sets={1: ("train.lr=0.5",)}).end(BOUND),
             "[RANK] expected the same on all ranks, got train.lr: 0.001 on rank 0, 0.5 on rank 1")
-    refused("a host that is none", Ranks(program, out, 2, own_variables={1: {"MASTER_ADDR": "nowhere.invalid"}}, patience=300, come=(1,)).end(60),
+    refused("a host that is none", Ranks(program, out, 2, own_variables={1: {"MASTER_ADDR": "nowhere.invalid"}}, patience=ENDLESS, come=(1,)).end(BOUND),
             "[MASTER_ADDR] expected the host of rank 0, got 'nowhere.invalid', which is not found: ", speaker=1)
-    refused("a rank that does not come", Ranks(program, out, 3, patience=3, come=(0, 2)).end(BOUND), "rank 1 of 3 did not come within 3 s")
+    refused("a rank that does not come", Ranks(program, out, 3, patience=HURRY, come=(0, 2)).end(BOUND),
+            f"rank 1 of 3 did not come within {HURRY} s")
     refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]", speaker=1)
     # All of them long before the ranks would be missed.
     for world, sizes in ((2, {1: 3}), (3, {0: 2}), (3, {1: 4}), (2, {0: 4})):
         other = {rank: {"WORLD_SIZE": str(size)} for rank, size in sizes.items()}
-        refused(f"{world} ranks, but {sizes}", Ranks(program, out, world, own_variables=other, patience=300).end(60),
+        refused(f"{world} ranks, but {sizes}", Ranks(program, out, world, own_variables=other, patience=ENDLESS).end(BOUND),
                 "[WORLD_SIZE] expected the same number on all ranks, rank 0 has ")
-    refused("a rank twice", Ranks(program, out, 3, own_variables={2: {"RANK": "1"}}, patience=300).end(60), "[RANK] expected a number of its own")
+    refused("a rank twice", Ranks(program, out, 3, own_variables={2: {"RANK": "1"}}, patience=ENDLESS).end(BOUND), "[RANK] expected a number of its own")
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
@@ -257,7 +260,7 @@ def refusals(program, work):
         taken.bind(("", 0))
         taken.listen()
         values = sound | {"MASTER_PORT": taken.getsockname()[1], "SELECTIVBENCH_RANK_TIMEOUT": 3}
-        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=BOUND)
         refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "rank 0 of another run, or a second one with RANK 0")
     shown = subprocess.run([program, "config", "show", str(SMALL)], env=environment(**sound), capture_output=True, text=True)
     expect("# world = 2" in shown.stdout, "config show does not say 2 ranks")
@@ -276,14 +279,14 @@ BEATING = {"SELECTIVBENCH_HEARTBEAT": "0.25"}
 
 def taken_over(program, work):
     out = work / "taken"
-    ranks = Ranks(program, out, 2, LONGER, own_variables={0: BEATING}, patience=120)
+    ranks = Ranks(program, out, 2, LONGER, own_variables={0: BEATING}, patience=ENDLESS)
     begun(out, 20)
     ranks.processes[0].send_signal(signal.SIGSTOP)
     command = [program, "train", str(SMALL), "--out", str(out), "--threads", "1"]
     for text in LONGER:
         command += ["--set", text]
     taker = subprocess.Popen(command, env=environment(**BEATING), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    code = taker.wait(timeout=300)
+    code = taker.wait(timeout=BOUND)
     expect(code == 0, f"who took over ended with {code}")
     ranks.processes[0].send_signal(signal.SIGCONT)
     ended("taken over", ranks.end(BOUND), 76, " was taken over by ")
@@ -318,11 +321,11 @@ def stopped_while_waiting(program, work):
     sets = ("train.updates=100000", "eval.every=0")
     holder = Ranks(program, out, 0, sets)
     begun(out, 3)
-    ranks = Ranks(program, out, 2, sets, patience=120)
+    ranks = Ranks(program, out, 2, sets, patience=ENDLESS)
     line = ranks.processes[0].stderr.readline()
     expect("waiting up to 60 s for it to end or be known to be dead" in line, f"rank 0 waits without a word: {line!r}")
     ranks.processes[1].send_signal(signal.SIGTERM)
-    ended("stopped while waiting", ranks.end(25), 75, "is held by process ")  # the holder is left alone after 30 s
+    ended("stopped while waiting", ranks.end(55), 75, "is held by process ")  # less than the 60 s that it would wait
     holder.processes[0].send_signal(signal.SIGKILL)
     holder.end(BOUND)
 
@@ -330,7 +333,7 @@ def stopped_while_waiting(program, work):
 def stopped_while_evaluating(program, work):
     """A signal to a rank that waits for rank 0, which evaluates for minutes."""
     out = work / "evaluating"
-    ranks = Ranks(program, out, 2, ("eval.valid_samples=1000000", "run.checkpoint_every=0"), patience=120)
+    ranks = Ranks(program, out, 2, ("eval.valid_samples=1000000", "run.checkpoint_every=0"), patience=ENDLESS)
     begun(out, 7)  # saved before it evaluates
     ranks.processes[1].send_signal(signal.SIGTERM)
     for rank, (code, _, complained) in ranks.end(BOUND).items():

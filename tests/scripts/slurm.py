@@ -83,11 +83,11 @@ class Cluster:
         os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
         self.start("munged", ["--foreground", "--force", f"--key-file={key}", f"--socket={self.socket}", f"--pid-file={folder}/munge/pid",
                               f"--log-file={folder}/munge/log", f"--seed-file={folder}/munge/seed", "--num-threads=2"])
-        self.wait(self.socket.exists, "munged does not come up", 20)
+        self.wait(self.socket.exists, "munged does not come up", 200)
         self.start_controller()
         for name in NODES:
             self.start(f"slurmd-{name}", ["-D", "-N", name], "slurmd")
-        self.wait(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes do not come up", 60)
+        self.wait(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes do not come up", 600)
 
     @staticmethod
     def find(tool):
@@ -100,7 +100,7 @@ class Cluster:
 
     def start_controller(self):
         self.start("slurmctld", ["-D"])
-        self.wait(lambda: self.call("scontrol", "ping").returncode == 0, "slurmctld does not come up", 60)
+        self.wait(lambda: self.call("scontrol", "ping").returncode == 0, "slurmctld does not come up", 600)
 
     def restart_controller(self):
         self.end("slurmctld")
@@ -110,7 +110,7 @@ class Cluster:
         process = self.processes.pop(name)
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(200)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -132,7 +132,7 @@ class Cluster:
 
     @staticmethod
     def call(*command):
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
 
     def node_states(self):
         said = self.call("scontrol", "--oneliner", "show", "nodes").stdout
@@ -295,7 +295,7 @@ def main():
                 status = subprocess.run([*program, str(root), "--status"], capture_output=True, text=True)
                 if status.returncode != 0 or status.stdout.count("\n") != runs:
                     fail(f"--status: {status.returncode} {status.stdout} {status.stderr}")
-            cluster.wait_until_empty(900 if options.long else 300, each)
+            cluster.wait_until_empty(9000 if options.long else 600, each)
         final = subprocess.run([*program, str(root), "--slurm"], capture_output=True, text=True)
         if final.returncode != 0:
             fail(f"all runs are there: {final.returncode} {final.stderr}")

@@ -116,8 +116,8 @@ def waiting(command):
     asked = time.monotonic()
     waiter.process.send_signal(signal.SIGINT)
     code = waiter.end()
-    # A second, and what a busy machine adds.
-    expect(code == 75 and time.monotonic() - asked < 10, f"asked to leave, who waits ended with {code} after {time.monotonic() - asked:.1f} s")
+    # A second, and what a busy machine adds; less than the 60 s that it would wait.
+    expect(code == 75 and time.monotonic() - asked < 50, f"asked to leave, who waits ended with {code} after {time.monotonic() - asked:.1f} s")
     holder.process.send_signal(signal.SIGKILL)
     holder.end()
 
