@@ -105,7 +105,6 @@ class CellSheet {
     sheet_.head = head_of(rows_);
     sheet_.caption = caption_of(rows_, labels_);
     for (const auto& line : labels_.legend) sheet_.caption.push_back(line);
-    if (n_.low) sheet_.caption.emplace_back(kNgramNote);
     add_notes(sheet_, rows_);
     return std::move(sheet_);
   }
@@ -326,6 +325,8 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
                                              : "valid accuracy, or on the test set where select_on_test is on,"));
   }
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
+  if (std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.n_gram.has_value(); }))
+    out.emplace_back(kNgramNote);
   return out;
 }
 

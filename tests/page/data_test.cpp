@@ -150,6 +150,7 @@ TEST_F(ThreeGrammars, TheNGramStandsBesideCellsAndInFigures) {
     EXPECT_NEAR(*column.n_gram, .8, 1e-12);
   }
   for (const auto& cell : data.cells) EXPECT_EQ(cell.n_gram_text, "0.800 (n 4)");
+  EXPECT_EQ(std::count(data.caption.begin(), data.caption.end(), kNgramNote), 1);
   std::set<std::string> kinds;
   for (const auto& figure : data.figures)
     for (const auto& row : figure.rows)
