@@ -125,6 +125,7 @@
     ];
     const has = column => column.ceiling_text && column.ceiling_text !== '–';
     const foot = [
+      ['n-gram', ...data.columns.map(column => SB.dash(column.n_gram_text)), '', '', '', ''],
       ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
       ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
     ];
@@ -160,6 +161,12 @@
         cell: cell => (cell.sd_text ? SB.h('span', {title: 'over ' + cell.sd_over}, cell.sd_text) : '–'),
       },
       {title: 'of the ceiling', falling: true, key: cell => cell.fraction, cell: cell => cell.fraction_text},
+      {
+        title: 'n-gram',
+        about: 'the commonest state after the last n symbols',
+        key: cell => cell.n_gram_text,
+        cell: cell => cell.n_gram_text,
+      },
       {title: 'ceiling', key: cell => cell.ceiling_text, cell: cell => cell.ceiling_text},
       {title: 'chance', key: cell => cell.chance_text, cell: cell => SB.dash(cell.chance_text)},
       {title: 'paper', falling: true, key: cell => cell.paper, cell: cell => SB.dash(cell.paper_text)},

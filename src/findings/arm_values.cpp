@@ -31,12 +31,29 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
   return whole > 0 ? std::optional(mean / whole) : std::nullopt;
 }
 
-// Of what value_of measures; the same for every run of a grammar but for the samples it was taken over.
-std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
-  const auto points = points_of(run);
+std::vector<Point> points_asked(const Comparison& c) {
   std::vector<Point> asked;
   for (const int gap : c.gaps) asked.push_back(Point{gap, "", 0});
   if (asked.empty()) asked.emplace_back();
+  return asked;
+}
+
+// N-gram and ceiling of what value_of measures; the same for every run of a grammar but for the samples they were taken
+// over.
+std::optional<double> n_gram_of(const TableRun& run, const Comparison& c) {
+  const std::vector<Point> asked = points_asked(c);
+  double sum = 0;
+  for (const auto& point : asked) {
+    const auto found = n_gram_of(run.result, point);
+    if (!found) return std::nullopt;
+    sum += found->accuracy;
+  }
+  return sum / static_cast<double>(asked.size());
+}
+
+std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
+  const auto points = points_of(run);
+  const std::vector<Point> asked = points_asked(c);
   double sum = 0;
   for (const auto& point : asked) {
     const auto at = points.find(point);
@@ -59,6 +76,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison
       values.push_back(*value);
       ++counts[grammar_of(rows, run)];
       if (auto words = collapsed_run(rows, run)) arm.collapsed.push_back(std::move(*words));
+      if (const auto n_gram = n_gram_of(rows.runs[run], comparison)) arm.n_grams[grammar_of(rows, run)] = *n_gram;
       if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[grammar_of(rows, run)] = *ceiling;
     } else {
       arm.unmeasured.push_back(group.model() + ", " + seeds_text(rows, run));

@@ -41,12 +41,18 @@ std::string signed_points(double value) {
   return formatted("{}{}", value < 0 ? "-" : "+", fixed(std::abs(value) * 100, 1));
 }
 
+// Mean over grammars.
+std::string mean_share(const std::map<Unit, double>& values) {
+  double sum = 0;
+  for (const auto& [unit, value] : values) sum += value;
+  return values.empty() ? "–" : share(sum / static_cast<double>(values.size()));
+}
+
 // One model on one task at one scale.
 struct ModelFigure {
   Estimate accuracy;
   std::set<Unit> grammars;
-  std::map<Unit, double> ceilings;
-  std::optional<double> ceiling;
+  std::map<Unit, double> n_grams, ceilings;
   size_t diverged = 0;
   std::vector<std::string> collapsed;
   int64_t params = 0;
@@ -68,10 +74,8 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const Scale& scale
     out.grammars.insert(unit);
   }
   out.accuracy = estimate(values);
+  out.n_grams = figures.a.n_grams;
   out.ceilings = figures.a.ceilings;
-  double sum = 0;
-  for (const auto& [unit, value] : figures.a.ceilings) sum += value;
-  if (!figures.a.ceilings.empty()) out.ceiling = sum / static_cast<double>(figures.a.ceilings.size());
   out.diverged = figures.a.diverged.size();
   out.collapsed = figures.a.collapsed;
   if (!figures.a.params.empty()) out.params = figures.a.params.front();
@@ -169,9 +173,10 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
   std::vector<std::string> collapsed;
   out += formatted("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
   out +=
-      "| model | task | parameters | ours | 95 % interval | grammars | diverged | ceiling | paper | difference, points "
-      "|\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+      "| model | task | parameters | ours | 95 % interval | grammars | diverged | n-gram | ceiling | paper | "
+      "difference, "
+      "points |\n"
+      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
   for (int task = 1; task <= 4; ++task)
     for (const auto& model : paper_models()) {
       const ModelFigure f = figure_of(rows, claims, scale, model, task);
@@ -180,11 +185,11 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
       const Interval interval = whole ? within_shares(*whole) : Interval{};
       const auto paper = paper_table(model, task);
       collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
-      out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
+      out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(model), task,
                        grouped(static_cast<uint64_t>(std::max<int64_t>(0, f.params))),
                        f.accuracy.n > 0 ? share(f.accuracy.mean) + (f.collapsed.empty() ? "" : " †") : "–",
                        whole ? formatted("[{}, {}]", share(interval.low), share(interval.high)) : "–", f.accuracy.n,
-                       f.diverged, f.ceiling ? share(*f.ceiling) : "–",
+                       f.diverged, mean_share(f.n_grams), mean_share(f.ceilings),
                        paper ? formatted("{} ± {}", share(paper->accuracy), share(paper->spread)) : "–",
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }
@@ -280,8 +285,9 @@ std::string top_table(const Rows& rows, const Claims& claims) {
   }
   std::string out = head + "\n" + rule + "\n";
   std::vector<std::string> collapsed;
-  // Of a column: the ceiling of each grammar once, and which grammars its models have.
-  std::map<std::pair<int, const Scale*>, std::map<Unit, double>> ceilings;
+  // Of a column: n-gram and ceiling of each grammar once, and which grammars its models have.
+  using ByColumn = std::map<std::pair<int, const Scale*>, std::map<Unit, double>>;
+  ByColumn n_grams, ceilings;
   std::map<std::pair<int, const Scale*>, std::set<std::set<Unit>>> grammars;
   for (const auto& model : paper_models()) {
     out += "| " + cell(model) + " |";
@@ -292,32 +298,33 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
         out += " " + top_cell(f) + " |";
         collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
+        for (const auto& [unit, n_gram] : f.n_grams) n_grams[{task, scale}].emplace(unit, n_gram);
         for (const auto& [unit, ceiling] : f.ceilings) ceilings[{task, scale}].emplace(unit, ceiling);
         if (!f.grammars.empty()) grammars[{task, scale}].insert(f.grammars);
       }
     }
     out += "\n";
   }
-  out += "| ceiling |";
-  for (int task = 1; task <= 4; ++task) {
-    if (task < 4) out += " |";
-    if (none) out += " – |";
-    for (const auto* scale : scales) {
-      const auto it = ceilings.find({task, scale});
-      double sum = 0;
-      if (it != ceilings.end())
-        for (const auto& [unit, ceiling] : it->second) sum += ceiling;
-      out += it == ceilings.end()
-                 ? std::string(" – |")
-                 : formatted(" {} ({}) |", share(sum / static_cast<double>(it->second.size())), it->second.size());
+  const auto add_row = [&](const char* name, const ByColumn& values) {
+    out += formatted("| {} |", name);
+    for (int task = 1; task <= 4; ++task) {
+      if (task < 4) out += " |";
+      if (none) out += " – |";
+      for (const auto* scale : scales) {
+        const auto it = values.find({task, scale});
+        out += it == values.end() ? std::string(" – |")
+                                  : formatted(" {} ({}) |", mean_share(it->second), it->second.size());
+      }
     }
-  }
-  out += "\n";
+    out += "\n";
+  };
+  if (!n_grams.empty()) add_row("n-gram", n_grams);
+  add_row("ceiling", ceilings);
   if (std::any_of(grammars.begin(), grammars.end(), [](const auto& column) { return column.second.size() > 1; }))
     out +=
         "\nIn brackets: grammars. Models of a column do not all have the same ones yet, so their means are not to be "
         "held against each other;\n[docs/findings.md](docs/findings.md) compares models on the grammars that both "
-        "have. The ceiling is the mean over all grammars of its column.\n";
+        "have. N-gram and ceiling are means over all grammars of their column.\n";
   else if (!grammars.empty())
     out += "\nIn brackets: grammars, the same for all models of a column.\n";
   return out + collapsed_lines(collapsed);

@@ -19,8 +19,9 @@
 namespace sb {
 
 struct ArmFigures {
-  std::map<Unit, double> values;    // of the statistic, by grammar
-  std::map<Unit, double> ceilings;  // of the same measurements, where every run has one
+  std::map<Unit, double> values;  // of the statistic, by grammar
+  // Of the same measurements, where every run has one.
+  std::map<Unit, double> n_grams, ceilings;
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs a grammar (seeds of initialisation and order)
   std::vector<std::string> diverged;    // runs of the chosen setting, in words

@@ -29,8 +29,8 @@ struct PageColumn {
   int task = 0;
   std::optional<int> gap;
   bool own = true;  // the run's own test
-  std::optional<double> ceiling, chance;
-  std::string ceiling_text, chance_text, metric_text;
+  std::optional<double> n_gram, ceiling, chance;
+  std::string n_gram_text, ceiling_text, chance_text, metric_text;
 };
 
 struct PageMark {
@@ -48,7 +48,8 @@ struct VersusBest {
 struct PageCell {
   std::string series, column;
   std::optional<double> mean, low, high, fraction, paper, difference;
-  std::string mean_text, interval_text, sd_text, sd_over, fraction_text, ceiling_text, chance_text, paper_text;
+  std::string mean_text, interval_text, sd_text, sd_over, fraction_text, n_gram_text, ceiling_text, chance_text;
+  std::string paper_text;
   std::string difference_text, n_text;
   std::string uneven_text;  // "n = 2" where cells of its column rest on different grammars
   int64_t grammars = 0, seeds = 0;

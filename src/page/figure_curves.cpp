@@ -70,8 +70,6 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   if (drawn.points == 0) {
     section.absent.push_back("Accuracy while training" + of + ": the runs' metrics hold no evaluation on valid.");
   } else {
-    std::vector<size_t> all;
-    for (const auto& cell : cells) all.insert(all.end(), cell.runs.begin(), cell.runs.end());
     bool referenced = false;
     const auto reference = [&](const std::string& name, std::optional<double> value) {
       if (!value) return;
@@ -81,23 +79,11 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
         accuracy.rows.push_back({name, "reference", update, *value, {}, {}, {}});
     };
     reference("ceiling", place.ceiling);
-    reference("table learner", mean_over(outline, all, [](const Result& r) {
-                return r.baselines ? std::optional(r.baselines->table_learner) : std::nullopt;
-              }));
-    size_t longest = 0;
-    for (const size_t run : all)
-      if (const auto& b = outline.rows.runs[run].result.baselines) longest = std::max(longest, b->n_gram.size());
-    for (const size_t n : {size_t{1}, longest})
-      if (n >= 1 && n <= longest && (n == longest || longest > 1))
-        reference(formatted("{}-gram", n), mean_over(outline, all, [n](const Result& r) {
-                    return r.baselines && r.baselines->n_gram.size() >= n ? std::optional(r.baselines->n_gram[n - 1])
-                                                                          : std::nullopt;
-                  }));
-    accuracy.caption = formatted(
-        "Accuracy on valid by update: {}{}. Dashed: the exact ceiling and learners without a network (a table that "
-        "counts transitions, the last n symbols), measured on test.{}",
-        averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
-        drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
+    reference("n-gram", place.n_gram);
+    accuracy.caption =
+        formatted("Accuracy on valid by update: {}{}. Dashed: the exact ceiling and the n-gram, measured on test.{}",
+                  averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
+                  drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
     accuracy.summary = formatted("Accuracy on valid over updates of {}.", counted(cells.size(), "row"));
     accuracy.spec =
         line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);

@@ -27,7 +27,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
   std::set<size_t> columns;
   Figure figure;
   std::vector<std::vector<FigureValue>> rows;
-  std::map<double, std::pair<double, size_t>> ceilings;
+  std::map<double, std::pair<double, size_t>> ceilings, n_grams;
   for (size_t c = 0; c < outline.columns.size(); ++c) {
     if (outline.columns[c].task != task || !outline.columns[c].own) continue;
     for (const auto& cell : runs_of_column(outline, c)) {
@@ -39,6 +39,11 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
         runs.push_back(run);
         entropy.push_back(*r.topological_entropy);
         accuracy.push_back(r.test->accuracy);
+        if (const auto n_gram = n_gram_of(r)) {
+          auto& [sum, n] = n_grams[*r.topological_entropy];
+          sum += n_gram->accuracy;
+          ++n;
+        }
         if (r.test->ceiling && r.test->ceiling->exact) {
           auto& [sum, n] = ceilings[*r.topological_entropy];
           sum += r.test->ceiling->accuracy;
@@ -77,8 +82,9 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
                     {"setting", "setting", "nominal"},
                     {"grammar", "grammar", "nominal"}};
   figure.rows = std::move(rows);
-  for (const auto& [entropy, sum] : ceilings)
-    figure.rows.push_back({"ceiling", "reference", entropy, sum.first / static_cast<double>(sum.second), "", ""});
+  for (const auto& [name, sums] : {std::pair{"ceiling", &ceilings}, {"n-gram", &n_grams}})
+    for (const auto& [entropy, sum] : *sums)
+      figure.rows.push_back({name, "reference", entropy, sum.first / static_cast<double>(sum.second), "", ""});
   const auto series = series_of(outline, cells);
   Json spec = vega_base(series, sweep_height);
   const Axis x{"entropy", "topological entropy of the grammar, nats", false, false, true};
@@ -116,9 +122,10 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
   spec["layer"] = std::move(layers);
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
-  figure.caption =
-      formatted("One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling{}.",
-                columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
+  figure.caption = formatted(
+      "One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, its "
+      "n-gram{}.",
+      columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
   figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),
                              counted(entropies.size(), "grammar"));
   data.figures.push_back(std::move(figure));
@@ -227,6 +234,9 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
         figure.rows.push_back(
             {"ceiling", "reference", *outline.points[c].gap, *outline.columns[c].ceiling, {}, {}, {}});
     for (const size_t c : columns)
+      if (outline.columns[c].n_gram)
+        figure.rows.push_back({"n-gram", "reference", *outline.points[c].gap, *outline.columns[c].n_gram, {}, {}, {}});
+    for (const size_t c : columns)
       if (outline.columns[c].chance)
         figure.rows.push_back({"chance", "reference", *outline.points[c].gap, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
@@ -234,7 +244,8 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
                              {band, true}, sweep_height);
     figure.height = chart_height(series.size(), sweep_height);
     figure.caption = formatted(
-        "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling and chance at each "
+        "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling, n-gram and chance at "
+        "each "
         "length.",
         averaged_text(cells), band ? "; band: 95 % interval over grammars" : "");
     figure.summary = formatted("Accuracy over gap length of {}.", counted(cells.size(), "row"));

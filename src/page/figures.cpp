@@ -63,13 +63,10 @@ void add_overview(const Outline& outline, PageData& data) {
   Figure figure = begin_figure(outline, "overview", nullptr, all);
   figure.section = "summary";
   figure.title = "All rows, all columns";
-  figure.columns = {{"series", "model", "nominal"},
-                    {"column", "column", "nominal"},
-                    {"mean", "accuracy", "quantitative"},
-                    {"low", "interval from", "quantitative"},
-                    {"high", "to", "quantitative"},
-                    {"ceiling", "ceiling", "quantitative"},
-                    {"fraction", "of the ceiling", "quantitative"},
+  figure.columns = {{"series", "model", "nominal"},         {"column", "column", "nominal"},
+                    {"mean", "accuracy", "quantitative"},   {"low", "interval from", "quantitative"},
+                    {"high", "to", "quantitative"},         {"n_gram", "n-gram", "quantitative"},
+                    {"ceiling", "ceiling", "quantitative"}, {"fraction", "of the ceiling", "quantitative"},
                     {"runs", "runs", "quantitative"}};
   std::map<std::string, const PageColumn*> columns;
   std::map<std::string, const PageSeries*> series;
@@ -81,14 +78,14 @@ void add_overview(const Outline& outline, PageData& data) {
     if (!cell.mean) continue;
     const PageColumn& column = *columns[cell.column];
     if (used.insert(column.id).second) order.push_back(column.name);
-    figure.rows.push_back({series[cell.series]->name, column.name, *cell.mean, cell.low, cell.high, column.ceiling,
-                           cell.fraction, cell.runs.size()});
+    figure.rows.push_back({series[cell.series]->name, column.name, *cell.mean, cell.low, cell.high, column.n_gram,
+                           column.ceiling, cell.fraction, cell.runs.size()});
   }
   if (figure.rows.empty()) return;
   figure.caption =
       "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars where there are several, cut "
       "at "
-      "0 and 1; grey ticks: the ceiling.";
+      "0 and 1; grey ticks: the ceiling, thin ones the n-gram.";
   figure.summary = formatted("Accuracy of {} in {} of the table above.", counted(outline.series.size(), "row"),
                              counted(used.size(), "column"));
   const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));
@@ -106,9 +103,14 @@ void add_overview(const Outline& outline, PageData& data) {
     encoding->erase("strokeDash");
     (*encoding)["opacity"] = dimmed_unless_picked();
   }
+  const auto ticks = [&](const char* field, int thickness) {
+    return Json{{"transform", Json::array({{{"filter", std::string("isValid(datum.") + field + ")"}}})},
+                {"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", thickness}, {"size", step - 10}}},
+                {"encoding", {{"y", y}, {"x", axis_encoding({field, "accuracy"})}}}};
+  };
   spec["layer"] =
-      Json::array({{{"mark", {{"type", "tick"}, {"color", "#808080"}, {"thickness", 2}, {"size", step - 10}}},
-                    {"encoding", {{"y", y}, {"x", axis_encoding({"ceiling", "accuracy"})}}}},
+      Json::array({ticks("ceiling", 2),
+                   ticks("n_gram", 1),
                    {{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
                     {"mark", {{"type", "rule"}, {"strokeWidth", 2}}},
                     {"encoding", std::move(bars)}},

@@ -81,7 +81,7 @@ MethodPart tasks_part(const Outline& outline) {
 }
 
 MethodPart metric_part(const Outline& outline) {
-  MethodPart out{"Metric and ceiling", {}};
+  MethodPart out{"Metric, ceiling and n-gram", {}};
   out.blocks.push_back(paragraph(
       "The model's probabilities of each state are summed over the frames of an element, its data frame and its gap "
       "frames, and the state with the largest sum is its answer. Accuracy is the share of elements answered right:"));
@@ -98,6 +98,9 @@ MethodPart metric_part(const Outline& outline) {
       "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds "
       "its "
       "upper bound in expectation. The fraction of the ceiling is accuracy over ceiling."));
+  if (std::any_of(outline.columns.begin(), outline.columns.end(),
+                  [](const PageColumn& c) { return c.n_gram.has_value(); }))
+    out.blocks.push_back(paragraph(kNgramNote));
   bool predict = false;
   for (const auto& group : outline.rows.groups) predict |= group.value("task.objective") == "\"predict\"";
   if (predict)

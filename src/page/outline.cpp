@@ -51,9 +51,10 @@ std::string range_text(double low, double high) {
 }
 
 void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageColumn& column) {
-  std::optional<double> low, high, least, most;
-  double ceilings = 0, chances = 0;
-  size_t with_ceiling = 0, with_chance = 0;
+  std::optional<double> low, high, least, most, worst, best;
+  double n_grams = 0, ceilings = 0, chances = 0;
+  size_t with_n_gram = 0, with_ceiling = 0, with_chance = 0;
+  int n_least = 0, n_most = 0;
   bool exact = true;
   for (const size_t i : cells) {
     const Cell& cell = outline.rows.cells[i];
@@ -64,6 +65,14 @@ void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageCo
       ceilings += *figure;
       ++with_ceiling;
     }
+    if (cell.n_gram) {
+      worst = std::min(worst.value_or(*cell.n_gram), *cell.n_gram);
+      best = std::max(best.value_or(*cell.n_gram), *cell.n_gram);
+      n_least = with_n_gram == 0 ? cell.n_least : std::min(n_least, cell.n_least);
+      n_most = std::max(n_most, cell.n_most);
+      n_grams += *cell.n_gram;
+      ++with_n_gram;
+    }
     if (cell.chance) {
       least = std::min(least.value_or(*cell.chance), *cell.chance);
       most = std::max(most.value_or(*cell.chance), *cell.chance);
@@ -71,8 +80,10 @@ void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageCo
       ++with_chance;
     }
   }
+  column.n_gram_text = worst ? formatted("{} (n {})", range_text(*worst, *best), n_text(n_least, n_most)) : "–";
   column.ceiling_text = low ? (exact ? "" : "≤ ") + range_text(*low, *high) : "–";
   column.chance_text = least ? range_text(*least, *most) : "–";
+  if (with_n_gram > 0) column.n_gram = n_grams / static_cast<double>(with_n_gram);
   if (with_ceiling > 0) column.ceiling = ceilings / static_cast<double>(with_ceiling);
   if (with_chance > 0) column.chance = chances / static_cast<double>(with_chance);
 }

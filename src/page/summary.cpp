@@ -38,6 +38,7 @@ PageCell plain_cell(const Outline& outline, size_t index) {
   PageCell out;
   out.series = outline.series[series].id;
   out.column = outline.columns[column].id;
+  out.n_gram_text = outline.columns[column].n_gram_text;
   out.ceiling_text = outline.columns[column].ceiling_text;
   out.fraction_text = "–";
   out.chance_text = cell.chance ? fixed(*cell.chance, 3) : "–";
@@ -68,6 +69,7 @@ PageCell plain_cell(const Outline& outline, size_t index) {
                             ? "± " + fixed(interval.high - over.mean, 3)
                             : formatted("[{}, {}]", fixed(interval.low, 3), fixed(interval.high, 3));
   }
+  if (cell.n_gram) out.n_gram_text = formatted("{} (n {})", fixed(*cell.n_gram, 3), n_text(cell.n_least, cell.n_most));
   if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound)
     out.ceiling_text = (cell.ceiling_exact ? "" : "≤ ") + fixed(*figure, 3);
   if (cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0) {

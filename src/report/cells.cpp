@@ -40,7 +40,37 @@ bool shows_saved(const TableRun& run) {
   });
 }
 
+const char* const kNgramNote =
+    "n-gram: names the commonest training state after the last n symbols, or after the longest suffix of them seen in "
+    "training. Counted on as many training samples as the models saw; n chosen on valid. It skips blanks, and noise up "
+    "to "
+    "1 leaves symbols readable, so tasks 1, 2 and 4 share it.";
+
+std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
+  if (!result.baselines || !result.baselines->n) return std::nullopt;
+  if (!point.split.empty() || !point.computed.empty()) return std::nullopt;
+  const auto content = result.config.find("task.test_gap_content");
+  if (point.gap && content != result.config.end() && content->second != "\"blank\"") return std::nullopt;
+  return NgramFigure{*result.baselines->best_n_gram(), *result.baselines->n};
+}
+
+std::string n_text(int least, int most) {
+  return least == most ? std::to_string(least) : formatted("{}–{}", least, most);
+}
+
 namespace {
+
+void add_n_gram(const Rows& rows, Cell& cell) {
+  double sum = 0;
+  for (const size_t run : cell.runs) {
+    const auto found = n_gram_of(rows.runs[run].result, cell.point);
+    if (!found) return;
+    sum += found->accuracy;
+    cell.n_least = cell.n_least == 0 ? found->n : std::min(cell.n_least, found->n);
+    cell.n_most = std::max(cell.n_most, found->n);
+  }
+  cell.n_gram = sum / static_cast<double>(cell.runs.size());
+}
 
 template <class Value>
 std::optional<double> mean_of(const std::vector<const Measurement*>& all, const Value& value) {
@@ -148,6 +178,7 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
   }
   const auto n = static_cast<double>(found.size());
   cell.chance = chance / n;
+  add_n_gram(rows, cell);
   if (all_valid) cell.valid = valid / n;
   const auto grammars = means_by_grammar(rows, cell.runs, accuracies);
   cell.grammars = static_cast<int64_t>(grammars.size());

@@ -91,12 +91,17 @@ class CellSheet {
 
   Sheet make() {
     label_columns();
-    foot_.assign(2, std::vector<std::string>(sheet_.columns.size()));
-    foot_[0][0] = "ceiling";
-    foot_[1][0] = "chance";
+    foot_.assign(3, std::vector<std::string>(sheet_.columns.size()));
+    foot_[kCeiling][0] = "ceiling";
+    foot_[kChance][0] = "chance";
     int block = 0;
     for (const auto& [key, cells] : columns_) value_columns(key, cells, ++block);
     for (const auto& [values, line] : cells_) sheet_.rows.push_back(row(line));
+    if (n_.low) {
+      foot_[kNgram][0] = "n-gram " + n_text(static_cast<int>(*n_.low), static_cast<int>(*n_.high));
+    } else {
+      foot_.erase(foot_.begin() + kNgram);
+    }
     sheet_.foot = foot_;
     sheet_.head = head_of(rows_);
     sheet_.caption = caption_of(rows_, labels_);
@@ -107,6 +112,7 @@ class CellSheet {
 
  private:
   using Line = std::map<ColumnKey, size_t, ColumnOrder>;
+  enum Foot { kNgram, kCeiling, kChance };
 
   void label_columns() {
     for (const auto& axis : labels_.rows) sheet_.columns.push_back({{axis.name()}, left_aligned(axis), 0});
@@ -143,24 +149,31 @@ class CellSheet {
     sheet_.columns.push_back({header, false, block});
     Part part{&key, any(cells, [](const Cell& c) { return c.kl.has_value(); }),
               any(cells, [](const Cell& c) { return c.paper.has_value(); })};
-    Range ceiling, chance, divergence;
+    Range n_gram, ceiling, chance, divergence;
     bool exact = true;
     for (const size_t i : cells) {
       const Cell& cell = rows_.cells[i];
       if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) ceiling.add(*figure);
       if (cell.chance) chance.add(*cell.chance);
+      if (cell.n_gram) {
+        n_gram.add(*cell.n_gram);
+        n_.add(cell.n_least);
+        n_.add(cell.n_most);
+      }
       if (cell.kl_bound) divergence.add(*cell.kl_bound);
       exact &= cell.ceiling_exact;
     }
     const auto digits = [](double v) { return fixed(v, 3); };
-    foot_[0].push_back((exact || !ceiling.low ? "" : "≤ ") + ceiling.text(digits));
-    foot_[1].push_back(chance.text(digits));
+    foot_[kNgram].push_back(n_gram.text(digits));
+    foot_[kCeiling].push_back((exact || !ceiling.low ? "" : "≤ ") + ceiling.text(digits));
+    foot_[kChance].push_back(chance.text(digits));
     const auto beside = [&](const std::string& name) {
       sheet_.columns.push_back({{name}, false, block});
       for (auto& line : foot_) line.emplace_back();
     };
     if (part.kl) beside("KL, nats");
-    if (part.kl && divergence.low) foot_[0].back() = "≥ " + divergence.text([](double v) { return fixed(v, 4); });
+    if (part.kl && divergence.low)
+      foot_[kCeiling].back() = "≥ " + divergence.text([](double v) { return fixed(v, 4); });
     if (key.point == Point{})
       for (const size_t axis : open_) beside(short_name(config_key(rows_.axes.select[axis])));
     if (part.paper) beside("paper");
@@ -209,6 +222,7 @@ class CellSheet {
   const Labels& labels_;
   std::vector<size_t> open_;
   bool count_, saved_;
+  Range n_;  // of all n-grams
   std::map<std::vector<std::string>, Line, RowOrder> cells_;
   std::map<ColumnKey, std::vector<size_t>, ColumnOrder> columns_;
   std::vector<Part> parts_;
@@ -313,6 +327,8 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
   }
   if (const std::string line = protocol_line(rows); !line.empty()) out.push_back(line);
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
+  if (std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.n_gram.has_value(); }))
+    out.emplace_back(kNgramNote);
   return out;
 }
 

@@ -82,7 +82,9 @@ struct Cell {
   std::optional<double> kl_bound;  // of the true law: no model has less in expectation
   bool ceiling_exact = true;       // false: only the upper bound holds
   std::optional<double> chance;
-  size_t diverged = 0;  // runs of the chosen candidate, or of all where none is chosen
+  std::optional<double> n_gram;  // its accuracy
+  int n_least = 0, n_most = 0;   // its n, as chosen for each run
+  size_t diverged = 0;           // runs of the chosen candidate, or of all where none is chosen
   std::optional<PaperFigure> paper;
 };
 
@@ -149,6 +151,18 @@ std::vector<std::string> averaged_further(const Rows& rows);
 
 // "done", or why there is no figure: "diverged" (every run of the group), "none chosen".
 std::string status_of(const Rows& rows, const Cell& cell);
+
+// The n-gram that stands beside a measurement of the run: that of its test, and of other gap lengths where gaps are
+// blank, which n-grams skip. Nothing where there is none, or of an earlier version.
+struct NgramFigure {
+  double accuracy = 0;
+  int n = 0;
+};
+std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point = {});
+// "6" or "5–7".
+std::string n_text(int least, int most);
+// What the n-gram is, for readers of a table that has one.
+extern const char* const kNgramNote;
 
 // A JSON text as people write it: without quotes, control characters shown.
 std::string plain_value(const std::string& json);

@@ -131,6 +131,11 @@ class RunSheet {
             const auto it = points.find(point);
             return it == points.end() ? std::string() : fixed(it->second->accuracy, 3);
           });
+    if (std::any_of(rows_.runs.begin(), rows_.runs.end(), [](const TableRun& run) { return n_gram_of(run.result); }))
+      add("n-gram", [this](size_t run) {
+        const auto found = n_gram_of(result(run));
+        return found ? formatted("{} (n {})", fixed(found->accuracy, 3), found->n) : std::string();
+      });
     add("ceiling", [this](size_t run) {
       const auto& test = result(run).test;
       if (!test || !test->ceiling) return std::string();

@@ -91,6 +91,8 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   out["valid"] = six(cell.valid);
   out["kl"] = six(cell.kl);
   out["kl_bound"] = six(cell.kl_bound);
+  out["n_gram"] = six(cell.n_gram);
+  out["n"] = cell.n_gram ? Json(n_text(cell.n_least, cell.n_most)) : Json(nullptr);
   out["ceiling"] = six(cell.ceiling);
   out["upper_bound"] = six(cell.upper_bound);
   out["ceiling_exact"] = cell.ceiling ? Json(cell.ceiling_exact) : Json(nullptr);
@@ -153,6 +155,9 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   const auto* ceiling = r.test && r.test->ceiling ? &*r.test->ceiling : nullptr;
   out["kl"] = r.test ? six(r.test->kl) : Json(nullptr);
   out["kl_bound"] = ceiling ? six(ceiling->kl) : Json(nullptr);
+  const auto n_gram = n_gram_of(r);
+  out["n_gram"] = n_gram ? six(n_gram->accuracy) : Json(nullptr);
+  out["n"] = n_gram ? Json(n_gram->n) : Json(nullptr);
   out["ceiling"] = ceiling ? six(ceiling->accuracy) : Json(nullptr);
   out["upper_bound"] = ceiling ? six(ceiling->upper_bound) : Json(nullptr);
   out["ceiling_exact"] = ceiling ? Json(ceiling->exact) : Json(nullptr);

@@ -16,7 +16,7 @@ constexpr int baseline_schema = 1;                     // of the file, and of wh
 }  // namespace
 
 std::string baseline_file(const std::string& root, const std::string& of) {
-  return (std::filesystem::path(root) / ("baselines-" + sha256_hex(of).substr(0, 16) + ".json")).string();
+  return (std::filesystem::path(root) / (".baselines-" + sha256_hex(of).substr(0, 16) + ".json")).string();
 }
 
 std::optional<BaselineFigures> load_baselines(const std::string& root, const std::string& of) {

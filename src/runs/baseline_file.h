@@ -1,4 +1,4 @@
-// Baselines beside runs: ROOT/baselines-<16 digits>.json, sealed. They depend on the data alone, so that all runs of a
+// Baselines beside runs: ROOT/.baselines-<16 digits>.json, sealed. They depend on the data alone, so that all runs of a
 // folder on the same samples share one count. The file only saves time: it appears whole or not at all, and one that is
 // lost, damaged or of other data is made again.
 #pragma once

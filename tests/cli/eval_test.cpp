@@ -1,6 +1,7 @@
 // A run of a GPU, tested on a machine without one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,11 @@ TEST(Eval, SaysWhereItComputesOtherwiseThanTheRunAndRecordsIt) {
          "layers = 1\n[train]\nbatch = 2\nupdates = 2\nwarmup = 1\n[eval]\nevery = 0\nvalid_samples = 2\n"
          "test_samples = 2\nceiling_samples = 2\nbatch = 2\n";
   ASSERT_EQ(run({"train", root.file("run.toml"), "--out", root.file("runs")}).code, 0);
-  const std::string own = fs::directory_iterator(root.file("runs"))->path().string();
+  const fs::directory_iterator entries(root.file("runs"));
+  const auto folder =
+      std::find_if(begin(entries), end(entries), [](const auto& entry) { return entry.is_directory(); });
+  ASSERT_TRUE(folder != end(entries));
+  const std::string own = folder->path().string();
   StoredConfig config = read_stored_config(own);
   if (config.toml.find("device = \"cuda\"") != std::string::npos) GTEST_SKIP() << "there is a GPU";
 

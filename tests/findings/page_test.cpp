@@ -112,6 +112,14 @@ TEST(TopTable, HasSevenModelsFourTasksAndTheCeiling) {
   EXPECT_NE(some.find("the same for all models of a column"), std::string::npos) << some;
 }
 
+TEST(TopTable, ShowsTheNGramAboveTheCeiling) {
+  auto runs = whole_table("[1, 2]");
+  for (auto& run : runs) run.result.baselines = BaselineFigures{.009, {}, {.06, .42}, 2, .01, 1000, 50};
+  const std::string table = top_table(rows_from(runs), shipped_claims());
+  EXPECT_NE(table.find("| n-gram | | .420 (2) | | – | | .420 (2) | – |\n| ceiling |"), std::string::npos) << table;
+  EXPECT_NE(findings_page(rows_from(runs), shipped_claims(), "results/").find("| .420 | .990 |"), std::string::npos);
+}
+
 TEST(TopTable, SaysOverHowManyGrammarsAndWhereTheyAreNotTheSame) {
   auto runs = whole_table("[1, 2, 3, 4]");
   std::erase_if(runs, [](const TableRun& run) {

@@ -143,6 +143,21 @@ TEST_F(ThreeGrammars, EveryKindOfFigureIsThereAndEveryRunItNames) {
       << "all networks here have one size";
 }
 
+TEST_F(ThreeGrammars, TheNGramStandsBesideCellsAndInFigures) {
+  for (const auto& column : data.columns) {
+    EXPECT_EQ(column.n_gram_text, "0.800 (n 4)") << column.name;
+    ASSERT_TRUE(column.n_gram);
+    EXPECT_NEAR(*column.n_gram, .8, 1e-12);
+  }
+  for (const auto& cell : data.cells) EXPECT_EQ(cell.n_gram_text, "0.800 (n 4)");
+  EXPECT_EQ(std::count(data.caption.begin(), data.caption.end(), kNgramNote), 1);
+  std::set<std::string> kinds;
+  for (const auto& figure : data.figures)
+    for (const auto& row : figure.rows)
+      if (row[0].text() == "n-gram") kinds.insert(figure.kind);
+  EXPECT_EQ(kinds, (std::set<std::string>{"learning", "gaps", "complexity", "position"}));
+}
+
 TEST_F(ThreeGrammars, BreakdownsPoolTheRunsOfACell) {
   double sum = 0, count = 0;
   for (const auto& run : read_rows(root.file("")).runs)

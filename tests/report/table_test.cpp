@@ -276,6 +276,59 @@ TEST(Table, WhatWasNotEligibleStandsDirectlyBeneath) {
   EXPECT_EQ(lines.back(), "note: another");
 }
 
+// The row of the foot that begins like this; empty: there is none.
+std::string foot_row(const std::string& text, const std::string& name) {
+  for (const auto& line : lines_of(text))
+    if (line.starts_with(name)) return line;
+  return "";
+}
+
+TEST(Table, ShowsTheNGramAboveTheCeiling) {
+  const Suite suite = suite_of("[eval]\ngaps = [20]\n[grid]\ntask.number = [2, 3]\nrun.seed = [1, 2]\n");
+  const Rows rows = rows_of(suite, [](Result& r) {
+    const double base = r.task == 3 ? .5 : .7;
+    const int n = r.task == 3 ? 4 : 6;
+    r.baselines = BaselineFigures{.01, {}, std::vector<double>(8, .1), n, .001, 1000, 100};
+    r.baselines->n_gram[static_cast<size_t>(n) - 1] = base + .01 * static_cast<double>(r.grammar_seed);
+  });
+  for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {
+    const std::string table = cell_table(rows, format);
+    const size_t n_gram = table.find(format == TableFormat::latex ? "n-gram 4--6" : "n-gram 4–6"),
+                 ceiling = table.find("ceiling");
+    ASSERT_NE(n_gram, std::string::npos) << table;
+    EXPECT_LT(n_gram, ceiling) << table;
+    EXPECT_TRUE(has(table, "tasks 1, 2 and 4 share it")) << table;
+  }
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  size_t seen = 0;
+  for (const auto& cell : json.at("cells")) {
+    const bool wrong_symbols = cell.at("task") == 3;
+    if (wrong_symbols && !cell.at("gap").is_null()) {
+      EXPECT_TRUE(cell.at("n_gram").is_null()) << "longer gaps of wrong symbols are other contexts: " << cell;
+      EXPECT_TRUE(cell.at("n").is_null());
+    } else {
+      EXPECT_NEAR(cell.at("n_gram"), wrong_symbols ? .515 : .715, 1e-9) << cell;
+      EXPECT_EQ(cell.at("n"), wrong_symbols ? "4" : "6");
+    }
+    ++seen;
+  }
+  EXPECT_EQ(seen, 4U);
+  const auto runs = nlohmann::json::parse(run_table(rows, TableFormat::json)).at("runs");
+  EXPECT_NEAR(runs.at(0).at("n_gram"), .71, 1e-9);
+  EXPECT_EQ(runs.at(0).at("n"), 6);
+  EXPECT_TRUE(has(run_table(rows, TableFormat::text), "0.710 (n 6)"));
+}
+
+TEST(Table, OfEarlierResultsHasNoNGram) {
+  const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
+    r.baselines = BaselineFigures{.01, .98, {.1, .2, .3, .4}, {}, {}, 1000, 50};
+  });
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_EQ(foot_row(text, "n-gram"), "") << text;
+  EXPECT_NE(foot_row(text, "ceiling"), "") << text;
+  EXPECT_TRUE(nlohmann::json::parse(cell_table(rows, TableFormat::json)).at("cells").at(0).at("n_gram").is_null());
+}
+
 TEST(Table, SavedEvaluationsTellTheirSplitAndSamples) {
   auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\n"));
   for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
