@@ -278,6 +278,21 @@ void add_task(Claims& out, const TomlValue& block) {
     throw toml_fault("expected the number of a task, each once", block.place);
 }
 
+void add_withheld(Claims& out, const TomlValue& block) {
+  std::string model, reason;
+  for (const auto& member : toml_table(block)) {
+    if (member.key == "model") {
+      model = toml_string(member, 1, 64);
+    } else if (member.key == "reason") {
+      reason = toml_string(member, 1, 1000);
+    } else {
+      throw unknown_toml_key(member, {"model", "reason"});
+    }
+  }
+  if (model.empty() || reason.empty() || !out.withheld.emplace(model, reason).second)
+    throw toml_fault("expected a model and a reason, each model once", block.place);
+}
+
 }  // namespace
 
 const char* to_string(Statistic statistic) {
@@ -324,8 +339,8 @@ Claims parse_claims(std::string_view text, const std::string& path) {
   const TomlValue document = parse_toml(text, path);
   Claims out;
   for (const auto& member : *document.table()) {
-    if (member.key != "scale" && member.key != "task" && member.key != "claim")
-      throw unknown_toml_key(member, {"scale", "task", "claim"});
+    if (member.key != "scale" && member.key != "task" && member.key != "withheld" && member.key != "claim")
+      throw unknown_toml_key(member, {"scale", "task", "withheld", "claim"});
     const auto* blocks = member.value.list();
     if (!blocks) throw toml_fault("expected blocks [[" + member.key + "]]", member.value.place);
     for (const auto& block : *blocks) {
@@ -335,6 +350,8 @@ Claims parse_claims(std::string_view text, const std::string& path) {
         out.scales.push_back(scale);
       } else if (member.key == "task") {
         add_task(out, block);
+      } else if (member.key == "withheld") {
+        add_withheld(out, block);
       } else {
         Claim claim = claim_of(block);
         if (out.find(claim.id)) throw toml_fault("a second claim " + claim.id, block.place);

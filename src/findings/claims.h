@@ -13,6 +13,10 @@
 //   number = 2
 //   keys = {task.gap_max = 10}
 //
+//   [[withheld]]                                    # the model's runs are in no figure and in no verdict
+//   model = "transformer"
+//   reason = "..."                                  # shown below every table that has the model
+//
 //   [[claim]]
 //   id = "gated_delta_rule"
 //   number = 1                                      # of the paper's claims; 0: not one of them
@@ -95,6 +99,7 @@ struct Scale {
 struct Claims {
   std::vector<Scale> scales;
   std::map<int, ConfigMap> task_keys;
+  std::map<std::string, std::string> withheld;  // model to reason
   std::vector<Claim> claims;
 
   const Claim* find(const std::string& id) const;

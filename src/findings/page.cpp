@@ -165,6 +165,13 @@ std::string collapsed_lines(const std::vector<std::string>& runs) {
   return out;
 }
 
+// "‡ transformer: …": why a model has no figures.
+std::string withheld_lines(const Claims& claims) {
+  std::string out;
+  for (const auto& [model, reason] : claims.withheld) out += formatted("\n‡ {}: {}\n", cell(model), cell(reason));
+  return out;
+}
+
 void add_figures(std::string& out, const Rows& rows, const Claims& claims, const Scale& scale) {
   std::vector<std::string> collapsed;
   out += formatted("\n### At {}\n\n{}.\n\n", code(scale.name), cell(scale.title));
@@ -189,6 +196,7 @@ void add_figures(std::string& out, const Rows& rows, const Claims& claims, const
                        paper && f.accuracy.n > 0 ? signed_points(f.accuracy.mean - paper->accuracy) : "–");
     }
   out += collapsed_lines(collapsed);
+  out += withheld_lines(claims);
 }
 
 }  // namespace
@@ -287,10 +295,10 @@ std::string top_table(const Rows& rows, const Claims& claims) {
     out += "| " + cell(model) + " |";
     for (int task = 1; task <= 4; ++task) {
       if (const auto paper = paper_table(model, task)) out += " " + share(paper->accuracy) + " |";
-      if (none) out += " – |";
+      if (none) out += claims.withheld.contains(model) ? " ‡ |" : " – |";
       for (const auto* scale : scales) {
         const ModelFigure f = figure_of(rows, claims, *scale, model, task);
-        out += " " + top_cell(f) + " |";
+        out += claims.withheld.contains(model) ? " ‡ |" : " " + top_cell(f) + " |";
         collapsed.insert(collapsed.end(), f.collapsed.begin(), f.collapsed.end());
         for (const auto& [unit, ceiling] : f.ceilings) ceilings[{task, scale}].emplace(unit, ceiling);
         if (!f.grammars.empty()) grammars[{task, scale}].insert(f.grammars);
@@ -320,7 +328,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         "have. The ceiling is the mean over all grammars of its column.\n";
   else if (!grammars.empty())
     out += "\nIn brackets: grammars, the same for all models of a column.\n";
-  return out + collapsed_lines(collapsed);
+  return out + collapsed_lines(collapsed) + withheld_lines(claims);
 }
 
 std::string with_table(std::string_view page, std::string_view table, const std::string& path) {

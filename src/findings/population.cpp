@@ -23,7 +23,7 @@ struct Place {
 class Gatherer {
  public:
   Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& comparison)
-      : rows_(rows), scale_(scale), c_(comparison) {
+      : rows_(rows), claims_(claims), scale_(scale), c_(comparison) {
     levels_ = c_.statistic == Statistic::slope || c_.statistic == Statistic::rank_correlation;
     by_size_ = c_.over == "params";
     match_ = c_.match.value_or(scale_.match);
@@ -59,6 +59,7 @@ class Gatherer {
     for (size_t g = 0; g < rows_.groups.size(); ++g) {
       const Group& group = rows_.groups[g];
       if (!of_task(group) || !of_scale(rows_, group, scale_, c_.free, by_size_)) continue;
+      if (claims_.withheld.contains(group.model())) continue;
       for (size_t arm = 0; arm < arms_.size(); ++arm)
         if (fits(group, arms_[arm])) {
           auto& members = strata_[stratum_of(group)];
@@ -360,7 +361,7 @@ class Gatherer {
       if (seen.contains(arm)) continue;
       const size_t begun = unfinished_[arm];
       out.missing.push_back(
-          arms_[arm].text() + where +
+          arms_[arm].text() + where + (claims_.withheld.contains(arms_[arm].model) ? ", whose runs are withheld" : "") +
           (begun > 0 ? formatted(", of which {} {} begun and not finished", begun, begun == 1 ? "is" : "are")
                      : std::string()));
     }
@@ -373,6 +374,7 @@ class Gatherer {
   }
 
   const Rows& rows_;
+  const Claims& claims_;
   const Scale& scale_;
   const Comparison& c_;
   ConfigMap keys_;

@@ -70,7 +70,7 @@ TEST(Population, IsFoundByConfigWhateverElseLiesThere) {
       if (engine() % 3 == 0) run.result.label = "";
     }
     const Rows mixed = rows_from(runs);
-    for (const char* claim : {"gated_delta_rule", "mixing_not_needed", "complementary_gating", "delta_net_weakest"})
+    for (const char* claim : {"gated_delta_rule", "mixing_not_needed", "complementary_gating"})
       EXPECT_EQ(told(plain, claim), told(mixed, claim)) << trial;
   }
 }
