@@ -23,7 +23,7 @@ inline const std::map<std::string, std::vector<std::string>>& zoo() {
       {"gla", {"heads", "expand_k", "expand_v", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
       {"delta_net", {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "mlp"}},
       {"gated_delta_net",
-       {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"}},
+       {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "delta", "mlp"}},
       {"gated_delta_product",
        {"heads", "expand_k", "expand_v", "householder_factors", "negative_eigenvalues", "short_conv", "output_gate",
         "a_min", "mlp"}},

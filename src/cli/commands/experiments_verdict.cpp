@@ -70,7 +70,8 @@ ExperimentClaims asked_for(const std::string& name, const Claims& claims, const 
   }
   if (const Claim* claim = claims.find(name)) return {name, "claim " + name, "", {claim->id}};
   std::vector<std::string> names = experiment_names(path);
-  for (const auto& claim : claims.claims) names.push_back(claim.id);
+  for (const auto* all : {&claims.claims, &claims.deviations})
+    for (const auto& claim : *all) names.push_back(claim.id);
   throw bad_input("experiments verdict", "expected an experiment or a claim, " + join_or(names) + ", got '" +
                                              printable(name) + "'" + did_you_mean(name, names));
 }
@@ -132,8 +133,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   if (options.check && !stale.empty()) {
     std::vector<std::string> names;
     for (const auto& [path, content] : stale) names.push_back(printable(path, 400));
-    throw check_failed("experiments findings", "not what the results give: " + join_or(names) +
-                                                   "; the same command without --check writes them");
+    throw check_failed("experiments findings", "out of date: " + join_or(names) + "; rerun without --check to update");
   }
   for (const auto& [path, content] : stale) write_file_atomically(path, content);
   return Exit::done;
@@ -145,9 +145,9 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "experiments verdict",
-      "Test the claims of an experiment on folders of runs: holds, does not hold, or undecided and what would decide",
+      "Test the claims of an experiment on folders of runs: supported, contradicted, equivalent or undecided",
       {"selectivbench experiments verdict main_table runs/quick",
-       "selectivbench experiments verdict gated_delta_rule runs/quick --scale quick --format json"},
+       "selectivbench experiments verdict gates runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
   arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
