@@ -94,7 +94,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     }
     const auto value = value_of(rows.runs[run], group, comparison);
     if (!value) {
-      arm.unmeasured.push_back(model_title(group.model()) + ", " + seeds_text(rows, run));
+      arm.unmeasured.push_back(title_of(group.model()) + ", " + seeds_text(rows, run));
       continue;
     }
     Unit unit = grammar_of(rows, run);

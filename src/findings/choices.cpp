@@ -1,6 +1,7 @@
 #include "findings/choices.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "findings/arms.h"
@@ -23,14 +24,15 @@ bool is_choice(const Rows& rows, const Claims& claims, size_t run) {
 }
 
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
+  static const std::set<std::string> chosen_keys = {"train.lr", "model.residual", "model.conv"};
   std::vector<Choice> out;
   const Scale* scale = claims.scale(claims.choice_scale);
   for (size_t run = 0; run < rows.runs.size(); ++run) {
     if (!is_choice(rows, claims, run)) continue;
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
-    if (result.task != 1 || !fits(group, {result.model, {}, {}}) || protocol_of(group.config) != corrected_protocol ||
-        (scale && !of_scale(rows, group, *scale, {})))
+    if (result.task != 1 || !fits(group, {result.model, {}, {}}) ||
+        protocol_of(rows, group, chosen_keys) != corrected_protocol || (scale && !of_scale(rows, group, *scale, {})))
       continue;
     Choice one{result.model, variant_of(group),
                plain_value(result.config.contains("train.lr") ? result.config.at("train.lr") : std::string()),
@@ -48,12 +50,6 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
     from = end;
   }
   return out;
-}
-
-std::optional<Variant> chosen_variant(const Rows& rows, const Claims& claims, const std::string& model) {
-  for (const auto& choice : choices_of(rows, claims))
-    if (choice.chosen && choice.model == model) return choice.variant;
-  return std::nullopt;
 }
 
 }  // namespace sb

@@ -20,7 +20,8 @@ Variant variant_of(const Group& group);
 // Whether the run is on the grammar of the choices.
 bool is_choice(const Rows& rows, const Claims& claims, size_t run);
 
-// One setting that was tried: task 1, corrected protocol, the scale of the choices.
+// One setting that was tried on task 1 at the scale of the choices: the corrected protocol with its learning rate,
+// residual and convolution.
 struct Choice {
   std::string model;
   Variant variant;
@@ -29,6 +30,5 @@ struct Choice {
   bool chosen = false;          // best of its model
 };
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims);  // by model, in the paper's order
-std::optional<Variant> chosen_variant(const Rows& rows, const Claims& claims, const std::string& model);
 
 }  // namespace sb

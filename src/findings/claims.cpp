@@ -181,7 +181,7 @@ bool counted(Statistic statistic) {
   return statistic == Statistic::gate_parameters || statistic == Statistic::gates_without_keys;
 }
 
-std::string model_title(const std::string& model) {
+std::string title_of(const std::string& model) {
   static const std::map<std::string, std::string> titles = {{"delta_net", "DeltaNet"},
                                                             {"gla", "GLA"},
                                                             {"mamba", "Mamba"},
@@ -210,7 +210,7 @@ std::string key_text(const std::string& key, const std::string& value) {
 }  // namespace
 
 std::string ArmModel::text() const {
-  std::string out = model_title(model);
+  std::string out = title_of(model);
   for (const auto& [key, value] : switches) out += ", " + printable(key) + " " + printable(value);
   for (const auto& [key, value] : keys) out += ", " + key_text(key, value);
   return out;

@@ -76,7 +76,7 @@ enum class Asks { above, below, at_least, at_most };
 const char* to_string(Asks asks);
 
 // "Gated DeltaNet" for gated_delta_net; names that the paper does not have stay as they are.
-std::string model_title(const std::string& model);
+std::string title_of(const std::string& model);
 
 struct ArmModel {
   std::string model;

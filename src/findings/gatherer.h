@@ -32,9 +32,8 @@ class Gatherer {
   bool is_reported(const Group& group) const;
   ConfigMap stratum_of(const Group& group) const;
   Level level_of(size_t group) const;
-  void keep_one_variant(std::vector<Place>& places, const ArmModel& arm) const;
   std::map<Level, std::vector<size_t>> by_level(const std::vector<Place>& places) const;
-  Figures of_stratum(Members members);
+  Figures of_stratum(const Members& members);
 
   // effects.cpp
   void two_arms(Figures& out, const Members& members);

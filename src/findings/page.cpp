@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 
@@ -60,6 +62,17 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
                    "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
                    "`configs/experiments/claims.toml`; nothing in it is typed by hand.\n",
                    code(source));
+}
+
+std::string with_table(std::string_view page, std::string_view table, const std::string& path) {
+  const size_t begin = page.find(table_begins), end = page.find(table_ends);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
+      page.find(table_begins, begin + 1) != std::string_view::npos ||
+      page.find(table_ends, end + 1) != std::string_view::npos)
+    throw bad_input("experiments findings", formatted("expected the lines {} and {} once each, in {}", table_begins,
+                                                      table_ends, printable(path, 400)));
+  std::string out(page.substr(0, begin + table_begins.size()));
+  return out + "\n\n" + std::string(table) + "\n" + std::string(page.substr(end));
 }
 
 }  // namespace sb

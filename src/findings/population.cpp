@@ -49,7 +49,7 @@ void Gatherer::place_groups() {
   for (size_t g = 0; g < rows_.groups.size(); ++g) {
     const Group& group = rows_.groups[g];
     if (!of_task(group) || !of_scale(rows_, group, scale_, c_.free, by_size_) || !is_reported(group) ||
-        protocol_of(group.config, own_keys_) != protocol_)
+        protocol_of(rows_, group, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm)
       if (fits(group, arms_[arm])) {
@@ -71,7 +71,7 @@ void Gatherer::place_absent() {
     if (run.config.empty()) continue;
     const Group group{run.config, {}, std::nullopt, {}};
     if (!of_task(group) || !may_be_of_scale(rows_, group, scale_, c_.free, by_size_) ||
-        protocol_of(group.config, own_keys_) != protocol_)
+        protocol_of(run, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
       if (!fits(group, arms_[arm])) continue;
@@ -122,20 +122,6 @@ Level Gatherer::level_of(size_t group) const {
   return out;
 }
 
-void Gatherer::keep_one_variant(std::vector<Place>& places, const ArmModel& arm) const {
-  if (arm.keys.contains("model.residual") || arm.switches.contains("conv")) return;
-  std::map<Variant, size_t> grammars;
-  for (const auto& place : places)
-    grammars[variant_of(rows_.groups[place.group])] += rows_.groups[place.group].averaged.size();
-  if (grammars.size() < 2) return;
-  Variant kept = grammars.begin()->first;
-  for (const auto& [variant, count] : grammars)
-    if (count > grammars[kept]) kept = variant;
-  if (const auto chosen = chosen_variant(rows_, claims_, arm.model); chosen && grammars.contains(*chosen))
-    kept = *chosen;
-  std::erase_if(places, [&](const Place& place) { return variant_of(rows_.groups[place.group]) != kept; });
-}
-
 // The groups of an arm by level; several sizes at one level: the largest first.
 std::map<Level, std::vector<size_t>> Gatherer::by_level(const std::vector<Place>& places) const {
   std::map<Level, std::vector<size_t>> out;
@@ -148,12 +134,10 @@ std::map<Level, std::vector<size_t>> Gatherer::by_level(const std::vector<Place>
   return out;
 }
 
-Figures Gatherer::of_stratum(Members members) {
+Figures Gatherer::of_stratum(const Members& members) {
   Figures out;
-  for (size_t arm = 0; arm < members.size(); ++arm) {
-    if (members[arm].empty()) return out;
-    keep_one_variant(members[arm], arms_[arm]);
-  }
+  for (const auto& places : members)
+    if (places.empty()) return out;
   out.found = true;
   out.updates = some_result(rows_, rows_.groups[members.front().front().group]).updates;
   if (!c_.b.empty()) {

@@ -2,10 +2,10 @@
 //
 // A stratum is the groups of one protocol whose configs agree in everything but the model, the label, what changes
 // rounding or the times of evaluation alone, and what the comparison frees: arms are compared within one only. Learning
-// rate, residual and the Transformer's convolution may differ between models; of several residuals or convolutions of
-// an arm the one chosen on the grammar of the choices is taken. Of several strata the one with the most grammars in
-// common is taken, then the one with more updates, then the first; the others are counted. Of several sizes of an arm
-// the largest pair within the scale's ratio of parameters is taken. None of this looks at a test accuracy.
+// rate, residual and convolution are the protocol's for each model, so they may differ between arms. Of several strata
+// the one with the most grammars in common is taken, then the one with more updates, then the first; the others are
+// counted. Of several sizes of an arm the largest pair within the scale's ratio of parameters is taken. None of this
+// looks at a test accuracy.
 //
 // Diverged and collapsed runs enter no mean.
 #pragma once

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "findings/arms.h"
 
 namespace sb {
 namespace {
@@ -21,6 +22,30 @@ std::set<std::string> quirks_of(const ConfigMap& config) {
   return out;
 }
 
+// A group's config as a result has it.
+ConfigMap unfolded(ConfigMap config) {
+  for (const auto& quirk : quirks_of(config)) config["quirks." + quirk] = "true";
+  config.erase("quirks");
+  return config;
+}
+
+// The label of a whole config; keys that it does not have count as those of the protocol.
+std::string label_of(const ConfigMap& config) {
+  const auto on = [&](const char* key) {
+    const auto it = config.find(key);
+    return it != config.end() && it->second == "true";
+  };
+  const auto until = config.find("train.dropout_until");
+  if (on("quirks.first_lr_zero") && (on("quirks.dropout_stops") || (until != config.end() && until->second == "78")))
+    return published_protocol;
+  std::vector<std::string> differs;
+  if (const auto it = config.find("model.dropout"); it != config.end() && parse_finite(it->second).value_or(0) != 0)
+    differs.push_back("dropout " + it->second);
+  for (const auto& [key, value] : config)
+    if (key.starts_with("quirks.") && value == "true") differs.push_back(printable(key.substr(7)));
+  return differs.empty() ? corrected_protocol : formatted("{} but {}", corrected_protocol, joined(differs, ", "));
+}
+
 }  // namespace
 
 std::string key_of(const ConfigMap& config, const std::string& key) {
@@ -29,26 +54,28 @@ std::string key_of(const ConfigMap& config, const std::string& key) {
   return it == config.end() ? std::string() : it->second;
 }
 
-std::string protocol_of(const ConfigMap& config, const std::set<std::string>& ignored) {
-  const auto on = [&](const std::string& quirk) {
-    return !ignored.contains("quirks." + quirk) && key_of(config, "quirks." + quirk) == "true";
-  };
-  const bool stops = key_of(config, "train.dropout_until") == "78" || on("dropout_stops");
-  if (on("first_lr_zero") && (stops || ignored.contains("train.dropout_until"))) return published_protocol;
-  std::vector<std::string> differs;
-  const std::string dropout = key_of(config, "model.dropout");
-  if (!ignored.contains("model.dropout") && parse_finite(dropout).value_or(0) != 0)
-    differs.push_back("dropout " + plain_value(dropout));
-  for (const auto& quirk : quirks_of(config))
-    if (on(quirk)) differs.push_back(printable(quirk));
-  return differs.empty() ? corrected_protocol : formatted("{} but {}", corrected_protocol, joined(differs, ", "));
+std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) {
+  for (const auto& key : ignored) {
+    config.erase(key);
+    if (key.starts_with("model.")) config.erase("model.switch " + key.substr(6));
+  }
+  return label_of(config);
+}
+
+std::string protocol_of(const Rows& rows, const Group& group, const std::set<std::string>& ignored) {
+  const Result& result = group.averaged.empty() ? some_result(rows, group) : rows.runs[group.averaged.front()].result;
+  return protocol_of(result.config, ignored);
+}
+
+std::string protocol_of(const AbsentRun& run, const std::set<std::string>& ignored) {
+  return protocol_of(unfolded(run.config), ignored);
 }
 
 std::vector<std::string> protocols_of(const Rows& rows, const std::set<std::string>& ignored) {
   std::set<std::string> found;
-  for (const auto& group : rows.groups) found.insert(protocol_of(group.config, ignored));
+  for (const auto& group : rows.groups) found.insert(protocol_of(rows, group, ignored));
   for (const auto& run : rows.absent)
-    if (!run.config.empty()) found.insert(protocol_of(run.config, ignored));
+    if (!run.config.empty()) found.insert(protocol_of(run, ignored));
   std::vector<std::string> out;
   for (const char* first : {corrected_protocol, published_protocol})
     if (found.erase(first) > 0) out.emplace_back(first);

@@ -44,7 +44,7 @@ std::vector<std::string> counts_of(const Rows& rows) {
     out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
                             rows.runs.size() == 1 ? "" : "s", diverged.size()));
   std::map<std::string, size_t> protocols;
-  for (const size_t group : rows.group_of) ++protocols[protocol_of(rows.groups[group].config)];
+  for (const auto& run : rows.runs) ++protocols[protocol_of(run.result.config)];
   for (const auto& [protocol, count] : protocols)
     out.push_back(formatted("{} run{} of the protocol “{}”", grouped(count), count == 1 ? "" : "s", protocol));
   const auto name = [&](const std::string& what, const std::vector<std::string>& names) {

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
 #include "base/format.h"
-#include "base/text.h"
 #include "findings/model_figures.h"
 #include "findings/page.h"
 #include "findings/page_text.h"
@@ -48,7 +46,7 @@ std::string top_table(const Rows& rows, const Claims& claims) {
   std::set<std::string> failed;
   bool any = false;
   for (const auto& model : paper_models()) {
-    out += formatted("| {} |", model_title(model));
+    out += formatted("| {} |", title_of(model));
     for (int task = 1; task <= 4; ++task) {
       if (const auto paper = paper_table(model, task)) out += " " + share(paper->accuracy) + " |";
       for (const auto& [title, protocol] : columns) {
@@ -80,17 +78,6 @@ std::string top_table(const Rows& rows, const Claims& claims) {
         "[docs/findings.md](docs/findings.md) compares models on the grammars that both have.\n";
   for (const auto& run : failed) out += "\n† Failed in training, and in no mean: " + cell(run) + ".\n";
   return out;
-}
-
-std::string with_table(std::string_view page, std::string_view table, const std::string& path) {
-  const size_t begin = page.find(table_begins), end = page.find(table_ends);
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
-      page.find(table_begins, begin + 1) != std::string_view::npos ||
-      page.find(table_ends, end + 1) != std::string_view::npos)
-    throw bad_input("experiments findings", formatted("expected the lines {} and {} once each, in {}", table_begins,
-                                                      table_ends, printable(path, 400)));
-  std::string out(page.substr(0, begin + table_begins.size()));
-  return out + "\n\n" + std::string(table) + "\n" + std::string(page.substr(end));
 }
 
 }  // namespace sb

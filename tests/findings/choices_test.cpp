@@ -47,44 +47,33 @@ TEST(Choices, AloneAreNoRunsOfAClaim) {
   EXPECT_FALSE(judged(rows_from(runs), "gates").tested);
 }
 
-// Networks that differ in their residual, as configs of several residuals leave them.
-std::vector<TableRun> residual_runs(const std::string& seeds, double pre) {
-  auto runs = small_runs(
-      "[grid]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = " + seeds + "\n");
-  std::vector<TableRun> out;
+TEST(Choices, ListEveryResidualAndConvolution) {
+  std::vector<TableRun> runs;
   for (const char* residual : {"post", "pre"})
-    for (TableRun run : runs) {
-      if (run.result.model == "delta_net" && std::string(residual) == "pre") continue;
+    for (auto& run : small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\n")) {
       run.result.config["model.residual"] = "\"" + std::string(residual) + "\"";
       run.result.run_id += residual;
-      set_accuracy(run.result, run.result.model == "delta_net" ? .5 : std::string(residual) == "pre" ? pre : .7);
-      out.push_back(std::move(run));
+      set_accuracy(run.result, std::string(residual) == "pre" ? .6 : .5);
+      runs.push_back(std::move(run));
     }
-  return out;
-}
-
-TEST(AnArm, OfSeveralResidualsIsTheOneChosenOnValid) {
-  for (const double pre : {.6, .8}) {
-    auto runs = residual_runs("[11]", pre);
-    // On the reported grammars the accuracies are the other way round: they decide nothing.
-    const auto reported = residual_runs("[1, 2, 3]", 1.4 - pre);
-    runs.insert(runs.end(), reported.begin(), reported.end());
-    const Rows rows = rows_from(runs);
-    const auto one = judged(rows, "gates").comparisons[0];
-    EXPECT_EQ(chosen_variant(rows, shipped_claims(), "gated_delta_net")->residual, pre > .7 ? "pre" : "post");
-    EXPECT_EQ(one.figures.a.variants, std::vector<std::string>{pre > .7 ? "pre" : "post"});
-    EXPECT_NEAR(one.a->mean, pre > .7 ? 1.4 - pre : .7, 1e-9);
-    EXPECT_EQ(one.effect.n, 3U);
-  }
+  const auto choices = choices_of(rows_from(runs), shipped_claims());
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[0].variant.text(), "post");
+  EXPECT_EQ(choices[1].variant.text(), "pre");
+  EXPECT_TRUE(choices[1].chosen);
 }
 
 TEST(TheProtocol, FollowsFromTheKeys) {
-  EXPECT_EQ(protocol_of({}), "corrected");
-  EXPECT_EQ(protocol_of({{"model.dropout", "0.2"}}), "corrected but dropout 0.2");
-  EXPECT_EQ(protocol_of({{"model.dropout", "0.2"}}, {"model.dropout"}), "corrected");
-  EXPECT_EQ(protocol_of({{"quirks", "\"delta_bf16\""}}), "corrected but delta_bf16");
-  EXPECT_EQ(protocol_of({{"quirks", "\"delta_bf16\""}}, {"quirks.delta_bf16"}), "corrected");
-  EXPECT_EQ(protocol_of({{"quirks", "\"first_lr_zero\""}, {"train.dropout_until", "78"}}), "published");
+  const auto label = [](const std::string& text, const std::set<std::string>& ignored = {}) {
+    const auto runs = small_runs(text + "[grid]\nmodel.name = [\"delta_net\"]\nrun.seed = [1]\n");
+    return protocol_of(runs.front().result.config, ignored);
+  };
+  EXPECT_EQ(label(""), "corrected");
+  EXPECT_EQ(label("[quirks]\ndelta_bf16 = true\n"), "corrected but delta_bf16");
+  EXPECT_EQ(label("[quirks]\ndelta_bf16 = true\n", {"quirks.delta_bf16"}), "corrected");
+  auto runs = small_runs("[grid]\nmodel.name = [\"delta_net\"]\nrun.seed = [1]\n");
+  make_published(runs.front().result);
+  EXPECT_EQ(protocol_of(runs.front().result.config), "published");
   EXPECT_EQ(protocols_of(rows_from(chosen_runs())), std::vector<std::string>{"corrected"});
 }
 

@@ -60,22 +60,28 @@ TEST(AClaim, IsEquivalentIfTheNarrowIntervalLiesWithinDelta) {
   EXPECT_EQ(judged(rows, "mixing_not_needed").comparisons[0].verdict, Verdict::supported);
 }
 
+// Two models on task 1 of four grammars; their difference has this mean and a spread of .0037.
+Rows two_models(const std::string& a, const std::string& b, double effect) {
+  static constexpr double spread[] = {.004, -.004, .002, -.002};
+  return rows_from(
+      small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"" + a + "\", \"" + b + "\"]\nrun.seed = [1, 2, 3, 4]\n",
+                 [&](Result& r) { set_accuracy(r, .5 + (r.model == a ? effect + spread[r.grammar_seed - 1] : 0)); }));
+}
+
 TEST(AClaim, AtLeastIsContradictedBelowDeltaOnly) {
   for (const auto& [effect, verdict] : {std::pair(-.01, Verdict::undecided), std::pair(-.03, Verdict::contradicted),
-                                        std::pair(-.002, Verdict::supported), std::pair(.03, Verdict::supported)}) {
-    const Rows rows = rows_from(
-        table_runs([&](const Result& r) { return .5 + (r.model == "mamba2" && r.task == 1 ? effect : 0.0); }));
-    EXPECT_EQ(judged(rows, "mixing_not_needed").comparisons[0].verdict, verdict) << effect;
-  }
+                                        std::pair(-.002, Verdict::supported), std::pair(.03, Verdict::supported)})
+    EXPECT_EQ(judged(two_models("mamba2", "gated_delta_net", effect), "mixing_not_needed").comparisons[0].verdict,
+              verdict)
+        << effect;
 }
 
 TEST(AClaim, NearDeltaIsUndecidedAndSaysHowManyGrammarsItWouldTake) {
-  const Rows rows = rows_from(table_runs([](const Result& r) { return r.model == "gated_delta_net" ? .512 : .5; }));
-  const auto one = judged(rows, "gates").comparisons[0];
+  const auto one = judged(two_models("gated_delta_net", "delta_net", .012), "gates").comparisons[0];
   EXPECT_EQ(one.verdict, Verdict::undecided);
-  EXPECT_LE(one.interval->low, .01);
-  ASSERT_EQ(one.decides.size(), 1U);
-  EXPECT_NE(one.decides[0].find("grammars"), std::string::npos) << one.decides[0];
+  EXPECT_NEAR(one.interval->low, .012 - 3.1824463 * .0036514837 / 2, 1e-9);
+  EXPECT_EQ(one.decides,
+            std::vector<std::string>{"12 more grammars, 16 in all, if effect and spread stay as they are"});
 }
 
 TEST(AClaim, OfOneGrammarIsUndecided) {

@@ -43,8 +43,11 @@ inline std::vector<TableRun> paper_runs(const std::string& grid, const std::func
 // Turns a run of the corrected protocol into one of the published protocol.
 inline void make_published(Result& r) {
   r.run_id = sha256_hex(r.run_id).substr(0, 16);
-  r.config["quirks.first_lr_zero"] = "true";
+  for (const char* quirk : {"first_lr_zero", "delta_bf16", "sum_accumulated"})
+    r.config["quirks." + std::string(quirk)] = "true";
+  r.config["model.dropout"] = "0.2";
   r.config["train.dropout_until"] = "78";
+  r.config["model.residual"] = r.model == "transformer" ? "\"double\"" : "\"post\"";
 }
 
 inline void set_accuracy(Result& r, double accuracy) {
