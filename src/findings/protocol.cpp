@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/arms.h"
@@ -59,7 +60,15 @@ std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) 
     config.erase(key);
     if (key.starts_with("model.")) config.erase("model.switch " + key.substr(6));
   }
-  return label_of(config);
+  if (!ignored.contains("model.residual")) return label_of(config);
+  // Every network has a residual: the one of the nearest protocol.
+  std::string nearest;
+  for (const char* residual : {"post", "double", "pre"}) {
+    config["model.residual"] = json_quoted(residual);
+    const std::string label = label_of(config);
+    if (nearest.empty() || label.size() < nearest.size()) nearest = label;
+  }
+  return nearest;
 }
 
 std::string protocol_of(const Rows& rows, const Group& group, const std::set<std::string>& ignored) {
