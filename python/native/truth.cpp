@@ -68,6 +68,8 @@ py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t sta
   out["chance"] = b.chance;
   out["majority"] = b.majority;
   out["n_gram"] = std::vector<double>(b.n_gram.begin(), b.n_gram.end());
+  out["n"] = b.n;
+  out["n_gram_stderr"] = b.n_gram_stderr;
   out["table_learner"] = b.table_learner;
   out["train_samples"] = b.train_samples;
   out["test_samples"] = b.test_samples;

@@ -40,11 +40,13 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Accuracies without a network; ``n_gram[n - 1]`` sees the last n symbols."""
+    """Accuracies without a network; ``n_gram[n - 1]`` sees the last n symbols, ``n`` is the best one on valid."""
 
     chance: float
     majority: float
     n_gram: list[float]
+    n: int
+    n_gram_stderr: float
     table_learner: float
     train_samples: int
     test_samples: int
@@ -126,6 +128,8 @@ def baselines(
     threads: int = 0,
 ) -> Baselines:
     """Chance, the commonest state, n-grams, and a table learner that counts transitions and filters with them.
+
+    The n-gram to cite is ``n_gram[n - 1]``, with ``n_gram_stderr``.
 
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)

@@ -20,18 +20,15 @@ std::optional<double> speed_of(const Result& result) {
 }
 
 // Accuracy on the first training samples minus that on unseen ones.
-std::optional<double> seen_gain(const std::map<Point, const Measurement*>& points) {
-  const auto own = points.find(Point{});
-  for (const auto& [point, measured] : points)
-    if (!point.gap && point.computed.empty() && point.split == "reference" && own != points.end())
-      return measured->accuracy - own->second->accuracy;
-  return std::nullopt;
+std::optional<double> seen_gain(const Result& result) {
+  if (!result.test || !result.published_test) return std::nullopt;
+  return result.published_test->accuracy - result.test->accuracy;
 }
 
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
   if (c.statistic == Statistic::throughput) return speed_of(run.result);
   const auto points = points_of(run);
-  if (c.statistic == Statistic::seen_gain) return seen_gain(points);
+  if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
   if (own == points.end()) return std::nullopt;
   const double chance = c.against_chance ? run.result.chance : 0;
@@ -94,7 +91,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     }
     const auto value = value_of(rows.runs[run], group, comparison);
     if (!value) {
-      arm.unmeasured.push_back(title_of(group.model()) + ", " + seeds_text(rows, run));
+      arm.unmeasured.push_back(model_title(group.model()) + ", " + seeds_text(rows, run));
       continue;
     }
     Unit unit = grammar_of(rows, run);

@@ -19,12 +19,6 @@ bool same_value(const std::string& a, const std::string& b) {
   return x && y ? *x == *y : a == b;
 }
 
-// Whether the paper's network has the switch at this value; switches that came later are those of its equations.
-std::optional<bool> as_published(const std::string& model, const std::string& name, const std::string& json) {
-  if (name == "delta") return switch_plain(json) == "on";
-  return is_paper_switch(model, name, json);
-}
-
 bool in_band(const Result& result, const Scale& scale, bool by_size) {
   const auto params = static_cast<double>(result.params);
   return params >= (by_size ? scale.least_size : scale.least_params) &&
@@ -81,7 +75,7 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
 bool fits(const Group& group, const ArmModel& arm) {
   if (group.model() != arm.model || !meets(group, arm.keys, {})) return false;
   // Sizes, and what the corrected protocol chooses for each model.
-  static const std::set<std::string> free = {"heads", "d_state", "conv", "double_residual"};
+  static const std::set<std::string> free = {"heads", "d_state", "conv"};
   std::set<std::string> named;
   for (const auto& [key, json] : group.config) {
     if (!key.starts_with("model.switch ")) continue;
@@ -90,13 +84,13 @@ bool fits(const Group& group, const ArmModel& arm) {
     if (wanted != arm.switches.end()) {
       named.insert(name);
       if (!same_value(switch_plain(json), wanted->second)) return false;
-    } else if (!free.contains(name) && !as_published(arm.model, name, json).value_or(true)) {
+    } else if (!free.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
       return false;
     }
   }
   // A config that leaves a switch out has it as the paper does.
   for (const auto& [name, value] : arm.switches)
-    if (!named.contains(name) && as_published(arm.model, name, value) != true) return false;
+    if (!named.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
   return true;
 }
 

@@ -181,21 +181,6 @@ bool counted(Statistic statistic) {
   return statistic == Statistic::gate_parameters || statistic == Statistic::gates_without_keys;
 }
 
-std::string title_of(const std::string& model) {
-  static const std::map<std::string, std::string> titles = {{"delta_net", "DeltaNet"},
-                                                            {"gla", "GLA"},
-                                                            {"mamba", "Mamba"},
-                                                            {"mamba2", "Mamba2"},
-                                                            {"gated_delta_net", "Gated DeltaNet"},
-                                                            {"gated_delta_product", "Gated DeltaProduct"},
-                                                            {"transformer", "Transformer"},
-                                                            {"retnet", "RetNet"},
-                                                            {"linear_attn", "linear attention"},
-                                                            {"s4", "S4"}};
-  const auto it = titles.find(model);
-  return it == titles.end() ? printable(model) : it->second;
-}
-
 namespace {
 
 std::string last_part(const std::string& key) {
@@ -210,7 +195,7 @@ std::string key_text(const std::string& key, const std::string& value) {
 }  // namespace
 
 std::string ArmModel::text() const {
-  std::string out = title_of(model);
+  std::string out = model_title(model);
   for (const auto& [key, value] : switches) out += ", " + printable(key) + " " + printable(value);
   for (const auto& [key, value] : keys) out += ", " + key_text(key, value);
   return out;

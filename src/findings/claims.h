@@ -51,6 +51,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/palette.h"
 #include "report/rows.h"
 
 namespace sb {
@@ -74,9 +75,6 @@ bool counted(Statistic statistic);  // exact: neither interval nor spread
 // What a claim asks of the effect a - b, with delta the smallest difference that matters.
 enum class Asks { above, below, at_least, at_most };
 const char* to_string(Asks asks);
-
-// "Gated DeltaNet" for gated_delta_net; names that the paper does not have stay as they are.
-std::string title_of(const std::string& model);
 
 struct ArmModel {
   std::string model;

@@ -100,7 +100,7 @@ std::string Gatherer::level_text(size_t group) const {
 std::string Gatherer::arm_name(size_t number) const {
   for (const auto& arm : arms_)
     if (fits(rows_.groups[number], arm)) return arm.text();
-  return title_of(rows_.groups[number].model());
+  return model_title(rows_.groups[number].model());
 }
 
 std::string Gatherer::group_text(size_t number) const {

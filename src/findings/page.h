@@ -11,7 +11,7 @@ namespace sb {
 // page names the results.
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source);
 
-// The paper's models on its four tasks at its scale: the paper's figures, ours under both protocols, the ceiling.
+// The short form of its table of results.
 std::string top_table(const Rows& rows, const Claims& claims);
 
 // The page with the text between the two markers replaced, the markers on lines of their own. Throws bad_input that

@@ -46,7 +46,7 @@ void say_variants(std::vector<std::string>& lines, const ComparisonVerdict& one)
   const auto add = [&](const Arm& models, const ArmFigures& arm) {
     for (size_t i = 0; i < std::min(models.size(), arm.variants.size()); ++i)
       if (arm.variants[i] != "post")
-        say(lines, formatted("{}: residual {}.", title_of(models[i].model), cell(arm.variants[i])));
+        say(lines, formatted("{}: residual {}.", model_title(models[i].model), cell(arm.variants[i])));
   };
   add(one.comparison->a, one.figures.a);
   add(one.comparison->b, one.figures.b);
@@ -75,7 +75,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
 std::string published_table(const PublishedFigures& figures) {
   std::string out = formatted("\n{}\n\n| model | perplexity | accuracy, % |\n|---|---:|---:|\n", cell(figures.source));
   for (const auto& row : figures.rows)
-    out += formatted("| {} | {} | {} |\n", title_of(row.model), fixed(row.perplexity, 2), fixed(row.accuracy, 1));
+    out += formatted("| {} | {} | {} |\n", model_title(row.model), fixed(row.perplexity, 2), fixed(row.accuracy, 1));
   return out;
 }
 
@@ -173,7 +173,7 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (choices.empty()) return out + "\nNo runs yet.\n";
   out += "\n| model | residual | learning rate | accuracy on valid | |\n|---|---|---:|---:|---|\n";
   for (const auto& choice : choices)
-    out += formatted("| {} | {} | {} | {} | {} |\n", title_of(choice.model), cell(choice.variant.text()),
+    out += formatted("| {} | {} | {} | {} | {} |\n", model_title(choice.model), cell(choice.variant.text()),
                      cell(choice.lr), choice.valid ? share(*choice.valid) : "failed", choice.chosen ? "chosen" : "");
   return out;
 }

@@ -4,9 +4,8 @@
 
 #include "base/format.h"
 #include "base/json.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "findings/arms.h"
+#include "runs/protocol.h"
 
 namespace sb {
 namespace {
@@ -30,21 +29,10 @@ ConfigMap unfolded(ConfigMap config) {
   return config;
 }
 
-// The label of a whole config; keys that it does not have count as those of the protocol.
+// Runs of models trained elsewhere have no protocol.
 std::string label_of(const ConfigMap& config) {
-  const auto on = [&](const char* key) {
-    const auto it = config.find(key);
-    return it != config.end() && it->second == "true";
-  };
-  const auto until = config.find("train.dropout_until");
-  if (on("quirks.first_lr_zero") && (on("quirks.dropout_stops") || (until != config.end() && until->second == "78")))
-    return published_protocol;
-  std::vector<std::string> differs;
-  if (const auto it = config.find("model.dropout"); it != config.end() && parse_finite(it->second).value_or(0) != 0)
-    differs.push_back("dropout " + it->second);
-  for (const auto& [key, value] : config)
-    if (key.starts_with("quirks.") && value == "true") differs.push_back(printable(key.substr(7)));
-  return differs.empty() ? corrected_protocol : formatted("{} but {}", corrected_protocol, joined(differs, ", "));
+  const std::string label = protocol_label(config);
+  return label.empty() ? "unknown" : label;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Difference {
 };
 
 std::string text_of(const Difference& d) {
-  return formatted("{} {} ({} against {})", title_of(d.model), signed_points(d.size()), share(d.to), share(d.from));
+  return formatted("{} {} ({} against {})", model_title(d.model), signed_points(d.size()), share(d.to), share(d.from));
 }
 
 std::string and_list(const std::vector<std::string>& parts) {
@@ -44,7 +44,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     size_t near = 0;
     for (const auto& model : paper_models()) {
       const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
-      if (!figure.failed.empty()) failed.push_back(title_of(model));
+      if (!figure.failed.empty()) failed.push_back(model_title(model));
       if (figure.accuracy.n == 0) continue;
       const Difference d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
       if (std::abs(d.size()) <= near_paper)
@@ -105,10 +105,10 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons)
         if (one.effect.n > 0 && !one.failed())
-          found.push_back(
-              {one.effect.mean, formatted("{} costs {} {} points on task {} ({})", verdict.claim->title,
-                                          title_of(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
-                                          one.comparison->task, stratum.scale->name)});
+          found.push_back({one.effect.mean,
+                           formatted("{} costs {} {} points on task {} ({})", verdict.claim->title,
+                                     model_title(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
+                                     one.comparison->task, stratum.scale->name)});
   std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
   if (found.empty()) return "";
   std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });

@@ -12,10 +12,15 @@ Declared declare(const ModelConfig& config) {
   ParameterList& p = out.parameters;
   p.matrix("encoder.weight", d, config.inputs);
   p.bias("encoder.bias", d, config.inputs);
-  for (int64_t l = 0; l < config.layers; ++l) {
-    p.ones(formatted("norms.{}.weight", l), d);
-    p.add(formatted("norms.{}.bias", l), {d}, Init::constant(0));
-  }
+  const auto add_norm = [&](const std::string& name) {
+    p.ones(name + ".weight", d);
+    p.add(name + ".bias", {d}, Init::constant(0));
+  };
+  const bool pre = config.mixer.residual == Residual::pre;
+  for (int64_t l = 0; l < config.layers; ++l) add_norm(formatted("norms.{}", l));
+  if (pre && config.mixer[switches::mlp] > 0)
+    for (int64_t l = 0; l < config.layers; ++l) add_norm(formatted("mlp_norms.{}", l));
+  if (pre) add_norm("last_norm");
   for (int64_t l = 0; l < config.layers; ++l) {
     p.set_prefix(formatted("layers.{}.", l));
     MixerOptions options = config.mixer;

@@ -16,7 +16,8 @@ constexpr double beyond = 4;
 std::optional<Matched> network_of(const MatchRequest& request, int64_t width, const Switches& switches) {
   Matched out;
   try {
-    out.config = model_config(request.model, width, switches, request.layers, request.inputs, request.outputs);
+    out.config = model_config(request.model, width, switches, request.layers, request.inputs, request.outputs, 0,
+                              request.residual);
     if (out.config.mixer.width != width) return std::nullopt;  // a label of another width
     check_network(out.config);
   } catch (const Error&) {

@@ -16,6 +16,7 @@ struct MatchRequest {
   double target = 0;
   int64_t step = 1;           // widths are multiples of it
   bool solve_states = false;  // d_state too, at the width found, where the model has it and `switches` do not say it
+  Residual residual = Residual::post;
 };
 
 struct Matched {

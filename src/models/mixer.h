@@ -85,6 +85,8 @@ class Mixer {
   virtual ~Mixer() = default;
   // x [B,T,d]; causal. Only this is needed to train.
   virtual at::Tensor forward(const at::Tensor& x, const Context& context) const = 0;
+  // The mixer's own MLP (Traits::has_mlp); undefined: the mixer has none.
+  virtual at::Tensor feed_forward(const at::Tensor& /*x*/, const Context& /*context*/) const { return {}; }
   virtual Taxonomy taxonomy() const { return {}; }
   // Floating-point operations a token outside matrix products with weights, for sequences of `length`.
   virtual double mixing_flops(int64_t /*length*/) const { return 0; }

@@ -28,19 +28,22 @@ Network::Network(const ModelConfig& config, at::ScalarType type, at::Device devi
   encoder_bias_ = parameters_.find("encoder.bias");
   decoder_ = parameters_.find("decoder.weight");
   decoder_bias_ = parameters_.find("decoder.bias");
+  const auto norm = [this](const std::string& name) {
+    return Norm{parameters_.find(name + ".weight"), parameters_.find(name + ".bias")};
+  };
   for (int64_t l = 0; l < config.layers; ++l) {
-    norms_.emplace_back(parameters_.find(formatted("norms.{}.weight", l)),
-                        parameters_.find(formatted("norms.{}.bias", l)));
+    norms_.push_back(norm(formatted("norms.{}", l)));
+    mlp_norms_.push_back(norm(formatted("mlp_norms.{}", l)));
     const auto mlp = formatted("layers.{}.mlp.", l);
     mlps_.push_back({parameters_.find(mlp + "linear1.weight"), parameters_.find(mlp + "linear1.bias"),
                      parameters_.find(mlp + "linear2.weight"), parameters_.find(mlp + "linear2.bias")});
   }
+  last_norm_ = norm("last_norm");
   parameters_.allocate(type, device, mixed);
   one_ = at::ones({1}, parameters_.flat().options());
 }
 
-at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) const {
-  const auto l = static_cast<size_t>(layer);
+Context Network::context_of(int64_t layer, const Pass& pass) const {
   Context context;
   context.layer = layer;
   if (pass.training && config_.dropout > 0) {
@@ -48,15 +51,70 @@ at::Tensor Network::block(int64_t layer, const at::Tensor& h, const Pass& pass) 
     context.dropout = {DropoutKey{pass.seed, first, pass.update, pass.samples}, pass.places};
   }
   context.gates = pass.gates;
-  context.state = pass.state ? &pass.state->layers[l] : nullptr;
-  auto z = mixers_[l]->forward(h, context);
-  if (context.state) context.state->position += h.size(1);
-  if (const Mlp& mlp = mlps_[l]; mlp.up) {
-    const auto hidden = gate_swish(project(h + z, mlp.up, mlp.up_bias), one_);
-    z = z + dropout(project(hidden, mlp.down, mlp.down_bias), config_.dropout, context.dropout.at(LayerDropout::mlp));
+  context.state = pass.state ? &pass.state->layers[static_cast<size_t>(layer)] : nullptr;
+  return context;
+}
+
+at::Tensor Network::mixed(int64_t layer, const at::Tensor& x, const Context& context) const {
+  auto z = mixers_[static_cast<size_t>(layer)]->forward(x, context);
+  if (context.state) context.state->position += x.size(1);
+  return z;
+}
+
+at::Tensor Network::mlp(int64_t layer, const at::Tensor& x, const Context& context) const {
+  const auto l = static_cast<size_t>(layer);
+  const Mlp& own = mlps_[l];
+  if (!own.up) return mixers_[l]->feed_forward(x, context);
+  return project(gate_swish(project(x, own.up, own.up_bias), one_), own.down, own.down_bias);
+}
+
+uint32_t Network::mlp_dropout() const {
+  return find_model(config_.name).traits.has_mlp ? LayerDropout::own : LayerDropout::mlp;
+}
+
+at::Tensor Network::post_norm_layers(at::Tensor h, const Pass& pass) const {
+  const double p = config_.dropout;
+  const bool doubled = config_.mixer.residual == Residual::doubled, has_mlp = config_.mixer[switches::mlp] > 0;
+  const uint32_t mlp_place = mlp_dropout();
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    const Context context = context_of(l, pass);
+    auto z = mixed(l, h, context);
+    const auto sum = doubled || has_mlp ? h + z : z;
+    if (doubled) z = sum;
+    if (has_mlp) z = z + dropout(mlp(l, sum, context), p, context.dropout.at(mlp_place));
+    const auto& [gain, bias] = norms_[static_cast<size_t>(l)];
+    h = residual_layer_norm(z, h, gain->value, bias->value, p, context.dropout.at(LayerDropout::residual));
+    if (pass.observe) (*pass.observe)(l, "layer output", h);
   }
-  return residual_layer_norm(z, h, norms_[l].first->value, norms_[l].second->value, config_.dropout,
-                             context.dropout.at(LayerDropout::residual));
+  return h;
+}
+
+// A norm and the sum before it are one operation, so each step's output z waits for the norm of the next: LN(h + z).
+at::Tensor Network::pre_norm_layers(at::Tensor h, const Pass& pass) const {
+  const auto type = h.scalar_type();
+  const double p = config_.dropout;
+  const bool has_mlp = config_.mixer[switches::mlp] > 0;
+  auto z = at::zeros_like(h);
+  std::optional<DropoutKey> key;  // of z
+  h = wide(h);
+  const auto normed = [&](const Norm& norm) {
+    const auto out = residual_layer_norm(z, h, norm.first->value, norm.second->value, key ? p : 0, key).to(type);
+    h = h + dropout(z, key ? p : 0, key);
+    return out;
+  };
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    const Context context = context_of(l, pass);
+    const auto x = normed(norms_[static_cast<size_t>(l)]);
+    z = mixed(l, x, context);
+    key = context.dropout.at(LayerDropout::residual);
+    if (has_mlp) {
+      const auto y = normed(mlp_norms_[static_cast<size_t>(l)]);
+      z = mlp(l, y, context);
+      key = context.dropout.at(mlp_dropout());
+    }
+    if (pass.observe) (*pass.observe)(l, "layer output", z);
+  }
+  return normed(last_norm_);
 }
 
 at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
@@ -66,11 +124,7 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
   if (pass.state) pass.state->layers.resize(static_cast<size_t>(config_.layers));
   auto h = project(x, encoder_, encoder_bias_);
   if (pass.observe) (*pass.observe)(-1, "encoder", h);
-  for (int64_t l = 0; l < config_.layers; ++l) {
-    h = block(l, h, pass);
-    if (pass.observe) (*pass.observe)(l, "layer output", h);
-  }
-  return h;
+  return config_.mixer.residual == Residual::pre ? pre_norm_layers(h, pass) : post_norm_layers(h, pass);
 }
 
 at::Tensor Network::decode(const at::Tensor& hidden) const {

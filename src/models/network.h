@@ -1,6 +1,9 @@
 // The network around the mixer:
-//   h_0 = encoder(x);  h_l = LayerNorm(Dropout(mixer_l(h_{l-1})) + h_{l-1});  logits = decoder(h_L)
-// With an MLP: the mixer's z becomes z + Dropout(linear2(a silu(a) b)), [a, b] = linear1(h_{l-1} + z).
+//   post:   h_0 = encoder(x);  z = mixer_l(h);  h <- LN(h + Dropout(z));  logits = decoder(h)
+//   double: h <- LN(h + Dropout(h + z))
+//   pre:    h <- h + Dropout(mixer_l(LN(h)));  logits = decoder(LN(h))
+// With an MLP, mlp(x) = linear2(a silu(a) b), [a, b] = linear1(x): z becomes z + Dropout(mlp(h + z)); in pre it is a
+// second step, h <- h + Dropout(mlp(LN(h))). In pre h is kept in float where activations are in bfloat16.
 #pragma once
 #include <memory>
 #include <vector>
@@ -65,14 +68,24 @@ class Network {
   struct Mlp {
     Param up, up_bias, down, down_bias;
   };
-  at::Tensor block(int64_t layer, const at::Tensor& h, const Pass& pass) const;
+  using Norm = std::pair<Param, Param>;  // gain, bias
+
+  Context context_of(int64_t layer, const Pass& pass) const;
+  // mixer_l(x), and the frames counted as seen.
+  at::Tensor mixed(int64_t layer, const at::Tensor& x, const Context& context) const;
+  // Undefined where the network has no MLP.
+  at::Tensor mlp(int64_t layer, const at::Tensor& x, const Context& context) const;
+  uint32_t mlp_dropout() const;  // its place in a layer
+  at::Tensor post_norm_layers(at::Tensor h, const Pass& pass) const;
+  at::Tensor pre_norm_layers(at::Tensor h, const Pass& pass) const;
 
   ModelConfig config_;
   ParameterList parameters_;
   std::vector<std::unique_ptr<Mixer>> mixers_;
   std::vector<Mlp> mlps_;
   Param encoder_, encoder_bias_, decoder_, decoder_bias_;
-  std::vector<std::pair<Param, Param>> norms_;
+  std::vector<Norm> norms_, mlp_norms_;
+  Norm last_norm_;
   at::Tensor one_;
 };
 

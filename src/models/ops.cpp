@@ -39,9 +39,8 @@ at::Tensor flat_heads(const at::Tensor& x) {
   return x.flatten(-2);
 }
 
-at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
-                      const std::string& slot) {
-  if (!weight.defined()) return at::silu(x);
+at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
+                        Activation activation, const std::string& slot) {
   const auto tail = context.carried(slot);
   if (context.state) {
     const auto before = tail.defined() ? tail : at::zeros({x.size(0), 3, x.size(2)}, x.options());
@@ -49,7 +48,12 @@ at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::T
     context.carry(slot, length >= 3 ? x.narrow(1, length - 3, 3).contiguous()
                                     : at::cat({before.narrow(1, length, 3 - length), x}, 1));
   }
-  return conv4(x, weight, bias, true, tail);
+  return conv4(x, weight, bias, activation == Activation::silu, tail);
+}
+
+at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
+                      const std::string& slot) {
+  return weight.defined() ? carried_conv(x, weight, bias, context, Activation::silu, slot) : at::silu(x);
 }
 
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min) {

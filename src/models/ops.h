@@ -36,7 +36,11 @@ at::Tensor heads_of(const at::Tensor& x, int64_t heads);
 // [B,T,n,c] -> [B,T,n c]
 at::Tensor flat_heads(const at::Tensor& x);
 
-// silu(conv4(x)) with the window carried in a slot; without a convolution (weight undefined) silu(x).
+// conv4(x), or silu of it, with the window carried in a slot.
+enum class Activation { none, silu };
+at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
+                        Activation activation, const std::string& slot = "conv");
+// silu(conv4(x)), carried; without a convolution (weight undefined) silu(x).
 at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
                       const std::string& slot = "conv");
 

@@ -136,7 +136,7 @@ void check_options(const ModelRow& row, const MixerOptions& options) {
 }
 
 ModelConfig model_config(const std::string& name, int64_t width, const Switches& asked, int64_t layers, int64_t inputs,
-                         int64_t outputs, double dropout) {
+                         int64_t outputs, double dropout, Residual residual) {
   const ModelRow& row = find_model(name);
   const auto in_range = [](const char* field, int64_t value, int64_t high) {
     if (value < 1 || value > high)
@@ -151,6 +151,7 @@ ModelConfig model_config(const std::string& name, int64_t width, const Switches&
 
   ModelConfig config{name, width, layers, inputs, outputs, dropout, MixerOptions(row.switches)};
   config.mixer.dropout = dropout;
+  config.mixer.residual = residual;
   for (const auto& [key, text] : asked) config.mixer.set(key, check_switch_of(row, key, text));
   config.mixer.width = row.width ? row.width(width) : width;
   if (row.find(switches::heads.name) && !asked.contains(switches::heads.name))

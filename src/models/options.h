@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/residual.h"
 #include "models/switch.h"
 
 namespace sb {
@@ -18,7 +19,9 @@ class MixerOptions {
 
   int64_t width = 256;            // d
   int64_t layer = 0, layers = 1;  // its place in the network
-  double dropout = 0;             // inside the mixer; the network's own value, not a switch
+  // The network's own values, not switches.
+  double dropout = 0;                  // inside the mixer
+  Residual residual = Residual::post;  // around the mixer
 
   // The value of a switch; where the row has no such switch, the switch's initial value.
   template <class S>
@@ -55,14 +58,15 @@ struct ModelConfig {
   int64_t layers = 8;
   int64_t inputs = 41;
   int64_t outputs = 1601;
-  double dropout = 0.2;
+  double dropout = 0;
   MixerOptions mixer;
 };
 
 // The resolved configuration of a registered model. Throws one line for an unknown model or switch (with the nearest
 // name), a switch without meaning for this mixer (with the mixers that have it), or sizes that do not fit.
 ModelConfig model_config(const std::string& name, int64_t width, const Switches& switches = {}, int64_t layers = 8,
-                         int64_t inputs = 41, int64_t outputs = 1601, double dropout = 0.2);
+                         int64_t inputs = 41, int64_t outputs = 1601, double dropout = 0,
+                         Residual residual = Residual::post);
 
 std::vector<std::string> switch_names();  // of all models, each once
 // Throws where no model has such a switch or none that has it takes the value.

@@ -13,7 +13,7 @@ class RecordedLayer;
 
 // What the rooms around the network need to know of a model.
 struct Traits {
-  bool has_mlp = false;            // the switch `mlp` is the mixer's own business: the network adds none
+  bool has_mlp = false;            // the switch `mlp` sizes the mixer's own MLP; the network adds none
   bool published_in_bf16 = false;  // its published runs kept weights and moments in bfloat16: quirks.delta_bf16
 };
 

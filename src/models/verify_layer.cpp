@@ -24,8 +24,16 @@ std::set<int64_t> recorded_lengths(const Safetensors& file) {
   return lengths;
 }
 
+// What was recorded as the layer's output: the mixer's, and the input and MLP of a layer that holds them.
+at::Tensor recorded_output(const Mixer& mixer, const MixerOptions& options, const at::Tensor& x) {
+  const auto z = mixer.forward(x, {});
+  if (options.residual != Residual::doubled) return z;
+  const auto sum = x + z, more = mixer.feed_forward(sum, {});
+  return more.defined() ? sum + more : sum;
+}
+
 void run_length(const Safetensors& file, const VerifyOptions& options, const Mixer& mixer,
-                const ParameterList& parameters, int64_t length, VerifyRow& row) {
+                const MixerOptions& mixer_options, const ParameterList& parameters, int64_t length, VerifyRow& row) {
   auto x = to_tensor(file.at("x"), options.type(), options.device);
   auto cot = to_tensor(file.at("cot"), options.type(), options.device);
   if (length > x.size(1)) return;
@@ -41,7 +49,7 @@ void run_length(const Safetensors& file, const VerifyOptions& options, const Mix
   const std::string suffix = length > 0 ? formatted("_T{}", length) : "";
   const std::string number = length > 0 ? std::to_string(length) : "";
   parameters.flat_grad().zero_();
-  const auto y = mixer.forward(x, {});
+  const auto y = recorded_output(mixer, mixer_options, x);
   y.backward(cot);
   compare(row.outputs, "y" + suffix, y);
   compare(row.input_gradients, "dx" + suffix, x.grad());
@@ -68,7 +76,8 @@ void verify_layer(const Safetensors& file, const VerifyOptions& options, VerifyR
   mixer->check_runnable();
   parameters.allocate(options.type(), options.device);
   if (!(row.reason = load_recorded(file, "p.", parameters)).empty()) return;
-  for (const int64_t length : recorded_lengths(file)) run_length(file, options, *mixer, parameters, length, row);
+  for (const int64_t length : recorded_lengths(file))
+    run_length(file, options, *mixer, mixer_options, parameters, length, row);
 }
 
 }  // namespace sb

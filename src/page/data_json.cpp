@@ -1,6 +1,6 @@
 #include "base/version.h"
 #include "page/data.h"
-#include "page/palette.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {

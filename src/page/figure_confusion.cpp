@@ -5,8 +5,8 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "page/figures.h"
-#include "page/palette.h"
 #include "page/vega.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "grammar/build.h"
-#include "page/palette.h"
 #include "report/order.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {

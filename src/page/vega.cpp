@@ -1,6 +1,6 @@
 #include "page/vega.h"
 
-#include "page/palette.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {

@@ -145,8 +145,7 @@ class Labeller {
     for (const auto& group : groups_) {
       const std::string value = group.value(key);
       std::optional<bool> same;
-      if (!value.empty() && key == "model.switch double_residual") same = true;  // named among the quirks
-      if (!value.empty() && !same) same = switch_by_default(group, key);
+      if (!value.empty()) same = switch_by_default(group, key);
       if (!value.empty() && !same) same = is_paper_switch(group.model(), key.substr(13), value);
       if (same == false) return false;
       known |= same.has_value();

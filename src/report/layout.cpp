@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/order.h"
+#include "runs/protocol.h"
 
 namespace sb {
 namespace {
@@ -310,8 +311,22 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
                             : on_test == all ? "accuracy on the test set (select_on_test)"
                                              : "valid accuracy, or on the test set where select_on_test is on,"));
   }
+  if (const std::string line = protocol_line(rows); !line.empty()) out.push_back(line);
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);
   return out;
+}
+
+std::string protocol_line(const Rows& rows) {
+  std::map<std::string, std::set<std::string>> models;  // by protocol
+  for (const auto& run : rows.runs) {
+    const std::string label = protocol_label(run.result.config);
+    if (!label.empty()) models[label].insert(printable(run.result.model));
+  }
+  if (models.empty()) return "";
+  if (models.size() == 1) return formatted("Protocol: {}.", models.begin()->first);
+  std::vector<std::string> parts;
+  for (const auto& [label, names] : models) parts.push_back(formatted("{} ({})", label, joined(names, ", ")));
+  return formatted("Protocols: {}.", joined(parts, "; "));
 }
 
 std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows) {

@@ -16,6 +16,8 @@ void add_notes(Sheet& sheet, const Rows& rows);
 
 // Selected axes and their value, where the chosen one is the same in all groups.
 std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows);
+// "Protocol: corrected.", or each protocol with its models; empty where all runs were trained elsewhere.
+std::string protocol_line(const Rows& rows);
 
 std::string amount(double value);  // 159.1 k
 bool left_aligned(const LabelAxis& axis);

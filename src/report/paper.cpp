@@ -46,7 +46,12 @@ const std::vector<Row>& paper_rows() {
       {"gated_delta_net",
        {{{.87, .01}, {.76, .01}, {.57, .008}}},
        {{{1152, 0}, {1152, 0}, {1152, 0}}},
-       {{"expand_k", "1"}, {"expand_v", "2"}, {"negative_eigenvalues", "off"}, {"a_min", "0"}, {"output_gate", "on"}}},
+       {{"expand_k", "1"},
+        {"expand_v", "2"},
+        {"negative_eigenvalues", "off"},
+        {"a_min", "0"},
+        {"output_gate", "on"},
+        {"delta", "on"}}},
       {"gated_delta_product",
        {{{.87, .008}, {.74, .02}, {.61, .01}}},
        {{{768, 0}, {768, 0}, {768, 0}}},
@@ -59,7 +64,7 @@ const std::vector<Row>& paper_rows() {
       {"transformer",
        {{{.86, .005}, {.77, .01}, {.67, .07}}},
        {{{768, 0}, {768, 0}, {768, 0}}},
-       {{"mlp", "4"}, {"rope_base", "1000"}}},
+       {{"mlp", "4"}, {"rope_base", "1000"}, {"conv", "0"}}},
   };
   return rows;
 }
@@ -68,15 +73,16 @@ const std::vector<Row>& paper_rows() {
 const std::map<std::string, std::string>& fixed_settings(int task) {
   static const auto all = [] {
     std::array<std::map<std::string, std::string>, 3> out;
-    static const std::set<std::string> free = {"grammar.seed", "train.seed",      "train.lr",        "train.warmup",
-                                               "train.device", "train.precision", "train.accumulate"};
+    // Dropout and residual are a protocol's: the paper's figure stands beside runs of either.
+    static const std::set<std::string> free = {"grammar.seed",     "train.seed",         "train.lr",
+                                               "train.warmup",     "train.device",       "train.precision",
+                                               "train.accumulate", "train.dropout_until"};
     for (int number = 1; number <= 3; ++number) {
       const auto run =
           resolve(parse_settings("[task]\nnumber = " + std::to_string(number) + "\n", "paper"), {}, "paper");
       for (const auto& [key, value] : config_map(run.canonical)) {
         const bool data = key.starts_with("grammar.") || key.starts_with("task.") || key.starts_with("train.");
-        if ((data && !free.contains(key)) || key == "model.layers" || key == "model.dropout")
-          out[static_cast<size_t>(number - 1)][key] = value;
+        if ((data && !free.contains(key)) || key == "model.layers") out[static_cast<size_t>(number - 1)][key] = value;
       }
     }
     return out;
@@ -104,7 +110,6 @@ bool same_switches(const Result& result, const Row& row, const Size& size) {
   for (const auto& [key, value] : result.config) {
     if (!key.starts_with("model.switch ")) continue;
     const std::string name = key.substr(13);
-    if (name == "double_residual") continue;  // a quirk of the published code
     d_state_given |= name == "d_state";
     const auto it = wanted.find(name);
     if (it == wanted.end() || !same_value(switch_plain(value), it->second)) return false;
@@ -129,7 +134,6 @@ std::optional<bool> is_paper_switch(const std::string& model, const std::string&
   if (name == "d_state")
     return std::any_of(row->size.begin(), row->size.end(),
                        [&](const Size& size) { return same_value(plain, std::to_string(size.d_state)); });
-  if (name == "double_residual") return true;  // named among the quirks
   const auto it = row->switches.find(name);
   if (it != row->switches.end()) return same_value(plain, it->second);
   return (name == "short_conv" && plain == "on") || (name == "mlp" && same_value(plain, "0"));

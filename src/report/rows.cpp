@@ -25,8 +25,6 @@ std::string entry(const ConfigMap& config, const std::string& key) {
 // A whole config in the form of Group::config; `quirks`: those that were on without standing in it.
 ConfigMap settings_of(const ConfigMap& config, std::set<std::string> quirks = {}) {
   ConfigMap out;
-  // A quirk that acts through the network alone stands in a config as its switch.
-  if (entry(config, "model.switch double_residual") == json_quoted("on")) quirks.insert("double_residual");
   for (const auto& [key, value] : config) {
     if (key.starts_with("quirks.") && (value == "true" || value == "false")) {
       if (value == "true") quirks.insert(key.substr(7));

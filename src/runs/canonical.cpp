@@ -38,7 +38,7 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   if (e.gaps.empty()) out.insert("eval.grid_samples");
   if (t.accumulate == 1 || t.accumulate == kAutomatic) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
-  if (values.model.dropout == 0 || e.every == 0 || e.every >= t.updates) out.insert("quirks.dropout_stops");
+  if (values.model.dropout == 0) out.insert("train.dropout_until");
   return out;
 }
 
@@ -51,8 +51,6 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
   }
   for (const auto& p : config_keys()) {
     if (!has_part(config, p)) continue;
-    // Acts through the network alone, which stands below in full.
-    if (rules.network && p.name() == "quirks.double_residual") continue;
     const bool automaton = p.name() == "grammar.automaton";
     sections[p.section][p.key] = automaton ? json_quoted(config.values.grammar.file->sha256)
                                            : json_text(p.get(config.idle.contains(p.name()) ? defaults : values));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/residual.h"
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
 #include "tasks/task_config.h"
@@ -40,7 +41,8 @@ struct ModelSection {
   std::string name = "gated_delta_net";
   int width = 256;
   int layers = 8;
-  double dropout = 0.2;
+  double dropout = 0;
+  Residual residual = Residual::post;
   // What a mixer may have beyond that (heads, d_state, expand_k, a_min, …), checked by the models room.
   std::map<std::string, std::string> switches;
 };
@@ -53,9 +55,10 @@ struct TrainSection {
   int64_t warmup = 476;  // updates
   double clip = 1;       // global L2 norm; 0: off
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double weight_decay = 0;  // decoupled
-  uint64_t seed = 1;        // initialisation and dropout
-  uint64_t order_seed = 0;  // order of the training samples; 0: by index
+  double weight_decay = 0;       // decoupled
+  int64_t dropout_until = 3125;  // dropout acts in the updates before this one
+  uint64_t seed = 1;             // initialisation and dropout
+  uint64_t order_seed = 0;       // order of the training samples; 0: by index
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::automatic;
 };
@@ -73,17 +76,18 @@ struct EvalSection {
 
 // Faults of the published code, each off by default.
 struct Quirks {
-  bool test_in_train = false;    // the test set is the first training samples
   bool delta_bf16 = false;       // DeltaNet family: weights, gradients and Adam state kept in bfloat16
-  bool dropout_stops = false;    // no dropout after the first evaluation
   bool padding_correct = false;  // elements that are only padding count as right
   bool sum_accumulated = false;  // micro-batch losses summed instead of averaged
   bool first_lr_zero = false;    // update 0 has learning rate 0
-  bool double_residual = false;  // the Transformer's input is added twice
   bool select_on_test = false;   // periodic evaluation and selection use the test set
 };
 
+// Whose settings hold where a config says nothing (runs/protocol.h).
+enum class Protocol { corrected, published };
+
 struct RunSection {
+  Protocol protocol = Protocol::corrected;
   uint64_t seed = 1;             // default of grammar.seed and train.seed
   int64_t checkpoint_every = 0;  // updates; 0: at evaluations only
   std::string label;             // a word for tables; changes no number

@@ -23,7 +23,7 @@ struct SwitchRow {
   std::string model, key, initial, range, meaning;
 };
 
-// The network a config asks for: its width, and the value of every switch the model has, defaults and quirks resolved.
+// The network a config asks for: its width, and the value of every switch the model has, defaults resolved.
 struct NetworkKeys {
   int64_t width = 0;
   std::map<std::string, std::string> switches;
@@ -39,7 +39,7 @@ struct ModelRules {
   std::function<void(const RunConfig&)> each_switch;  // the same, of every switch by itself; nothing for no model
   std::function<void(const RunConfig&)> samples;      // the same, asked where all else is right: that there are samples
   std::function<bool()> has_gpu;                      // what `train.device = "auto"` means here; unset: the CPU
-  // What the run id takes of model.width, the switches and quirks.double_residual. Unset: these, as given.
+  // What the run id takes of model.width and the switches. Unset: these, as given.
   std::function<NetworkKeys(const RunConfig&)> network;
   // Keys that the model does not read, as "section.key": quirks of other models. Unset: none.
   std::function<std::vector<std::string>(const RunConfig&)> unread;

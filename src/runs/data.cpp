@@ -23,8 +23,7 @@ RunData make_data(const RunConfig& config) {
   data.language = std::make_shared<const Sampler>(std::move(automaton), sampling);
   data.task = config.task.task;
   data.maker = make_task(data, data.task);
-  if (config.quirks.test_in_train) data.test = Split::reference;
-  if (config.quirks.select_on_test) data.select = data.test;
+  if (config.quirks.select_on_test) data.select = Split::test;
   return data;
 }
 

@@ -14,7 +14,6 @@ struct RunData {
   std::shared_ptr<const Automaton> automaton;  // the language's; null where it has none
   TaskConfig task;
   std::shared_ptr<const Task> maker;  // `task`: fills its batches
-  Split test = Split::test;           // `reference` under the quirk test_in_train
   Split select = Split::valid;        // what periodic evaluation looks at
 };
 

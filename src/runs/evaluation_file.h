@@ -24,7 +24,7 @@ struct SavedEvaluation {
   int task = 0;
   std::string objective;
   // The request; its digest names the file.
-  std::string split;               // as asked for; `test` of a run with test_in_train measures `reference`
+  std::string split;               // as asked for
   std::optional<int64_t> samples;  // absent: as the config says
   std::vector<int> gaps;           // empty: the task's own law
   bool with_gates = false;

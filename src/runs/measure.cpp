@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "grammar/figures.h"
-#include "tasks/baselines.h"
+#include "runs/baseline_file.h"
 #include "tasks/ceiling.h"
+#include "tasks/ngram.h"
 
 namespace sb {
 namespace {
@@ -18,12 +20,6 @@ std::vector<AccuracyBin> bins(const std::vector<Share>& shares, double width) {
     if (shares[i].total > 0) out.push_back({static_cast<double>(i) * width, shares[i].value(), shares[i].total});
   }
   return out;
-}
-
-// Samples that stay below a number of frames.
-uint64_t affordable(double frames, const GapConfig& gap, int length, int64_t most) {
-  const double each = mean_element_frames(gap) * length;
-  return static_cast<uint64_t>(std::clamp(frames / each, 1.0, static_cast<double>(std::max<int64_t>(1, most))));
 }
 
 }  // namespace
@@ -112,29 +108,52 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
   return out;
 }
 
-std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
-                                                  int threads, const std::function<bool()>& stop,
-                                                  const std::function<void(const std::string&)>& warning) {
+std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request) {
   if (data.task.objective != Objective::state) return std::nullopt;
-  constexpr double train_frames = 400'000, test_frames = 20'000;
-  const int length = data.language->length();
-  const uint64_t train = affordable(train_frames, data.task.train, length, samples_seen);
-  const uint64_t test = affordable(test_frames, data.task.test, length, test_samples);
-  Baselines found;
-  try {
-    found = baselines(data.language, data.task, train, test, threads, data.test, 0, [&] {
-      if (stop && stop()) throw Stopped{};
-    });
-  } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
-    if (warning) warning(std::string(error.what()) + "; the result has no baselines");
-    return std::nullopt;
+  NgramRequest ask;
+  ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(*data.language));
+  ask.valid = data.select;
+  ask.valid_samples = static_cast<uint64_t>(request.valid_samples);
+  ask.test = Split::test;
+  ask.test_samples = static_cast<uint64_t>(request.test_samples);
+  ask.threads = request.threads;
+  ask.poll = [&] {
+    if (request.stop && request.stop()) throw Stopped{};
+  };
+  const std::string of = formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", data.language->text(),
+                                   canonical_text(symbols_only(data.task)), ask.train_samples, to_string(ask.valid),
+                                   ask.valid_samples, to_string(ask.test), ask.test_samples);
+  const auto warn = [&](const std::exception& error, const char* what) {
+    if (request.warning) request.warning(std::string(error.what()) + what);
+  };
+  std::optional<BaselineFigures> out;
+  if (!request.root.empty()) out = load_baselines(request.root, of);
+  if (!out) {
+    NgramFigures found;
+    try {
+      found = count_ngrams(data.language, data.task, ask);
+    } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
+      warn(error, "; the result has no baselines");
+      return std::nullopt;
+    }
+    out.emplace();
+    out->majority = found.majority;
+    out->n_gram.assign(found.test.begin(), found.test.end());
+    out->n = found.n;
+    if (request.test_samples > 1) out->n_gram_stderr = found.stderr_;
+    out->train_samples = static_cast<int64_t>(ask.train_samples);
+    out->test_samples = request.test_samples;
+    try {
+      if (!request.root.empty()) save_baselines(request.root, of, *out);
+    } catch (const Error& error) {
+      warn(error, "; the next run counts its n-grams again");
+    }
   }
-  BaselineFigures out;
-  out.majority = found.majority;
-  out.table_learner = found.table_learner;
-  out.n_gram.assign(found.n_gram.begin(), found.n_gram.end());
-  out.train_samples = static_cast<int64_t>(train);
-  out.test_samples = static_cast<int64_t>(test);
+  if (data.task.noise > 1) {  // which hides symbols
+    out->n_gram.clear();
+    out->n.reset();
+    out->n_gram_stderr.reset();
+  }
   return out;
 }
 
@@ -154,13 +173,10 @@ std::string accuracy_text(const Measurement& measurement, bool with_loss) {
 
 std::vector<std::string> quirk_names(const Quirks& quirks) {
   std::vector<std::string> out;
-  if (quirks.test_in_train) out.emplace_back("test_in_train");
   if (quirks.delta_bf16) out.emplace_back("delta_bf16");
-  if (quirks.dropout_stops) out.emplace_back("dropout_stops");
   if (quirks.padding_correct) out.emplace_back("padding_correct");
   if (quirks.sum_accumulated) out.emplace_back("sum_accumulated");
   if (quirks.first_lr_zero) out.emplace_back("first_lr_zero");
-  if (quirks.double_residual) out.emplace_back("double_residual");
   if (quirks.select_on_test) out.emplace_back("select_on_test");
   return out;
 }

@@ -22,11 +22,17 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
 // `stop` true: throws Stopped.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
                                               int threads, const std::function<bool()>& stop = {});
-// Table learner and n-grams on the run's task, learnt from what it saw of it, within a budget of frames; nothing where
-// the objective is not `state`, nor where they fail: `warning` is told why. `stop` true: throws Stopped.
-std::optional<BaselineFigures> measured_baselines(const RunData& data, int64_t samples_seen, int64_t test_samples,
-                                                  int threads, const std::function<bool()>& stop = {},
-                                                  const std::function<void(const std::string&)>& warning = {});
+// The n-gram beside a run: what to count, and where counts are kept.
+struct BaselineRequest {
+  int64_t train_samples = 0;  // that the run saw; as many are counted as memory allows
+  int64_t valid_samples = 0, test_samples = 0;
+  int threads = 0;
+  std::string root;                 // folder of counts shared with other runs (baseline_file.h); empty: none
+  std::function<bool()> stop = {};  // true: throws Stopped
+  std::function<void(const std::string&)> warning = {};
+};
+// Nothing where the objective is not `state`, nor where counting fails: the warning says why.
+std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request);
 // "accuracy 0.7600 ± 0.0200 over 10 samples, KL 0.1000, ceiling 0.9380 ± 0.0030 over 20 samples".
 std::string accuracy_text(const Measurement& measurement, bool with_loss = false);
 std::vector<std::string> quirk_names(const Quirks& quirks);  // those that are on

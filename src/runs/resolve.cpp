@@ -11,6 +11,7 @@
 #include "grammar/build.h"
 #include "grammar/sampler.h"
 #include "runs/config_file.h"
+#include "runs/protocol.h"
 
 namespace sb {
 namespace {
@@ -62,10 +63,14 @@ class Resolver {
 
   void take() {
     for (const auto& p : config_keys()) out_.origins[p.name()] = Origin{};
+    // These first: they are what defaults of others come from.
     take_key("run.seed", [&] { seeds(); });
     take_key("task.number", [&] { task(); });
+    take_key("model.name", [&] { apply("model.name"); });
+    take_key("run.protocol", [&] { protocol(); });
+    static const std::set<std::string> taken = {"run.seed", "task.number", "model.name", "run.protocol"};
     for (const auto& p : config_keys())
-      if (p.name() != "run.seed" && p.name() != "task.number") take_key(p.name(), [&] { apply(p.name()); });
+      if (!taken.contains(p.name())) take_key(p.name(), [&] { apply(p.name()); });
     switches();
   }
 
@@ -160,6 +165,16 @@ class Resolver {
         derived(p.name(), "task.number");
   }
 
+  void protocol() {
+    apply("run.protocol");
+    for (const auto& [key, value] : protocol_settings(values().run.protocol, values().model.name)) {
+      const ConfigKey& p = *find_config_key(key);
+      if (p.get(values()) == value) continue;
+      p.set(values(), value);
+      derived(key, "run.protocol");
+    }
+  }
+
   void switches() {
     for (const auto& [name, setting] : settings_) {
       if (!name.starts_with("model.") || find_config_key(name)) continue;
@@ -196,6 +211,12 @@ class Resolver {
     if (!given("train.warmup") && given("train.updates")) {
       c.train.warmup = c.train.updates * 476 / 3125;
       derived("train.warmup", "476/3125 of train.updates");
+    }
+    // Dropout that outlasts the run is dropout in all of it.
+    const bool until_given = given("train.dropout_until") || c.run.protocol == Protocol::published;
+    if (!until_given || c.train.dropout_until > c.train.updates) {
+      c.train.dropout_until = c.train.updates;
+      if (!given("train.dropout_until")) derived("train.dropout_until", "train.updates");
     }
     if (c.train.device == DeviceKind::automatic) {
       c.train.device = rules_.has_gpu && rules_.has_gpu() ? DeviceKind::cuda : DeviceKind::cpu;

@@ -37,16 +37,6 @@ void describe(Fields& f, T& v) {
 }
 
 template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, BaselineFigures>
-void describe(Fields& f, T& v) {
-  f.real("majority", v.majority, 0, 1);
-  f.real("table_learner", v.table_learner, 0, 1);
-  f.numbers("n_gram", v.n_gram, 0, 1, 64);
-  f.whole("train_samples", v.train_samples, 0, most_count);
-  f.whole("test_samples", v.test_samples, 0, most_count);
-}
-
-template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, DivergenceFigure>
 void describe(Fields& f, T& v) {
   f.whole("update", v.update, 0, most_count);
@@ -82,6 +72,7 @@ void describe(Fields& f, T& v) {
   f.real("topological_entropy", v.topological_entropy, -1e6, 1e6);
   f.object("test", v.test);
   f.object("valid", v.valid);
+  f.object("published_test", v.published_test);
   f.objects("grid", v.grid, 4096);
   f.object("baselines", v.baselines);
   f.object("gates", v.gates);
@@ -128,6 +119,9 @@ void check_parts(const Result& result, const FieldReader& reader, const nlohmann
     const nlohmann::json twice = (point.gap ? std::to_string(*point.gap) : "none") + " twice";
     if (!gaps.insert(point.gap).second) reader.refuse("grid", "every gap once", &twice);
   }
+  if (result.baselines && result.baselines->n &&
+      *result.baselines->n > static_cast<int>(result.baselines->n_gram.size()))
+    reader.refuse("baselines", "n among n_gram", nullptr);
   const auto sums = [&](const GateCounts& c) {
     int64_t sum = 0;
     for (const int64_t n : c.counts) sum += n;

@@ -96,11 +96,17 @@ constexpr int recorded_samples = 3, recorded_elements = 48, recorded_gap = 32, r
 // Breakdowns by position go no further than this.
 constexpr int recorded_positions = 4096;
 
-// Learners without a network on the same task and split.
+// Predictors without a network on the same task and split. Absent n: a result of an earlier version, whose n-grams were
+// counted on fewer samples than the run saw and go no further than 4.
 struct BaselineFigures {
-  double majority = 0, table_learner = 0;
-  std::vector<double> n_gram;  // entry n-1: the last n symbols
+  double majority = 0;
+  std::optional<double> table_learner;  // of earlier versions
+  std::vector<double> n_gram;           // entry n-1; empty where noise hides symbols
+  std::optional<int> n;                 // the best on valid
+  std::optional<double> n_gram_stderr;  // of its accuracy
   int64_t train_samples = 0, test_samples = 0;
+
+  std::optional<double> best_n_gram() const { return n ? std::optional(n_gram.at(*n - 1)) : std::nullopt; }
 };
 
 struct DivergenceFigure {
@@ -140,8 +146,9 @@ struct Result {
   int64_t updates = 0, samples_seen = 0, states = 0;
   double lr = 0, chance = 0;
   std::optional<double> topological_entropy;
-  std::optional<Measurement> test, valid;  // what selection looks at is `valid`, whatever its split
-  std::vector<Measurement> grid;           // test at other gap lengths
+  std::optional<Measurement> test, valid;     // what selection looks at is `valid`, whatever its split
+  std::optional<Measurement> published_test;  // the first training samples, which the published code tests on
+  std::vector<Measurement> grid;              // test at other gap lengths
   std::optional<BaselineFigures> baselines;
   std::optional<GateFigures> gates;
   std::vector<DecaySpectrum> decays;

@@ -94,6 +94,18 @@ void describe(Fields& f, T& v) {
 }
 
 template <class Fields, class T>
+requires std::is_same_v<std::remove_const_t<T>, BaselineFigures>
+void describe(Fields& f, T& v) {
+  f.real("majority", v.majority, 0, 1);
+  f.real("table_learner", v.table_learner, 0, 1);
+  f.numbers("n_gram", v.n_gram, 0, 1, 64);
+  f.whole("n", v.n, 1, 64);
+  f.real("n_gram_stderr", v.n_gram_stderr, 0, 1);
+  f.whole("train_samples", v.train_samples, 0, most_count);
+  f.whole("test_samples", v.test_samples, 0, most_count);
+}
+
+template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, Provenance>
 void describe(Fields& f, T& v) {
   f.text("version", v.version);

@@ -137,6 +137,9 @@ const char* to_string(Precision precision) {
   return names[static_cast<size_t>(precision)];
 }
 
+const char* to_string(Protocol protocol) {
+  return protocol == Protocol::corrected ? "corrected" : "published";
+}
 const char* to_string(DeviceKind device) {
   static constexpr const char* names[] = {"cpu", "cuda", "auto"};
   return names[static_cast<size_t>(device)];

@@ -49,5 +49,6 @@ std::string json_text(const ConfigValue& value);
 
 const char* to_string(Precision precision);
 const char* to_string(DeviceKind device);
+const char* to_string(Protocol protocol);
 
 }  // namespace sb

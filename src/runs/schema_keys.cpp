@@ -201,6 +201,9 @@ void add_model(std::vector<ConfigKey>& all) {
   all.push_back(real(
       s, "dropout", 0, 1, Ends::below_high, "dropout after each mixer",
       [](RunConfig & c) -> auto& { return c.model.dropout; }));
+  all.push_back(choice<kResidualKinds>(
+      s, "residual", "how a layer joins its input: post, h <- LN(h + f(h)); double, LN(2h + f(h)); pre, h + f(LN(h))",
+      [](RunConfig & c) -> auto& { return c.model.residual; }));
 }
 
 void add_train(std::vector<ConfigKey>& all) {
@@ -229,6 +232,9 @@ void add_train(std::vector<ConfigKey>& all) {
   all.push_back(real(
       s, "weight_decay", 0, 100, Ends::closed, "decoupled weight decay",
       [](RunConfig & c) -> auto& { return c.train.weight_decay; }));
+  all.push_back(whole(
+      s, "dropout_until", 0, 1000000000, "first update without dropout; unset: train.updates",
+      [](RunConfig & c) -> auto& { return c.train.dropout_until; }));
   all.push_back(whole(
       s, "seed", 0, long_most, "seed of initialisation and dropout; unset: run.seed",
       [](RunConfig & c) -> auto& { return c.train.seed; }));
@@ -284,14 +290,8 @@ void add_eval(std::vector<ConfigKey>& all) {
 void add_quirks(std::vector<ConfigKey>& all) {
   const char* s = "quirks";
   all.push_back(truth(
-      s, "test_in_train", "the test set is the first training samples",
-      [](RunConfig & c) -> auto& { return c.quirks.test_in_train; }));
-  all.push_back(truth(
       s, "delta_bf16", "DeltaNet family wholly in bfloat16, Adam state included",
       [](RunConfig & c) -> auto& { return c.quirks.delta_bf16; }));
-  all.push_back(truth(
-      s, "dropout_stops", "no dropout after the first evaluation",
-      [](RunConfig & c) -> auto& { return c.quirks.dropout_stops; }));
   all.push_back(truth(
       s, "padding_correct", "elements that are only padding count as right",
       [](RunConfig & c) -> auto& { return c.quirks.padding_correct; }));
@@ -302,9 +302,6 @@ void add_quirks(std::vector<ConfigKey>& all) {
       s, "first_lr_zero", "update 0 has learning rate 0",
       [](RunConfig & c) -> auto& { return c.quirks.first_lr_zero; }));
   all.push_back(truth(
-      s, "double_residual", "the Transformer's input is added twice",
-      [](RunConfig & c) -> auto& { return c.quirks.double_residual; }));
-  all.push_back(truth(
       s, "select_on_test", "evaluation during training uses the test set",
       [](RunConfig & c) -> auto& { return c.quirks.select_on_test; }));
 }
@@ -314,6 +311,9 @@ void add_run(std::vector<ConfigKey>& all) {
   all.push_back(whole(
       s, "seed", 1, 0xFFFFFFFF, "default of grammar.seed and train.seed",
       [](RunConfig & c) -> auto& { return c.run.seed; }));
+  all.push_back(choice<2>(
+      s, "protocol", "whose settings hold where none is given: corrected, or published (as the published code trains)",
+      [](RunConfig & c) -> auto& { return c.run.protocol; }));
   all.push_back(whole(
       s, "checkpoint_every", 0, 1000000000, "updates between checkpoints; 0: at evaluations only",
       [](RunConfig & c) -> auto& { return c.run.checkpoint_every; }));

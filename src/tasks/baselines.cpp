@@ -15,7 +15,6 @@ namespace {
 constexpr double kBackoff = 0.5;  // b of the header
 constexpr double kTablePrune = 1e-4;
 constexpr size_t kGrain = 16;
-constexpr size_t kPollSamples = 64;
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
@@ -110,61 +109,6 @@ class TableModel {
   const Counts* counts_;
 };
 
-// Commonest state id after each context of n symbols, as sorted parallel arrays.
-class NGram {
- public:
-  NGram(int n, int vocab) : n_(n), vocab_(static_cast<uint64_t>(vocab)) {}
-  // The last n of `history`; 0 stands for "nothing yet", class c for c + 1.
-  uint64_t context(const std::vector<int16_t>& history) const {
-    uint64_t key = 0;
-    for (size_t back = static_cast<size_t>(n_); back > 0; --back) {
-      const bool there = history.size() >= back;
-      key = key * (vocab_ + 1) + (there ? static_cast<uint64_t>(history[history.size() - back]) + 1 : 0);
-    }
-    return key;
-  }
-  void see(const std::vector<int16_t>& history, int32_t id) { seen_.emplace_back(context(history), id); }
-  void learn() {
-    std::sort(seen_.begin(), seen_.end());
-    size_t most = 0;
-    for (size_t i = 0; i < seen_.size();) {
-      size_t j = i;
-      while (j < seen_.size() && seen_[j] == seen_[i]) ++j;
-      if (best_.empty() || best_.back().first != seen_[i].first) {
-        best_.push_back(seen_[i]);
-        most = j - i;
-      } else if (j - i > most) {
-        best_.back().second = seen_[i].second;
-        most = j - i;
-      }
-      i = j;
-    }
-    seen_ = {};
-  }
-  bool predict(const std::vector<int16_t>& history, int32_t& id) const {
-    const uint64_t key = context(history);
-    const auto found = std::lower_bound(best_.begin(), best_.end(), std::pair<uint64_t, int32_t>{key, 0});
-    if (found == best_.end() || found->first != key) return false;
-    id = found->second;
-    return true;
-  }
-
- private:
-  int n_;
-  uint64_t vocab_;
-  std::vector<std::pair<uint64_t, int32_t>> seen_, best_;
-};
-
-// visit(history, id) at each element's data frame; history holds the symbols seen so far, that frame's included.
-template <class Visit>
-void walk(const Batch& batch, std::vector<int16_t>& history, const Visit& visit) {
-  history.clear();
-  for (int t = 0; t < batch.real_frames(0); ++t) {
-    if (batch.symbol[t] >= 0) history.push_back(batch.symbol[t]);
-    if (batch.gap[t] == 0) visit(history, batch.target[t]);
-  }
-}
-
 double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlock& test, Split split, int threads,
                       const std::function<void()>& poll = {}) {
   const Language& language = task.language();
@@ -227,46 +171,24 @@ Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& 
                     const std::function<void()>& poll) {
   expect_samples(train_samples, "training samples");
   expect_samples(test_samples, "test samples");
+  NgramRequest ask;
+  ask.train_samples = train_samples;
+  ask.valid_samples = test_samples;
+  ask.test = split;
+  ask.first_test = first;
+  ask.test_samples = test_samples;
+  ask.threads = threads;
+  ask.poll = poll;
+  const NgramFigures grams = count_ngrams(language, config, ask);
   const GapTask task(language, config);
   const SampleBlock train = language->block(Split::train, 0, train_samples, threads);
   const SampleBlock test = language->block(split, first, test_samples, threads);
-
-  std::vector<uint64_t> visits(static_cast<size_t>(language->states()), 0);
-  for (const uint16_t state : train.states) ++visits[language->ids()[state]];
-  const auto commonest = static_cast<int32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
-
-  std::vector<int16_t> history;
-  Batch batch;
-  std::vector<NGram> grams;
-  for (int n = 1; n <= kMaxGram; ++n) {  // one after the other: what an unlearnt one holds is large
-    NGram& gram = grams.emplace_back(n, language->classes());
-    for (size_t i = 0; i < train.count(); ++i) {
-      if (poll && i % kPollSamples == 0) poll();
-      task.fill(Split::train, train, i, 1, batch);
-      walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) { gram.see(seen, id); });
-    }
-    gram.learn();
-  }
-
-  uint64_t majority = 0;
-  std::array<uint64_t, kMaxGram> right{};
-  for (size_t i = 0; i < test.count(); ++i) {
-    if (poll && i % kPollSamples == 0) poll();
-    task.fill(split, test, i, 1, batch);
-    walk(batch, history, [&](const std::vector<int16_t>& seen, int32_t id) {
-      majority += id == commonest ? 1 : 0;
-      int32_t guess = commonest;
-      for (size_t n = 0; n < grams.size(); ++n) {
-        grams[n].predict(seen, guess);  // unseen: the shorter one's guess stays
-        right[n] += guess == id ? 1 : 0;
-      }
-    });
-  }
   Baselines out;
-  const double cells = static_cast<double>(test.count() * static_cast<size_t>(test.length));
   out.chance = 1.0 / language->states();
-  out.majority = static_cast<double>(majority) / cells;
-  for (size_t n = 0; n < right.size(); ++n) out.n_gram[n] = static_cast<double>(right[n]) / cells;
+  out.majority = grams.majority;
+  out.n_gram = grams.test;
+  out.n = grams.n;
+  out.n_gram_stderr = grams.stderr_;
   out.table_learner = table_accuracy(task, Counts(*language, train, train.count()), test, split, threads, poll);
   out.train_samples = train_samples;
   out.test_samples = test_samples;

@@ -1,5 +1,4 @@
-// What can be had without a network: chance, the commonest state, the last n symbols, and a table of counted
-// transitions.
+// Predictors without a network: chance, the commonest state, n-grams, and a table of counted transitions.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,25 +6,24 @@
 #include <memory>
 #include <vector>
 
-#include "tasks/gap_task.h"
+#include "tasks/ngram.h"
 
 namespace sb {
 
-constexpr int kMaxGram = 4;
-
 struct Baselines {
-  double chance = 0;    // 1 / states
-  double majority = 0;  // the commonest state of the training samples
-  std::array<double, kMaxGram>
-      n_gram{};  // entry n-1: the commonest state after the last n symbols seen, blanks skipped
+  double chance = 0;                      // 1 / states
+  double majority = 0;                    // the commonest state of the training samples
+  std::array<double, kMaxGram> n_gram{};  // entry n-1
+  int n = 1;                              // the n-gram to cite: the best on as many samples of valid
+  double n_gram_stderr = 0;               // of its accuracy
   double table_learner = 0;
   uint64_t train_samples = 0;
   uint64_t test_samples = 0;
 };
 
 // Accuracies over elements of the samples first .. first+test_samples-1 of `split`, learnt from labelled training
-// samples 0 .. train_samples-1. An n-gram never seen falls back to the (n-1)-gram. threads 0: all cores; no influence
-// on results. `poll` is called now and then from the calling thread and ends the work by throwing.
+// samples 0 .. train_samples-1. threads 0: all cores; no influence on results. `poll` is called now and then from the
+// calling thread and ends the work by throwing.
 Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& task, uint64_t train_samples,
                     uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0,
                     const std::function<void()>& poll = {});

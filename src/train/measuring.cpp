@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
@@ -69,11 +71,12 @@ Evaluation Measuring::valid() {
   return evaluated(run_.data.task, ask);
 }
 
-Measurement Measuring::test_at(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns) {
-  const Split split = run_.data.test;
+Measurement Measuring::test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
+                               bool breakdowns) {
   EvaluationRequest ask = request(split, samples);
   ask.breakdowns = breakdowns && task.objective == Objective::state;
   Measurement out = measurement(evaluated(task, ask), split, task, gap, breakdowns);
+  if (split != Split::test) return out;
   run_.announce("ceiling");
   out.ceiling = measured_ceiling(run_.data, task, split, run_.config.eval.ceiling_samples, at::get_num_threads(),
                                  run_.hooks.stop);
@@ -81,10 +84,10 @@ Measurement Measuring::test_at(const TaskConfig& task, int64_t samples, std::opt
 }
 
 // Nothing where the outputs are not finite there: what else was found stands, and so do the weights.
-std::optional<Measurement> Measuring::tested(const TaskConfig& task, int64_t samples, std::optional<int> gap,
-                                             bool breakdowns) {
+std::optional<Measurement> Measuring::tested(const TaskConfig& task, Split split, int64_t samples,
+                                             std::optional<int> gap, bool breakdowns) {
   try {
-    return test_at(task, samples, gap, breakdowns);
+    return test_at(task, split, samples, gap, breakdowns);
   } catch (const NotFinite& seen) {
     const std::string at = gap ? ", gap " + std::to_string(*gap) : "";
     std::string place;
@@ -107,10 +110,12 @@ void Measuring::add_all(Result& out, const std::optional<Evaluation>& last_valid
   }
   out.valid = measurement(*now, run_.data.select, task, std::nullopt, false);
   run_.announce("test");
-  out.test = tested(task, eval.test_samples, std::nullopt, true);
+  out.test = tested(task, Split::test, eval.test_samples, std::nullopt, true);
+  run_.announce("published test");
+  out.published_test = tested(task, Split::reference, eval.test_samples, std::nullopt, false);
   for (const int gap : eval.gaps) {
     run_.announce("grid");
-    auto point = tested(with_gap(task, run_.data.test, gap), eval.grid_samples, gap, false);
+    auto point = tested(with_gap(task, Split::test, gap), Split::test, eval.grid_samples, gap, false);
     if (point) out.grid.push_back(std::move(*point));
   }
   run_.announce("records");
@@ -123,8 +128,9 @@ void Measuring::add_records(Result& out) {
   const RunData& data = run_.data;
   const EvalSection& eval = run_.config.eval;
   GateRequest ask;
-  ask.split = data.test;
-  ask.samples = affordable_gate_samples(network, data, data.task, data.test, std::min<int64_t>(50, eval.test_samples));
+  ask.split = Split::test;
+  ask.samples =
+      affordable_gate_samples(network, data, data.task, Split::test, std::min<int64_t>(50, eval.test_samples));
   ask.batch = eval.batch;
   ask.chunk = eval.chunk;
   ask.type = storage_type(run_.config.train);
@@ -132,9 +138,11 @@ void Measuring::add_records(Result& out) {
   GateReport gates = with_memory([&] { return record_gates(network, data, data.task, ask); });
   if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
   out.decays = std::move(gates.decays);
-  out.samples = with_memory([&] { return record_samples(network, data, data.test, eval.chunk, run_.hooks.stop); });
-  out.baselines = measured_baselines(data, out.samples_seen, eval.test_samples, at::get_num_threads(), run_.hooks.stop,
-                                     run_.hooks.warning);
+  out.samples = with_memory([&] { return record_samples(network, data, Split::test, eval.chunk, run_.hooks.stop); });
+  run_.announce("n-gram");
+  out.baselines = measured_baselines(
+      data, {out.samples_seen, eval.valid_samples, eval.test_samples, at::get_num_threads(),
+             std::filesystem::path(run_.store.folder()).parent_path().string(), run_.hooks.stop, run_.hooks.warning});
 }
 
 }  // namespace sb

@@ -26,8 +26,9 @@ class Measuring {
   template <class Call>
   auto with_memory(const Call& call);
   Evaluation evaluated(const TaskConfig& task, const EvaluationRequest& request);
-  Measurement test_at(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns);
-  std::optional<Measurement> tested(const TaskConfig& task, int64_t samples, std::optional<int> gap, bool breakdowns);
+  Measurement test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap, bool breakdowns);
+  std::optional<Measurement> tested(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
+                                    bool breakdowns);
   void add_records(Result& out);
 
   RunContext& run_;

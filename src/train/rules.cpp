@@ -46,13 +46,11 @@ NetworkKeys network_keys(const RunConfig& config) {
   return out;
 }
 
-// Quirks of other models, and one that a switch of the same name overrules.
+// Quirks of other models.
 std::vector<std::string> unread_keys(const RunConfig& config) {
   const ModelRow& row = find_model(config.model.name);
   std::vector<std::string> out;
   if (!row.traits.published_in_bf16) out.emplace_back("quirks.delta_bf16");
-  if (!row.find("double_residual") || config.model.switches.contains("double_residual"))
-    out.emplace_back("quirks.double_residual");
   return out;
 }
 
@@ -62,6 +60,7 @@ SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
   request.model = config.model.name;
   request.switches = config.model.switches;
   request.layers = config.model.layers;
+  request.residual = config.model.residual;
   request.inputs = ends.inputs;
   request.outputs = ends.outputs;
   request.length = std::max<int64_t>(1, std::llround(training_frames(config)));
@@ -82,9 +81,10 @@ std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() 
   auto known = std::make_shared<std::map<std::string, SizeFound>>();
   return [known](const RunConfig& config, const SizeMatch& asked) {
     const GrammarConfig& g = config.grammar.build;
-    std::string key = formatted("{} {} {} {} {} {} {} {} {} {}", to_string(asked.by), asked.target, asked.step,
-                                config.model.name, config.model.layers, g.vocab, g.ambiguities, g.depth,
-                                config.grammar.automaton, static_cast<int>(config.task.task.objective));
+    std::string key =
+        formatted("{} {} {} {} {} {} {} {} {} {} {}", to_string(asked.by), asked.target, asked.step, config.model.name,
+                  config.model.layers, to_string(config.model.residual), g.vocab, g.ambiguities, g.depth,
+                  config.grammar.automaton, static_cast<int>(config.task.task.objective));
     if (asked.by == MatchedSize::flops) key += formatted(" {}", training_frames(config));
     for (const auto& [name, value] : config.model.switches) key += formatted("\n{}={}", name, value);
     const auto found = known->find(key);

@@ -17,9 +17,6 @@ Quirks acting_quirks(const RunContext& run) {
   }
   const ModelRow& row = find_model(run.config.model.name);
   acting.quirks.delta_bf16 = run.config.quirks.delta_bf16 && row.traits.published_in_bf16;
-  // Can also be asked for as the model's switch, and most models lack it.
-  acting.quirks.double_residual =
-      row.find("double_residual") != nullptr && run.trainer.network().config().mixer.text("double_residual") == "on";
   return acting.quirks;
 }
 

@@ -75,12 +75,8 @@ at::Device device_of(const TrainSection& train) {
 }
 
 ModelConfig network_config(const RunConfig& config, int64_t inputs, int64_t outputs) {
-  Switches switches = config.model.switches;
-  // A quirk with the name of a switch is that switch where nothing else is said.
-  constexpr const char* doubled = "double_residual";
-  if (config.quirks.double_residual && find_model(config.model.name).find(doubled)) switches.emplace(doubled, "on");
-  return model_config(config.model.name, config.model.width, switches, config.model.layers, inputs, outputs,
-                      config.model.dropout);
+  const ModelSection& m = config.model;
+  return model_config(m.name, m.width, m.switches, m.layers, inputs, outputs, m.dropout, m.residual);
 }
 
 ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
@@ -120,7 +116,7 @@ bool Trainer::sums_micro_batches() const {
 }
 
 bool Trainer::dropout_acts(int64_t update) const {
-  return !config_.quirks.dropout_stops || config_.eval.every == 0 || update < config_.eval.every;
+  return update < config_.train.dropout_until;
 }
 
 double Trainer::learning_rate_of(int64_t update) const {

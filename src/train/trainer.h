@@ -20,8 +20,8 @@ namespace sb {
 enum class RunStatus { done, diverged, stopped };
 
 struct TrainProgress {
-  // "train" after an update; "valid", "test", "grid", "ceiling", "records", "saving" as each begins; "evaluated"
-  // after "valid"
+  // "train" after an update; "valid", "test", "grid", "ceiling", "records", "n-gram", "saving" as each begins;
+  // "evaluated" after "valid"
   std::string phase;
   int64_t update = 0, updates = 0;
   double loss = 0;

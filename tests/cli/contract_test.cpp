@@ -120,7 +120,9 @@ TEST(Ceiling, ComparesWithBaselinesOnRequest) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json b = json::parse(outcome.out)["baselines"];
   EXPECT_DOUBLE_EQ(b["chance"].get<double>(), 0.1);
-  EXPECT_EQ(b["n_gram"].size(), 4U);
+  EXPECT_EQ(b["n_gram"].size(), 8U);
+  EXPECT_GE(b["n"].get<int>(), 2);
+  EXPECT_GT(b["n_gram_stderr"].get<double>(), 0);
   EXPECT_GT(b["table_learner"].get<double>(), b["majority"].get<double>());
 }
 

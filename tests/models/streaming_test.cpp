@@ -9,16 +9,17 @@ namespace {
 
 constexpr int64_t inputs = 5, outputs = 7;
 
-ModelConfig small(const std::string& model, const Switches& switches = {}) {
+ModelConfig small(const std::string& model, const Switches& switches, Residual residual) {
   Switches asked = switches;
   if (find_model(model).find("d_state")) asked.emplace("d_state", "6");
-  return model_config(model, 16, asked, 2, inputs, outputs, 0);
+  return model_config(model, 16, asked, 2, inputs, outputs, 0, residual);
 }
 
 struct Case {
   std::string model;
   Switches switches;
   std::string name;
+  Residual residual = Residual::post;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.model;
@@ -27,7 +28,7 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 class Streaming : public testing::TestWithParam<Case> {
  protected:
-  Streaming() : network_(small(GetParam().model, GetParam().switches), at::kDouble) {
+  Streaming() : network_(small(GetParam().model, GetParam().switches, GetParam().residual), at::kDouble) {
     network_.initialise(11);
     at::manual_seed(5);
   }
@@ -90,8 +91,8 @@ std::vector<Case> cases() {
     out.push_back({model, {}, model});
     out.push_back({model, test::turned(model), model + "_turned"});
   }
-  const auto also = [&](const std::string& model, const Switches& switches) {
-    out.push_back({model, switches, model + "_" + std::to_string(out.size())});
+  const auto also = [&](const std::string& model, const Switches& switches, Residual residual = Residual::post) {
+    out.push_back({model, switches, model + "_" + std::to_string(out.size()), residual});
   };
   also("mamba", {{"complementary", "off"}, {"short_conv", "off"}});
   also("mamba", {{"a_min", "0.5"}, {"output_gate", "off"}});
@@ -99,7 +100,14 @@ std::vector<Case> cases() {
   also("gla", {{"complementary", "on"}, {"a_min", "0.99"}});
   also("gru", {{"a_min", "0.5"}});
   also("gated_delta_product", {{"householder_factors", "2"}, {"mlp", "1"}});
-  also("transformer", {{"double_residual", "off"}, {"mlp", "0"}});
+  also("gated_delta_net", {{"delta", "off"}});
+  also("transformer", {{"mlp", "0"}});
+  also("transformer", {{"mlp", "0"}}, Residual::doubled);
+  for (const Residual residual : {Residual::doubled, Residual::pre}) {
+    also("transformer", {{"conv", "4"}}, residual);
+    also("mamba2", {}, residual);
+    also("gated_delta_net", {{"mlp", "2"}}, residual);
+  }
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(EveryModel, Streaming, testing::ValuesIn(cases()),

@@ -27,7 +27,7 @@ inline Result rich_result(const ResolvedConfig& config) {
   r.states = 10;
   r.topological_entropy = 1 + noise_of("entropy" + std::to_string(r.grammar_seed));
   add_breakdowns_to(*r.test, r.run_id);
-  r.baselines = BaselineFigures{.04, .97, {.2, .5, .7, .8}, 1000, 100};
+  r.baselines = BaselineFigures{.04, {}, {.2, .5, .7, .8}, 4, .01, 1000, 100};
   r.gates = GateFigures{};
   for (const int layer : {0, 1})
     r.gates->gates.push_back({layer, "decay", 0, 1, false, {{1, 2, 3, 4}, .6, 10}, {{4, 3, 2, 1}, .4, 10}});

@@ -64,7 +64,7 @@ class RecordTest(TemporaryFolder):
 
     def test_what_was_measured_is_not_declared_otherwise(self):
         found = evaluated(task(), gaps=[3])
-        for key in ("task.noise", "grammar.seed", "eval.test_samples", "quirks.test_in_train"):
+        for key in ("task.noise", "grammar.seed", "eval.test_samples", "quirks.select_on_test"):
             with self.assertRaisesRegex(ValueError, rf"\[record\] settings, expected keys of model, train or run, got '{key}'"):
                 sb.record(self.folder, name="a", params=1, result=found, settings={key: 1})
         for result, line in [

@@ -22,7 +22,7 @@ TEST(RealRules, EverySwitchOfThePapersRunsIsAsInThePaper) {
     ASSERT_TRUE(paper_figure(result).has_value()) << run.canonical;
     size_t switches = 0;
     for (const auto& [key, value] : result.config) {
-      if (!key.starts_with("model.switch ") || key == "model.switch double_residual") continue;
+      if (!key.starts_with("model.switch ")) continue;
       Result other = result;
       other.config[key] = value == "\"on\"" ? "\"off\"" : value == "\"off\"" ? "\"on\"" : "\"3\"";
       EXPECT_FALSE(paper_figure(other).has_value()) << run.values.model.name << " " << key;

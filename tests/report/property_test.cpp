@@ -47,9 +47,9 @@ class Folder {
         "which = [{task.number = 1}, {task.number = 2, eval.gaps = [20, 50]}, {task.number = 3, train.updates = 3000}]",
         "task.gap_max = [5, 10]",
         "task.objective = [\"state\", \"predict\"]",
-        "fault = [{run.label = \"none\"}, {run.label = \"dropout\", quirks.dropout_stops = true}, "
-        "{run.label = \"both\", quirks = {dropout_stops = true, select_on_test = true}}]",
-        "quirks.test_in_train = [false, true]",
+        "fault = [{run.label = \"none\"}, {run.label = \"rate\", quirks.first_lr_zero = true}, "
+        "{run.label = \"both\", quirks = {first_lr_zero = true, select_on_test = true}}]",
+        "model.residual = [\"post\", \"pre\"]",
         "model.mlp = [0, 2]",
         "train.precision = [\"fp32\", \"fp64\"]",
         "train.batch = [16, 64]",

@@ -241,7 +241,7 @@ TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {
 }
 
 TEST(Rows, UnlikeQuantitiesAreNotAveraged) {
-  for (const char* key : {"task.objective", "task.number", "model.layers", "quirks.dropout_stops"}) {
+  for (const char* key : {"task.objective", "task.number", "model.layers", "quirks.first_lr_zero"}) {
     const std::string text = "[suite]\naverage = [\"" + std::string(key) + "\"]\n";
     EXPECT_NE(error_line([&] { suite_of(text); }).find("got " + std::string(key)), std::string::npos) << key;
   }
@@ -334,7 +334,7 @@ TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
 
 TEST(Rows, AQuirkThatTheConfigTellsInOtherWordsStillTellsCellsApart) {
   const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
-    if (r.run_seed == 2) r.quirks = {"double_residual"};
+    if (r.run_seed == 2) r.quirks = {"delta_bf16"};
   });
   EXPECT_EQ(rows.cells.size(), 2U);
 }

@@ -53,7 +53,7 @@ inline Result result_of(const ResolvedConfig& run) {
   r.lr = c.train.lr;
   r.chance = 1 / 145.0;
   const double level = .5 + .4 * noise_of(run.canonical);
-  r.test = measured(c.quirks.test_in_train ? "reference" : "test", level, .99, c.eval.test_samples);
+  r.test = measured("test", level, .99, c.eval.test_samples);
   r.valid = measured(c.quirks.select_on_test ? "test" : "valid", level + .02 * noise_of(run.run_id + "v") - .01, .99);
   for (const int gap : c.eval.gaps) {
     r.grid.push_back(measured("test", level / (1 + gap / 20.0), .98));

@@ -281,12 +281,12 @@ TEST(Config, WarmUpAndPrecisionFollowWhatTheyDependOn) {
 
 TEST(Config, OverridesAreTomlValuesAndBareWords) {
   const auto config = resolve_text("", {"model.name=mamba", "eval.gaps=[1, 2]", "train.lr=5e-4", "run.label=12",
-                                        "quirks.dropout_stops=true", "task.stream=\"direct\"", "model.d_state = 64"});
+                                        "quirks.first_lr_zero=true", "task.stream=\"direct\"", "model.d_state = 64"});
   EXPECT_EQ(config.values.model.name, "mamba");
   EXPECT_EQ(config.values.eval.gaps, (std::vector<int>{1, 2}));
   EXPECT_EQ(config.values.train.lr, 5e-4);
   EXPECT_EQ(config.values.run.label, "12");
-  EXPECT_TRUE(config.values.quirks.dropout_stops);
+  EXPECT_TRUE(config.values.quirks.first_lr_zero);
   EXPECT_EQ(config.values.task.stream, Stream::direct);
   EXPECT_EQ(config.values.model.switches.at("d_state"), "64");
   EXPECT_EQ(fault_of("", {"train"}), "[config] expected section.key=value, got --set train");

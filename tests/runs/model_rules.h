@@ -14,7 +14,7 @@ namespace sb::test {
 
 inline const std::map<std::string, std::vector<std::string>>& zoo() {
   static const std::map<std::string, std::vector<std::string>> models = {
-      {"transformer", {"heads", "mlp", "rope_base", "double_residual"}},
+      {"transformer", {"heads", "mlp", "rope_base", "conv"}},
       {"linear_attn", {"heads", "mlp"}},
       {"s4", {"d_state", "mlp"}},
       {"retnet", {"heads", "mlp"}},

@@ -41,7 +41,7 @@ every = 50
 gaps = [10, 20, 50]
 valid_samples = 100
 [quirks]
-dropout_stops = true
+first_lr_zero = true
 [run]
 seed = 2
 label = "small"

@@ -41,7 +41,9 @@ class RandomResult {
       r.grid.push_back(measurement());
       r.grid.back().gap = static_cast<int>(20 * i + whole(10));
     }
-    if (coin()) r.baselines = BaselineFigures{share(), share(), {share(), share()}, whole(1000), whole(1000)};
+    if (coin())  // of an earlier version
+      r.baselines = BaselineFigures{share(), share(), {share(), share()}, {}, {}, whole(1000), whole(1000)};
+    if (coin()) r.baselines = BaselineFigures{share(), {}, {share(), share()}, 2, share(), whole(1000), whole(1000)};
     if (coin()) r.gates = gates();
     for (int64_t i = whole(3); i > 0; --i)
       r.decays.push_back({static_cast<int>(whole(9)), {share(), share(), share()}});

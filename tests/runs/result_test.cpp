@@ -98,6 +98,7 @@ TEST(Result, ValuesOfTheWrongKindOrSizeAreNamed) {
     Result with = smallest();
     with.test = m;
     with.test->ceiling = CeilingFigure{0.5, 0.1, 0.6, {}, true, 10};
+    with.baselines = BaselineFigures{0.1, {}, {0.2, 0.3}, 2, 0.01, 10, 10};
     with.gates = GateFigures{{{0, "decay", 0, 1, false, {{1, 2}, 0.5, 3}, {}}}, {}, {}};
     json = to_json(with);
     json[Json::json_pointer(path)] = std::move(value);
@@ -126,6 +127,8 @@ TEST(Result, ValuesOfTheWrongKindOrSizeAreNamed) {
   EXPECT_NE(changed("/files/x", 1).find("files"), std::string::npos);
   EXPECT_NE(changed("/gates/gates/0/data/counts", {1, 1}).find("gates: expected counts that add up"),
             std::string::npos);
+  EXPECT_NE(changed("/baselines/n", 3).find("baselines: expected n among n_gram"), std::string::npos);
+  EXPECT_NE(changed("/baselines/n", 0).find("baselines.n: expected an integer"), std::string::npos);
   EXPECT_NE(changed("/schema", "2").find("schema"), std::string::npos);
 }
 

@@ -58,10 +58,10 @@ TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
   EXPECT_FALSE(same("[train]\naccumulate = 2\n", "quirks.sum_accumulated=true"));
   EXPECT_TRUE(same("[train]\nwarmup = 0\n", "quirks.first_lr_zero=true"));
   EXPECT_FALSE(same("", "quirks.first_lr_zero=true"));
-  EXPECT_TRUE(same("[model]\ndropout = 0\n", "quirks.dropout_stops=true"));
-  EXPECT_TRUE(same("[eval]\nevery = 0\n", "quirks.dropout_stops=true"));
-  EXPECT_TRUE(same("[eval]\nevery = 3125\n", "quirks.dropout_stops=true"));
-  EXPECT_FALSE(same("[eval]\nevery = 3124\n", "quirks.dropout_stops=true"));
+  EXPECT_TRUE(same("[model]\ndropout = 0\n", "train.dropout_until=78"));
+  EXPECT_FALSE(same("[model]\ndropout = 0.2\n", "train.dropout_until=78"));
+  EXPECT_EQ(id("[model]\ndropout = 0.2\n"), id("[model]\ndropout = 0.2\n[train]\ndropout_until = 5000\n"))
+      << "dropout that outlasts the run is dropout in all of it";
   EXPECT_NE(resolve_text("").canonical.find("\"grid_samples\":1000"), std::string::npos);
 }
 
@@ -101,7 +101,7 @@ std::string another_value(const ConfigKey& p, const std::string& now) {
 TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
   const std::string base =
       "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n"
-      "[train]\naccumulate = 4\n[eval]\ngaps = [3]\n";
+      "[train]\naccumulate = 4\n[eval]\ngaps = [3]\n[model]\ndropout = 0.2\n";
   const auto before = resolve_text(base);
   for (const auto& p : config_keys()) {
     const std::string value = p.name() == "train.device" ? "cuda" : another_value(p, toml_text(p.get(before.values)));
@@ -110,10 +110,10 @@ TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
     if (p.name() == "train.device") sets.push_back("train.precision=fp32");
     const auto after = resolve_text(base, sets);
     ASSERT_NE(toml_text(p.get(after.values)), toml_text(p.get(before.values))) << sets.front();
-    const bool seeds = p.name() == "run.seed";
+    const bool default_of_others = p.name() == "run.seed" || p.name() == "run.protocol";
     const bool acts = !before.idle.contains(p.name());  // padding_correct never does
     EXPECT_EQ(acts, p.name() != "quirks.padding_correct") << p.name();
-    EXPECT_EQ(after.run_id != before.run_id, (p.identifies && acts) || seeds) << p.name();
+    EXPECT_EQ(after.run_id != before.run_id, (p.identifies && acts) || default_of_others) << p.name();
   }
 }
 
@@ -154,7 +154,6 @@ TEST(RunId, TakesTheNetworkInFullWhereTheModelsTellIt) {
   telling.network = [](const RunConfig& config) {
     NetworkKeys keys{config.model.width == 648 ? 768 : config.model.width, {{"heads", "4"}, {"output_gate", "on"}}};
     for (const auto& [key, text] : config.model.switches) keys.switches[key] = text == "false" ? "off" : text;
-    keys.switches["double_residual"] = config.quirks.double_residual ? "on" : "off";
     if (keys.switches["output_gate"] == "true") keys.switches["output_gate"] = "on";
     return keys;
   };
@@ -165,8 +164,6 @@ TEST(RunId, TakesTheNetworkInFullWhereTheModelsTellIt) {
   EXPECT_NE(of(""), of("output_gate = false\n"));
   EXPECT_EQ(of("width = 648\n"), of("width = 768\n"));
   EXPECT_NE(of("width = 512\n"), of("width = 768\n"));
-  EXPECT_NE(of(""), of("[quirks]\ndouble_residual = true\n"));
-  EXPECT_NE(id(""), id("[quirks]\ndouble_residual = true\n")) << "without the models' word it stands for itself";
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST(Suite, NamesTheAxesOfItsTables) {
   EXPECT_EQ(suite_fault("[suite]\naverage = [3]\n"), "[suite.average] expected a key, got 3, suite.toml:2:12");
   // Never over data, seeds or what is measured: the easiest test would win.
   for (const char* key : {"train.seed", "train.order_seed", "grammar.seed", "grammar.depth", "task.gap_max",
-                          "eval.test_samples", "quirks.test_in_train", "model.name", "run.label"})
+                          "eval.test_samples", "quirks.select_on_test", "model.name", "run.label"})
     EXPECT_NE(
         suite_fault("[suite]\nselect = ['" + std::string(key) + "']\n").find("expected a key of [model] or [train]"),
         std::string::npos)

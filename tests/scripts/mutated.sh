@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 cat "$(dirname "$0")/small.toml" - > "$work/good.toml" <<'T'
 [quirks]
-dropout_stops = true
+first_lr_zero = true
 T
 "$program" config show "$work/good.toml" > /dev/null || { echo "FAILED: the good config does not resolve"; exit 1; }
 

@@ -162,6 +162,48 @@ def dense(a, noise, seed, split, index, states, gaps, wrong):
     return frames, targets, starts
 
 
+# ---- n-gram
+
+class Ngrams:
+    MOST = 8
+
+    def __init__(self, samples):
+        """samples: per sample the context of each element (symbols shown before and at it) and its state's id."""
+        self.counts = {}
+        for sample in samples:
+            for context, state in sample:
+                for n in range(self.MOST + 1):
+                    at = self.counts.setdefault(self.suffix(context, n), {})
+                    at[state] = at.get(state, 0) + 1
+
+    @staticmethod
+    def suffix(context, n):
+        padded = [-1] * n + context
+        return tuple(padded[len(padded) - n:])
+
+    def answer(self, context, n):
+        while self.suffix(context, n) not in self.counts:
+            n -= 1
+        found = self.counts[self.suffix(context, n)]
+        return min(s for s in found if found[s] == max(found.values()))
+
+    def right(self, samples, n):
+        """Elements named right, of each sample."""
+        return np.array([sum(self.answer(c, n) == s for c, s in sample) for sample in samples])
+
+
+def contexts(a, law, seed, split, index, length):
+    states = draw_states(a, seed, split, index, length)
+    gaps, wrong = draw_gaps(a, law, seed, split, index, states) if law["law"] != "none" else ([0] * length, [])
+    shown, left, out = [], iter(wrong), []
+    for s, n in zip(states, gaps):
+        shown.append(a.symbol[s])
+        out.append((shown[-Ngrams.MOST:], a.ids[s]))
+        if law["law"] != "none" and law["content"] == "forbidden_symbol":
+            shown += [next(left) for _ in range(n)]
+    return out
+
+
 # ---- metric
 
 def score(logits, starts, targets):
@@ -426,6 +468,24 @@ class Twin:
         self.near(f"{where}: KL", rows[:, :, 2].mean(), theirs["kl"])
         self.near(f"{where}: bound of KL", rows[:, :, 3].mean(), theirs["kl_bound"])
 
+    def ngram(self, source, length, task, samples=20, train=60):
+        a, options, seed = source
+        where = f"n-gram {options} {task}"
+        theirs = json.loads(self.run("ceiling", *options, "--length", length, *task, "--samples", samples, "--baselines",
+                                     "--train-samples", train, "--json", "-"))
+        laws = theirs["task"]
+        theirs = theirs["baselines"]
+        of = {split: [contexts(a, laws["train_gap" if split == "train" else "test_gap"], seed, split, i, length)
+                      for i in range(train if split == "train" else samples)] for split in ("train", "valid", "test")}
+        grams = Ngrams(of["train"])
+        orders = range(1, grams.MOST + 1)
+        best = max(orders, key=lambda n: (sum(grams.right(of["valid"], n)), -n))
+        test = grams.right(of["test"], best) / length
+        self.near(f"{where}: accuracies", [np.mean(grams.right(of["test"], n)) / length for n in orders], theirs["n_gram"])
+        self.near(f"{where}: majority", np.mean(grams.right(of["test"], 0)) / length, theirs["majority"])
+        self.equal(f"{where}: n", best, theirs["n"])
+        self.near(f"{where}: standard error", np.std(test, ddof=1) / math.sqrt(samples), theirs["n_gram_stderr"])
+
     def worked_example(self):
         """The example of the page."""
         p = np.array([[0.1, 0.3, 0.6], [0.2, 0.7, 0.1], [0.5, 0.1, 0.4]])
@@ -525,6 +585,9 @@ def main():
         twin.ceiling(small, 30, "valid", ["--task", 1])
         twin.ceiling(small, 30, "train", task3)
         twin.ceiling(own, 30, "test", task3)
+        for source in (small, twelve, own):
+            twin.ngram(source, 30, task2)
+            twin.ngram(source, 30, task3)
         assert below > 0, "every ceiling is 1: nothing was compared"
         if "kl" in twin.run("ceiling", *small[1], "--samples", 1, "--objective", "predict", "--json", "-"):
             twin.predict_ceiling(small, 12, "test", task2)

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "../base/temporary_folder.h"
 #include "small_run.h"
 #include "train/schedule.h"
@@ -21,17 +23,6 @@ std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::
   return out;
 }
 
-TEST(Quirks, TestInTrainTestsOnTrainingSamples) {
-  const RunData sound = make_data(small_config().values);
-  const RunData quirky = make_data(small_config({"quirks.test_in_train=true"}).values);
-  Batch train, test;
-  sound.maker->fill(Split::train, 0, 5, train);
-  sound.maker->fill(sound.test, 0, 5, test);
-  EXPECT_NE(train.state, test.state);
-  quirky.maker->fill(quirky.test, 0, 5, test);
-  EXPECT_EQ(train.state, test.state);
-}
-
 TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
   for (const auto& [model, frozen] : {std::pair{"gated_delta_net", true}, {"mamba2", false}}) {
     const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
@@ -44,11 +35,13 @@ TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
   }
 }
 
-TEST(Quirks, DropoutStopsAfterTheFirstEvaluation) {
-  const auto quirky = steps(small_config({"quirks.dropout_stops=true"}), 8);
-  const auto sound = steps(small_config(), 8);
-  for (int u = 0; u < 4; ++u) EXPECT_EQ(quirky[u].loss, sound[u].loss) << u;
-  EXPECT_NE(quirky[4].loss, sound[4].loss);
+TEST(Trainer, DropoutStopsAtDropoutUntil) {
+  const auto stopped = steps(small_config({"train.dropout_until=4"}), 8), throughout = steps(small_config(), 8);
+  for (int u = 0; u < 4; ++u) EXPECT_EQ(stopped[u].loss, throughout[u].loss) << u;
+  EXPECT_NE(stopped[4].loss, throughout[4].loss);
+  const auto never = steps(small_config({"train.dropout_until=0"}), 2),
+             without = steps(small_config({"model.dropout=0"}), 2);
+  EXPECT_EQ(never[1].loss, without[1].loss);
 }
 
 TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
@@ -84,12 +77,15 @@ TEST(Quirks, FirstLrZeroLeavesTheWeightsAloneAtUpdateZero) {
   EXPECT_FALSE(at::equal(sound, initial));
 }
 
-TEST(Quirks, DoubleResidualChangesTheTransformerAlone) {
-  for (const auto& [model, changes] : {std::pair{"transformer", true}, {"gla", false}}) {
-    const std::string name = std::string("model.name=") + model;
-    const auto sound = steps(small_config({name}), 1),
-               quirky = steps(small_config({name, "quirks.double_residual=true"}), 1);
-    EXPECT_EQ(sound[0].loss != quirky[0].loss, changes) << model;
+TEST(Trainer, EveryResidualIsAnotherNetwork) {
+  for (const char* model : {"transformer", "gla"}) {
+    std::set<double> losses;
+    for (const char* residual : {"post", "double", "pre"})
+      losses.insert(
+          steps(small_config({std::string("model.name=") + model, std::string("model.residual=") + residual}), 1)
+              .front()
+              .loss);
+    EXPECT_EQ(losses.size(), 3U) << model;
   }
 }
 

@@ -152,8 +152,9 @@ TEST(Baselines, StandInTheResultForTheSameTask) {
   ASSERT_TRUE(result.baselines);
   EXPECT_EQ(result.baselines->train_samples, 48);
   EXPECT_EQ(result.baselines->test_samples, 12);
-  EXPECT_EQ(result.baselines->n_gram.size(), 4U);
-  EXPECT_GT(result.baselines->table_learner, result.baselines->majority);
+  EXPECT_EQ(result.baselines->n_gram.size(), 8U);
+  EXPECT_GT(*result.baselines->best_n_gram(), result.baselines->majority);
+  EXPECT_GT(*result.baselines->n_gram_stderr, 0);
   EXPECT_EQ(result.samples.size(), 3U);
   EXPECT_TRUE(result.gates);
   const std::string text = read_file(root.path() + "/" + config.run_id + "/result.json", size_t{1} << 20);
@@ -165,7 +166,8 @@ TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
   const SamplerConfig impossible{0, data.language->length(), Stream::reference};  // refuses training samples
   data.language = std::make_shared<const Sampler>(data.automaton, impossible);
   std::vector<std::string> warnings;
-  EXPECT_FALSE(measured_baselines(data, 48, 12, 1, {}, [&](const std::string& line) { warnings.push_back(line); }));
+  BaselineRequest ask{48, 12, 12, 1, "", {}, [&](const std::string& line) { warnings.push_back(line); }};
+  EXPECT_FALSE(measured_baselines(data, ask));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
 }
@@ -178,7 +180,7 @@ TEST(Records, AskForAStop) {
   ask.stop = stop;
   EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
   EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
-  EXPECT_THROW(measured_baselines(subject.data, 48, 12, 1, stop), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, "", stop, {}}), Stopped);
 }
 
 // Rounds of 512 samples, however long each is, kept an interrupted run waiting.

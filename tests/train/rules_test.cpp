@@ -52,7 +52,8 @@ const std::map<std::string, std::vector<std::string>>& switch_values() {
       {"a_min", {"0", "0.0", "0.5", "0.9"}},
       {"mlp", {"0", "1", "2", "4"}},
       {"rope_base", {"500", "1000", "1e3", "10000"}},
-      {"double_residual", {"true", "false", "'on'"}},
+      {"conv", {"0", "4"}},
+      {"delta", {"true", "false", "'on'"}},
   };
   return values;
 }
@@ -84,7 +85,7 @@ bool same_network(const ModelConfig& a, const ModelConfig& b) {
   return a.mixer == b.mixer && a.layers == b.layers && a.dropout == b.dropout;
 }
 
-// Every switch of the model at several values and two widths, each with and without the quirk that touches networks.
+// Every switch of the model at several values and two widths, each with every residual.
 std::vector<Case> cases_of(const std::string& model) {
   std::vector<std::string> texts;
   for (const char* width : {"16", "32"}) {
@@ -98,10 +99,10 @@ std::vector<Case> cases_of(const std::string& model) {
   }
   std::vector<Case> out;
   for (const auto& text : texts)
-    for (const char* quirk : {"", "[quirks]\ndouble_residual = true\n", "[quirks]\ndouble_residual = false\n"}) {
-      const ResolvedConfig config = resolved(text + quirk);
+    for (const char* residual : {"", "residual = 'post'\n", "residual = 'double'\n", "residual = 'pre'\n"}) {
+      const ResolvedConfig config = resolved(text + residual);
       const ModelConfig network = network_config(config.values, 41, 1601);
-      out.push_back({text + quirk, config.run_id, network, forward(network)});
+      out.push_back({text + residual, config.run_id, network, forward(network)});
     }
   return out;
 }
@@ -124,13 +125,11 @@ TEST(RunIds, AreEqualForEqualNetworksAndForNoOthers) {
 TEST(RunIds, TellTheTransformersResidualsApart) {
   const std::string plain = "[model]\nname = 'transformer'\nwidth = 16\n";
   const auto id = [&](const std::string& text) { return resolved(plain + text).run_id; };
-  EXPECT_NE(id(""), id("double_residual = true\n"));
-  EXPECT_EQ(id(""), id("double_residual = false\n"));
-  EXPECT_EQ(id("double_residual = true\n"), id("[quirks]\ndouble_residual = true\n"));
-  EXPECT_EQ(id("double_residual = false\n"), id("double_residual = false\n[quirks]\ndouble_residual = true\n"))
-      << "the switch has the last word";
-  const std::string gla = "[model]\nname = 'gla'\n";
-  EXPECT_EQ(resolved(gla).run_id, resolved(gla + "[quirks]\ndouble_residual = true\n").run_id);
+  EXPECT_NE(id("residual = 'post'\n"), id("residual = 'double'\n"));
+  EXPECT_NE(id("residual = 'post'\n"), id("residual = 'pre'\n"));
+  const std::string published = "[run]\nprotocol = 'published'\n";
+  EXPECT_EQ(id(published), id("residual = 'double'\n" + published));
+  EXPECT_NE(id(published), id("residual = 'post'\n" + published)) << "a key has the last word";
   const auto width = [](const char* label) {
     return resolved("[model]\nname = 'transformer'\nwidth = " + std::string(label) + "\n").run_id;
   };
@@ -145,18 +144,18 @@ TEST(RunIds, IgnoreQuirksOfOtherModels) {
     const ResolvedConfig with = resolved(plain + "[quirks]\ndelta_bf16 = true\n");
     EXPECT_EQ(resolved(plain).run_id == with.run_id, !row.traits.published_in_bf16) << row.name;
     EXPECT_EQ(with.idle.contains("quirks.delta_bf16"), !row.traits.published_in_bf16) << row.name;
-    EXPECT_EQ(with.idle.contains("quirks.double_residual"), row.find("double_residual") == nullptr) << row.name;
   }
 }
 
 TEST(Rules, WhatDropoutHasNoStreamForIsRefusedBeforeAnyRun) {
   const std::string grammar = "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n";
-  const std::string text = grammar + "[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
+  const std::string task = grammar + "[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
+  const std::string text = task + "[model]\ndropout = 0.2\n";
   const std::string frames =
       "[task.length] frames of the longest training sample under dropout, expected at most 1048576, got 1200020";
   EXPECT_TRUE(fault(text, run_rules()).starts_with(frames)) << fault(text, run_rules());
-  EXPECT_EQ(fault(text + "[model]\ndropout = 0\n", run_rules()), "");
-  const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\n";
+  EXPECT_EQ(fault(task + "[model]\ndropout = 0\n", run_rules()), "");
+  const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\ndropout = 0.2\n";
   EXPECT_NE(fault(wide, run_rules()).find("[model.width] channels under dropout, expected at most 32768, got 32772"),
             std::string::npos)
       << fault(wide, run_rules());

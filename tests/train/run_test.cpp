@@ -316,8 +316,8 @@ TEST(Run, NoUpdateIsSavedTwice) {
 TEST(Run, QuirksThatHaveNothingToActOnChangeNothing) {
   const std::vector<std::string> plain = {"model.name=gla", "train.warmup=0", "eval.every=0"};
   std::vector<std::string> idle = plain;
-  for (const char* each : {"quirks.delta_bf16=true", "quirks.sum_accumulated=true", "quirks.first_lr_zero=true",
-                           "quirks.dropout_stops=true", "quirks.double_residual=true", "eval.grid_samples=3"})
+  for (const char* each :
+       {"quirks.delta_bf16=true", "quirks.sum_accumulated=true", "quirks.first_lr_zero=true", "eval.grid_samples=3"})
     idle.emplace_back(each);
   const TemporaryFolder a, b;
   const ResolvedConfig one = small_config(plain), other = small_config(idle);

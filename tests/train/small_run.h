@@ -31,6 +31,7 @@ length = 20
 name = "gated_delta_net"
 width = 16
 layers = 2
+dropout = 0.2
 [train]
 updates = 12
 batch = 4

@@ -48,6 +48,8 @@ std::string as_json(const Options& options, const TaskConfig& task, const Ceilin
     json["baselines"] = {{"chance", b->chance},
                          {"majority", b->majority},
                          {"n_gram", b->n_gram},
+                         {"n", b->n},
+                         {"n_gram_stderr", b->n_gram_stderr},
                          {"table_learner", b->table_learner},
                          {"train_samples", b->train_samples},
                          {"test_samples", b->test_samples}};
@@ -124,8 +126,10 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
     table.row({"majority", fixed(b->majority, 5), "the commonest state"});
     for (size_t n = 0; n < b->n_gram.size(); ++n) {
+      const bool chosen = static_cast<int>(n) + 1 == b->n;
       table.row({std::to_string(n + 1) + "-gram", fixed(b->n_gram[n], 5),
-                 "the commonest state after the last " + (n == 0 ? "symbol" : std::to_string(n + 1) + " symbols")});
+                 (chosen ? spread_text(b->n_gram_stderr, b->test_samples) + "best on valid: " : std::string()) +
+                     "the commonest state after the last " + (n == 0 ? "symbol" : std::to_string(n + 1) + " symbols")});
     }
     table.row({"table learner", fixed(b->table_learner, 5),
                "transitions counted in " + grouped(b->train_samples) + " labelled samples, then filtered"});

@@ -111,8 +111,6 @@ class Evaluator {
         network_(network_config(config_, data_.maker->shape()), type_, device_of(train_),
                  train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
-    // What the run's own result calls the test set.
-    if (split_ == Split::test) split_ = data_.test;
     data_.language->check_split(split_);
     out_.run_id = run.config.run_id;
     out_.model = config_.model.name;

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
+#include "findings/findings_figures.h"
 #include "findings/page.h"
 #include "report/folder.h"
 
@@ -122,6 +123,12 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   // All of it is made before any of it is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
   if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
+  // Figures lie in a folder beside the page that has its name.
+  if (options.out != "-")
+    for (const auto& figure : findings_figures(rows, claims)) {
+      const std::string path = (fs::path(options.out).parent_path() / "findings" / (figure.name + ".svg")).string();
+      if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
+    }
   if (!options.readme.empty()) {
     const std::string readme = read_file(options.readme, largest_page);
     const std::string made = with_table(readme, top_table(rows, claims), options.readme);
@@ -137,7 +144,10 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
     for (const auto& [path, content] : stale) names.push_back(printable(path, 400));
     throw check_failed("experiments findings", "out of date: " + join_or(names) + "; rerun without --check to update");
   }
-  for (const auto& [path, content] : stale) write_file_atomically(path, content);
+  for (const auto& [path, content] : stale) {
+    if (const auto folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder);
+    write_file_atomically(path, content);
+  }
   return Exit::done;
 }
 

@@ -15,6 +15,9 @@ constexpr TruthSwitch negative_eigenvalues{
     "negative_eigenvalues", false,
     "write strength in (0, 2) instead of (0, 1): a step may turn a direction of the state round"};
 
+constexpr TruthSwitch delta{"delta", true,
+                            "the rule subtracts what the state holds at the key before it writes; off: it only adds"};
+
 class DeltaRule : public Mixer {
  public:
   DeltaRule(const MixerOptions& options, ParameterList& p, bool decays, bool factors)
@@ -79,8 +82,11 @@ class DeltaRule : public Mixer {
       g = bounded_below(softplus_decay(parts[step], dt_bias_->value, A_log_->value), o_[switches::a_min]);
       if (context.gates) context.record("decay", g.exp());
     }
-    const auto o =
-        carried_delta_rule(context, qk[0], k, v, beta, g, 1 / std::sqrt(static_cast<double>(o_.key_width())));
+    const double scale = 1 / std::sqrt(static_cast<double>(o_.key_width()));
+    // Without the delta term there is one factor a token: S <- e^g S + k (beta v)^T.
+    const auto o = o_[delta] ? carried_delta_rule(context, qk[0], k, v, beta, g, scale)
+                             : carried_attention(context, qk[0], k.squeeze(2),
+                                                 scale_heads(v.squeeze(2), beta.squeeze(2)), g, scale);
     const PaddedNorm norm(norm_, {1, o_.value_width(), V}, 1e-5);
     const auto normed = o_[switches::output_gate] ? rms_norm_then_gate(o, norm.gain, heads_of(parts[gate], h), norm.eps)
                                                   : rms_norm(o, norm.gain, norm.eps);
@@ -88,16 +94,17 @@ class DeltaRule : public Mixer {
   }
 
   Taxonomy taxonomy() const override {
-    return {Taxonomy::Action::matrix,
+    return {o_[delta] ? Taxonomy::Action::matrix : Taxonomy::Action::scalar,
             true,
-            true,
+            o_[delta],
             A_log_ != nullptr && o_[switches::a_min] <= reach_threshold,
-            true,
+            o_[delta],
             o_.heads() * o_.key_width() * o_.value_width()};
   }
 
   double mixing_flops(int64_t) const override {
     const double K = static_cast<double>(o_.key_width()), V = static_cast<double>(o_.value_width()), chunk = 64;
+    if (!o_[delta]) return static_cast<double>(o_.heads()) * (chunk * (K + V) + 4 * K * V);
     const double factor = 4 * K * V + 2 * chunk * (K + V) + chunk * K;
     return static_cast<double>(o_.heads()) * (static_cast<double>(o_[householder_factors]) * factor + 2 * K * V);
   }
@@ -137,11 +144,12 @@ ModelRow delta_net_row() {
 ModelRow gated_delta_net_row() {
   return {.name = "gated_delta_net",
           .switches = {switches::heads, switches::expand_k, switches::expand_v, negative_eigenvalues,
-                       switches::short_conv, switches::output_gate, switches::a_min, switches::mlp},
+                       switches::short_conv, switches::output_gate, switches::a_min, delta, switches::mlp},
           .make = make_mixer<GatedDeltaNet>,
           .equations =
               "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x), g = -e^A softplus(W x + b)\n"
-              "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))",
+              "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))\n"
+              "delta off: S_t = S + beta k v^T",
           .traits = published};
 }
 

@@ -1,7 +1,7 @@
 // Transformer layer; nrm(x; w) = w x / (||x|| / sqrt(n) + 1e-8):
-//   q, k = rope(nrm(.)), att = softmax(q k^T / sqrt(d/h), causal) v, x1 = x + nrm(out(att))
-//   [a, b] = linear1(x1), out = x1 + Dropout(linear2(a sigma(beta a) b))
-// double_residual off: the x inside x1 is left out of the result, since the network adds it.
+//   q, k = rope(nrm(.)), att = softmax(q k^T / sqrt(d/h), causal) v, z = nrm(out(att)); in pre z = out(att)
+//   mlp(x) = linear2(a sigma(beta a) b), [a, b] = linear1(x)
+// With conv = 4 a causal convolution over 4 frames follows the projections to q, k and v.
 // No recurrence: a carried state is the cache of all keys and values, which grows by 2d elements a frame.
 
 #include "base/error.h"
@@ -14,9 +14,10 @@
 namespace sb {
 namespace {
 
-constexpr TruthSwitch double_residual{
-    "double_residual", false,
-    "the layer's output holds its input, which the network adds once more; unset: quirks.double_residual"};
+constexpr IntegerSwitch conv{
+    "conv", 0, 0, 4, "frames of a causal convolution over queries, keys and values; 0: none", "0 or 4", [](int64_t v) {
+      return v == 0 || v == 4;
+    }};
 
 class Transformer final : public Mixer {
  public:
@@ -30,11 +31,12 @@ class Transformer final : public Mixer {
     }
     in_ = p.join(weights);
     in_bias_ = p.join(biases);
+    if (o_[conv] > 0) conv_ = p.conv4("conv1d.weight", 3 * d);
     out_ = p.matrix("out_proj.weight", d, d);
     out_bias_ = p.bias("out_proj.bias", d, d);
     q_norm_ = p.ones("q_norm.weight", head);
     k_norm_ = p.ones("k_norm.weight", head);
-    out_norm_ = p.ones("out_norm.weight", d);
+    if (o_.residual != Residual::pre) out_norm_ = p.ones("out_norm.weight", d);
     if (o_[switches::mlp] > 0) {
       up_ = p.matrix("linear1.weight", 2 * o_[switches::mlp] * d, d);
       up_bias_ = p.bias("linear1.bias", 2 * o_[switches::mlp] * d, d);
@@ -52,7 +54,9 @@ class Transformer final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads(), past = context.position();
-    const auto qkv = slices(project(x, in_, in_bias_), {o_.width, o_.width, o_.width});
+    auto projected = project(x, in_, in_bias_);
+    if (conv_) projected = carried_conv(projected, conv_->value, {}, context, Activation::none);
+    const auto qkv = slices(projected, {o_.width, o_.width, o_.width});
     const auto q = rope(rms_norm_outer_eps(heads_of(qkv[0], h), q_norm_->value), o_[switches::rope_base], 1, past);
     auto k = rope(rms_norm_outer_eps(heads_of(qkv[1], h), k_norm_->value), o_[switches::rope_base], 1, past);
     auto v = heads_of(qkv[2], h);
@@ -63,12 +67,12 @@ class Transformer final : public Mixer {
     context.carry("cache.k", k);
     context.carry("cache.v", v);
     const auto attended = project(flat_heads(causal_attention(q, k, v, past)), out_, out_bias_);
-    const auto z = rms_norm_outer_eps(attended, out_norm_->value);
-    const auto& kept = o_[double_residual] ? x + z : z;
-    if (o_[switches::mlp] == 0) return kept;
-    const auto x1 = o_[double_residual] ? kept : x + z;
-    const auto hidden = gate_swish(project(x1, up_, up_bias_), beta_->value);
-    return kept + dropout(project(hidden, down_, down_bias_), o_.dropout, context.dropout.at(LayerDropout::own));
+    return out_norm_ ? rms_norm_outer_eps(attended, out_norm_->value) : attended;
+  }
+
+  at::Tensor feed_forward(const at::Tensor& x, const Context&) const override {
+    if (!up_) return {};
+    return project(gate_swish(project(x, up_, up_bias_), beta_->value), down_, down_bias_);
   }
 
   Taxonomy taxonomy() const override { return {Taxonomy::Action::cache, true, false, false, false, 0}; }
@@ -80,7 +84,7 @@ class Transformer final : public Mixer {
  private:
   MixerOptions o_;
   Joined in_, in_bias_;
-  Param beta_ = nullptr, out_, out_bias_, q_norm_, k_norm_, out_norm_;
+  Param beta_ = nullptr, conv_ = nullptr, out_, out_bias_, q_norm_, k_norm_, out_norm_ = nullptr;
   Param up_ = nullptr, up_bias_ = nullptr, down_ = nullptr, down_bias_ = nullptr;
 };
 
@@ -93,23 +97,22 @@ int64_t labelled_width(int64_t label) {
 
 void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
   options.set(switches::mlp, layer.extent("linear1.weight", 0) / (2 * options.width));
-  options.set(double_residual, true);  // recorded layers hold their input
+  options.residual = Residual::doubled;  // recorded layers hold their input
 }
 
 }  // namespace
 
 ModelRow transformer_row() {
-  return {
-      .name = "transformer",
-      .switches = {switches::heads, switches::mlp.initially(4), switches::rope_base.initially(1000), double_residual},
-      .make = make_mixer<Transformer>,
-      .equations =
-          "q, k = rope(norm(W x)), v = W x;  att = softmax(q k^T / sqrt(d/h), causal) v\n"
-          "x1 = x + norm(W att);  [a, b] = W x1;  out = x1 + W (a sigma(beta a) b), without the x unless "
-          "double_residual",
-      .traits = {.has_mlp = true},
-      .width = labelled_width,
-      .read_recorded = read_recorded};
+  return {.name = "transformer",
+          .switches = {switches::heads, switches::mlp.initially(4), switches::rope_base.initially(1000), conv},
+          .make = make_mixer<Transformer>,
+          .equations =
+              "q, k = rope(norm(W x)), v = W x;  att = softmax(q k^T / sqrt(d/h), causal) v\n"
+              "z = norm(W att), without the norm in pre;  mlp(x) = W (a sigma(beta a) b), [a, b] = W x\n"
+              "conv 4: a causal convolution over 4 frames of q, k and v",
+          .traits = {.has_mlp = true},
+          .width = labelled_width,
+          .read_recorded = read_recorded};
 }
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Names and colours of models, the same in every page.
+// Names and colours of models, the same in every page and figure.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "page/palette.h"
+#include "report/palette.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Colours: one meaning each, seen on their ground.
-#include "page/palette.h"
+#include "report/palette.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,321 @@
+#include "findings/results_table.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/arms.h"
+#include "findings/lost_runs.h"
+#include "report/cells.h"
+#include "report/palette.h"
+
+namespace sb {
+namespace {
+
+constexpr int tasks = 4;
+const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
+constexpr double error = .05;
+constexpr ResultColumn columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
+
+using Place = std::pair<int, ResultColumn>;
+
+// Whether the table has the column at all: the paper has no figures for task 4.
+bool exists(const Place& place) {
+  return place.first < tasks || place.second != ResultColumn::paper;
+}
+
+std::string share(double value) {
+  const std::string out = fixed(value, 3);
+  return out.starts_with("0.") ? out.substr(1) : out;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : one_line(text)) {
+    if (c == '|' || c == '<' || c == '*' || c == '_' || c == '`') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string superscript(size_t number) {
+  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string out;
+  for (const char c : std::to_string(number)) out += digits[c - '0'];
+  return out;
+}
+
+class Printer {
+ public:
+  Printer(const ResultsTable& table, bool brief) : table_(table), brief_(brief) {
+    for (int task = 1; task <= tasks; ++task)
+      for (const ResultColumn column : columns)
+        if (const Place place{task, column}; exists(place) && (!brief || shown(place))) places_.push_back(place);
+  }
+
+  std::string text() {
+    std::string out = "| model |", rule = "|---|";
+    int task = 0;
+    for (const Place& place : places_) {
+      out +=
+          formatted(" {}{} |", place.first != task ? formatted("task {}: ", place.first) : "", to_string(place.second));
+      rule += "---:|";
+      task = place.first;
+    }
+    out += "\n" + rule + "\n";
+    for (const auto& row : table_) {
+      out += "| " + escaped(row.name) + " |";
+      for (const Place& place : places_) {
+        const auto it = row.cells.find(place);
+        out += " " + cell(it == row.cells.end() ? ResultValue{} : it->second) + " |";
+      }
+      out += "\n";
+    }
+    if (const std::string line = grammars_line(); !line.empty()) out += "\n" + line + "\n";
+    for (size_t i = 0; i < footnotes_.size(); ++i)
+      out += formatted("\n{} {}\n", superscript(i + 1), escaped(footnotes_[i]));
+    return out;
+  }
+
+ private:
+  bool measured(const Place& place) const {
+    return std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
+      const auto it = row.cells.find(place);
+      return it != row.cells.end() && (it->second.accuracy || !it->second.footnotes.empty());
+    });
+  }
+
+  // In the short form: the paper's figures only of tasks that have others.
+  bool shown(const Place& place) const {
+    if (place.second != ResultColumn::paper) return measured(place);
+    return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
+  }
+
+  std::string cell(const ResultValue& value) {
+    std::string out = value.accuracy ? share(*value.accuracy) : "–";
+    if (!brief_ && value.accuracy && value.interval) {
+      const Interval cut = within_shares(*value.interval);
+      out += leaves_shares(*value.interval) ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
+                                            : " ± " + share((cut.high - cut.low) / 2);
+    }
+    if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
+    std::vector<std::string> marks;
+    for (const auto& text : value.footnotes) {
+      const auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
+      marks.push_back(superscript(static_cast<size_t>(at - footnotes_.begin()) + 1));
+      if (at == footnotes_.end()) footnotes_.push_back(text);
+    }
+    out += joined(marks, " ");
+    return out;
+  }
+
+  std::string grammars_line() const {
+    size_t fewest = 0, most = 0;
+    bool alike = true;
+    for (const Place& place : places_) {
+      const std::set<std::string>* first = nullptr;
+      for (const auto& row : table_) {
+        const auto it = row.cells.find(place);
+        if (it == row.cells.end() || it->second.grammars.empty()) continue;
+        const auto& grammars = it->second.grammars;
+        fewest = fewest == 0 ? grammars.size() : std::min(fewest, grammars.size());
+        most = std::max(most, grammars.size());
+        alike &= !first || *first == grammars;
+        first = &grammars;
+      }
+    }
+    if (most == 0) return "";
+    std::string out = !brief_          ? "In brackets: the number of grammars"
+                      : most == 1      ? "On one grammar"
+                      : fewest == most ? formatted("Means over {} grammars", most)
+                                       : formatted("Means over {} to {} grammars", fewest, most);
+    out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
+    return brief_ ? out : out + " ± is half of the 95 % interval over grammars; the paper's is its own.";
+  }
+
+  const ResultsTable& table_;
+  bool brief_;
+  std::vector<Place> places_;
+  std::vector<std::string> footnotes_;
+};
+
+class Filler {
+ public:
+  Filler(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
+         const NGramAccuracy& n_gram)
+      : rows_(rows), claims_(claims), scale_(scale), protocol_(protocol), n_gram_(n_gram) {}
+
+  ResultsTable make() {
+    ResultsTable out;
+    for (const auto& model : paper_models()) {
+      ResultRow row{model_title(model), {}};
+      for (int task = 1; task <= tasks; ++task)
+        for (const ResultColumn column : columns)
+          if (auto value = value_of(model, {task, column})) row.cells[{task, column}] = std::move(*value);
+      out.push_back(std::move(row));
+    }
+    out.push_back(mean_row("n-gram", n_grams_));
+    out.push_back(mean_row("ceiling", ceilings_));
+    return out;
+  }
+
+ private:
+  using ByGrammar = std::map<std::string, double>;
+
+  std::optional<ResultValue> value_of(const std::string& model, const Place& place) {
+    if (place.second == ResultColumn::paper) {
+      const auto paper = paper_table(model, place.first);
+      if (!paper) return std::nullopt;
+      return ResultValue{
+          paper->accuracy, Interval{paper->accuracy - paper->spread, paper->accuracy + paper->spread}, {}, {}};
+    }
+    std::optional<ResultValue> best;
+    std::tuple<size_t, int64_t, int64_t> most;
+    std::optional<size_t> taken;
+    for (size_t g = 0; g < rows_.groups.size(); ++g) {
+      if (!belongs(g, model, place)) continue;
+      ResultValue value = of_group(g, place);
+      const Result& some = some_result(rows_, rows_.groups[g]);
+      const std::tuple rank{value.grammars.size(), some.updates, some.params};
+      if (best && rank <= most) continue;
+      best = std::move(value);
+      most = rank;
+      taken = g;
+    }
+    if (taken) add_references(*taken, place);
+    return best;
+  }
+
+  bool belongs(size_t number, const std::string& model, const Place& place) const {
+    const Group& group = rows_.groups[number];
+    const std::string task = group.value("task.number");
+    if (group.model() != model || (task != std::to_string(place.first) && !(place.first == 4 && task == "2")))
+      return false;
+    if (const auto keys = claims_.task_keys.find(place.first);
+        keys != claims_.task_keys.end() && !meets(group, keys->second, {}))
+      return false;
+    if (!of_scale(rows_, group, scale_, {})) return false;
+    // Sizes, and what protocols set themselves.
+    static const std::set<std::string> free = {"heads", "d_state", "conv"};
+    for (const auto& [key, json] : group.config)
+      if (key.starts_with("model.switch ") && !free.contains(key.substr(13)) &&
+          !is_paper_switch(model, key.substr(13), json).value_or(true))
+        return false;
+    return protocol_(some_result(rows_, group).config) ==
+           (place.second == ResultColumn::reproduced ? "published" : "corrected");
+  }
+
+  // Of one run, over the gaps of task 4: `figure` of each measurement.
+  template <class Figure>
+  static std::optional<double> measured(const TableRun& run, const Place& place, Figure figure) {
+    const auto points = points_of(run);
+    std::vector<Point> asked;
+    if (place.first == 4)
+      for (const int gap : far_gaps) asked.push_back(Point{gap, "", 0});
+    else
+      asked.emplace_back();
+    double sum = 0;
+    for (const auto& point : asked) {
+      const auto at = points.find(point);
+      const std::optional<double> one = at == points.end() ? std::nullopt : figure(*at->second);
+      if (!one) return std::nullopt;
+      sum += *one;
+    }
+    return sum / static_cast<double>(asked.size());
+  }
+
+  ResultValue of_group(size_t number, const Place& place) const {
+    const Group& group = rows_.groups[number];
+    ResultValue out;
+    std::vector<size_t> runs;
+    std::vector<double> values;
+    for (const size_t run : group.averaged) {
+      if (const auto words = collapsed_run(rows_, run)) {
+        out.footnotes.push_back("Collapsed in training and in no mean: " + *words + ".");
+      } else if (const auto value =
+                     measured(rows_.runs[run], place, [](const Measurement& m) { return std::optional(m.accuracy); })) {
+        runs.push_back(run);
+        values.push_back(*value);
+      }
+    }
+    for (size_t c = 0; c < group.candidates.size(); ++c)
+      if (!group.chosen || group.chosen == c)
+        for (const size_t run : group.candidates[c].diverged)
+          out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
+    std::vector<double> means;
+    for (const auto& [unit, mean] : means_by_grammar(rows_, runs, values)) {
+      means.push_back(mean);
+      out.grammars.insert(name_of(unit));
+    }
+    const Estimate estimated = estimate(means);
+    if (estimated.n > 0) out.accuracy = estimated.mean;
+    out.interval = estimated.interval(error);
+    return out;
+  }
+
+  static std::string name_of(const std::vector<std::string>& unit) {
+    std::vector<std::string> parts;
+    for (const auto& part : unit) parts.push_back(plain_value(part));
+    return joined(parts, "/");
+  }
+
+  // What the task allows on the grammars of a group: the same for all models but for the samples it was taken over.
+  void add_references(size_t number, const Place& place) {
+    for (const size_t run : rows_.groups[number].averaged) {
+      const TableRun& table_run = rows_.runs[run];
+      const std::string grammar = name_of(grammar_of(rows_, run));
+      if (const auto ceiling = measured(table_run, place, [](const Measurement& m) {
+            return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt;
+          }))
+        ceilings_[place].emplace(grammar, *ceiling);
+      if (const auto n_gram = n_gram_ ? n_gram_(table_run.result) : std::nullopt)
+        n_grams_[place].emplace(grammar, *n_gram);
+    }
+  }
+
+  static ResultRow mean_row(const std::string& name, const std::map<Place, ByGrammar>& values) {
+    ResultRow out{name, {}};
+    for (const auto& [place, by_grammar] : values) {
+      ResultValue value;
+      double sum = 0;
+      for (const auto& [grammar, one] : by_grammar) {
+        sum += one;
+        value.grammars.insert(grammar);
+      }
+      value.accuracy = sum / static_cast<double>(by_grammar.size());
+      out.cells[place] = std::move(value);
+    }
+    return out;
+  }
+
+  const Rows& rows_;
+  const Claims& claims_;
+  const Scale& scale_;
+  const ProtocolLabel& protocol_;
+  const NGramAccuracy& n_gram_;
+  std::map<Place, ByGrammar> n_grams_, ceilings_;
+};
+
+}  // namespace
+
+const char* to_string(ResultColumn column) {
+  static constexpr const char* names[] = {"paper", "reproduced", "corrected"};
+  return names[static_cast<size_t>(column)];
+}
+
+std::string results_markdown(const ResultsTable& table) {
+  return Printer(table, false).text();
+}
+
+std::string short_results_markdown(const ResultsTable& table) {
+  return Printer(table, true).text();
+}
+
+ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
+                           const NGramAccuracy& n_gram) {
+  return Filler(rows, claims, scale, protocol, n_gram).make();
+}
+
+}  // namespace sb

@@ -1,0 +1,50 @@
+// The table of docs/findings.md and its short form for the README: the paper's models on its four tasks at one scale,
+// as the paper has them, as its protocol gives them here, and as the corrected protocol does.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "findings/claims.h"
+#include "findings/statistics.h"
+
+namespace sb {
+
+enum class ResultColumn { paper, reproduced, corrected };
+const char* to_string(ResultColumn column);
+
+struct ResultValue {
+  std::optional<double> accuracy;    // absent: shown as "–"
+  std::optional<Interval> interval;  // 95 %; of the paper its own ±
+  std::set<std::string> grammars;    // that the mean is over; of the paper none
+  std::vector<std::string> footnotes;
+};
+
+struct ResultRow {
+  std::string name;                                           // "Gated DeltaNet"
+  std::map<std::pair<int, ResultColumn>, ResultValue> cells;  // by task
+};
+using ResultsTable = std::vector<ResultRow>;
+
+// As Markdown, a row a line, then footnotes. The long form has every task and column, each mean with its interval and
+// number of grammars; the short form has means alone, of the tasks and columns that were measured.
+std::string results_markdown(const ResultsTable& table);
+std::string short_results_markdown(const ResultsTable& table);
+
+// "published", "corrected" or something else, of a result's config.
+using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
+// The accuracy of n-grams on the run's task and grammar, if the result has it.
+using NGramAccuracy = std::function<std::optional<double>(const Result& result)>;
+
+// Rows: the paper's models in its order, then n-grams and the ceiling, each the mean over all grammars of its column.
+// Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs have the paper's switches, this scale and exactly this
+// protocol; of several groups of them the one with the most grammars is taken, then the one with more updates, then the
+// larger, then the first. Collapsed and diverged runs are in no mean: a footnote names them.
+ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
+                           const NGramAccuracy& n_gram);
+
+}  // namespace sb
