@@ -64,6 +64,17 @@ inline double wobble(const Result& r) {
   return .008 * (noise_of("g" + std::to_string(r.grammar_seed)) - .5) + .004 * (noise_of(r.run_id) - .5);
 }
 
+// Tasks 1, 2 and 3, accuracies by model and task.
+inline std::vector<TableRun> table_runs(const std::function<double(const Result&)>& truth,
+                                        const std::string& seeds = "[1, 2, 3, 4]", const std::string& models = seven) {
+  return small_runs("[grid]\ntask.number = [1, 2, 3]\nmodel.name = " + models + "\nrun.seed = " + seeds + "\n",
+                    [&](Result& r) { set_accuracy(r, truth(r) + wobble(r)); });
+}
+
+inline double as_in_the_paper(const Result& r) {
+  return paper_table(r.model, r.task)->accuracy;
+}
+
 inline ScaleVerdict judged(const Rows& rows, const std::string& claim, const std::string& scale = "small",
                            const std::string& protocol = corrected_protocol) {
   const Claims& claims = shipped_claims();
