@@ -33,7 +33,7 @@ std::vector<TableRun> decoys(std::mt19937_64& engine) {
       "[task]\nnoise = 0.5\n[grid]\nrun.seed = [11, 12]\n",
       "[grid]\nmodel.mlp = [3]\nrun.seed = [1, 2, 3]\n",
       "[grid]\nmodel.dropout = [0.7]\nrun.seed = [11]\n",
-      "[quirks]\ntest_in_train = true\n[grid]\nrun.seed = [1, 2, 3]\n",
+      "[quirks]\nfirst_lr_zero = true\n[grid]\nrun.seed = [1, 2, 3]\n",
       "[grid]\nmodel.width = [16]\nrun.seed = [1, 2, 3]\n",
       "[task]\nobjective = \"predict\"\n[grid]\nrun.seed = [1, 2, 3, 4]\n",
       "[grid]\ngrammar.depth = [20]\nrun.seed = [11]\n",
