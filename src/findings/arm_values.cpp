@@ -1,18 +1,34 @@
 #include "findings/arm_values.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/arms.h"
+#include "findings/choices.h"
 #include "report/cells.h"
 
 namespace sb {
 namespace {
 
+// Frames per second of a run that had its device to itself.
+std::optional<double> speed_of(const Result& result) {
+  if (!result.made || result.made->shared_by != 1) return std::nullopt;
+  return result.made->tokens_per_second;
+}
+
+// Accuracy on the first training samples minus that on unseen ones.
+std::optional<double> seen_gain(const Result& result) {
+  if (!result.test || !result.published_test) return std::nullopt;
+  return result.published_test->accuracy - result.test->accuracy;
+}
+
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
+  if (c.statistic == Statistic::throughput) return speed_of(run.result);
   const auto points = points_of(run);
+  if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
   if (own == points.end()) return std::nullopt;
   const double chance = c.against_chance ? run.result.chance : 0;
@@ -38,19 +54,7 @@ std::vector<Point> points_asked(const Comparison& c) {
   return asked;
 }
 
-// N-gram and ceiling of what value_of measures; the same for every run of a grammar but for the samples they were taken
-// over.
-std::optional<double> n_gram_of(const TableRun& run, const Comparison& c) {
-  const std::vector<Point> asked = points_asked(c);
-  double sum = 0;
-  for (const auto& point : asked) {
-    const auto found = n_gram_of(run.result, point);
-    if (!found) return std::nullopt;
-    sum += found->accuracy;
-  }
-  return sum / static_cast<double>(asked.size());
-}
-
+// Ceiling of what value_of measures; the same for every run of a grammar but for the samples it was taken over.
 std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
   const auto points = points_of(run);
   const std::vector<Point> asked = points_asked(c);
@@ -65,45 +69,62 @@ std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
 
 }  // namespace
 
-std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t number, ArmFigures& arm) {
+namespace {
+
+void name_failed(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm) {
+  for (size_t i = 0; i < group.candidates.size(); ++i) {
+    if (group.chosen && group.chosen != i) continue;
+    for (const size_t run : group.candidates[i].diverged)
+      if (!is_choice(rows, claims, run)) {
+        const LostRun lost = diverged_run(rows, run);
+        arm.failed.push_back(formatted("{} ({}): diverged", lost.words, lost.id));
+      }
+  }
+}
+
+}  // namespace
+
+std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t number,
+                                  ArmFigures& arm) {
   const Group& group = rows.groups[number];
-  std::vector<size_t> runs;
-  std::vector<double> values;
-  std::map<Unit, size_t> counts;
+  std::map<Unit, std::vector<double>> values;
   for (const size_t run : group.averaged) {
-    if (const auto value = value_of(rows.runs[run], group, comparison)) {
-      runs.push_back(run);
-      values.push_back(*value);
-      ++counts[grammar_of(rows, run)];
-      if (auto words = collapsed_run(rows, run)) arm.collapsed.push_back(std::move(*words));
-      if (const auto n_gram = n_gram_of(rows.runs[run], comparison)) arm.n_grams[grammar_of(rows, run)] = *n_gram;
-      if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[grammar_of(rows, run)] = *ceiling;
-    } else {
-      arm.unmeasured.push_back(group.model() + ", " + seeds_text(rows, run));
+    if (is_choice(rows, claims, run)) continue;
+    if (const auto words = collapsed_run(rows, run)) {
+      arm.failed.push_back("collapsed: " + *words);
+      continue;
     }
+    const auto value = value_of(rows.runs[run], group, comparison);
+    if (!value) {
+      arm.unmeasured.push_back(model_title(group.model()) + ", " + seeds_text(rows, run));
+      continue;
+    }
+    Unit unit = grammar_of(rows, run);
+    if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
+    // Speeds are compared on one device.
+    if (comparison.statistic == Statistic::throughput) unit.push_back(rows.runs[run].result.made->device);
+    values[unit].push_back(*value);
   }
-  if (group.chosen) {
-    for (const size_t run : group.candidates[*group.chosen].diverged)
-      arm.diverged.push_back(diverged_run(rows, run).words);
-  } else {
-    for (const auto& candidate : group.candidates)
-      for (const size_t run : candidate.diverged) arm.diverged.push_back(diverged_run(rows, run).words);
-  }
+  name_failed(rows, claims, group, arm);
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
-  for (const auto& [unit, count] : counts) {
-    arm.runs += count;
-    arm.fewest = arm.fewest == 0 ? count : std::min(arm.fewest, count);
-    arm.most = std::max(arm.most, count);
+  if (const std::string variant = variant_of(group).text(); !variant.empty()) arm.variants.push_back(variant);
+  std::map<Unit, double> out;
+  for (const auto& [unit, all] : values) {
+    arm.runs += all.size();
+    arm.fewest = arm.fewest == 0 ? all.size() : std::min(arm.fewest, all.size());
+    arm.most = std::max(arm.most, all.size());
+    out[unit] = std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
-  return means_by_grammar(rows, runs, values);
+  return out;
 }
 
 std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c) {
   const Group& group = rows.groups[number];
-  const auto among = [&](const std::vector<size_t>& runs) {
-    return std::any_of(runs.begin(), runs.end(), [&](size_t run) { return grammar_of(rows, run) == grammar; });
-  };
+  const auto there = [&](size_t run) { return grammar_of(rows, run) == grammar; };
+  const auto among = [&](const std::vector<size_t>& runs) { return std::any_of(runs.begin(), runs.end(), there); };
+  for (const size_t run : group.averaged)
+    if (there(run) && collapsed_run(rows, run)) return std::nullopt;
   if (among(group.averaged)) return formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "));
   for (size_t i = 0; i < group.candidates.size(); ++i)
     if ((!group.chosen || group.chosen == i) && among(group.candidates[i].diverged)) return std::nullopt;

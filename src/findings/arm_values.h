@@ -6,12 +6,13 @@
 
 namespace sb {
 
-// Means by grammar over seeds of initialisation and order of the group's chosen setting; what went into them, and what
-// did not, is added to `arm`.
-std::map<Unit, double> arm_values(const Rows& rows, const Comparison& comparison, size_t group, ArmFigures& arm);
+// Means by grammar over seeds of initialisation and order of the group's chosen setting. Runs on the grammar of the
+// choices and failed runs are left out. `arm` gets what went into the means, and the failed runs.
+std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t group,
+                                  ArmFigures& arm);
 
 // Why the group has no value on a grammar that others have, as words behind the grammar; empty: there is no such run.
-// Nothing where its runs there diverged.
+// Nothing if its runs there failed.
 std::optional<std::string> how_lacking(const Rows& rows, size_t group, const Unit& grammar,
                                        const Comparison& comparison);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "findings/protocol.h"
 
 namespace sb {
 namespace {
@@ -16,17 +17,6 @@ std::string switch_plain(const std::string& json) {
 bool same_value(const std::string& a, const std::string& b) {
   const auto x = parse_finite(a), y = parse_finite(b);
   return x && y ? *x == *y : a == b;
-}
-
-std::set<std::string> quirks_of(const Group& group) {
-  std::set<std::string> out;
-  const std::string all = plain_value(group.value("quirks"));
-  for (size_t at = 0; at < all.size();) {
-    const size_t end = std::min(all.find(' ', at), all.size());
-    out.insert(all.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
 }
 
 bool in_band(const Result& result, const Scale& scale, bool by_size) {
@@ -64,7 +54,7 @@ int64_t params_of(const Rows& rows, size_t group) {
 
 bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free) {
   return std::all_of(keys.begin(), keys.end(), [&](const auto& entry) {
-    return contains(free, entry.first) || same_value(group.value(entry.first), entry.second);
+    return contains(free, entry.first) || same_value(key_of(group.config, entry.first), entry.second);
   });
 }
 
@@ -83,8 +73,9 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
 }
 
 bool fits(const Group& group, const ArmModel& arm) {
-  if (group.model() != arm.model || quirks_of(group) != arm.quirks) return false;
-  static const std::set<std::string> sizes = {"heads", "d_state"};
+  if (group.model() != arm.model || !meets(group, arm.keys, {})) return false;
+  // Sizes, and what the corrected protocol chooses for each model.
+  static const std::set<std::string> free = {"heads", "d_state", "conv"};
   std::set<std::string> named;
   for (const auto& [key, json] : group.config) {
     if (!key.starts_with("model.switch ")) continue;
@@ -93,7 +84,7 @@ bool fits(const Group& group, const ArmModel& arm) {
     if (wanted != arm.switches.end()) {
       named.insert(name);
       if (!same_value(switch_plain(json), wanted->second)) return false;
-    } else if (!sizes.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
+    } else if (!free.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
       return false;
     }
   }

@@ -20,7 +20,8 @@ bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const st
 // network.
 bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
                      bool by_size = false);
-// The arm's model with its switches and quirks, all others as in the paper; heads and d_state are sizes and free.
+// The arm's model with its switches and keys, other switches as in the paper. Free are sizes (heads, d_state) and what
+// the corrected protocol chooses (conv).
 bool fits(const Group& group, const ArmModel& arm);
 
 }  // namespace sb

@@ -1,31 +1,47 @@
 // clang-format off
 // The paper's claims as rows of data:
 //
+//   [choices]                                       # runs on this grammar only choose settings; no figure has them
+//   grammar_seed = 11
+//   scale = "small"
+//
 //   [[scale]]                                       # which runs belong together
 //   name = "small"
 //   title = "8 layers, 4.7 M parameters"
 //   keys = {model.layers = 8, grammar.vocab = 41}   # a run has these values
 //   params = [4.4e6, 5e6]                           # and this many parameters
-//   sizes = [1e6, 1.2e7]                            # where a comparison goes over params, this many instead
-//   match = 1.2                                     # two arms are compared up to this ratio of their parameters
+//   sizes = [1e6, 1.2e7]                            # in comparisons over params: this many instead
+//   match = 1.2                                     # largest ratio of parameters between two arms
 //
-//   [[task]]                                        # what a comparison on the task asks of its runs unless it says else
+//   [[task]]                                        # what a comparison on the task asks of its runs by default
 //   number = 2
 //   keys = {task.gap_max = 10}
 //
+//   [[published]]                                   # figures of language models, for published_order
+//   id = "fineweb"
+//   source = "..."                                  # where the figures stand
+//   figures = [{model = "mamba2", perplexity = 16.56, accuracy = 54.89}, ...]
+//
 //   [[claim]]
-//   id = "gated_delta_rule"
-//   number = 1                                      # of the paper's claims; 0: not one of them
-//   sentence = "..."
+//   id = "gates"
+//   number = 1                                      # of the paper's claims; 0: a question of our own
+//   title = "Gates help recall"
+//   sentence = "..."                                # as the paper makes it
+//   paper = "..."                                   # a paragraph on the paper's own figures, optional
+//   untested = "..."                                # what the comparisons do not show, optional
 //   statistic = "accuracy"
-//   direction = "above"                             # or "below"
-//   margin = 0.01                                   # the effect a - b has to be beyond it
+//   asks = "above"                                  # of a - b: above, below, at_least or at_most
+//   delta = 0.01                                    # smallest difference that matters
 //   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
 //
-// A comparison may have statistic, direction, margin and match of its own. `a`, `b` and `task` may be lists: every combination is
-// one comparison. An arm is a model with every switch as the paper has it, or {model = "mamba2", mlp = 2, quirks =
-// ["delta_bf16"]}, or {mean = ["gla", "mamba"]}: their mean, for rank_correlation what is put in order. Without `b` the
-// effect is a itself; b = "chance" is the run's chance.
+//   [[deviation]]                                   # of the published protocol
+//   id, title, sentence, comparisons                # a: with it, b: without; without comparisons it is only described
+//
+// A comparison may have statistic, asks, delta and match of its own. `a`, `b` and `task` may be lists: every combination is
+// one comparison. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
+// {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: their mean, for orders the models that are ranked. Without `b` the
+// effect is a itself; b = "chance" is the run's chance. `reference` is subtracted from the effect. A comparison with
+// reported = true is shown and is no part of the claim.
 // clang-format on
 #pragma once
 #include <map>
@@ -35,27 +51,38 @@
 #include <string_view>
 #include <vector>
 
+#include "report/palette.h"
 #include "report/rows.h"
 
 namespace sb {
 
 enum class Statistic {
-  accuracy,          // on test
-  gap_accuracy,      // mean over `gaps` of the accuracy at that gap length
-  retention,         // the same, over the accuracy at the trained gap length
-  slope,             // of accuracy over `over`: topological_entropy, or log10 of params or of a key
-  rank_correlation,  // of the models' orders, mean over pairs of levels of `over` (Kendall's tau)
-  gate_parameters,   // a layer; exact
+  accuracy,            // on test
+  gap_accuracy,        // mean accuracy over the gap lengths `gaps`
+  retention,           // gap_accuracy divided by the accuracy at the trained gap length
+  drop,                // accuracy on task `from` minus accuracy on `task`
+  seen_gain,           // accuracy on the first training samples (the published test set) minus accuracy on test
+  slope,               // of accuracy over `over`: topological_entropy, or log10 of params or of a key
+  rank_correlation,    // of the models' orders: mean over pairs of levels of `over` (Kendall's tau)
+  published_order,     // rank correlation with the figures of `published` (Kendall's tau)
+  throughput,          // training frames per second on one device; the effect is a / b - 1
+  gate_parameters,     // per layer, with the key projection of the delta rule; exact
+  gates_without_keys,  // per layer, without it; exact
 };
 const char* to_string(Statistic statistic);
+bool counted(Statistic statistic);  // exact: neither interval nor spread
+
+// What a claim asks of the effect a - b, with delta the smallest difference that matters.
+enum class Asks { above, below, at_least, at_most };
+const char* to_string(Asks asks);
 
 struct ArmModel {
   std::string model;
   std::map<std::string, std::string> switches;  // plain text; those not named are as in the paper
-  std::set<std::string> quirks;
+  ConfigMap keys;                               // of the config, JSON text; others follow from the protocol
   auto operator<=>(const ArmModel&) const = default;
 
-  std::string text() const;  // "mamba2, mlp 2", "delta_net, quirk delta_bf16"
+  std::string text() const;  // "Mamba2, mlp 2", "DeltaNet, delta_bf16 on"
 };
 using Arm = std::vector<ArmModel>;  // several: their mean
 std::string arm_text(const Arm& arm);
@@ -64,23 +91,25 @@ struct Comparison {
   Statistic statistic = Statistic::accuracy;
   Arm a, b;  // b may be empty
   bool against_chance = false;
-  bool above = true;
-  double margin = 0;
-  int task = 1;  // 4: runs of task 2 or 4 with these gaps
+  Asks asks = Asks::above;
+  double delta = .01;
+  double reference = 0;
+  bool reported = false;  // no part of the claim
+  int task = 1;           // 4: runs of task 2 or 4 with these gaps
+  int from = 0;           // of drop
   std::vector<int> gaps;
-  std::string over;
+  std::string over, published;
   ConfigMap keys;                 // JSON text as in Result::config
   std::vector<std::string> free;  // keys that may differ between the levels
   std::optional<double> match;    // instead of the scale's
 
-  std::string name() const;  // "task 3: mamba2 - gla"
+  std::string name() const;  // "task 3: Mamba2 − GLA"
 };
 
 struct Claim {
-  std::string id, sentence;
+  std::string id, title, sentence;
   int number = 0;
-  std::string fault;     // of the published code, that explains a difference to the paper
-  std::string untested;  // what the comparisons do not show
+  std::string paper, untested;
   std::vector<Comparison> comparisons;
 };
 
@@ -92,13 +121,26 @@ struct Scale {
   double match = 1e18;
 };
 
+struct PublishedFigures {
+  struct Row {
+    std::string model;
+    double perplexity = 0, accuracy = 0;  // the latter in percent
+  };
+  std::string id, source;
+  std::vector<Row> rows;
+};
+
 struct Claims {
+  std::optional<uint64_t> choice_seed;  // grammar of the choices
+  std::string choice_scale;
   std::vector<Scale> scales;
   std::map<int, ConfigMap> task_keys;
-  std::vector<Claim> claims;
+  std::vector<PublishedFigures> published;
+  std::vector<Claim> claims, deviations;
 
-  const Claim* find(const std::string& id) const;
+  const Claim* find(const std::string& id) const;  // a claim or a deviation
   const Scale* scale(const std::string& name) const;
+  const PublishedFigures* published_figures(const std::string& id) const;
 };
 
 constexpr size_t largest_claims = size_t{1} << 20;  // bytes
@@ -106,7 +148,7 @@ Claims read_claims(const std::string& path);
 // Throws bad_input "[claims] …, file:line:col".
 Claims parse_claims(std::string_view text, const std::string& path);
 
-// What `verdict` reads of an experiment's file; the name is the file's where it gives none.
+// The part of an experiment's file that `verdict` reads; the name is the file's if it gives none.
 struct ExperimentClaims {
   std::string name, title, sentence;
   std::vector<std::string> claims;

@@ -24,7 +24,7 @@ int64_t heads_of(const Result& r) {
 
 }  // namespace
 
-std::optional<int64_t> gate_parameters(const Result& r) {
+std::optional<int64_t> gate_parameters(const Result& r, bool with_keys) {
   const int64_t d = r.width, h = heads_of(r);
   const bool conv = value_of(r, "short_conv", 1) != 0;
   const auto keys = static_cast<int64_t>(value_of(r, "expand_k", 1) * static_cast<double>(d));
@@ -41,7 +41,8 @@ std::optional<int64_t> gate_parameters(const Result& r) {
   if (r.model == "delta_net" || r.model == "gated_delta_net" || product) {
     const auto factors = product ? static_cast<int64_t>(value_of(r, "householder_factors", 4)) : 1;
     const int64_t decay = r.model == "delta_net" ? 0 : h * d + h + h;  // a_proj, A_log, dt_bias
-    return factors * (keys * d + (conv ? 4 * keys : 0) + h * d) + decay;
+    const int64_t of_keys = with_keys ? keys * d + (conv ? 4 * keys : 0) : 0;
+    return factors * (of_keys + h * d) + decay;
   }
   return std::nullopt;
 }

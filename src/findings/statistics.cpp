@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace sb {
@@ -79,9 +80,21 @@ double student_quantile(double probability, double degrees) {
   return probability < .5 ? -high : high;
 }
 
+namespace {
+
+// Quantiles are solved for; a page asks for few of them many times.
+double remembered_quantile(double probability, size_t degrees) {
+  thread_local std::map<std::pair<double, size_t>, double> known;
+  const auto [at, fresh] = known.emplace(std::pair(probability, degrees), 0);
+  if (fresh) at->second = student_quantile(probability, static_cast<double>(degrees));
+  return at->second;
+}
+
+}  // namespace
+
 std::optional<Interval> Estimate::interval(double error) const {
   if (!sd) return std::nullopt;
-  const double half = student_quantile(1 - error / 2, static_cast<double>(n - 1)) * *sd / std::sqrt(double(n));
+  const double half = remembered_quantile(1 - error / 2, n - 1) * *sd / std::sqrt(double(n));
   return Interval{mean - half, mean + half};
 }
 
@@ -92,11 +105,17 @@ std::optional<double> Estimate::p_against(double value) const {
   return 2 * upper_tail(std::abs(t), static_cast<double>(n - 1));
 }
 
+std::optional<double> Estimate::p_outside(double bound) const {
+  if (!sd) return std::nullopt;
+  const double nearest = bound - std::abs(mean);
+  if (*sd == 0) return nearest > 0 ? 0 : 1;
+  return 1 - student_cdf(nearest / (*sd / std::sqrt(static_cast<double>(n))), static_cast<double>(n - 1));
+}
+
 std::optional<size_t> Estimate::needed(double value, double error) const {
   if (!sd || *sd == 0) return std::nullopt;
   for (size_t count = 2; count <= most_grammars; ++count) {
-    const double half =
-        student_quantile(1 - error / 2, static_cast<double>(count - 1)) * *sd / std::sqrt(static_cast<double>(count));
+    const double half = remembered_quantile(1 - error / 2, count - 1) * *sd / std::sqrt(static_cast<double>(count));
     if (half < std::abs(mean - value)) return count;
   }
   return std::nullopt;

@@ -29,8 +29,10 @@ struct Estimate {
   std::optional<Interval> interval(double error) const;
   // Two-sided p of "the truth is `value`"; nothing for n < 2. Without spread it is 1 at the mean and 0 elsewhere.
   std::optional<double> p_against(double value) const;
+  // p of "the truth is not between -bound and bound": the larger of two one-sided tests; nothing for n < 2.
+  std::optional<double> p_outside(double bound) const;
   // The least n, up to 1,000, at which an interval of this error around the same mean with the same spread would not
-  // hold `value`; nothing where none does or there is no spread to go by.
+  // hold `value`; nothing if none does or there is no spread to go by.
   std::optional<size_t> needed(double value, double error) const;
 };
 Estimate estimate(std::span<const double> values);

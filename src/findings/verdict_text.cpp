@@ -34,15 +34,14 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
 }
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
-  out += formatted("  {}: {}\n", scale.scale->name, capital(to_string(scale.verdict)));
-  TextTable table({"comparison", "effect", "margin", "corrected interval", "evidence", "verdict"},
+  out += formatted("  {}, {}: {}\n", scale.scale->name, scale.protocol, capital(scale.words()));
+  TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"},
                   {TextTable::Align::left, TextTable::Align::right, TextTable::Align::right, TextTable::Align::right,
                    TextTable::Align::left, TextTable::Align::left});
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
-    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–",
-               (c.above ? "> " : "< ") + effect_text(c, c.margin), interval_text(one), evidence_text(one),
-               to_string(one.verdict)});
+    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", asks_text(c), interval_text(one),
+               evidence_text(one), std::string(to_string(one.verdict)) + (c.reported ? " (reported)" : "")});
   }
   const std::string text = table.text();
   for (size_t at = 0; at < text.size();) {
@@ -76,7 +75,7 @@ Json arm_json(const ArmFigures& arm, const std::optional<Estimate>& figure) {
   out["runs"] = arm.runs;
   out["seeds_a_grammar"] = Json::array({arm.fewest, arm.most});
   out["params"] = arm.params;
-  out["diverged"] = arm.diverged;
+  out["failed"] = arm.failed;
   if (arm.gate_parameters) out["gate_parameters"] = *arm.gate_parameters;
   return out;
 }
@@ -93,17 +92,19 @@ Json comparison_json(const ComparisonVerdict& one) {
   out["comparison"] = c.name();
   out["statistic"] = to_string(c.statistic);
   out["verdict"] = to_string(one.verdict);
-  out["direction"] = c.above ? "above" : "below";
-  out["margin"] = c.margin;
+  out["asks"] = to_string(c.asks);
+  out["delta"] = c.delta;
+  out["reference"] = c.reference;
+  out["reported"] = c.reported;
   out["effect"] = one.effect.n > 0 ? Json(one.effect.mean) : Json();
   out["sd"] = one.effect.sd ? Json(*one.effect.sd) : Json();
-  out["interval"] = interval_json(one.interval);
-  out["interval_error"] = one.exact ? Json() : Json(one.error);
+  out["interval_95"] = interval_json(one.interval);
+  out["interval_90"] = one.exact ? Json() : interval_json(one.effect.interval(equivalence_error));
   out["exact"] = one.exact;
   out["grammars"] = one.exact ? Json() : Json(one.effect.n);  // the effective sample size
   out["a"] = arm_json(one.figures.a, one.a);
   if (!c.b.empty()) out["b"] = arm_json(one.figures.b, one.b);
-  out["paper_effect"] = one.paper ? Json(*one.paper) : Json();
+  out["paper_effect"] = one.paper ? Json(one.paper->effect) : Json();
   out["decides"] = one.decides;
   return out;
 }
@@ -115,14 +116,15 @@ std::string verdict_text(const ExperimentClaims& experiment, const std::vector<C
   std::string out = one_line(experiment.title.empty() ? experiment.name : experiment.title) + "\n";
   if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
   for (const auto& verdict : verdicts) {
-    out += formatted("\nclaim {}: {}\n", verdict.claim->id, one_line(verdict.claim->sentence));
+    out += formatted("\n{} ({}): {}\n", one_line(verdict.claim->title), verdict.claim->id,
+                     one_line(verdict.claim->sentence));
     if (verdict.scales.empty())
       out += verdict.lost.empty() ? "  UNDECIDED: no runs of it at any scale\n"
                                   : "  UNDECIDED: no finished runs of it at any scale\n";
     for (const auto& line : lost_lines(verdict.lost)) out += "    note: " + line + "\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
-      out += formatted("    in {}; the unit is the grammar: seeds are averaged within one\n",
+      out += formatted("    in {}; the unit is the grammar: seeds are averaged within each\n",
                        joined(units_of(scale), "; "));
     }
   }
@@ -144,7 +146,13 @@ Json verdict_json(const ExperimentClaims& experiment, const std::vector<ClaimVer
     for (const auto& scale : verdict.scales) {
       Json one;
       one["scale"] = scale.scale->name;
+      one["protocol"] = scale.protocol;
       one["verdict"] = to_string(scale.verdict);
+      one["parts"] = scale.parts;
+      one["with_runs"] = scale.with_runs;
+      one["supported"] = scale.supported;
+      one["contradicted"] = scale.contradicted;
+      one["equivalent"] = scale.equivalent;
       one["comparisons"] = Json::array();
       for (const auto& comparison : scale.comparisons) one["comparisons"].push_back(comparison_json(comparison));
       one["remarks"] = remarks_of(scale);

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 TEST(Verdict, OfAnEmptyFolderIsRefused) {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--scale", "small", "--format", "json"}}) {
-    std::vector<std::string> arguments = {"experiments", "verdict", "gated_delta_rule", folder.path()};
+    std::vector<std::string> arguments = {"experiments", "verdict", "gates", folder.path()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2);
@@ -27,14 +27,14 @@ TEST(Verdict, OfAnEmptyFolderIsRefused) {
 TEST(Verdict, RefusesWhatItDoesNotKnowInOneLine) {
   const TemporaryFolder folder;
   for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"gated_delta_rul", folder.path()},
+           {"gate", folder.path()},
            {"../experiments/claims", folder.path()},
            {"claims", folder.path()},
-           {"gated_delta_rule", folder.file("absent")},
-           {"gated_delta_rule"},
-           {"gated_delta_rule", folder.path(), "--scale", "huge"},
-           {"gated_delta_rule", folder.path(), "--format", "xml"},
-           {"gated_delta_rule", folder.path(), "--claims", folder.file("absent.toml")},
+           {"gates", folder.file("absent")},
+           {"gates"},
+           {"gates", folder.path(), "--scale", "huge"},
+           {"gates", folder.path(), "--format", "xml"},
+           {"gates", folder.path(), "--claims", folder.file("absent.toml")},
        }) {
     const Outcome outcome = run(std::vector<std::string>{"experiments", "verdict"} + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments[0] << outcome.err;
@@ -59,7 +59,7 @@ TEST(Findings, AreWrittenWholeAndChecked) {
   EXPECT_FALSE(fs::exists(page));
   EXPECT_EQ(run(command).code, 0);
   EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 0);
-  EXPECT_NE(whole_file(readme).find("| transformer | .860 |"), std::string::npos) << whole_file(readme);
+  EXPECT_NE(whole_file(readme).find("| Transformer | .860 |"), std::string::npos) << whole_file(readme);
   EXPECT_TRUE(whole_file(page).starts_with("# Findings\n"));
   std::ofstream(page, std::ios::app) << "typed by hand\n";
   EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 1);

@@ -49,7 +49,7 @@ TEST(Help, ExamplesRun) {
         const std::string before = arguments.empty() ? "" : arguments.back();
         if (before == "--out" || before == "--svg" || before == "--figures" || (before == "--json" && word != "-"))
           word = folder.file(word);
-        if (word.starts_with("runs/") || word.starts_with("results/")) word = SB_SOURCE_DIR "/results/small.tar.gz";
+        if (word.starts_with("runs/") || word.starts_with("results/")) word = SB_SOURCE_DIR "/results/paper.tar.gz";
         if (before == "--count" || before == "--samples") word = "300";
         arguments.push_back(word);
       }

@@ -12,17 +12,23 @@ namespace {
 
 const std::string shipped_claims = SB_SOURCE_DIR "/configs/experiments/claims.toml";
 
-TEST(ShippedClaims, AreThePapersTenAndFaultsBesides) {
+TEST(ShippedClaims, AreThePapersElevenAndAQuestionOfOurOwn) {
   const Claims claims = read_claims(shipped_claims);
   std::set<int> numbers;
   for (const auto& claim : claims.claims) {
     EXPECT_TRUE(claim.number == 0 || numbers.insert(claim.number).second) << claim.id;
-    EXPECT_FALSE(claim.comparisons.empty()) << claim.id;
+    EXPECT_FALSE(claim.title.empty()) << claim.id;
+    EXPECT_TRUE(std::any_of(claim.comparisons.begin(), claim.comparisons.end(), [](const Comparison& one) {
+      return !one.reported;
+    })) << claim.id;
   }
-  EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
-  EXPECT_EQ(claims.find("delta_net_weakest")->comparisons.size(), 6U * 3);
-  EXPECT_EQ(claims.find("mixing_generalises")->comparisons.size(), 2U * 5 + 3);
+  EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2);
+  EXPECT_EQ(claims.deviations.size(), 8U);
+  EXPECT_EQ(claims.choice_seed, 11U);
   for (const char* name : {"quick", "small", "paper"}) EXPECT_NE(claims.scale(name), nullptr) << name;
+  EXPECT_NE(claims.scale(claims.choice_scale), nullptr);
+  for (const auto& table : claims.published) EXPECT_NE(table.source.find("arXiv"), std::string::npos) << table.id;
 }
 
 TEST(ShippedClaims, EveryModelAndSwitchOfTheirArmsExists) {
@@ -58,27 +64,37 @@ TEST(ClaimsFile, ListsAreEveryCombination) {
 name = "s"
 [[claim]]
 id = "c"
+title = "t"
 sentence = "x"
-margin = 0.02
+delta = 0.02
 comparisons = [
-  {a = ["gla", "mamba"], b = ["mamba2", {model = "gla", mlp = 2, complementary = true, quirks = ["delta_bf16"]}], task = [1, 3]},
-  {direction = "below", margin = 1, a = {mean = ["gla", "mamba"]}},
+  {a = ["gla", "mamba"], b = ["mamba2", {model = "gla", mlp = 2, complementary = true}], task = [1, 3]},
+  {asks = "at_most", delta = 1, a = {mean = ["gla", "mamba"]}, reported = true},
+  {a = {model = "gla", keys = {model.dropout = 0.2}}, b = {model = "gla", keys = {model.dropout = 0}}},
+  {statistic = "drop", a = "gla", b = "mamba", from = 2, task = 3, reference = 0.1},
 ])",
                                      "c.toml");
   const auto& all = claims.claims.front().comparisons;
-  ASSERT_EQ(all.size(), 9U);
-  EXPECT_EQ(all[0].name(), "task 1: gla - mamba2");
-  EXPECT_EQ(all[3].name(), "task 3: gla - gla, complementary on, mlp 2, quirk delta_bf16");
-  EXPECT_TRUE(all[7].above);
-  EXPECT_EQ(all[7].margin, .02);
-  EXPECT_EQ(all[8].name(), "task 1: mean of gla; mamba");
-  EXPECT_FALSE(all[8].above);
-  EXPECT_EQ(all[8].margin, 1);
+  ASSERT_EQ(all.size(), 11U);
+  EXPECT_EQ(all[0].name(), "task 1: GLA − Mamba2");
+  EXPECT_EQ(all[3].name(), "task 3: GLA − GLA, complementary on, mlp 2");
+  EXPECT_EQ(all[7].asks, Asks::above);
+  EXPECT_EQ(all[7].delta, .02);
+  EXPECT_FALSE(all[7].reported);
+  EXPECT_EQ(all[8].name(), "task 1: mean of GLA; Mamba");
+  EXPECT_EQ(all[8].asks, Asks::at_most);
+  EXPECT_EQ(all[8].delta, 1);
+  EXPECT_TRUE(all[8].reported);
+  EXPECT_EQ(all[9].name(), "task 1: GLA, dropout 0.2 − GLA, dropout 0.0");
+  EXPECT_EQ(all[10].name(), "task 2 to 3, drop: GLA − Mamba");
+  EXPECT_EQ(all[10].reference, .1);
 }
 
 TEST(ClaimsFile, BadOnesGetOneLineWithTheirPlace) {
   const std::string scale = "[[scale]]\nname = 's'\n";
-  const auto claim = [&](const std::string& rest) { return scale + "[[claim]]\nid = 'c'\nsentence = 'x'\n" + rest; };
+  const auto claim = [&](const std::string& rest) {
+    return scale + "[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n" + rest;
+  };
   for (const std::string& text : std::vector<std::string>{
            "",
            scale,
@@ -108,13 +124,31 @@ TEST(ClaimsFile, BadOnesGetOneLineWithTheirPlace) {
            claim("comparisons = [{a = 'gla', keys = {task.gap_max = -1}}]"),
            claim("comparisons = [{a = 'gla', keys = {task.gapmax = 1}}]"),
            claim("comparisons = [{a = 'gla', free = ['task.gapmax']}]"),
-           claim("comparisons = [{a = {model = 'gla', quirks = ['none']}}]"),
-           claim("comparisons = [{a = 'gla'}]\nmargin = nan"),
-           claim("comparisons = [{a = 'gla'}]\ndirection = 'sideways'"),
+           claim("comparisons = [{a = {model = 'gla', keys = {quirks.none = true}}}]"),
+           claim("comparisons = [{a = {model = 'gla', keys = {model.dropout = 0.2}}, b = 'gla'}]"),
+           claim("comparisons = [{a = 'gla'}]\ndelta = nan"),
+           claim("comparisons = [{a = 'gla'}]\ndelta = -1"),
+           claim("comparisons = [{a = 'gla'}]\nasks = 'sideways'"),
+           claim("comparisons = [{a = 'gla', reported = 1}]"),
+           claim("comparisons = [{a = 'gla', b = 'mamba', statistic = 'drop'}]"),
+           claim("comparisons = [{a = 'gla', b = 'mamba', statistic = 'drop', from = 1, task = 1}]"),
+           claim("comparisons = [{a = 'gla', statistic = 'drop', from = 1, task = 2}]"),
+           claim("comparisons = [{a = 'gla', from = 1, task = 2}]"),
+           claim("comparisons = [{a = 'gla', statistic = 'throughput'}]"),
+           claim("comparisons = [{a = 'gla', published = 'p'}]"),
+           claim(
+               "comparisons = [{a = {mean = ['gla', 'mamba', 's4']}, statistic = 'published_order', published = 'p'}]"),
+           claim("comparisons = [{a = 'gla'}]\n[[published]]\nid = 'p'\nsource = 'x'\nfigures = []"),
+           claim("comparisons = [{a = 'gla'}]\n[[published]]\nid = 'p'\nsource = 'x'\nfigures = [{model = 'gla'}]"),
+           claim("comparisons = [{a = 'gla'}]\n[[deviation]]\nid = 'd'\ntitle = 'x'"),
+           claim("comparisons = [{a = 'gla'}]\n[[deviation]]\nid = 'd'\ntitle = 'x'\nsentence = 'x'\ncomparisons = []"),
+           claim("comparisons = [{a = 'gla'}]\n[choices]\nseed = 1"),
+           scale + "[[claim]]\nid = 'c'\nsentence = 'x'\ncomparisons = [{a = 'gla'}]",
            claim("comparisons = [{a = 'gla'}]\nnumber = -1"),
            claim("comparisons = [{a = 'gla'}]\nwhy = 'x'"),
-           scale + "[[claim]]\nid = 'C d'\nsentence = 'x'\ncomparisons = [{a = 'gla'}]",
-           claim("comparisons = [{a = 'gla'}]\n[[claim]]\nid = 'c'\nsentence = 'x'\ncomparisons = [{a = 'gla'}]"),
+           scale + "[[claim]]\nid = 'C d'\ntitle = 't'\nsentence = 'x'\ncomparisons = [{a = 'gla'}]",
+           claim("comparisons = [{a = 'gla'}]\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\ncomparisons = [{a = "
+                 "'gla'}]"),
            claim("comparisons = [{a = 'gla'}]\n[[scale]]\nname = 's'"),
            claim("comparisons = [{a = 'gla'}]\n[[scale]]\nname = 't'\nparams = [2, 1]"),
            claim("comparisons = [{a = 'gla'}]\n[[scale]]\nname = 't'\nparams = 3"),

@@ -54,6 +54,7 @@ TEST(GateParameters, AreThePapersAtItsWidths) {
   EXPECT_NEAR(static_cast<double>(*gate_parameters(r)), 41.5e3, 100);
   r.model = "gated_delta_net";
   EXPECT_NEAR(static_cast<double>(*gate_parameters(r)), 1.7e6, .05e6);
+  EXPECT_NEAR(static_cast<double>(*gate_parameters(r, false)), 41.5e3, 100) << "without the key projection";
   r.model = "transformer";
   EXPECT_FALSE(gate_parameters(r).has_value());
 }
@@ -62,8 +63,8 @@ TEST(GateParameters, AreThePapersAtItsWidths) {
 Rows run_of(const ArmModel& arm) {
   std::string text = "[task]\nnumber = 1\n[model]\nname = '" + arm.model + "'\nwidth = 256\n";
   for (const auto& [key, value] : arm.switches) text += key + " = '" + value + "'\n";
-  text += "[quirks]\n";
-  for (const auto& quirk : arm.quirks) text += quirk + " = true\n";
+  for (const auto& [key, value] : arm.keys)
+    text += "[" + key.substr(0, key.find('.')) + "]\n" + key.substr(key.find('.') + 1) + " = " + value + "\n";
   return rows_of(parse_suite(text, "suite.toml", {}, model_rules()));
 }
 

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
+#include "findings/findings_figures.h"
 #include "findings/page.h"
 #include "report/folder.h"
 
@@ -70,7 +71,8 @@ ExperimentClaims asked_for(const std::string& name, const Claims& claims, const 
   }
   if (const Claim* claim = claims.find(name)) return {name, "claim " + name, "", {claim->id}};
   std::vector<std::string> names = experiment_names(path);
-  for (const auto& claim : claims.claims) names.push_back(claim.id);
+  for (const auto* all : {&claims.claims, &claims.deviations})
+    for (const auto& claim : *all) names.push_back(claim.id);
   throw bad_input("experiments verdict", "expected an experiment or a claim, " + join_or(names) + ", got '" +
                                              printable(name) + "'" + did_you_mean(name, names));
 }
@@ -121,21 +123,31 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   // All of it is made before any of it is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
   if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
+  // Figures lie in a folder beside the page that has its name.
+  if (options.out != "-")
+    for (const auto& figure : findings_figures(rows, claims)) {
+      const std::string path = (fs::path(options.out).parent_path() / "findings" / (figure.name + ".svg")).string();
+      if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
+    }
   if (!options.readme.empty()) {
     const std::string readme = read_file(options.readme, largest_page);
     const std::string made = with_table(readme, top_table(rows, claims), options.readme);
     if (made != readme) stale.emplace_back(options.readme, made);
   }
   if (options.out == "-") print(page);
-  for (const auto& note : rows.notes) complain("note: " + note);
+  // Collapsed runs are averaged in tables, not on this page.
+  for (const auto& note : rows.notes)
+    if (!note.starts_with("collapsed in training")) complain("note: " + note);
   for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
   if (options.check && !stale.empty()) {
     std::vector<std::string> names;
     for (const auto& [path, content] : stale) names.push_back(printable(path, 400));
-    throw check_failed("experiments findings", "not what the results give: " + join_or(names) +
-                                                   "; the same command without --check writes them");
+    throw check_failed("experiments findings", "out of date: " + join_or(names) + "; rerun without --check to update");
   }
-  for (const auto& [path, content] : stale) write_file_atomically(path, content);
+  for (const auto& [path, content] : stale) {
+    if (const auto folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder);
+    write_file_atomically(path, content);
+  }
   return Exit::done;
 }
 
@@ -145,9 +157,9 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "experiments verdict",
-      "Test the claims of an experiment on folders of runs: holds, does not hold, or undecided and what would decide",
+      "Test the claims of an experiment on folders of runs: supported, contradicted, equivalent or undecided",
       {"selectivbench experiments verdict main_table runs/quick",
-       "selectivbench experiments verdict gated_delta_rule runs/quick --scale quick --format json"},
+       "selectivbench experiments verdict gates runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
   arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
@@ -165,7 +177,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   writes.text("--results", page->results, "DIR", "Folder of results");
   writes.text("--out", page->out, "FILE", "The page, - for standard output");
   writes.text("--readme", page->readme, "FILE", "Also the table between its markers in this file");
-  writes.flag("--check", page->check, "Write nothing; exit code 1 where a file is not what would be written");
+  writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
   writes.text("--claims", page->claims, "FILE", "Claims other than the shipped ones");
 }
 

@@ -1,0 +1,55 @@
+#include "findings/choices.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "findings/arms.h"
+#include "findings/protocol.h"
+
+namespace sb {
+
+std::string Variant::text() const {
+  std::string out = residual;
+  if (!conv.empty() && conv != "0") out += (out.empty() ? "conv " : ", conv ") + conv;
+  return out;
+}
+
+Variant variant_of(const Group& group) {
+  return {plain_value(group.value("model.residual")), plain_value(group.value("model.switch conv"))};
+}
+
+bool is_choice(const Rows& rows, const Claims& claims, size_t run) {
+  return claims.choice_seed && rows.runs[run].result.grammar_seed == *claims.choice_seed;
+}
+
+std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
+  static const std::set<std::string> chosen_keys = {"train.lr", "model.residual", "model.conv"};
+  std::vector<Choice> out;
+  const Scale* scale = claims.scale(claims.choice_scale);
+  for (size_t run = 0; run < rows.runs.size(); ++run) {
+    if (!is_choice(rows, claims, run)) continue;
+    const Result& result = rows.runs[run].result;
+    const Group& group = rows.groups[rows.group_of[run]];
+    if (result.task != 1 || !fits(group, {result.model, {}, {}}) ||
+        protocol_of(rows, group, chosen_keys) != corrected_protocol || (scale && !of_scale(rows, group, *scale, {})))
+      continue;
+    Choice one{result.model, variant_of(group),
+               plain_value(result.config.contains("train.lr") ? result.config.at("train.lr") : std::string()),
+               std::nullopt, false};
+    if (result.valid && result.status == "done" && !collapsed_run(rows, run)) one.valid = result.valid->accuracy;
+    out.push_back(std::move(one));
+  }
+  const auto key = [](const Choice& c) { return std::tuple(model_rank(c.model), c.model, c.variant, c.lr); };
+  std::sort(out.begin(), out.end(), [&](const Choice& a, const Choice& b) { return key(a) < key(b); });
+  for (size_t from = 0; from < out.size();) {
+    size_t end = from, best = from;
+    for (; end < out.size() && out[end].model == out[from].model; ++end)
+      if (out[end].valid.value_or(-1) > out[best].valid.value_or(-1)) best = end;
+    out[best].chosen = out[best].valid.has_value();
+    from = end;
+  }
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,34 @@
+// Settings chosen on a grammar that no reported figure has: learning rate, residual and convolution of each model.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "findings/claims.h"
+
+namespace sb {
+
+// What the corrected protocol chooses of a network; "" if the config does not have it.
+struct Variant {
+  std::string residual, conv;
+  auto operator<=>(const Variant&) const = default;
+
+  std::string text() const;  // "pre, conv 4"
+};
+Variant variant_of(const Group& group);
+
+// Whether the run is on the grammar of the choices.
+bool is_choice(const Rows& rows, const Claims& claims, size_t run);
+
+// One setting that was tried on task 1 at the scale of the choices: the corrected protocol with its learning rate,
+// residual and convolution.
+struct Choice {
+  std::string model;
+  Variant variant;
+  std::string lr;               // plain text
+  std::optional<double> valid;  // accuracy; nothing: the run diverged or collapsed
+  bool chosen = false;          // best of its model
+};
+std::vector<Choice> choices_of(const Rows& rows, const Claims& claims);  // by model, in the paper's order
+
+}  // namespace sb

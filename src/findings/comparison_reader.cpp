@@ -1,0 +1,237 @@
+#include "findings/comparison_reader.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "findings/toml_fields.h"
+#include "runs/config_file.h"
+
+namespace sb {
+namespace {
+
+constexpr size_t most_comparisons = 200;  // of a claim
+
+const std::vector<std::string> statistic_names = {
+    "accuracy",   "gap_accuracy",    "retention",         "drop",
+    "seen_gain",  "slope",           "rank_correlation",  "published_order",
+    "throughput", "gate_parameters", "gates_without_keys"};
+const std::vector<std::string> asks_names = {"above", "below", "at_least", "at_most"};
+const std::vector<std::string> comparison_keys = {"statistic", "asks",      "delta", "reference", "reported",
+                                                  "a",         "b",         "task",  "from",      "gaps",
+                                                  "over",      "published", "keys",  "free",      "match"};
+
+template <class Choice>
+Choice choice_of(const TomlMember& member, const std::vector<std::string>& names) {
+  return static_cast<Choice>(std::find(names.begin(), names.end(), toml_choice(member, names)) - names.begin());
+}
+
+bool truth_of(const TomlMember& member) {
+  if (const bool* truth = std::get_if<bool>(&member.value.content)) return *truth;
+  throw toml_fault(member.key + ": expected true or false, got " + shown(member.value), member.value.place);
+}
+
+void check_key(const std::string& name, const Place& place) {
+  if (!find_config_key(name)) throw toml_fault(formatted("no key of a config, got '{}'", printable(name)), place);
+}
+
+std::string switch_value(const TomlMember& member) {
+  if (const bool* truth = std::get_if<bool>(&member.value.content)) return *truth ? "on" : "off";
+  return switch_text(member.key, member.value);
+}
+
+ArmModel model_of(const TomlValue& value) {
+  ArmModel out;
+  if (const auto* name = value.text()) {
+    out.model = *name;
+  } else if (const auto* table = value.table()) {
+    for (const auto& member : *table) {
+      if (member.key == "model") {
+        out.model = toml_string(member, 1, 64);
+      } else if (member.key == "keys") {
+        out.keys = config_keys_of(member.value);
+      } else {
+        out.switches[member.key] = switch_value(member);
+      }
+    }
+  }
+  if (out.model.empty()) throw toml_fault("expected a model or a table with one, got " + shown(value), value.place);
+  return out;
+}
+
+Arm arm_of(const TomlValue& value) {
+  const auto* table = value.table();
+  if (!table || table->size() != 1 || table->front().key != "mean") return {model_of(value)};
+  Arm out;
+  const auto* list = table->front().value.list();
+  if (!list || list->size() < 2 || list->size() > 32)
+    throw toml_fault("expected 2 to 32 models, got " + shown(table->front().value), value.place);
+  for (const auto& item : *list) out.push_back(model_of(item));
+  return out;
+}
+
+const TomlValue::List& listed(const TomlValue& value, TomlValue::List& one) {
+  if (value.list()) return *value.list();
+  one = {value};
+  return one;
+}
+
+class Reader {
+ public:
+  Reader(const ComparisonDefaults& defaults, const TomlValue& row) : defaults_(defaults), row_(row) {}
+
+  void read(std::vector<Comparison>& out) {
+    if (!row_.table()) throw toml_fault("expected a table {a = …, b = …, task = …}, got " + shown(row_), row_.place);
+    for (const auto& member : *row_.table()) take(member);
+    if (a_.empty()) throw toml_fault("a comparison without a", row_.place);
+    if (b_.empty()) b_.push_back({});
+    common_.statistic = defaults_.statistic;
+    common_.asks = defaults_.asks;
+    common_.delta = defaults_.delta;
+    check();
+    for (const auto& a : a_)
+      for (const auto& b : b_)
+        for (const int task : tasks_) {
+          Comparison one = common_;
+          one.a = a;
+          one.b = b;
+          one.task = task;
+          if (a == b) throw toml_fault("the same arm as a and as b", row_.place);
+          out.push_back(std::move(one));
+        }
+    if (out.size() > most_comparisons) throw toml_fault("more than 200 comparisons of one claim", row_.place);
+  }
+
+ private:
+  void take(const TomlMember& member) {
+    if (defaults_.take(member)) return;
+    TomlValue::List one;
+    const auto whole = [&](const TomlValue& item, int64_t least, int64_t most) {
+      return static_cast<int>(toml_whole({member.key, member.place, item}, least, most));
+    };
+    if (member.key == "a" || member.key == "b") {
+      if (member.key == "b" && member.value.text() && *member.value.text() == "chance") {
+        common_.against_chance = true;
+        return;
+      }
+      for (const auto& item : listed(member.value, one)) (member.key == "a" ? a_ : b_).push_back(arm_of(item));
+    } else if (member.key == "task") {
+      tasks_.clear();
+      for (const auto& item : listed(member.value, one)) tasks_.push_back(whole(item, 1, 4));
+    } else if (member.key == "from") {
+      common_.from = whole(member.value, 1, 3);
+    } else if (member.key == "gaps") {
+      for (const auto& item : listed(member.value, one)) common_.gaps.push_back(whole(item, 1, 1 << 20));
+    } else if (member.key == "over") {
+      common_.over = toml_string(member, 1, 64);
+      if (common_.over != "topological_entropy" && common_.over != "params")
+        check_key(common_.over, member.value.place);
+    } else if (member.key == "published") {
+      common_.published = toml_string(member, 1, 40);
+    } else if (member.key == "keys") {
+      common_.keys = config_keys_of(member.value);
+    } else if (member.key == "free") {
+      common_.free = toml_strings(member);
+      for (const auto& key : common_.free) check_key(key, member.value.place);
+    } else if (member.key == "match") {
+      common_.match = toml_real(member, 1, 1e6);
+    } else if (member.key == "reference") {
+      common_.reference = toml_real(member, -1e6, 1e6);
+    } else if (member.key == "reported") {
+      common_.reported = truth_of(member);
+    } else {
+      throw unknown_toml_key(member, comparison_keys);
+    }
+  }
+
+  // A field that this statistic needs, and others do not have.
+  void check_field(bool needed, bool given, const char* field) const {
+    if (needed != given)
+      throw toml_fault(formatted("{} {} {}", to_string(common_.statistic), needed ? "needs" : "has no", field),
+                       row_.place);
+  }
+
+  void check() const {
+    const Statistic s = common_.statistic;
+    check_field(s == Statistic::slope || s == Statistic::rank_correlation, !common_.over.empty(), "over");
+    check_field(s == Statistic::retention || s == Statistic::gap_accuracy, !common_.gaps.empty(), "gaps");
+    check_field(s == Statistic::drop, common_.from > 0, "from");
+    check_field(s == Statistic::published_order, !common_.published.empty(), "published");
+    for (const int task : tasks_)
+      if (common_.from == task) throw toml_fault("from is the task itself", row_.place);
+    if (common_.against_chance && s != Statistic::gap_accuracy && s != Statistic::accuracy)
+      throw toml_fault("chance is compared with accuracies only", row_.place);
+    const bool beside = std::any_of(b_.begin(), b_.end(), [](const Arm& b) { return !b.empty(); });
+    if (!beside && (s == Statistic::drop || s == Statistic::throughput || counted(s)))
+      throw toml_fault(std::string(to_string(s)) + " needs b", row_.place);
+    const bool order = s == Statistic::rank_correlation || s == Statistic::published_order;
+    for (const auto* arms : {&a_, &b_})
+      for (const auto& arm : *arms)
+        if (beside && (arm.size() > 1 || order))
+          throw toml_fault("a mean or an order of several models has nothing beside it, expected no b", row_.place);
+    const auto named = [](const Arm& arm) {
+      std::vector<std::string> out;
+      for (const auto& model : arm)
+        for (const auto& [key, value] : model.keys) out.push_back(key);
+      return out;
+    };
+    for (const auto& a : a_)
+      for (const auto& b : b_)
+        if (!b.empty() && named(a) != named(b))
+          throw toml_fault("expected the same keys in a and in b, with the value of each", row_.place);
+    for (const auto& a : a_)
+      if (order && a.size() < 3)
+        throw toml_fault(std::string(to_string(s)) + " needs three models or more", row_.place);
+  }
+
+  ComparisonDefaults defaults_;
+  const TomlValue& row_;
+  Comparison common_;
+  std::vector<Arm> a_, b_;
+  std::vector<int> tasks_ = {1};
+};
+
+}  // namespace
+
+const char* to_string(Statistic statistic) {
+  return statistic_names[static_cast<size_t>(statistic)].c_str();
+}
+
+const char* to_string(Asks asks) {
+  return asks_names[static_cast<size_t>(asks)].c_str();
+}
+
+bool ComparisonDefaults::take(const TomlMember& member) {
+  if (member.key == "statistic") {
+    statistic = choice_of<Statistic>(member, statistic_names);
+  } else if (member.key == "asks") {
+    asks = choice_of<Asks>(member, asks_names);
+  } else if (member.key == "delta") {
+    delta = toml_real(member, 0, 1e6);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+ConfigMap config_keys_of(const TomlValue& value) {
+  Settings settings;
+  if (!value.table()) throw toml_fault("expected a table of section.key = value, got " + shown(value), value.place);
+  add_settings(settings, *value.table(), "");
+  if (!settings.faults.empty()) throw Error(Exit::bad_input, settings.faults.front());
+  ConfigMap out;
+  for (const auto& [name, setting] : settings) {
+    const ConfigKey* key = find_config_key(name);
+    if (!key || !key->identifies)
+      throw toml_fault(formatted("expected a key that tells runs apart, got '{}'", printable(name)), setting.key);
+    out[name] = json_text(parse_value(*key, setting.value));
+  }
+  return out;
+}
+
+void read_comparisons(const ComparisonDefaults& defaults, const TomlValue& row, std::vector<Comparison>& out) {
+  Reader(defaults, row).read(out);
+}
+
+}  // namespace sb

@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/arm_values.h"
+#include "findings/arms.h"
+#include "findings/gate_parameters.h"
+#include "findings/gatherer.h"
+#include "report/cells.h"
+
+namespace sb {
+
+// a - b by level; matched in size.
+void Gatherer::two_arms(Figures& out, const Members& members) {
+  const auto left = by_level(members[0]), right = by_level(members[1]);
+  std::map<Level, std::pair<size_t, size_t>> pairs;
+  for (const auto& [level, groups] : left)
+    if (const auto other = right.find(level); other != right.end())
+      if (const auto pair = matched(groups, other->second)) pairs[level] = *pair;
+  if (pairs.empty() || (c_.from > 0 && pairs.size() < 2)) {
+    out.found = false;
+    unmatched_ = pairs.empty();
+    return;
+  }
+  out.levels = pairs.size();
+  if (counted(c_.statistic)) {
+    const bool keys = c_.statistic == Statistic::gate_parameters;
+    const auto& [a, b] = pairs.begin()->second;
+    out.a.params = {params_of(rows_, a)};
+    out.b.params = {params_of(rows_, b)};
+    out.a.gate_parameters = gate_parameters(some_result(rows_, rows_.groups[a]), keys);
+    out.b.gate_parameters = gate_parameters(some_result(rows_, rows_.groups[b]), keys);
+    return;
+  }
+  std::map<Unit, std::vector<double>> x, y;
+  std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> own;
+  std::vector<GroupsByLevel> groups(2);
+  std::vector<LevelValues> values(2);
+  for (const auto& [level, pair] : pairs) {
+    const auto a = arm_values(rows_, claims_, c_, pair.first, out.a),
+               b = arm_values(rows_, claims_, c_, pair.second, out.b);
+    groups[0][level] = pair.first;
+    groups[1][level] = pair.second;
+    values[0][level] = a;
+    values[1][level] = b;
+    for (const auto& [unit, value] : a)
+      if (const auto other = b.find(unit); other != b.end()) {
+        const bool ratio = c_.statistic == Statistic::throughput;
+        x[unit].push_back(level_value(pair.first, unit, level));
+        y[unit].push_back(ratio ? value / other->second - 1 : value - other->second);
+        own[unit].first.push_back(value);
+        own[unit].second.push_back(other->second);
+      }
+  }
+  if (c_.statistic != Statistic::throughput) name_lacking(out, groups, values);
+  for (const auto& [unit, differences] : y) {
+    if (const auto effect = over_levels(x[unit], differences, pairs.size())) out.effects[unit] = *effect;
+    if (const auto value = over_levels(x[unit], own[unit].first, pairs.size())) out.a.values[unit] = *value;
+    if (const auto value = over_levels(x[unit], own[unit].second, pairs.size())) out.b.values[unit] = *value;
+  }
+}
+
+// One figure of a unit's levels; nothing if a level is missing or a slope has no two.
+std::optional<double> Gatherer::over_levels(const std::vector<double>& x, const std::vector<double>& y,
+                                            size_t levels) const {
+  if (y.size() != levels) return std::nullopt;
+  if (c_.from == 0) return levels_ ? slope(x, y) : std::optional(y.front());
+  const auto rise = slope(x, y);  // per task number
+  return rise ? std::optional(-*rise * (c_.task - c_.from)) : std::nullopt;
+}
+
+std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<size_t>& a,
+                                                           const std::vector<size_t>& b) const {
+  std::optional<std::pair<size_t, size_t>> best;
+  std::pair<double, double> most{-1, 0};
+  for (const size_t x : a)
+    for (const size_t y : b) {
+      const double p = static_cast<double>(std::max<int64_t>(1, params_of(rows_, x)));
+      const double q = static_cast<double>(std::max<int64_t>(1, params_of(rows_, y)));
+      const double ratio = std::max(p, q) / std::min(p, q);
+      if (ratio > match_) continue;
+      const std::pair<double, double> rank{std::min(p, q), -ratio};
+      if (!best || rank > most) {
+        best = {x, y};
+        most = rank;
+      }
+    }
+  return best;
+}
+
+// The mean over models (or their order) by unit, of the accuracy or of its slope.
+void Gatherer::one_arm(Figures& out, const Members& members) {
+  std::vector<LevelValues> values(members.size());
+  std::vector<GroupsByLevel> groups(members.size());
+  for (size_t m = 0; m < members.size(); ++m)
+    for (const auto& [level, sizes] : by_level(members[m])) {
+      groups[m][level] = sizes.front();
+      values[m][level] = arm_values(rows_, claims_, c_, sizes.front(), out.a);
+    }
+  out.levels = values.front().size();
+  for (const auto& each : values) out.levels = std::min(out.levels, each.size());
+  name_lacking(out, groups, values);
+  if (c_.statistic == Statistic::published_order) {
+    published_order(out, values);
+  } else if (c_.statistic == Statistic::rank_correlation) {
+    Orders orders = orders_of(values, by_size_, match_);
+    out.levels = orders.levels;
+    if (out.levels < 2)
+      out.missing.push_back(formatted("runs of every model {}: an order is compared with another one", second_level()));
+    out.effects = std::move(orders.correlations);
+  } else {
+    mean_of_models(out, values, groups);
+    if (levels_ && out.levels < 2) out.missing.push_back(formatted("runs {}: a slope needs two", second_level()));
+  }
+  out.a.values = out.effects;
+}
+
+void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& values,
+                              const std::vector<GroupsByLevel>& groups) const {
+  std::map<Unit, std::pair<double, size_t>> sums;
+  for (size_t m = 0; m < values.size(); ++m) {
+    std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> curves;
+    for (const auto& [level, units] : values[m])
+      for (const auto& [unit, value] : units) {
+        curves[unit].first.push_back(level_value(groups[m].at(level), unit, level));
+        curves[unit].second.push_back(value);
+      }
+    for (const auto& [unit, curve] : curves)
+      if (const auto one = over_levels(curve.first, curve.second, values[m].size())) {
+        sums[unit].first += *one;
+        ++sums[unit].second;
+      }
+  }
+  for (const auto& [unit, sum] : sums)
+    if (sum.second == values.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
+}
+
+// Kendall's tau between accuracies here and published perplexities, lower being better.
+void Gatherer::published_order(Figures& out, const std::vector<LevelValues>& values) const {
+  const PublishedFigures* figures = claims_.published_figures(c_.published);
+  if (!figures) return;
+  std::vector<double> theirs;
+  for (const auto& model : c_.a)
+    for (const auto& row : figures->rows)
+      if (row.model == model.model) theirs.push_back(-row.perplexity);
+  for (const auto& [unit, first] : values.front().begin()->second) {
+    std::vector<double> ours;
+    for (const auto& model : values) {
+      const auto& units = model.begin()->second;
+      if (const auto it = units.find(unit); it != units.end()) ours.push_back(it->second);
+    }
+    if (ours.size() != theirs.size()) continue;
+    if (const auto tau = rank_correlation(ours, theirs)) out.effects[unit] = *tau;
+  }
+}
+
+// log10 of the size or of the key, the task number, or the entropy of that grammar.
+double Gatherer::level_value(size_t group, const Unit& unit, const Level& level) const {
+  if (!levels_) return 0;
+  if (by_size_) return std::log10(std::max(1.0, parse_finite(level.front()).value_or(1)));
+  if (c_.from > 0) return parse_finite(level.front()).value_or(0);
+  if (c_.over == "topological_entropy") {
+    for (const size_t run : rows_.groups[group].averaged)
+      if (grammar_of(rows_, run) == unit) return rows_.runs[run].result.topological_entropy.value_or(0);
+    return 0;
+  }
+  return std::log10(std::max(1e-300, parse_finite(rows_.groups[group].value(c_.over)).value_or(1)));
+}
+
+}  // namespace sb

@@ -1,0 +1,21 @@
+// The figures of docs/findings.md, from rows and verdicts.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "findings/verdict.h"
+
+namespace sb {
+
+struct FindingsFigure {
+  std::string name;  // of the file, without ".svg"
+  std::string title;
+  std::string svg;
+};
+// Differences with their intervals, and accuracy over gap length: at every scale but quick under the corrected
+// protocol. Figures without anything to draw are left out.
+std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims);
+// Their place in the page; `folder` is where the files are, as the page names it.
+std::string figures_section(const std::vector<FindingsFigure>& figures, const std::string& folder);
+
+}  // namespace sb

@@ -1,0 +1,204 @@
+#include "findings/page_claims.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/choices.h"
+#include "findings/page_text.h"
+#include "findings/protocol.h"
+
+namespace sb {
+namespace {
+
+std::string where_text(const ScaleVerdict& stratum) {
+  return formatted("{}, {}", stratum.protocol, stratum.scale->name);
+}
+
+// The published protocol is meant for the paper's scale; elsewhere it is shown if there are runs.
+bool is_shown(const ScaleVerdict& stratum) {
+  return stratum.protocol == corrected_protocol || stratum.scale->name == "paper";
+}
+
+std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
+  if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
+  if (!figure || figure->n == 0) return "–";
+  if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
+  if (c.statistic == Statistic::slope || c.statistic == Statistic::rank_correlation ||
+      c.statistic == Statistic::published_order || c.statistic == Statistic::drop)
+    return effect_text(c, figure->mean);
+  return share(figure->mean);
+}
+
+std::string paper_text(const ComparisonVerdict& one) {
+  if (!one.paper) return "";
+  return formatted("{} ± {}", signed_points(one.paper->effect), fixed(one.paper->spread * 100, 1));
+}
+
+void say(std::vector<std::string>& lines, const std::string& line) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+// Residuals and convolutions of the networks compared.
+void say_variants(std::vector<std::string>& lines, const ComparisonVerdict& one) {
+  const auto add = [&](const Arm& models, const ArmFigures& arm) {
+    for (size_t i = 0; i < std::min(models.size(), arm.variants.size()); ++i)
+      if (arm.variants[i] != "post")
+        say(lines, formatted("{}: residual {}.", model_title(models[i].model), cell(arm.variants[i])));
+  };
+  add(one.comparison->a, one.figures.a);
+  add(one.comparison->b, one.figures.b);
+}
+
+std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string>& units,
+                            std::vector<std::string>& below) {
+  std::string out;
+  for (const auto& one : stratum.comparisons) {
+    const Comparison& c = *one.comparison;
+    if (!one.has_runs()) continue;
+    const bool any = one.effect.n > 0;
+    out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum),
+                     arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
+                     any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
+                     paper_text(one), evidence_text(one), c.reported ? "reported" : to_string(one.verdict));
+    say(units, unit_text(c));
+    say_variants(below, one);
+    for (const auto* arm : {&one.figures.a, &one.figures.b})
+      for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
+  }
+  for (const auto& line : lost_lines(lost_of(stratum))) say(below, cell(line) + ".");
+  return out;
+}
+
+std::string published_table(const PublishedFigures& figures) {
+  std::string out = formatted("\n{}\n\n| model | perplexity | accuracy, % |\n|---|---:|---:|\n", cell(figures.source));
+  for (const auto& row : figures.rows)
+    out += formatted("| {} | {} | {} |\n", model_title(row.model), fixed(row.perplexity, 2), fixed(row.accuracy, 1));
+  return out;
+}
+
+}  // namespace
+
+std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
+  std::vector<ScaleVerdict> out;
+  for (const char* protocol : {corrected_protocol, published_protocol})
+    for (const auto& scale : claims.scales) {
+      if (scale.name != "quick") out.push_back(judge(rows, claims, claim, scale, protocol));
+    }
+  return out;
+}
+
+std::string claims_overview(const std::vector<ClaimVerdict>& verdicts) {
+  std::string head = "| claim |", rule = "|---|";
+  for (const auto& stratum : verdicts.front().scales)
+    if (is_shown(stratum)) {
+      head += " " + where_text(stratum) + " |";
+      rule += "---|";
+    }
+  std::string out = head + "\n" + rule + "\n";
+  for (const auto& verdict : verdicts) {
+    out += formatted("| {}{} |", verdict.claim->number > 0 ? std::to_string(verdict.claim->number) + ". " : "",
+                     cell(verdict.claim->title));
+    for (const auto& stratum : verdict.scales)
+      if (is_shown(stratum)) out += " " + stratum.words() + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
+  const Claim& claim = *verdict.claim;
+  std::string out =
+      formatted("\n### {}{}\n\n", claim.number > 0 ? std::to_string(claim.number) + ". " : "", cell(claim.title));
+  std::string rows;
+  std::vector<std::string> words, units, below;
+  for (const auto& stratum : verdict.scales) {
+    if (stratum.with_runs > 0) words.push_back(formatted("{} ({})", stratum.words(), where_text(stratum)));
+    rows += comparison_rows(stratum, units, below);
+  }
+  out +=
+      formatted("**{}.** {}\n", words.empty() ? "No runs yet" : capitalised(joined(words, "; ")), cell(claim.sentence));
+  if (!rows.empty()) {
+    out +=
+        "\n| comparison | runs | a | b | a − b | 95 % interval | asked | paper's a − b | evidence | verdict |\n"
+        "|---|---|---:|---:|---:|---:|---:|---:|---|---|\n" +
+        rows + formatted("\nDifferences in {}.\n", joined(units, "; "));
+    for (const auto& line : below) out += line + "\n";
+  }
+  std::set<std::string> cited;
+  for (const auto& comparison : claim.comparisons)
+    if (!comparison.published.empty() && cited.insert(comparison.published).second)
+      out += published_table(*claims.published_figures(comparison.published));
+  if (!claim.paper.empty()) out += "\n" + cell(claim.paper) + "\n";
+  if (!claim.untested.empty()) out += "\nNot tested: " + cell(claim.untested) + "\n";
+  return out;
+}
+
+std::string deviations_section(const std::vector<ClaimVerdict>& deviations) {
+  std::string out =
+      "\n## Deviations from the published protocol\n\n"
+      "The published code differs from the paper's text, or from what one would defend, in these points. The effect is "
+      "the accuracy with the deviation minus that without, of runs that differ in this alone.\n\n"
+      "| deviation | comparison | runs | effect, points | 95 % interval | evidence |\n|---|---|---|---:|---:|---|\n";
+  for (const auto& verdict : deviations) {
+    std::string rows;
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons)
+        if (one.has_runs())
+          rows +=
+              formatted("| {} | {} | {} | {} | {} | {} |\n", cell(verdict.claim->title), cell(one.comparison->name()),
+                        where_text(stratum), one.effect.n > 0 ? effect_text(*one.comparison, one.effect.mean) : "–",
+                        interval_text(one), evidence_text(one));
+    out += rows.empty() ? formatted("| {} | | | – | – | {} |\n", cell(verdict.claim->title),
+                                    verdict.claim->comparisons.empty() ? "not measured" : "no runs yet")
+                        : rows;
+  }
+  out += "\n";
+  for (const auto& verdict : deviations)
+    out += formatted("- {}: {}\n", cell(verdict.claim->title), cell(verdict.claim->sentence));
+  return out;
+}
+
+std::string choices_section(const Rows& rows, const Claims& claims) {
+  std::string out = "\n## What was chosen\n\n";
+  if (!claims.choice_seed) return out + "Nothing: every run has the settings of its config.\n";
+  out += formatted(
+      "Learning rate, residual and convolution of the corrected protocol are chosen on task 1 of grammar seed {}, "
+      "scale "
+      "{}, by accuracy on valid. No other figure on this page has this grammar.\n",
+      *claims.choice_seed, code(claims.choice_scale));
+  const auto choices = choices_of(rows, claims);
+  if (choices.empty()) return out + "\nNo runs yet.\n";
+  out += "\n| model | residual | learning rate | accuracy on valid | |\n|---|---|---:|---:|---|\n";
+  for (const auto& choice : choices)
+    out += formatted("| {} | {} | {} | {} | {} |\n", model_title(choice.model), cell(choice.variant.text()),
+                     cell(choice.lr), choice.valid ? share(*choice.valid) : "failed", choice.chosen ? "chosen" : "");
+  return out;
+}
+
+std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
+  std::string out = "\n## Appendix: what would decide the undecided\n";
+  for (const auto& verdict : verdicts) {
+    std::string lines;
+    for (const auto& stratum : verdict.scales) {
+      if (!is_shown(stratum) && !stratum.tested) continue;
+      std::vector<std::string> unrun;
+      ScaleVerdict begun = stratum;
+      std::erase_if(begun.comparisons, [&](const ComparisonVerdict& one) {
+        if (!one.has_runs()) say(unrun, cell(one.comparison->name()));
+        return !one.has_runs() || one.comparison->reported;
+      });
+      for (const auto& line : decides_of(begun)) lines += formatted("- {}: {}\n", where_text(stratum), cell(line));
+      if (begun.comparisons.empty() && stratum.with_runs == 0)
+        lines += formatted("- {}: no runs\n", where_text(stratum));
+      else if (!unrun.empty())
+        lines += formatted("- {}: no runs of {}\n", where_text(stratum), joined(unrun, "; "));
+    }
+    if (!lines.empty()) out += formatted("\n{}:\n\n{}", cell(verdict.claim->title), lines);
+  }
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,42 @@
+#include "findings/page_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace sb {
+
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : one_line(text)) {
+    if (c == '|' || c == '<' || c == '*' || c == '_' || c == '`') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code(const std::string& text) {
+  std::string out = one_line(text);
+  std::replace(out.begin(), out.end(), '`', '\'');
+  std::replace(out.begin(), out.end(), '|', '/');
+  return "`" + out + "`";
+}
+
+std::string share(double value) {
+  std::string out = fixed(value, 3);
+  return out.starts_with("0.") ? out.substr(1) : out;
+}
+
+std::string signed_points(double value) {
+  return formatted("{}{}", value < 0 ? "−" : "+", fixed(std::abs(value) * 100, 1));
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
+}  // namespace sb

@@ -1,0 +1,13 @@
+// Text of a claims file or of a run inside Markdown, and numbers as the findings write them.
+#pragma once
+#include <string>
+
+namespace sb {
+
+std::string cell(const std::string& text);  // one line, markup escaped
+std::string code(const std::string& text);  // between backticks
+std::string share(double value);            // ".526"
+std::string signed_points(double value);    // "+1.2" for .012
+std::string capitalised(std::string text);  // first letter
+
+}  // namespace sb

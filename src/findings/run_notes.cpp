@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/protocol.h"
+#include "findings/verdict.h"
+
+namespace sb {
+
+std::vector<std::string> above_ceiling(const Rows& rows) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
+    const TableRun& run = rows.runs[i];
+    for (const auto& [point, m] : points_of(run)) {
+      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
+      const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
+      // Where the ceiling is not exact the best causal model lies between it and its upper bound.
+      const double most = std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
+      if (m->accuracy <= most + 4 * error) continue;
+      out.push_back(
+          formatted("{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
+                    printable(run.result.model), run.result.task, point.gap ? formatted(", gap {}", *point.gap) : "",
+                    seeds_text(rows, i), fixed(m->accuracy, 4), fixed(most, 4), printable(run.result.run_id)));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> counts_of(const Rows& rows) {
+  constexpr size_t most_named = 20;
+  std::vector<std::string> diverged, collapsed, out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
+    if (rows.standing[i] == Standing::diverged) {
+      const LostRun run = diverged_run(rows, i);
+      diverged.push_back(formatted("{} ({})", run.words, run.id));
+    } else if (auto words = collapsed_run(rows, i)) {
+      collapsed.push_back(std::move(*words));
+    }
+  }
+  if (!rows.runs.empty())
+    out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
+                            rows.runs.size() == 1 ? "" : "s", diverged.size()));
+  std::map<std::string, size_t> protocols;
+  for (const auto& run : rows.runs) ++protocols[protocol_of(run.result.config)];
+  for (const auto& [protocol, count] : protocols)
+    out.push_back(formatted("{} run{} of the protocol “{}”", grouped(count), count == 1 ? "" : "s", protocol));
+  const auto name = [&](const std::string& what, const std::vector<std::string>& names) {
+    for (size_t i = 0; i < std::min(names.size(), most_named); ++i) out.push_back(formatted("{}: {}", what, names[i]));
+    if (names.size() > most_named)
+      out.push_back(formatted("{}: {} more, {} in all", what, names.size() - most_named, names.size()));
+  };
+  name("diverged, in no mean", diverged);
+  name("collapsed, in no mean", collapsed);
+  using Why = LostRun::Why;
+  for (const Why why : {Why::unfinished, Why::damaged, Why::untested, Why::other_schema}) {
+    std::vector<std::string> names;
+    for (const auto& absent : rows.absent)
+      if (const LostRun run = lost_run(absent); run.why == why)
+        names.push_back(run.words.empty() ? run.id : formatted("{} ({})", run.words, run.id));
+    name(to_string(why), names);
+  }
+  return out;
+}
+
+}  // namespace sb

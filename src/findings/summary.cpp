@@ -1,0 +1,174 @@
+// The prose at the top of docs/findings.md: templates filled in from figures and verdicts.
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "findings/model_figures.h"
+#include "findings/page_claims.h"
+#include "findings/page_text.h"
+#include "findings/protocol.h"
+
+namespace sb {
+namespace {
+
+constexpr double near_paper = .03;  // a figure this close to the paper's is called reproduced
+
+struct Difference {
+  std::string model;
+  double from = 0, to = 0;
+  double size() const { return to - from; }
+};
+
+std::string text_of(const Difference& d) {
+  return formatted("{} {} ({} against {})", model_title(d.model), signed_points(d.size()), share(d.to), share(d.from));
+}
+
+std::string and_list(const std::vector<std::string>& parts) {
+  if (parts.size() < 2) return joined(parts, "");
+  return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
+}
+
+ModelFigure figure_of(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
+                      int task) {
+  const Scale* scale = claims.scale("paper");
+  return scale ? model_figure(rows, claims, *scale, protocol, model, task) : ModelFigure{};
+}
+
+// "On task 1, 5 of 7 models are within 3 points of the paper; further away are …"
+std::string reproduction(const Rows& rows, const Claims& claims) {
+  std::string out;
+  for (int task = 1; task <= 3; ++task) {
+    std::vector<std::string> far, failed;
+    size_t near = 0;
+    for (const auto& model : paper_models()) {
+      const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
+      if (!figure.failed.empty()) failed.push_back(model_title(model));
+      if (figure.accuracy.n == 0) continue;
+      const Difference d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
+      if (std::abs(d.size()) <= near_paper)
+        ++near;
+      else
+        far.push_back(text_of(d));
+    }
+    const size_t all = near + far.size();
+    if (all > 0) {
+      out += formatted(" On task {}, {} of {} models {} within {} points of the paper", task, near, all,
+                       near == 1 ? "is" : "are", fixed(near_paper * 100, 0));
+      out += far.empty() ? "." : formatted("; further away {} {}.", far.size() == 1 ? "is" : "are", and_list(far));
+    }
+    if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
+  }
+  if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
+  return "**Reproduced.** These runs train as published, at the paper's scale." + out;
+}
+
+// Where the corrected protocol moves a model by more than the reproduction allows.
+std::string corrections(const Rows& rows, const Claims& claims) {
+  std::string out;
+  for (int task = 1; task <= 3; ++task) {
+    std::vector<Difference> moved;
+    bool any = false;
+    for (const auto& model : paper_models()) {
+      const Estimate published = figure_of(rows, claims, published_protocol, model, task).accuracy;
+      const Estimate corrected = figure_of(rows, claims, corrected_protocol, model, task).accuracy;
+      if (published.n == 0 || corrected.n == 0) continue;
+      any = true;
+      const Difference d{model, published.mean, corrected.mean};
+      if (std::abs(d.size()) > near_paper) moved.push_back(d);
+    }
+    if (!any) continue;
+    std::stable_sort(moved.begin(), moved.end(),
+                     [](const Difference& a, const Difference& b) { return std::abs(a.size()) > std::abs(b.size()); });
+    std::vector<std::string> parts;
+    for (const auto& d : moved) parts.push_back(text_of(d));
+    out += parts.empty()
+               ? formatted(" On task {}, no model moves by more than {} points.", task, fixed(near_paper * 100, 0))
+               : formatted(" On task {}, these move by more than {} points: {}.", task, fixed(near_paper * 100, 0),
+                           and_list(parts));
+  }
+  if (out.empty())
+    return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
+           "corrections change there.";
+  return "**Corrected.** These runs train without the faults of the published code." + out;
+}
+
+// The deviations whose effect is known, largest first.
+std::string costs(const std::vector<ClaimVerdict>& deviations) {
+  struct Cost {
+    double effect;
+    std::string text;
+  };
+  std::vector<Cost> found;
+  for (const auto& verdict : deviations)
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons)
+        if (one.effect.n > 0 && !one.failed())
+          found.push_back({one.effect.mean,
+                           formatted("{} costs {} {} points on task {} ({})", verdict.claim->title,
+                                     model_title(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
+                                     one.comparison->task, stratum.scale->name)});
+  std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
+  if (found.empty()) return "";
+  std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min<size_t>(3, found.size()); ++i) parts.push_back(found[i].text);
+  return " Of the deviations measured one at a time, " + and_list(parts) + ".";
+}
+
+// " (in 1 of 3)" if the verdict is about some of the parts.
+std::string share_text(const ScaleVerdict& stratum) {
+  const std::string words = stratum.words();
+  const size_t at = words.find(" in ");
+  return stratum.verdict == Verdict::undecided || at == std::string::npos ? ""
+                                                                          : formatted(" ({})", words.substr(at + 1));
+}
+
+// "At small, corrected: supported are …; contradicted …"
+std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
+  std::string out;
+  for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
+    std::vector<std::string> titles[4];
+    size_t untested = 0;
+    for (const auto& verdict : verdicts) {
+      if (verdict.claim->number == 0) continue;
+      const ScaleVerdict& stratum = verdict.scales[s];
+      if (stratum.with_runs == 0)
+        ++untested;
+      else
+        titles[static_cast<size_t>(stratum.verdict)].push_back(
+            formatted("“{}”{}", cell(verdict.claim->title), share_text(stratum)));
+    }
+    std::vector<std::string> parts;
+    for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent, Verdict::undecided}) {
+      const auto& all = titles[static_cast<size_t>(verdict)];
+      if (!all.empty()) parts.push_back(formatted("{}: {}", to_string(verdict), and_list(all)));
+    }
+    if (parts.empty()) continue;
+    const ScaleVerdict& first = verdicts.front().scales[s];
+    if (untested > 0) parts.push_back(formatted("without runs: {}", untested));
+    out += formatted("{}At {}, {} protocol: {}.", out.empty() ? "" : " ", code(first.scale->name), first.protocol,
+                     joined(parts, "; "));
+  }
+  return out.empty() ? "No claim of the paper has runs of either protocol yet." : "**The claims.** " + out;
+}
+
+}  // namespace
+
+std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
+                         const std::vector<ClaimVerdict>& deviations) {
+  return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
+         "compares "
+         "seven sequence models on four tasks and concludes on gates, forgetting, channel mixing and attention. This "
+         "page "
+         "first repeats its experiments, then corrects them. *Published* runs train as the published code does, with "
+         "its "
+         "faults. *Corrected* runs train without dropout and without these faults; learning rate, residual and "
+         "convolution "
+         "of each model are chosen on a grammar that no other figure has. All runs are tested on unseen samples.\n\n" +
+         reproduction(rows, claims) + "\n\n" + corrections(rows, claims) + costs(deviations) + "\n\n" +
+         conclusions(verdicts) + "\n";
+}
+
+}  // namespace sb

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "findings/verdict.h"
+
+namespace sb {
+
+std::string effect_text(const Comparison& c, double value) {
+  const bool order = c.statistic == Statistic::rank_correlation || c.statistic == Statistic::published_order;
+  const std::string digits = counted(c.statistic) ? grouped(static_cast<uint64_t>(std::llround(std::abs(value))))
+                             : order              ? fixed(std::abs(value), 2)
+                                                  : fixed(std::abs(value) * 100, 1);
+  return (value < 0 ? "−" : "+") + digits;
+}
+
+std::string unit_text(const Comparison& c) {
+  switch (c.statistic) {
+    case Statistic::retention:
+      return "% of the accuracy at the trained gap";
+    case Statistic::slope:
+      return c.over == "topological_entropy" ? "points per nat" : "points per factor 10 of " + c.over;
+    case Statistic::rank_correlation:
+    case Statistic::published_order:
+      return "Kendall's tau";
+    case Statistic::throughput:
+      return "% of frames per second";
+    case Statistic::gate_parameters:
+    case Statistic::gates_without_keys:
+      return "gate parameters per layer";
+    default:
+      return "points";
+  }
+}
+
+std::string interval_text(const ComparisonVerdict& v) {
+  if (v.exact) return v.effect.n > 0 ? "exact" : "–";
+  if (!v.interval) return "–";
+  return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
+                   effect_text(*v.comparison, v.interval->high));
+}
+
+std::string asks_text(const Comparison& c) {
+  static constexpr const char* words[] = {"above", "below", "at least", "at most"};
+  const double bound = counted(c.statistic) ? 0 : c.asks == Asks::above || c.asks == Asks::at_most ? c.delta : -c.delta;
+  std::string out = formatted("{} {}", words[static_cast<size_t>(c.asks)], effect_text(c, bound + c.reference));
+  return bound + c.reference == 0 ? formatted("{} 0", words[static_cast<size_t>(c.asks)]) : out;
+}
+
+std::string evidence_text(const ComparisonVerdict& v) {
+  if (v.exact) return v.effect.n > 0 ? "counted" : "no runs";
+  const Figures& f = v.figures;
+  if (!f.found) return "no runs";
+  const auto fewest = f.b.runs > 0 ? std::min(f.a.fewest, f.b.fewest) : f.a.fewest;
+  const auto most = std::max(f.a.most, f.b.most);
+  std::string out = formatted("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
+  if (most > 0)
+    out += fewest == most ? formatted(", {} seed{} each", most, most == 1 ? "" : "s")
+                          : formatted(", {} to {} seeds each", fewest, most);
+  if (f.levels > 1) out += formatted(", {} levels", f.levels);
+  const size_t failed = f.a.failed.size() + f.b.failed.size();
+  if (failed > 0) out += formatted(", {} failed", failed);
+  return out;
+}
+
+std::vector<std::string> decides_of(const ScaleVerdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;  // what, and which comparisons
+  for (const auto& one : verdict.comparisons)
+    for (const auto& what : one.decides) {
+      auto it = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.first == what; });
+      if (it == found.end()) it = found.insert(found.end(), {what, {}});
+      it->second.push_back(one.comparison->name());
+    }
+  std::vector<std::string> out;
+  for (const auto& [what, names] : found)
+    out.push_back((names.size() == 1 ? names.front() : formatted("{} comparisons", names.size())) + ": " + what);
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,205 @@
+// What each statistic of a comparison measures.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "worlds.h"
+
+namespace sb::test {
+namespace {
+
+// Seven models of task 2, tested at other gaps.
+std::vector<TableRun> gap_runs(const std::function<double(const Result&, int)>& accuracy) {
+  return small_runs("[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = " + std::string(seven) +
+                        "\nrun.seed = [1, 2, 3]\n",
+                    [&](Result& r) {
+                      for (auto& m : r.grid) m.accuracy = accuracy(r, *m.gap) + (*m.gap == 10 ? 0 : wobble(r));
+                    });
+}
+
+TEST(Retention, IsTheShareOfTheAccuracyAtTheTrainedGap) {
+  const Rows rows = rows_from(gap_runs([](const Result& r, int gap) {
+    const bool keeps = r.model.starts_with("gated_delta");
+    return gap == 10 ? .8 : keeps ? .6 : r.model == "transformer" ? .001 : .2;
+  }));
+  const ScaleVerdict v = judged(rows, "mixing_generalises");
+  for (size_t i = 0; i < 12; ++i)
+    EXPECT_EQ(v.comparisons[i].verdict, Verdict::supported) << v.comparisons[i].comparison->name();
+  EXPECT_NEAR(v.comparisons[0].a->mean, .6, .01);
+  EXPECT_NEAR(v.comparisons[6].a->mean, .75, .01);
+  EXPECT_EQ(v.comparisons[12].decides,
+            std::vector<std::string>{"Gated DeltaNet, delta off on task 4 at scale small, corrected protocol"});
+  EXPECT_EQ(v.words(), "undecided, supported in 12 of 15");
+  EXPECT_EQ(judged(rows, "attention_falls_to_chance").verdict, Verdict::supported);
+}
+
+TEST(Chance, IsApproachedIfTheAccuracyIsAtMostDeltaAboveIt) {
+  const auto at = [](double far) {
+    return judged(rows_from(gap_runs([&](const Result&, int gap) { return gap == 100 ? far : .8; })),
+                  "attention_falls_to_chance");
+  };
+  EXPECT_EQ(at(.007 + .03).verdict, Verdict::contradicted);
+  EXPECT_EQ(at(.007 + .01).verdict, Verdict::supported);
+}
+
+TEST(ADrop, IsTheDifferenceBetweenTwoTasksOfAModel) {
+  const Rows rows = rows_from(table_runs(as_in_the_paper));
+  const ScaleVerdict v = judged(rows, "failure_signatures");
+  // DeltaNet .50, .41, .35; Gated DeltaNet .87, .76, .57.
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .09 - .11, .006);
+  EXPECT_NEAR(v.comparisons[1].effect.mean, .15 - .30, .006);
+  EXPECT_NEAR(v.comparisons[0].a->mean, .09, .006);
+  EXPECT_EQ(v.comparisons[1].verdict, Verdict::contradicted);
+  // GLA .68 to .50, Mamba .71 to .63.
+  EXPECT_NEAR(v.comparisons[2].effect.mean, .18 - .08, .006);
+  EXPECT_EQ(v.comparisons[2].verdict, Verdict::supported);
+  const auto paper = paper_effect(*v.comparisons[0].comparison);
+  ASSERT_TRUE(paper.has_value());
+  EXPECT_NEAR(paper->effect, -.02, 1e-12);
+  EXPECT_NEAR(paper->spread, .02, 1e-12);
+  // Without the runs of one task there is none.
+  auto runs = table_runs(as_in_the_paper);
+  std::erase_if(runs, [](const TableRun& run) { return run.result.model == "gla" && run.result.task == 2; });
+  EXPECT_EQ(judged(rows_from(runs), "failure_signatures").comparisons[2].decides,
+            std::vector<std::string>{"GLA on task 2 at scale small, corrected protocol"});
+}
+
+TEST(TheSlope, OfACostOverTheLongestGap) {
+  const auto runs = small_runs(
+      "[task]\nnumber = 2\n[grid]\nmodel.name = [\"gated_delta_net\"]\ntask.gap_max = [10, 50]\nmodel.a_min = "
+      "[0.0, 0.99]\nrun.seed = [1, 2, 3]\n",
+      [](Result& r) {
+        const double gap = std::stod(r.config.at("task.gap_max")),
+                     least = std::stod(plain_value(r.config.at("model.switch a_min")));
+        set_accuracy(r, .8 - (least == 0 ? 0 : .2) * std::log10(gap) + wobble(r));
+      });
+  const ScaleVerdict v = judged(rows_from(runs), "fast_forgetting");
+  EXPECT_EQ(v.verdict, Verdict::supported);
+  ASSERT_EQ(v.comparisons.size(), 3U);
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .2, .01);
+  EXPECT_NEAR(v.comparisons[1].effect.mean, .2 * std::log10(50), .01);
+  EXPECT_NEAR(v.comparisons[2].effect.mean, .2, .01);
+  EXPECT_EQ(v.comparisons[2].figures.levels, 2U);
+  EXPECT_EQ(v.comparisons[2].effect.n, 3U);
+}
+
+TEST(TheSlope, NamesTheLevelThatAGrammarLacks) {
+  auto runs = small_runs(
+      "[task]\nnumber = 2\n[grid]\nmodel.name = [\"gated_delta_net\"]\ntask.gap_max = [10, 50]\nmodel.a_min = "
+      "[0.0, 0.99]\nrun.seed = [1, 2, 3]\n");
+  std::erase_if(runs, [](const TableRun& run) {
+    return run.result.grammar_seed == 3 && run.result.config.at("task.gap_max") == "50";
+  });
+  const auto one = judged(rows_from(runs), "fast_forgetting").comparisons[2];
+  EXPECT_EQ(one.effect.n, 2U);
+  EXPECT_EQ(one.figures.missing,
+            (std::vector<std::string>{"Gated DeltaNet (task 2) at task.gap_max 50 on grammar seed 3",
+                                      "Gated DeltaNet, a_min 0.99 (task 2) at task.gap_max 50 on grammar seed 3"}));
+}
+
+TEST(TheOrder, OfModelsTakesNoRunIntoTwoLevels) {
+  const auto at = [](const std::vector<std::pair<std::string, double>>& sizes) {
+    LevelValues out;
+    for (const auto& [size, value] : sizes) out[{size}] = {{{"1"}, value}};
+    return out;
+  };
+  const std::vector<LevelValues> models = {at({{"100", .1}, {"110", .2}, {"900", .5}}), at({{"104", .25}, {"890", .6}}),
+                                           at({{"99", .3}, {"111", .4}, {"905", .7}})};
+  const Orders orders = orders_of(models, true, 1.2);
+  EXPECT_EQ(orders.levels, 2U) << "the second model has no two sizes near 100";
+  EXPECT_EQ(orders.correlations.at({"1"}), 1);
+}
+
+TEST(TheSlope, AndTheOrderOfModelsOverComplexityAndSize) {
+  auto runs = small_runs(
+      "[grid]\ntask.number = [1]\nlevel = [{grammar.vocab = 21, grammar.ambiguities = 20, grammar.depth = 20}, "
+      "{grammar.vocab = 31, grammar.ambiguities = 30, grammar.depth = 30}, {grammar.vocab = 41}]\nmodel.name = " +
+          std::string(seven) + "\nrun.seed = [1, 2, 3]\n",
+      [](Result& r) {
+        r.topological_entropy = std::stod(r.config.at("grammar.vocab")) / 15;
+        set_accuracy(r, as_in_the_paper(r) - .2 * *r.topological_entropy + .5 + wobble(r));
+      });
+  const auto sizes =
+      small_runs("[grid]\ntask.number = [1]\nmodel.width = [128, 512]\nmodel.name = " + std::string(seven) +
+                     "\nrun.seed = [1, 2, 3]\n",
+                 [](Result& r) {
+                   r.params = (r.width == 128 ? 1'200'000 : 9'400'000) + model_rank(r.model) * 1000;
+                   set_accuracy(r, as_in_the_paper(r) + (r.width == 128 ? -.1 : .1) + wobble(r));
+                 });
+  runs.insert(runs.end(), sizes.begin(), sizes.end());
+  const ScaleVerdict v = judged(rows_from(runs), "complexity_and_size");
+  EXPECT_EQ(v.comparisons[0].verdict, Verdict::supported);
+  EXPECT_NEAR(v.comparisons[0].effect.mean, -.2, .01);
+  EXPECT_EQ(v.comparisons[0].figures.levels, 3U);
+  EXPECT_EQ(v.comparisons[1].verdict, Verdict::supported);
+  EXPECT_GT(v.comparisons[2].effect.mean, .85);
+  EXPECT_EQ(v.comparisons[2].effect.n, 3U);
+  EXPECT_GT(v.comparisons[3].effect.mean, .85);
+  EXPECT_EQ(v.comparisons[3].figures.levels, 3U);
+}
+
+TEST(GateParametersClaim, IsExactAndDependsOnTheCount) {
+  const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
+  ASSERT_EQ(v.comparisons.size(), 2U);
+  for (const auto& one : v.comparisons) {
+    EXPECT_TRUE(one.exact);
+    EXPECT_EQ(interval_text(one), "exact");
+  }
+  // At one width of 256: 4 heads, so 8 × 256 + 16 against 256² + 4 × 256 + 2 × 4 × 256 + 8.
+  EXPECT_EQ(v.comparisons[0].figures.a.gate_parameters, 2064);
+  EXPECT_EQ(v.comparisons[0].figures.b.gate_parameters, 68616);
+  EXPECT_EQ(v.comparisons[0].verdict, Verdict::supported);
+  EXPECT_EQ(v.comparisons[1].figures.b.gate_parameters, 2056);
+  EXPECT_EQ(v.comparisons[1].verdict, Verdict::contradicted);
+  EXPECT_EQ(v.words(), "contradicted in 1 of 2");
+}
+
+TEST(Throughput, IsARatioOnOneDeviceOfRunsThatHadItAlone) {
+  auto runs = small_runs(
+      "[grid]\ntask.number = [1, 3]\nmodel.name = [\"mamba2\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3, 4]\n",
+      [](Result& r) {
+        r.made.emplace();
+        r.made->device = r.grammar_seed == 4 && r.model == "mamba2" ? "another GPU" : "GPU";
+        r.made->shared_by = r.grammar_seed == 3 ? 2 : 1;
+        r.made->tokens_per_second = (r.model == "mamba2" ? 1000 : 900) + 2 * static_cast<double>(r.grammar_seed);
+      });
+  const ScaleVerdict v = judged(rows_from(runs), "throughput");
+  EXPECT_EQ(v.comparisons[0].effect.n, 2U) << "one shared its device, one had another";
+  EXPECT_NEAR(v.comparisons[0].effect.mean, -.1, .001);
+  EXPECT_EQ(v.verdict, Verdict::supported);
+  for (auto& run : runs)
+    if (run.result.model == "mamba2") *run.result.made->tokens_per_second *= 2;
+  EXPECT_EQ(judged(rows_from(runs), "throughput").words(), "contradicted in 2 of 4");
+}
+
+TEST(PublishedOrder, IsTheRankCorrelationOfAccuracyAndPerplexity) {
+  const auto world = [](double sign) {
+    return rows_from(table_runs([=](const Result& r) {
+      double perplexity = 17.5;
+      for (const auto& row : shipped_claims().published_figures("fineweb_1b")->rows)
+        if (row.model == r.model) perplexity = row.perplexity;
+      return .5 - sign * (perplexity - 17.5) / 10;
+    }));
+  };
+  const auto alike = judged(world(1), "language_ranks").comparisons[0];
+  EXPECT_EQ(alike.effect.mean, 1);
+  EXPECT_EQ(alike.verdict, Verdict::supported);
+  EXPECT_EQ(judged(world(-1), "language_ranks").comparisons[0].verdict, Verdict::contradicted);
+}
+
+TEST(Deviations, AreArmsByTheirKeysUnderOneProtocol) {
+  const auto runs = small_runs(
+      "[grid]\ntask.number = [1]\nfault = [{run.label = \"none\"}, {run.label = \"bf16\", quirks.delta_bf16 = true}]\n"
+      "model.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3]\n",
+      [](Result& r) { set_accuracy(r, (r.config.at("quirks.delta_bf16") == "true" ? .5 : .7) + wobble(r)); });
+  const Rows rows = rows_from(runs);
+  const auto one = judged(rows, "bf16").comparisons[0];
+  EXPECT_EQ(one.effect.n, 3U);
+  EXPECT_NEAR(one.effect.mean, -.2, .01);
+  EXPECT_EQ(one.comparison->name(), "task 1: DeltaNet, delta_bf16 on − DeltaNet, delta_bf16 off");
+  // Other claims of the corrected protocol do not see the runs with the fault.
+  EXPECT_NEAR(judged(rows, "gates").comparisons[0].a->mean, .7, .01);
+}
+
+}  // namespace
+}  // namespace sb::test
