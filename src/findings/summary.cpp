@@ -105,10 +105,11 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons)
         if (one.effect.n > 0 && !one.failed())
-          found.push_back({one.effect.mean,
-                           formatted("{} costs {} {} points on task {} ({})", verdict.claim->title,
-                                     model_title(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
-                                     one.comparison->task, stratum.scale->name)});
+          found.push_back(
+              {one.effect.mean,
+               formatted("{} costs {} {} points on task {} ({}, {} grammar{})", verdict.claim->title,
+                         model_title(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
+                         one.comparison->task, stratum.scale->name, one.effect.n, one.effect.n == 1 ? "" : "s")});
   std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
   if (found.empty()) return "";
   std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });

@@ -69,8 +69,7 @@ TEST(BaselineFile, RunsOnTheSameSamplesShareOneCount) {
 
 TEST(BaselineFile, OtherSamplesAreCountedApart) {
   Shelf shelf;
-  RunData in_train = data_of(1), on_test = data_of(1);
-  in_train.test = Split::reference;
+  RunData on_test = data_of(1);
   on_test.select = Split::test;
   size_t files = 0;
   for (const auto& count :
@@ -78,7 +77,7 @@ TEST(BaselineFile, OtherSamplesAreCountedApart) {
         std::function([&] { return shelf.of(data_of(1), 51); }),
         std::function([&] { return shelf.of(data_of(1), 50, 11); }),
         std::function([&] { return shelf.of(data_of(1), 50, 10, 11); }),
-        std::function([&] { return shelf.of(in_train); }), std::function([&] { return shelf.of(on_test); })}) {
+        std::function([&] { return shelf.of(on_test); })}) {
     ASSERT_TRUE(count());
     EXPECT_GT(shelf.polled, 0);
     EXPECT_EQ(shelf.folder.entries(), ++files);
