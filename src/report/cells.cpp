@@ -47,11 +47,12 @@ const char* const kNgramNote =
     "1 leaves symbols readable, so tasks 1, 2 and 4 share it.";
 
 std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
-  if (!result.baselines || !result.baselines->n) return std::nullopt;
+  const auto best = result.baselines ? result.baselines->best_n_gram() : std::nullopt;
+  if (!best) return std::nullopt;
   if (!point.split.empty() || !point.computed.empty()) return std::nullopt;
   const auto content = result.config.find("task.test_gap_content");
   if (point.gap && content != result.config.end() && content->second != "\"blank\"") return std::nullopt;
-  return NgramFigure{*result.baselines->best_n_gram(), *result.baselines->n};
+  return NgramFigure{*best, *result.baselines->n};
 }
 
 std::string n_text(int least, int most) {

@@ -155,7 +155,9 @@ class Labeller {
   }
 
   void share() {
-    static const std::set<std::string> shown = {"model.name", "model.width", "task.number", "run.label", "eval.gaps"};
+    // The line of the protocol names a residual that is not the protocol's.
+    static const std::set<std::string> shown = {"model.name",  "model.width", "model.residual",
+                                                "task.number", "run.label",   "eval.gaps"};
     for (const auto& [key, values] : values_) {
       const bool one_switch = key.starts_with("model.switch ");
       const bool in_label = values.size() > 1 && (std::count(row_keys_.begin(), row_keys_.end(), key) > 0 ||

@@ -106,7 +106,11 @@ struct BaselineFigures {
   std::optional<double> n_gram_stderr;  // of its accuracy
   int64_t train_samples = 0, test_samples = 0;
 
-  std::optional<double> best_n_gram() const { return n ? std::optional(n_gram.at(*n - 1)) : std::nullopt; }
+  // Also absent where n is not among the n-grams, in a file that somebody edited.
+  std::optional<double> best_n_gram() const {
+    if (!n || *n < 1 || static_cast<size_t>(*n) > n_gram.size()) return std::nullopt;
+    return n_gram[static_cast<size_t>(*n) - 1];
+  }
 };
 
 struct DivergenceFigure {

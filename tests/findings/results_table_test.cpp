@@ -153,7 +153,7 @@ TEST(ResultsTable, TaskFourIsTheMeanOverFarGaps) {
 TEST(ResultsTable, CollapsedAndDivergedRunsAreNamedAndInNoMean) {
   const auto change = [](uint64_t collapsed, uint64_t diverged) {
     return [=](Result& r) {
-      r.baselines = BaselineFigures{.01, .02, {.06, .1}, 100, 100};
+      r.baselines = BaselineFigures{.01, {}, {.06, .1}, 2, .01, 100, 100};
       r.test->accuracy = r.grammar_seed == collapsed ? .009 : .6;
       if (r.grammar_seed != diverged) return;
       r.status = "diverged";

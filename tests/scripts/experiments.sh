@@ -13,7 +13,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 python3 - "$work/list.json" << 'P' || failed=1
 import json, sys
 experiments = json.load(open(sys.argv[1]))["experiments"]
-assert len(experiments) == 10, len(experiments)
+assert len(experiments) == 11, len(experiments)
 for each in experiments:
     assert [s["scale"] for s in each["scales"]] == ["quick", "small", "paper"], each["name"]
     for scale in each["scales"]:
@@ -31,7 +31,7 @@ done
 python3 - "$work/queue.json" << 'P' || failed=1
 import json, sys
 queue = json.load(open(sys.argv[1]))
-assert queue["next"].startswith("selectivbench experiments run main_table --scale small --where task.number=1"), queue["next"]
+assert queue["next"].startswith("selectivbench experiments run reproduction --scale paper --where task.number=1"), queue["next"]
 # A run that two steps ask for is missing in, and costs, the first of them alone.
 for step in queue["steps"]:
     assert step["done"] == 0 and step["missing"] + step["of_steps_above"] == step["runs"], step

@@ -103,7 +103,8 @@ TEST(Step, LeavesTheParametersAloneFromTheFirstThatIsNotFinite) {
 // The first rows break behind the encoder, the last ones in it: micro-batches come to what the whole batch shows.
 TEST(Step, TheFirstPlaceOfAllMicroBatchesIsNamed) {
   for (const char* accumulate : {"train.accumulate=1", "train.accumulate=2", "train.accumulate=4"}) {
-    const ResolvedConfig config = small_config({accumulate, "model.dropout=0", "model.name=transformer", "model.residual=post"});
+    const ResolvedConfig config =
+        small_config({accumulate, "model.dropout=0", "model.name=transformer", "model.residual=post"});
     const RunData data = make_data(config.values);
     Trainer trainer(config.values, data);
     TensorBatch batch = batch_of(data, 0);
