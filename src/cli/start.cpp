@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/stop.h"
 
 namespace sb::cli {
@@ -40,10 +41,14 @@ namespace {
 // is limited. before_libraries() runs before any of them.
 constexpr int kSecondsToLoad = 5;  // of the processor; it takes less than one
 
+[[noreturn]] void say_and_end(std::string_view line) {
+  const bool said = ::write(STDERR_FILENO, line.data(), line.size()) >= 0;
+  ::_exit(static_cast<int>(said ? Exit::bad_input : Exit::cannot_write));
+}
+
 void cannot_load(int) {
-  constexpr std::string_view line =
-      "[memory] the libraries cannot be loaded within this limit of memory, expected a larger one (ulimit -v, -d)\n";
-  ::_exit(::write(STDERR_FILENO, line.data(), line.size()) < 0 ? 74 : 2);
+  say_and_end(
+      "[memory] the libraries cannot be loaded within this limit of memory, expected a larger one (ulimit -v, -d)\n");
 }
 
 bool limited(decltype(RLIMIT_AS) resource) {
@@ -61,10 +66,50 @@ void watch_loading(int seconds, void (*handler)(int)) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
+// Some libraries use memory they did not get. With a limit set, that is the likely reason for SIGSEGV.
+void memory_not_had(int) {
+  remove_unfinished_files();
+  say_and_end(
+      "[memory] a library did not get the memory it needs within this limit, expected a larger one (ulimit -v, -d)\n");
+}
+
+void watch_memory() {
+  alignas(16) static char stack[16384];  // the main thread's own may be what cannot grow
+  stack_t other{};
+  other.ss_sp = stack;
+  other.ss_size = sizeof(stack);
+  ::sigaltstack(&other, nullptr);
+  struct sigaction action {};
+  action.sa_handler = memory_not_had;
+  action.sa_flags = SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+constexpr rlim_t kLeastStack = rlim_t{1} << 20;
+
+void refuse_small_stack() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)
+    say_and_end("[memory] the limit of the stack is too low, expected 1024 kB or more (ulimit -s)\n");
+}
+
+// The main thread's stack grows on demand, and where it cannot, SIGSEGV ends the process. So it grows here, before
+// other memory is taken. Not inlined: its frame is larger than what a refused limit allows.
+__attribute__((noinline)) void grow_stack() {
+  volatile char pages[kLeastStack / 2];
+  for (size_t i = 0; i < sizeof(pages); i += 4096) pages[i] = 0;
+}
+
 void before_libraries() {
   watch_for_stop();
   std::set_terminate(end_at_once);
-  if (limited(RLIMIT_AS) || limited(RLIMIT_DATA)) watch_loading(kSecondsToLoad, cannot_load);
+  if (limited(RLIMIT_AS) || limited(RLIMIT_DATA)) {
+    watch_memory();
+    watch_loading(kSecondsToLoad, cannot_load);
+  }
+  refuse_small_stack();
+  grow_stack();
 }
 
 __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)() = before_libraries;

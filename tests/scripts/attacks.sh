@@ -77,6 +77,12 @@ for ((mb = least; mb < least + 160; mb += 32)); do
   limited $mb bench "$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001
 done
 
+# A small stack: refused before it can overflow.
+for kb in 64 128 1016; do refused 2 "a stack of $kb kB" bash -c "ulimit -s $kb; exec '$program' train small.toml --out none"; done
+says err 'ulimit -s'
+run 0 "a stack of 1024 kB" bash -c "ulimit -s 1024; exec '$program' train small.toml ${short[*]@Q} --out stack"
+[[ $(digest stack) == "$clean" ]] || fail "a small stack: other bytes"
+
 # What is no file, wherever a file is read.
 mkfifo pipe
 mkdir afolder
