@@ -110,8 +110,9 @@ page-tools:
 
 # What a change can break quickly; HACKING.md lists what runs where. Limits end what hangs: ten times what an idle machine takes.
 RUN_TESTS = scripts/run-tests
+TEST_JOBS ?= $(shell expr $$(nproc) + 1) # some tests wait more than they compute
 test: build
-	@$(RUN_TESTS) $(BUILD) -j 2 --timeout 1800 --label-exclude long
+	@$(RUN_TESTS) $(BUILD) -j $(TEST_JOBS) --timeout 1800 --label-exclude long
 
 # Everything, long: CUDA kernels, Chromium, Slurm, long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
 # The tests of Slurm and of the page in a browser are skipped where their packages cannot be had. TMPDIR: these run on a disk.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# attacks.sh PROGRAM: limits, odd environments, files that are none, links, damaged and hostile runs. Nothing hangs, nothing ends
+# attacks.sh PROGRAM STEP: limits (of memory, every STEP MB), odd environments, files that are none, links, damaged and hostile runs. Nothing hangs, nothing ends
 # by a signal, every refusal is one line with an exit code, and what is trained is trained to the same bytes.
 set -uo pipefail
 program=$(realpath "$1")
+step=$2
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -67,11 +68,11 @@ while ((least - low > 8)); do
   limited $middle version "$program" --version
   if [[ $code -eq 0 ]]; then least=$middle; else low=$middle; fi
 done
-for ((mb = least; mb < least + 160; mb += 8)); do
+for ((mb = least; mb < least + 160; mb += step)); do
   limited $mb train "$program" train small.toml "${short[@]}" --out "memory$mb"
   [[ $code -ne 0 || $(digest "memory$mb") == "$clean" ]] || fail "train within $mb MB: other bytes"
 done
-for ((mb = least; mb < least + 160; mb += 32)); do
+for ((mb = least; mb < least + 160; mb += 4 * step)); do
   limited $mb doctor "$program" doctor
   limited $mb eval "$program" eval "$folder"
   limited $mb bench "$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001

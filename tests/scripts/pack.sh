@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# pack.sh PROGRAM COUNT: an archive has the table of its folder byte for byte; COUNT times `pack` is killed with SIGKILL at random moments,
+# pack.sh PROGRAM PLAIN COUNT: an archive has the table of its folder byte for byte; COUNT times `pack` is killed with SIGKILL at random moments,
 # which leaves the archive of before or a whole new one, and no other file.
 set -uo pipefail
 program=$1
-count=$2
+plain=$2 # without libtorch, for what needs none: it starts at once
+count=$3
 RANDOM=1
 small=$(dirname "$0")/small.toml
 work=$(mktemp -d)
@@ -17,18 +18,18 @@ for seed in 1 2 3; do
 done
 "$program" eval "$run" --samples 4 --save > /dev/null 2>&1 || fail "eval --save"
 
-"$program" pack "$work/runs" "$work/a.tar" > "$work/said" || fail "pack: exit code $?"
+"$plain" pack "$work/runs" "$work/a.tar" > "$work/said" || fail "pack: exit code $?"
 grep -q '^3 runs, ' "$work/said" || fail "pack says $(cat "$work/said")"
 [[ $(sha256sum < "$work/a.tar" | cut -c1-64) == "$(sed -n 's/^sha256 //p' "$work/said")" ]] || fail "another digest"
 for format in text md csv json latex; do
   for more in "" --per-run; do
-    "$program" table "$work/runs" --format $format $more > "$work/folder" 2> "$work/folder.err"
-    "$program" table "$work/a.tar" --format $format $more > "$work/archive" 2> "$work/archive.err"
+    "$plain" table "$work/runs" --format $format $more > "$work/folder" 2> "$work/folder.err"
+    "$plain" table "$work/a.tar" --format $format $more > "$work/archive" 2> "$work/archive.err"
     cmp "$work/folder" "$work/archive" || fail "table --format $format $more differs"
     cmp "$work/folder.err" "$work/archive.err" || fail "notes of --format $format $more differ"
   done
 done
-"$program" check "$work/a.tar" > "$work/said" || fail "check: exit code $?"
+"$plain" check "$work/a.tar" > "$work/said" || fail "check: exit code $?"
 grep -q '^3 runs: 3 whole, packed$' "$work/said" || fail "check says $(cat "$work/said")"
 tar -tf "$work/a.tar" | grep -q safetensors && fail "weights in the archive"
 
@@ -36,12 +37,12 @@ tar -tf "$work/a.tar" | grep -q safetensors && fail "weights in the archive"
 cp -r "$work/runs" "$work/copy"
 mkdir "$work/unpacked" && tar -xf "$work/a.tar" -C "$work/unpacked"
 for source in copy a.tar unpacked; do
-  "$program" pack "$work/$source" "$work/b.tar" > /dev/null || fail "pack $source"
+  "$plain" pack "$work/$source" "$work/b.tar" > /dev/null || fail "pack $source"
   cmp "$work/a.tar" "$work/b.tar" || fail "other bytes from $source"
 done
-if "$program" pack "$work/runs" "$work/a.tar.gz" > /dev/null 2>&1; then
+if "$plain" pack "$work/runs" "$work/a.tar.gz" > /dev/null 2>&1; then
   cmp <(gunzip < "$work/a.tar.gz") "$work/a.tar" || fail "other bytes in the compressed one"
-  "$program" table "$work/a.tar.gz" --format csv 2> /dev/null | cmp - <("$program" table "$work/a.tar" --format csv 2> /dev/null) ||
+  "$plain" table "$work/a.tar.gz" --format csv 2> /dev/null | cmp - <("$plain" table "$work/a.tar" --format csv 2> /dev/null) ||
     fail "another table of the compressed one"
 fi
 
@@ -51,18 +52,21 @@ for ((i = 0; i < 20; i++)); do
   at=$(((RANDOM * 32768 + RANDOM) % $(stat -c %s "$work/odd.tar")))
   printf '\x7f' | dd of="$work/odd.tar" bs=1 seek=$at conv=notrunc 2> /dev/null
   cmp -s "$work/a.tar" "$work/odd.tar" && continue
-  "$program" check "$work/odd.tar" > "$work/said" 2>&1
+  "$plain" check "$work/odd.tar" > "$work/said" 2>&1
   [[ $? -eq 1 ]] || fail "a changed byte at $at: $(cat "$work/said")"
-  "$program" table "$work/odd.tar" > /dev/null 2> "$work/said"
+  "$plain" table "$work/odd.tar" > /dev/null 2> "$work/said"
   [[ $? -eq 2 && $(wc -l < "$work/said") -eq 1 ]] || fail "table of a changed byte at $at: $(cat "$work/said")"
 done
 
 mkdir "$work/out"
+began=$(date +%s%3N)
+"$plain" pack "$work/runs" "$work/out/a.tar" > /dev/null || fail "pack"
+span=$(($(date +%s%3N) - began + 1)) # milliseconds
 printf before > "$work/out/a.tar"
 for ((i = 0; i < count; i++)); do
-  "$program" pack "$work/runs" "$work/out/a.tar" > /dev/null 2>&1 &
+  "$plain" pack "$work/runs" "$work/out/a.tar" > /dev/null 2>&1 &
   pid=$!
-  sleep "0.$(printf '%03d' $((RANDOM % 400)))"
+  sleep "$(printf '%d.%03d' 0 $((RANDOM % span)))"
   kill -KILL "$pid" 2> /dev/null
   wait "$pid" 2> /dev/null
   [[ $(cat "$work/out/a.tar" 2> /dev/null | head -c 6) == before ]] || cmp "$work/a.tar" "$work/out/a.tar" || fail "kill $i left half a file"
@@ -70,10 +74,10 @@ for ((i = 0; i < count; i++)); do
 done
 
 for bad in "$work/a.zip" "$work/out"; do
-  "$program" pack "$work/runs" "$bad" > /dev/null 2> "$work/said"
+  "$plain" pack "$work/runs" "$bad" > /dev/null 2> "$work/said"
   [[ $? -eq 2 && $(wc -l < "$work/said") -eq 1 ]] || fail "pack to $bad: $(cat "$work/said")"
 done
-"$program" pack "$work/nowhere" "$work/c.tar" > /dev/null 2> "$work/said"
+"$plain" pack "$work/nowhere" "$work/c.tar" > /dev/null 2> "$work/said"
 [[ $? -eq 2 && ! -e $work/c.tar ]] || fail "pack of nothing: $(cat "$work/said")"
 [[ $failed -eq 0 ]] && echo "archives as their folders, $count kills survived"
 exit $failed
