@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """README, docs and the other pages: links lead somewhere, options exist, transcripts show what the program prints.
 
-A transcript is a code block that begins with "$ selectivbench". A line "…" stands for any number of lines.
+A transcript is a code block that begins with "$ selectivbench". A line "…" stands for any number of lines. A transcript of training,
+"$ build/release/selectivbench train", is compared with a shorter run of the same config: the same lines, whatever the numbers.
 
 usage: docs.py PROGRAM SOURCE_DIR
 """
@@ -118,6 +119,25 @@ with tempfile.TemporaryDirectory() as folder:
                     fault(path, f"{command}: exit code {done.returncode}, {done.stderr.strip()}")
                 elif not matches(shown.splitlines(), done.stdout + done.stderr):
                     fault(path, f"{command} prints\n{done.stdout}{done.stderr}")
+
+SHORT = {"train.updates": 8, "train.warmup": 2, "eval.every": 4, "eval.valid_samples": 8, "eval.test_samples": 8, "eval.ceiling_samples": 8}
+
+
+def shape(line):
+    return re.sub(r"\d+(?:[.,]\d+)*", "N", re.sub(r"\b[0-9a-f]{16}\b", "ID", line)).rstrip()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for path, text in pages.items():
+        for block in (block for block in blocks(text, "") if block.startswith("$ build/release/selectivbench train ")):
+            command, _, shown = block.partition("\n")
+            settings = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
+            done = run([*shlex.split(command)[2:], *settings], cwd=folder)
+            transcripts += 1
+            printed = {shape(line) for line in (done.stdout + done.stderr).splitlines()}
+            for line in shown.splitlines():
+                if line.strip() != "…" and shape(line) not in printed:
+                    fault(path, f"{command[2:]} prints no line like '{line}' but\n{done.stdout}{done.stderr}")
 
 for line in faults:
     print(f"[docs] {line}")
