@@ -23,7 +23,7 @@ def digest(text):
 
 
 def sealed(text):
-    """The text of an object with its seal as the last member (docs/benchmark.md)."""
+    """The text of an object with its seal as the last member (docs/runs.md)."""
     body = text[: text.rindex("}")].rstrip(" \n") + ',\n  "sha256":"' + "0" * 64 + '"\n}\n'
     return body.replace('"sha256":"' + "0" * 64, '"sha256":"' + digest(body))
 

@@ -31,7 +31,7 @@ uses() {
 }
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
-for file in share/doc/selectivbench/{copyright,README.md,CITATION.cff,docs/benchmark.md} share/selectivbench/configs/paper/base.toml; do
+for file in share/doc/selectivbench/{copyright,README.md,CITATION.cff,docs/benchmark.md,docs/sample.svg} share/selectivbench/configs/paper/base.toml; do
   [[ -s "$work/prefix/$file" ]] || fail "$file is not installed"
 done
 uses "$work/prefix/bin/selectivbench"
