@@ -31,8 +31,12 @@ def small(**other):
 GRAMMAR_OPTIONS = ["--vocab", "6", "--ambiguities", "2", "--depth", "3"]
 
 
+PLAIN = PROGRAM + "_plain"  # without libtorch: it starts at once
+PLAIN_COMMANDS = ("ceiling", "check", "generate", "grammar", "pack", "report", "show", "table") if os.access(PLAIN, os.X_OK) else ()
+
+
 def program(*arguments, check=True):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=check, capture_output=True, text=True)
+    return subprocess.run([PLAIN if arguments[0] in PLAIN_COMMANDS else PROGRAM, *map(str, arguments)], check=check, capture_output=True, text=True)
 
 
 def trains():
