@@ -177,15 +177,15 @@ void check_published(const Claims& claims, const std::string& path) {
 
 }  // namespace
 
+std::string last_part(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
 bool counted(Statistic statistic) {
   return statistic == Statistic::gate_parameters || statistic == Statistic::gates_without_keys;
 }
 
 namespace {
-
-std::string last_part(const std::string& key) {
-  return key.substr(key.rfind('.') + 1);
-}
 
 // "dropout 0.2", "delta_bf16 on"
 std::string key_text(const std::string& key, const std::string& value) {

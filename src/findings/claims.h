@@ -156,4 +156,6 @@ struct ExperimentClaims {
 ExperimentClaims read_experiment_claims(const std::string& path);
 ExperimentClaims parse_experiment_claims(std::string_view text, const std::string& path);
 
+std::string last_part(const std::string& key);  // "lr" of "train.lr"
+
 }  // namespace sb

@@ -10,10 +10,6 @@
 namespace sb {
 namespace {
 
-std::string last_part(const std::string& key) {
-  return key.substr(key.rfind('.') + 1);
-}
-
 std::string unit_text(const Unit& unit) {
   std::vector<std::string> parts;
   for (const auto& part : unit) parts.push_back(plain_value(part));

@@ -134,7 +134,7 @@ Estimate estimate(std::span<const double> values) {
   return out;
 }
 
-std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double family_error) {
+std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double error) {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a].value_or(2) < p[b].value_or(2); });
@@ -142,9 +142,9 @@ std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double fami
   size_t left = p.size();
   bool stopped = false;
   for (const size_t at : order) {
-    const double error = family_error / static_cast<double>(left);
-    stopped |= !p[at] || *p[at] > error;
-    out[at] = {!stopped, error};
+    const double share = error / static_cast<double>(left);
+    stopped |= !p[at] || *p[at] > share;
+    out[at] = {!stopped, share};
     if (!stopped) --left;
   }
   return out;

@@ -15,13 +15,13 @@ namespace {
 
 constexpr double near_paper = .03;  // a figure this close to the paper's is called reproduced
 
-struct Difference {
+struct Gain {
   std::string model;
   double from = 0, to = 0;
   double size() const { return to - from; }
 };
 
-std::string text_of(const Difference& d) {
+std::string text_of(const Gain& d) {
   return formatted("{} {} ({} against {})", model_title(d.model), signed_points(d.size()), share(d.to), share(d.from));
 }
 
@@ -46,7 +46,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
       const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
       if (!figure.failed.empty()) failed.push_back(model_title(model));
       if (figure.accuracy.n == 0) continue;
-      const Difference d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
+      const Gain d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
       if (std::abs(d.size()) <= near_paper)
         ++near;
       else
@@ -68,19 +68,19 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
 std::string corrections(const Rows& rows, const Claims& claims) {
   std::string out;
   for (int task = 1; task <= 3; ++task) {
-    std::vector<Difference> moved;
+    std::vector<Gain> moved;
     bool any = false;
     for (const auto& model : paper_models()) {
       const Estimate published = figure_of(rows, claims, published_protocol, model, task).accuracy;
       const Estimate corrected = figure_of(rows, claims, corrected_protocol, model, task).accuracy;
       if (published.n == 0 || corrected.n == 0) continue;
       any = true;
-      const Difference d{model, published.mean, corrected.mean};
+      const Gain d{model, published.mean, corrected.mean};
       if (std::abs(d.size()) > near_paper) moved.push_back(d);
     }
     if (!any) continue;
     std::stable_sort(moved.begin(), moved.end(),
-                     [](const Difference& a, const Difference& b) { return std::abs(a.size()) > std::abs(b.size()); });
+                     [](const Gain& a, const Gain& b) { return std::abs(a.size()) > std::abs(b.size()); });
     std::vector<std::string> parts;
     for (const auto& d : moved) parts.push_back(text_of(d));
     out += parts.empty()
