@@ -13,7 +13,7 @@ import selectivbench as sb
 from common import SOURCE, TemporaryFolder, has, needs_torch
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
-TORCH = ("selectivbench.torch", "selectivbench.training")
+TORCH = ("selectivbench._checkpoint", "selectivbench.torch", "selectivbench.training")
 
 
 def load_tests(loader, tests, pattern):
