@@ -1,7 +1,6 @@
 """Configs: the keys of the program's TOML files with its defaults, rules and checks."""
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import pathlib
@@ -53,6 +52,8 @@ def _config_file(file: str) -> str:
         return str(_SHIPPED / (name + ".toml"))
     if os.path.isdir(file):
         raise ValueError(f"[config] {shown(file)} is a folder, expected a file; the config of a run is FOLDER/config.toml")
+    import difflib
+
     near = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean {near[0]!r}?" if near else "sb.shipped_configs() lists the names"
     raise ValueError(f"[config] no such file and no shipped config of this name: {shown(file)}; {hint}")
