@@ -7,7 +7,7 @@
 >>> round(sb.ceiling(task, samples=100).accuracy, 2)     # the best any causal model can expect
 0.95
 
-docs/python.md is the guide. Importing this package imports neither numpy nor torch; what needs them does.
+docs/python.md is the guide. Importing this package does not import numpy or torch; they are imported on first use.
 """
 from __future__ import annotations
 

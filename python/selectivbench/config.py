@@ -18,13 +18,13 @@ Item = tuple[str, Any, str]
 
 
 def items(settings: Mapping[str, Any], section: str = "") -> list[Item]:
-    """Settings as the resolver takes them; each names itself in messages: gap_max=50."""
+    """Settings as the resolver takes them. Messages name each by its text: gap_max=50."""
     prefix = section + "." if section else ""
     return [(prefix + key, plain(value), f"{key}={shown(plain(value))}") for key, value in settings.items()]
 
 
 def given_items(keywords: Mapping[str, Any], section: str) -> list[Item]:
-    """The same of keywords whose None is the default."""
+    """The same for keywords; None means the default."""
     return items({key: value for key, value in keywords.items() if value is not None}, section)
 
 
@@ -60,10 +60,9 @@ def _config_file(file: str) -> str:
 
 
 class Config:
-    """One run, resolved: every key of ``[grammar] [task] [model] [train] [eval] [quirks] [run]``.
+    """Every setting of one run: ``[grammar] [task] [model] [train] [eval] [quirks] [run]``.
 
-    Keys are ``section.key`` as in a TOML file (``selectivbench config keys`` lists them, and so does
-    :func:`config_keys`); defaults that follow from others follow here too.
+    Keys are ``section.key``, as in a TOML file; :func:`config_keys` lists them. Some defaults depend on other settings.
 
     >>> import selectivbench as sb
     >>> config = sb.Config({"task.number": 2, "task.gap_max": 50, "train.updates": 100})
@@ -113,7 +112,7 @@ class Config:
         return out
 
     def with_settings(self, settings: Mapping[str, Setting]) -> Config:
-        """The same with other settings on top; what follows from them follows.
+        """A copy with other settings. Defaults that depend on them change too.
 
         >>> import selectivbench as sb
         >>> sb.Config({"task.number": 2}).with_settings({"task.gap_max": 20})["task.test_gap_min"]
@@ -135,7 +134,7 @@ class Config:
             section, _, name = key.partition(".")
             return self.values[section][name]
         except (AttributeError, KeyError):
-            raise KeyError(f"[config] unknown key {shown(key)}, expected section.key, as train.lr") from None
+            raise KeyError(f"[config] unknown key {shown(key)}, expected section.key, such as train.lr") from None
 
     @property
     def task(self) -> Task:
@@ -157,7 +156,7 @@ class Config:
 
     @property
     def toml(self) -> str:
-        """A TOML file that resolves to this config."""
+        """Text of a TOML file that resolves to this config."""
         return self._native.toml
 
     def __eq__(self, other: object) -> bool:
@@ -176,7 +175,7 @@ class Config:
 
 
 def config_keys() -> list[dict[str, Any]]:
-    """Every key of a config: name, default, range, meaning.
+    """Every key of a config, with default, range and meaning.
 
     >>> import selectivbench as sb
     >>> [key["range"] for key in sb.config_keys() if key["name"] == "task.noise"]

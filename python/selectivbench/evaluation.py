@@ -1,4 +1,4 @@
-"""A model of your own: measured as ours are, and recorded beside them."""
+"""Measures your own model as the program measures its models, and records it with them."""
 from __future__ import annotations
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model reached on a task: on test with its breakdowns, on valid, and at other gap lengths."""
+    """Measurements of a model on a task: on test with breakdowns, on valid, and on test at other gap lengths (``grid``)."""
 
     task: Task
     test: Measurement
@@ -70,7 +70,7 @@ def evaluate(
 
     instance("evaluate", "task", task, Task)
     if not callable(predict):
-        raise ValueError(f"[evaluate] predict, expected a function of a batch, got {shown(predict)}")
+        raise ValueError(f"[evaluate] predict, expected a function that takes a batch, got {shown(predict)}")
     check_kind("evaluate", kind)
     for what, value, least in (
         ("samples", samples, 1),
@@ -85,7 +85,7 @@ def evaluate(
     except TypeError:
         raise ValueError(f"[evaluate] gaps, expected integers, got {shown(gaps)}") from None
     if len({point.gap for point in points}) != len(points):
-        raise ValueError(f"[evaluate] gaps, expected different ones, got {shown(gaps)}")
+        raise ValueError(f"[evaluate] gaps, expected different lengths, got {shown(gaps)}")
 
     def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
         return measure(
@@ -121,7 +121,7 @@ def measure(
     dense: bool = True,
     threads: int = 0,
 ) -> Measurement:
-    """One pass over a split: a part of :func:`evaluate`."""
+    """One pass over a split; :func:`evaluate` makes several."""
     score = Score(task, split, breakdowns=breakdowns, threads=threads)
     for batch in task.batches(split, batch_size, count=samples, dense=dense, threads=threads):
         frames = batch.shape[1]
@@ -145,7 +145,7 @@ def record(
     state_size: int | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Writes a run folder that ``selectivbench table``, ``check`` and the report show beside the program's own runs.
+    """Writes a run folder, which ``selectivbench table``, ``check`` and ``report`` show with the program's own runs.
 
     The model is called "``name`` (external)". ``settings`` declares how it was trained, by the keys of configs:
     ``{"train.lr": 1e-3, "train.updates": 500, "train.batch": 32, "train.seed": 2, "model.width": 64}``, and whatever else
@@ -186,11 +186,11 @@ def record(
 
 
 def _checked(result: Evaluation) -> Task:
-    """The task of measurements that are where they belong: what is recorded as test was measured there."""
+    """The task of a result whose measurements are on the right splits and gaps."""
     instance("record", "result", result, Evaluation)
     task = instance("record", "task of the result", result.task, Task)
     if task.gap is not None:
-        raise ValueError(f"[record] result, expected one of the task itself, got one at gap {task.gap}")
+        raise ValueError(f"[record] result, expected a result of the task itself, got one at gap {task.gap}")
     places: list[tuple[str, str, Any]] = [("test", "test", result.test)]
     if result.valid is not None:
         places.append(("valid", "valid", result.valid))
@@ -204,7 +204,7 @@ def _checked(result: Evaluation) -> Task:
     return task
 
 
-_ARGUMENTS = {"model.name": "name", "model.parameters": "params"}  # settings that record() asks for by themselves
+_ARGUMENTS = {"model.name": "name", "model.parameters": "params"}  # settings that are arguments of record()
 
 
 def _declared(settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
@@ -217,14 +217,14 @@ def _declared(settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
         )
     for key in mapping("record", "settings", settings):
         if "." in key and key.partition(".")[0] not in ("model", "train", "run"):
-            raise ValueError(f"[record] settings, expected keys of model, train or run, got '{key}', which the result says")
+            raise ValueError(f"[record] settings, expected keys of model, train or run, got '{key}', which comes from the result")
         if key in _ARGUMENTS:
             raise ValueError(f"[record] settings, expected {_ARGUMENTS[key]}= instead of '{key}'")
     return dict(settings)
 
 
 def _measured_settings(result: Evaluation) -> dict[str, Setting]:
-    """What the measurements themselves say of [eval]."""
+    """Keys of [eval] that follow from the measurements."""
     out: dict[str, Setting] = {"eval.test_samples": result.test.samples, "eval.every": 0}
     out["eval.ceiling_samples"] = result.test.ceiling.samples if result.test.ceiling else 0
     if result.valid:

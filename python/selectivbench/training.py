@@ -172,42 +172,44 @@ def _train(
         if tell is not None:
             tell(row)
 
-    for update, batch in enumerate(_batches(config, first), first):
-        model.train()
-        lr = learning_rate(update, t["lr"], t["warmup"], updates)
-        for group in adam.param_groups:
-            group["lr"] = lr
-        logits = _forward(model, batch, device, precision)
-        targets = batch.torch().targets.to(device)
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
-        adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
-        if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
-            raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
-        adam.step()
-        keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
-        made = update + 1
-        evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
-        if evaluates:
-            valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
-            keep({"update": made, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
-        if saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0)):
-            saved.save(made, history)
-    if line is not None:
-        line.evaluating()
-    result = evaluate(
-        predict,
-        task,
-        e["gaps"],
-        samples=e["test_samples"],
-        valid_samples=e["valid_samples"],
-        grid_samples=e["grid_samples"],
-        ceiling_samples=e["ceiling_samples"],
-        batch_size=e["batch"],
-    )
-    if line is not None:
-        line.end()
+    try:
+        for update, batch in enumerate(_batches(config, first), first):
+            model.train()
+            lr = learning_rate(update, t["lr"], t["warmup"], updates)
+            for group in adam.param_groups:
+                group["lr"] = lr
+            logits = _forward(model, batch, device, precision)
+            targets = batch.torch().targets.to(device)
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
+            if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
+                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
+            adam.step()
+            keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
+            made = update + 1
+            evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
+            if evaluates:
+                valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
+                keep({"update": made, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
+            if saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0)):
+                saved.save(made, history)
+        if line is not None:
+            line.evaluating()
+        result = evaluate(
+            predict,
+            task,
+            e["gaps"],
+            samples=e["test_samples"],
+            valid_samples=e["valid_samples"],
+            grid_samples=e["grid_samples"],
+            ceiling_samples=e["ceiling_samples"],
+            batch_size=e["batch"],
+        )
+    finally:
+        if line is not None:
+            line.end()
     return Trained(result, history, _settings(config, device, precision))
 
 

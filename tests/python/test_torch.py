@@ -52,7 +52,7 @@ class TorchTest(unittest.TestCase):
             for rank in range(3):
                 shard = sb.torch.IterableDataset(task(), count=count, shard=(rank, 3))
                 self.assertEqual(len(shard), len(list(shard)))
-        with self.assertRaisesRegex(ValueError, r"\[collate\] samples, expected those of an IterableDataset"):
+        with self.assertRaisesRegex(ValueError, r"\[collate\] samples, expected samples of an IterableDataset"):
             sb.torch.collate([])
 
     def test_scores_take_tensors_of_any_float_type(self):

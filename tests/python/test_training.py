@@ -197,6 +197,12 @@ class ProgressTest(unittest.TestCase):
         self.assertRegex(text, r"\revaluating *\r *\r$")
         self.assertEqual(self.shown(io.StringIO()), "")
 
+    def test_an_error_leaves_an_empty_line(self):
+        stream = Terminal()
+        with self.assertRaises(KeyboardInterrupt), mock.patch("selectivbench.training.measure", side_effect=KeyboardInterrupt):
+            self.shown(stream)
+        self.assertRegex(stream.getvalue(), r"\rupdate [1-5]/12  [^\r]*\r *\r$")
+
     def test_it_can_be_asked_for_or_not(self):
         self.assertEqual(self.shown(Terminal(), progress=False), "")
         self.assertIn("update 12/12", self.shown(io.StringIO(), progress=True))
