@@ -99,7 +99,7 @@ def build_module(config_settings):
     except FileNotFoundError as error:
         raise SystemExit(f"[build] {error.filename} is not installed; scripts/install-deps build installs what is missing")
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"[build] {' '.join(error.cmd[:2])} failed with the message above; scripts/install-deps build installs "
+        raise SystemExit(f"[build] {error.cmd[0]} failed, see its message above; scripts/install-deps build installs "
                          f"missing packages, and deleting {folder} starts again")
     if not module.exists():
         raise SystemExit(f"[build] {folder} was configured for another Python: {module.name} is missing; delete the folder")
