@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
             module = importlib.import_module(".torch" if name == "torch" else ".training", __name__)
         except ModuleNotFoundError as error:
             if error.name == "torch":
-                raise ImportError(f"selectivbench.{name} requires PyTorch, which this Python has not; pip install torch") from None
+                raise ImportError(f"selectivbench.{name} requires PyTorch: pip install torch") from None
             raise
         return module.train if name == "train" else module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
