@@ -1,4 +1,4 @@
-"""PEP 517 back end: CMake builds the native module, this file packs it with the Python sources. Requires nothing.
+"""PEP 517 back end: CMake builds the native module, this file packs it with the Python sources. Requires no other package.
 
 Settings (pip: --config-settings NAME=VALUE):
   build-dir   folder of a CMake build to use (default: build/python-<tag>)
@@ -18,6 +18,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "selectivbench"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources, equal wheels
+PROCESSOR_MINUTES = 5  # of compiling without a compiler cache: user and system time of `JOBS=1 pip install .`, 4.5 on a Xeon
 
 
 def get_requires_for_build_wheel(config_settings=None):
@@ -33,7 +34,7 @@ def version():
 
 
 def metadata():
-    """Core metadata from pyproject.toml; the few forms that stand there are read without a TOML library, for Python 3.9."""
+    """Core metadata from pyproject.toml, read without a TOML library: Python 3.9 has none."""
     text = (ROOT / "pyproject.toml").read_text()
 
     def one(pattern):
@@ -47,7 +48,8 @@ def metadata():
         "Author: " + one(r'^authors = \[\{name = "(.*)"\}\]$'),
         "License: MIT",
         "Requires-Python: " + one(r'^requires-python = "(.*)"$'),
-        "Requires-Dist: " + one(r'^dependencies = \["(.*)"\]$'),
+        "Provides-Extra: numpy",
+        "Requires-Dist: " + one(r'^numpy = \["(.*)"\]$') + '; extra == "numpy"',
         "Project-URL: Paper, " + one(r'^Paper = "(.*)"$'),
     ]
     lines += ["Classifier: " + each for each in re.findall(r'^  "(.* :: .*)",$', text, re.M)]
@@ -70,10 +72,43 @@ def setting(config_settings, name, default):
     return value[-1] if isinstance(value, list) else value
 
 
+def say(text):
+    """Prints to the terminal: pip hides what a build prints unless it fails."""
+    try:
+        with open("/dev/tty", "w") as terminal:
+            terminal.write(f"\n  {text}\n")
+    except OSError:  # there is no terminal
+        print(text, flush=True)
+
+
+def expected_time(jobs):
+    """How long compiling takes without a compiler cache."""
+    minutes = -(-PROCESSOR_MINUTES // max(1, min(jobs, os.cpu_count() or 1)))
+    return "about a minute" if minutes == 1 else f"about {minutes} minutes"
+
+
 def build_module(config_settings):
     """The built module's path."""
     folder = pathlib.Path(setting(config_settings, "build-dir", ROOT / "build" / f"python-{tag()}")).resolve()
-    if not (folder / "CMakeCache.txt").exists():
+    module = folder / "python" / "selectivbench" / ("_native" + sysconfig.get_config_var("EXT_SUFFIX"))
+    jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
+    if not module.exists():
+        say(f"selectivbench: compiling the native module takes {expected_time(jobs)} (parallel jobs: {jobs})")
+    try:
+        configure_and_build(folder, config_settings, jobs)
+    except FileNotFoundError as error:
+        raise SystemExit(f"[build] {error.filename} is not installed; scripts/install-deps build installs what is missing")
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"[build] {error.cmd[0]} failed, see its message above; scripts/install-deps build installs "
+                         f"missing packages, and deleting {folder} starts again")
+    if not module.exists():
+        raise SystemExit(f"[build] {folder} was configured for another Python: {module.name} is missing; delete the folder")
+    return module
+
+
+def configure_and_build(folder, config_settings, jobs):
+    """Configures for this Python, unless ``build-dir`` names a build that is configured already, and builds the module."""
+    if not (setting(config_settings, "build-dir", None) and (folder / "CMakeCache.txt").exists()):
         native = setting(config_settings, "native", "on").lower() not in ("off", "0", "false", "no")
         command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", "-DSELECTIVBENCH_TORCH=OFF"]
         command += ["-DSELECTIVBENCH_TESTS=OFF", "-DSELECTIVBENCH_PYTHON=ON", f"-DSELECTIVBENCH_NATIVE={'ON' if native else 'OFF'}"]
@@ -87,13 +122,7 @@ def build_module(config_settings):
         except (OSError, subprocess.CalledProcessError):
             pass
         subprocess.run(command, check=True)
-    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
-    subprocess.run(["cmake", "--build", str(folder), "--target", "sb_python", "--parallel", jobs], check=True)
-    name = "_native" + sysconfig.get_config_var("EXT_SUFFIX")
-    module = folder / "python" / "selectivbench" / name
-    if not module.exists():
-        raise SystemExit(f"[build] {module} is missing: {folder} was configured for another Python, expected {sys.executable}")
-    return module
+    subprocess.run(["cmake", "--build", str(folder), "--target", "sb_python", "--parallel", str(jobs)], check=True)
 
 
 class Wheel:
@@ -139,6 +168,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for path in sorted(PACKAGE.iterdir()):
             if path.suffix in (".py", ".pyi") or path.name == "py.typed":
                 wheel.add(f"selectivbench/{path.name}", path.read_bytes())
+        for path in sorted((ROOT / "configs").rglob("*.toml")):  # Config.from_toml finds them by name
+            wheel.add(f"selectivbench/{path.relative_to(ROOT)}", path.read_bytes())
         wheel.add(f"selectivbench/{module.name}", module.read_bytes(), 0o755)
 
     return pack(wheel_directory, add_files)

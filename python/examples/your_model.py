@@ -1,8 +1,8 @@
-"""Your model in ten minutes: a GRU in torch on a small task 1, its score, its row in the table.
+"""Your model in ten minutes: a GRU in torch on a small version of task 1, its score, its row in the table.
 
 usage: your_model.py [folder of runs] [updates]
 """
-# %% The task: the paper's first, on a small grammar. sb.Task(1) is the paper's own.
+# %% The task: task 1 on a small grammar. sb.Task(1) is the one of the paper.
 from __future__ import annotations
 
 import sys
@@ -52,17 +52,12 @@ model = Model(task.channels, 64, task.answers)
 params = sum(parameter.numel() for parameter in model.parameters())
 
 
-# %% Training with the protocol of the program: its samples in its order, its schedule, clipping and evaluations.
-def show(row: dict[str, float]) -> None:
-    """A line at every evaluation."""
-    if "valid_accuracy" in row:
-        print(f"update {row['update']:4.0f}  valid accuracy {row['valid_accuracy']:.4f}")
-
-
-trained = sb.train(model, config, progress=show)
+# %% Training as the program trains: its samples in its order, its schedule, clipping and evaluations. A terminal shows progress.
+trained = sb.train(model, config)
 print(trained.result)
 
-# %% Its row, beside whatever else is in that folder.
-declared = {key: value for key, value in settings.items() if key.startswith(("train.", "model."))}
-folder = sb.record(runs, name="my gru", params=params, result=trained.result, settings=declared, state_size=64, overwrite=True)
+# %% The model's row, beside the other runs of that folder.
+folder = sb.record(
+    runs, name="my gru", params=params, result=trained.result, settings=trained.settings, state_size=64, overwrite=True
+)
 print(folder, sb.table(runs), sep="\n\n")

@@ -1,8 +1,14 @@
 #include "native/config.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/sha256.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "grammar/automaton_json.h"
+#include "runs/open_run.h"
+#include "runs/suite.h"
 
 namespace sb::python {
 namespace {
@@ -67,10 +73,28 @@ std::shared_ptr<const AutomatonFile> parsed(const std::string& name, const std::
   return file;
 }
 
+constexpr const char* kExternal = " (external)";  // ends the names that record() gives
+
+// The program's models; only their names are known without torch.
+void check_model_name(const RunConfig& config) {
+  static const std::vector<std::string> names = {
+#define SB_MODEL(name) #name,
+#include "models/zoo.def"
+#undef SB_MODEL
+  };
+  const std::string& name = config.model.name;
+  if (name.ends_with(kExternal) || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::string hint = did_you_mean(name, names);
+  throw bad_input("model.name", "unknown model '" + printable(name) + "'" +
+                                    (hint.empty() ? ", expected one of " + join_or(names) : hint));
+}
+
 std::shared_ptr<const Config> resolved(Config config) {
+  ModelRules rules;
+  rules.checks = {check_model_name};
   AutomatonFiles files;
   if (config.automaton) files[config.settings.at("grammar.automaton").value.text()[0]] = config.automaton;
-  config.resolved = resolve(config.settings, {}, config.name, &files);
+  config.resolved = resolve(config.settings, rules, config.name, &files);
   config.automaton = config.resolved.values.grammar.file;
   return std::make_shared<const Config>(std::move(config));
 }
@@ -80,6 +104,25 @@ std::vector<Item> items_of(const Config& config) {
   for (const auto& [name, setting] : config.settings)
     out.emplace_back(name, to_python(setting.value), setting.origin.text());
   return out;
+}
+
+// The id of the run whose config.toml this is: the one its intact config.json tells.
+std::optional<std::string> run_of(const std::filesystem::path& path) {
+  if (path.filename() != "config.toml") return std::nullopt;
+  try {
+    return check_identity(path.has_parent_path() ? path.parent_path().string() : ".").run_id;
+  } catch (const Error&) {  // another program's config.json, or an edited config.toml
+    return std::nullopt;
+  }
+}
+
+// Without the program's id in its first line unless the config is a run's.
+std::string toml_of(const Config& config) {
+  ResolvedConfig shown = config.resolved;
+  if (config.run_id) shown.run_id = *config.run_id;
+  std::string text = config_toml(shown, false);
+  if (!config.run_id) text.erase(0, text.find('['));
+  return text;
 }
 
 std::optional<std::pair<std::string, std::string>> automaton_of(const Config& config) {
@@ -101,11 +144,19 @@ std::shared_ptr<const Config> make_config(const std::vector<Item>& items, const 
   return resolved(std::move(config));
 }
 
-std::shared_ptr<const Config> read_config(const std::string& path, const std::vector<std::string>& overrides) {
+std::shared_ptr<const Config> read_config(const std::string& path, const std::vector<std::string>& overrides,
+                                          const std::string& shipped) {
+  const std::string text = read_config_text(path);
+  if (is_suite(text, path))
+    throw bad_input("config",
+                    printable(path, 400) +
+                        " is a suite of several runs, expected the config of one run; `selectivbench suite` "
+                        "runs a suite and writes each run's config to FOLDER/RUN/config.toml: read one of those");
   Config config;
   config.name = path;
-  config.settings = read_settings(path);
+  config.settings = parse_settings(text, path, shipped);
   add_overrides(config.settings, overrides);
+  if (overrides.empty()) config.run_id = run_of(path);
   return resolved(std::move(config));
 }
 
@@ -118,17 +169,17 @@ void bind_config(py::module_& m) {
            py::arg("items"), py::arg("name"), py::arg("automaton") = py::none())
       .def_static(
           "read",
-          [](const std::string& path, const std::vector<std::string>& overrides) {
-            return std::const_pointer_cast<Config>(read_config(path, overrides));
+          [](const std::string& path, const std::vector<std::string>& overrides, const std::string& shipped) {
+            return std::const_pointer_cast<Config>(read_config(path, overrides, shipped));
           },
-          py::arg("path"), py::arg("overrides"))
+          py::arg("path"), py::arg("overrides"), py::arg("shipped"))
       .def_readonly("name", &Config::name)
       .def_property_readonly("items", &items_of)
       .def_property_readonly("automaton", &automaton_of)
-      .def_property_readonly("run_id", [](const Config& c) { return c.resolved.run_id; })
+      .def_readwrite("run_id", &Config::run_id)
       .def_property_readonly("canonical", [](const Config& c) { return c.resolved.canonical; })
       .def_property_readonly("json", [](const Config& c) { return config_json(c.resolved); })
-      .def_property_readonly("toml", [](const Config& c) { return config_toml(c.resolved, false); });
+      .def_property_readonly("toml", &toml_of);
   m.def(
       "config_keys", [] { return parameter_json({}); }, "Every key with range, default and meaning, as JSON.");
 }

@@ -7,7 +7,7 @@
 >>> round(sb.ceiling(task, samples=100).accuracy, 2)     # the best any causal model can expect
 0.95
 
-docs/python.md is the guide. Importing this package imports neither numpy nor torch; what needs them does.
+docs/python.md is the guide. Importing this package does not import numpy or torch; they are imported on first use.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._native import version as __version__
 from .batches import Batch, Batches
-from .config import Config, config_keys
+from .config import Config, config_keys, shipped_configs
 from .evaluation import Evaluation, evaluate, record
 from .grammar import Grammar
 from .results import Measurement, Run, Runs, load_runs, load_weights, table
@@ -53,6 +53,7 @@ __all__ = [
     "load_runs",
     "load_weights",
     "record",
+    "shipped_configs",
     "table",
     "torch",
     "train",
@@ -61,11 +62,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch, or is rarely needed, is imported where it is first named."""
-    if name in ("figures", "torch", "training"):
-        return importlib.import_module("." + name, __name__)
-    if name == "train":
-        return importlib.import_module(".training", __name__).train
+    """Imports on first use what needs torch or is rarely needed."""
+    if name == "figures":
+        return importlib.import_module(".figures", __name__)
+    if name in ("torch", "train", "training"):
+        try:
+            module = importlib.import_module(".torch" if name == "torch" else ".training", __name__)
+        except ModuleNotFoundError as error:
+            if error.name == "torch":
+                raise ImportError(f"selectivbench.{name} requires PyTorch: pip install torch") from None
+            raise
+        return module.train if name == "train" else module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

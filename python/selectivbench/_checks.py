@@ -1,4 +1,4 @@
-"""Arguments, checked with the words of the program: [where] what, expected X, got Y."""
+"""Checks of arguments. Messages have the program's form: [where] what, expected X, got Y."""
 from __future__ import annotations
 
 import operator
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 SPLITS = ("train", "valid", "test", "reference")
 MOST_INDEX = 2**62
-MOST_FRAMES = 2**24  # of a sample with its padding: more would not fit anywhere
+MOST_FRAMES = 2**24  # of a padded sample: more would not fit in memory
 
 Kind = TypeVar("Kind")
 
 
 def whole(where: str, what: str, value: Any, least: int, most: int) -> int:
-    """An integer in a range; numpy's count as integers, truth values do not."""
+    """An integer in a range. Integers of numpy are accepted, bools are not."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -27,26 +27,26 @@ def whole(where: str, what: str, value: Any, least: int, most: int) -> int:
 
 
 def pair(where: str, what: str, value: Any) -> tuple[Any, Any]:
-    """Two values; what they are is for the caller to check."""
+    """Two values, which the caller checks."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"[{where}] {what}, expected two integers, got {shown(value)}")
     return value[0], value[1]
 
 
 def instance(where: str, what: str, value: Any, kind: type[Kind]) -> Kind:
-    """One of our own classes."""
+    """An instance of one of our classes."""
     if not isinstance(value, kind):
         raise ValueError(f"[{where}] {what}, expected a selectivbench.{kind.__name__}, got {type(value).__name__}")
     return value
 
 
 def mapping(where: str, what: str, value: Any) -> Mapping[str, Any]:
-    """A dict or the like, by text."""
+    """A mapping with str keys."""
     if not isinstance(value, Mapping):
         raise ValueError(f"[{where}] {what}, expected a dict, got {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            raise ValueError(f"[{where}] {what}, expected text as keys, got {shown(key)}")
+            raise ValueError(f"[{where}] {what}, expected str keys, got {shown(key)}")
     return value
 
 
@@ -65,7 +65,7 @@ def text(where: str, what: str, value: Any, most: int = 200) -> str:
 
 
 def path(where: str, value: str | os.PathLike[str]) -> str:
-    """A path as text; one that is not UTF-8 or has a NUL would reach another file, or none."""
+    """A path as str. Paths with a NUL or not in UTF-8 are rejected: they would name another file, or none."""
     try:
         out = os.fsdecode(value)
         out.encode()
@@ -77,7 +77,7 @@ def path(where: str, value: str | os.PathLike[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of numpy and paths as Python's own, for the config's reader."""
+    """Converts numbers of numpy and paths to Python's own types, for the config reader."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, os.PathLike):
@@ -90,7 +90,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """What was given, short enough for a message."""
+    """The value, shortened for a message."""
     try:
         out = repr(value)
     except ValueError:  # integers of more digits than Python writes

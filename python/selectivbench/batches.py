@@ -22,7 +22,7 @@ _open: weakref.WeakSet[_native.BatchStream] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Native threads end before the interpreter does, and so does what other threads of Python have under way."""
+    """Ends native threads, and native calls of other Python threads, before the interpreter exits."""
     for stream in list(_open):
         stream.close()
     _native.end_threads()
@@ -43,11 +43,11 @@ class TensorBatch(NamedTuple):
 
 
 class Batch:
-    """Samples side by side; the shorter ones are padded at the end. No array is a copy, and all may be written to.
+    """Several samples; shorter ones are padded at the end. Arrays are views of native memory and may be written to.
 
-    ``frames, targets, elements, mask = batch`` unpacks the four that training needs (of a batch without dense frames the
-    first is ``symbols``). Arrays live as long as one of them does. A pickle holds task, split and indices: the batch is drawn
-    again, without what was written into its arrays.
+    ``frames, targets, elements, mask = batch`` unpacks the four arrays that training needs. Without dense frames the first
+    is ``symbols``. The memory is kept while any of its arrays is in use. A pickle holds task, split and indices: the batch is
+    drawn again when it is loaded, without changes made to its arrays.
 
     >>> import selectivbench as sb
     >>> batch = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=3).batch("test", [0])
@@ -63,20 +63,20 @@ class Batch:
 
     @property
     def frames(self) -> NDArray[np.float32]:
-        """Dense frames [batch, frames, channels]: one-hot plus noise, zero on padding. Of a batch without them: made at
-        each call."""
+        """Dense frames [batch, frames, channels]: one-hot plus noise, zero on padding. With ``dense=False`` each access
+        makes them anew."""
         made = self._native.frames
         return self._native.expand(0, self._native.shape[1]) if made is None else made
 
     def dense_frames(self, first: int, last: int) -> NDArray[np.float32]:
-        """Frames ``first`` to ``last - 1`` as dense ones, in memory of their own: for stretches of long samples."""
+        """Dense frames ``first`` to ``last - 1`` as a new array, for stretches of long samples."""
         end = self._native.shape[1]
         last = whole("batch", "last", last, 0, end)
         return self._native.expand(whole("batch", "first", first, 0, last), last)
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """[batch, frames]: the right answer of each frame, -1 where none is asked for (``ignore_index=-1``)."""
+        """[batch, frames]: correct answer of each frame; -1 if the frame asks for none (``ignore_index=-1``)."""
         return self._native.targets
 
     @property
@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def gaps(self) -> NDArray[np.bool_]:
-        """[batch, frames]: true on gap frames. No model is told."""
+        """[batch, frames]: true on gap frames. Models do not see this."""
         return self._native.gaps
 
     @property
@@ -116,12 +116,12 @@ class Batch:
 
     @property
     def split(self) -> str:
-        """Which split the samples are of."""
+        """Split of the samples."""
         return self._native.split
 
     @property
     def dense(self) -> bool:
-        """Whether the frames were made with the batch."""
+        """Whether the batch holds dense frames."""
         return self._native.dense
 
     @property
@@ -132,8 +132,8 @@ class Batch:
     def torch(self) -> TensorBatch:
         """The same memory as torch tensors.
 
-        Without this, ``torch.from_dlpack(batch.frames)`` and ``jax.dlpack.from_dlpack`` work on every array but the masks:
-        DLPack of numpy 1.24 knows no truth values.
+        ``torch.from_dlpack(batch.frames)`` and ``jax.dlpack.from_dlpack`` work too, except on the bool arrays: DLPack of
+        numpy 1.24 does not support them.
         """
         import torch
 
@@ -172,7 +172,7 @@ def _drawn_again(task: Task, split: str, indices: list[int], dense: bool, frames
 
 
 class Batches:
-    """What :meth:`Task.batches` gives: any number of passes over the same batches. Pickles; see :class:`Task`."""
+    """Iterable of batches, made by :meth:`Task.batches`. Each ``iter()`` starts from the first batch. Can be pickled."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class Batches:
 
     def __len__(self) -> int:
         if self.count is None:
-            raise TypeError("[batches] batches without end have no len(), expected count=")
+            raise TypeError("[batches] endless batches have no len(); pass count=")
         batches = -(-self.count // self.batch_size)
         index, shards = self.shard
         return max(0, -(-(batches - index) // shards))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
@@ -17,21 +18,51 @@ Item = tuple[str, Any, str]
 
 
 def items(settings: Mapping[str, Any], section: str = "") -> list[Item]:
-    """Settings as the resolver takes them; each names itself in messages: gap_max=50."""
+    """Settings as the resolver takes them. Messages name each by its text: gap_max=50."""
     prefix = section + "." if section else ""
     return [(prefix + key, plain(value), f"{key}={shown(plain(value))}") for key, value in settings.items()]
 
 
 def given_items(keywords: Mapping[str, Any], section: str) -> list[Item]:
-    """The same of keywords whose None is the default."""
+    """The same for keywords; None means the default."""
     return items({key: value for key, value in keywords.items() if value is not None}, section)
 
 
-class Config:
-    """One run, resolved: every key of ``[grammar] [task] [model] [train] [eval] [quirks] [run]``.
+_SHIPPED = pathlib.Path(__file__).parent / "configs"
 
-    Keys are ``section.key`` as in a TOML file (``selectivbench config keys`` lists them, and so does
-    :func:`config_keys`); defaults that follow from others follow here too.
+
+def shipped_configs() -> list[str]:
+    """Names of the configs that come with the package, as :meth:`Config.from_toml` takes them.
+
+    >>> import selectivbench as sb
+    >>> "example" in sb.shipped_configs(), "paper/base" in sb.shipped_configs()
+    (True, True)
+    """
+    return sorted(str(file.relative_to(_SHIPPED).with_suffix("")) for file in _SHIPPED.rglob("*.toml"))
+
+
+def _config_file(file: str) -> str:
+    """The file of this path, or the shipped config of this name."""
+    if os.path.exists(file) and not os.path.isdir(file):
+        return file
+    name = file[len("configs/") :] if file.startswith("configs/") else file
+    name = name[: -len(".toml")] if name.endswith(".toml") else name
+    names = shipped_configs()
+    if name in names:
+        return str(_SHIPPED / (name + ".toml"))
+    if os.path.isdir(file):
+        raise ValueError(f"[config] {shown(file)} is a folder, expected a file; the config of a run is FOLDER/config.toml")
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "sb.shipped_configs() lists the names"
+    raise ValueError(f"[config] no such file and no shipped config of this name: {shown(file)}; {hint}")
+
+
+class Config:
+    """Every setting of one run: ``[grammar] [task] [model] [train] [eval] [quirks] [run]``.
+
+    Keys are ``section.key``, as in a TOML file; :func:`config_keys` lists them. Some defaults depend on other settings.
 
     >>> import selectivbench as sb
     >>> config = sb.Config({"task.number": 2, "task.gap_max": 50, "train.updates": 100})
@@ -49,7 +80,10 @@ class Config:
 
     @classmethod
     def from_toml(cls, file: str | os.PathLike[str], set: Iterable[str] = ()) -> Config:
-        """The config of a file; ``set`` as the program's ``--set``: ``["train.lr=5e-4"]``.
+        """Reads a TOML file, or the shipped config of this name (:func:`shipped_configs`).
+
+        ``set`` replaces values, as the program's ``--set``: ``["train.lr=5e-4"]``. The ``config.toml`` of a run's folder
+        gives that run's :attr:`run_id`. A suite is a ``ValueError``: it holds several runs.
 
         >>> import selectivbench as sb, tempfile
         >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -61,7 +95,7 @@ class Config:
         for each in overrides:
             if not isinstance(each, str):
                 raise ValueError(f"[config] set, expected section.key=value as text, got {shown(each)}")
-        return cls._of(_native.Config.read(path("config", file), overrides))
+        return cls._of(_native.Config.read(_config_file(path("config", file)), overrides, str(_SHIPPED)))
 
     @classmethod
     def _of(cls, native: _native.Config) -> Config:
@@ -70,11 +104,15 @@ class Config:
         return out
 
     @classmethod
-    def _from_items(cls, pairs: list[Item], name: str, automaton: tuple[str, str] | None) -> Config:
-        return cls._of(_native.Config(pairs, name, automaton))
+    def _from_items(
+        cls, pairs: list[Item], name: str, automaton: tuple[str, str] | None, run_id: str | None = None
+    ) -> Config:
+        out = cls._of(_native.Config(pairs, name, automaton))
+        out._native.run_id = run_id
+        return out
 
     def with_settings(self, settings: Mapping[str, Setting]) -> Config:
-        """The same with other settings on top; what follows from them follows.
+        """A copy with other settings. Defaults that depend on them change too.
 
         >>> import selectivbench as sb
         >>> sb.Config({"task.number": 2}).with_settings({"task.gap_max": 20})["task.test_gap_min"]
@@ -96,7 +134,7 @@ class Config:
             section, _, name = key.partition(".")
             return self.values[section][name]
         except (AttributeError, KeyError):
-            raise KeyError(f"[config] unknown key {shown(key)}, expected section.key, as train.lr") from None
+            raise KeyError(f"[config] unknown key {shown(key)}, expected section.key, such as train.lr") from None
 
     @property
     def task(self) -> Task:
@@ -108,13 +146,17 @@ class Config:
         return self._task
 
     @property
-    def run_id(self) -> str:
-        """What names the run: a digest of all that can change a number."""
+    def run_id(self) -> str | None:
+        """Id of the run whose folder this config was read from; None for every other config.
+
+        The program makes ids of all values, defaults of a model's switches among them, which this package does not know:
+        ``selectivbench config show FILE`` prints the id of a config that has no run yet.
+        """
         return self._native.run_id
 
     @property
     def toml(self) -> str:
-        """A TOML file that resolves to this config."""
+        """Text of a TOML file that resolves to this config."""
         return self._native.toml
 
     def __eq__(self, other: object) -> bool:
@@ -124,14 +166,16 @@ class Config:
         return hash(self._native.canonical)
 
     def __repr__(self) -> str:
-        return f"<selectivbench.Config {self.run_id}: task {self['task.number']}, model {self['model.name']}>"
+        run = "" if self.run_id is None else f" of run {self.run_id}"
+        return f"<selectivbench.Config{run}: task {self['task.number']}, model {self['model.name']}>"
 
     def __reduce__(self) -> tuple[Callable[..., Config], tuple[Any, ...]]:
-        return Config._from_items, (self._native.items, self._native.name, self._native.automaton)
+        native = self._native
+        return Config._from_items, (native.items, native.name, native.automaton, native.run_id)
 
 
 def config_keys() -> list[dict[str, Any]]:
-    """Every key of a config: name, default, range, meaning.
+    """Every key of a config, with default, range and meaning.
 
     >>> import selectivbench as sb
     >>> [key["range"] for key in sb.config_keys() if key["name"] == "task.noise"]

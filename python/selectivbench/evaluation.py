@@ -1,4 +1,4 @@
-"""A model of your own: measured as ours are, and recorded beside them."""
+"""Measures your own model as the program measures its models, and records it with them."""
 from __future__ import annotations
 
 import json
@@ -6,14 +6,15 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._checks import instance, mapping, path, shown, text, whole
 from .batches import Batch
-from .config import Config, Setting
+from .causality import check_causal, parts
+from .config import Setting
 from .results import EXTERNAL, Measurement
 from .score import Score, as_floats, check_kind
 from .task import Task
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model reached on a task: on test with its breakdowns, on valid, and at other gap lengths."""
+    """Measurements of a model on a task: on test with breakdowns, on valid, and on test at other gap lengths (``grid``)."""
 
     task: Task
     test: Measurement
@@ -52,9 +53,10 @@ def evaluate(
     dense: bool = True,
     threads: int = 0,
 ) -> Evaluation:
-    """Measures a model on test, on valid (0 samples: not) and with gaps of these lengths, as the program does.
+    """Measures a model as the program does: on test, on valid (unless ``valid_samples`` is 0) and at other gap lengths.
 
-    ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch.
+    ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch. It must be causal: first it
+    is called on a few samples whose later frames are changed, and a ``ValueError`` says if earlier outputs change with them.
 
     >>> import numpy as np
     >>> import selectivbench as sb
@@ -68,7 +70,7 @@ def evaluate(
 
     instance("evaluate", "task", task, Task)
     if not callable(predict):
-        raise ValueError(f"[evaluate] predict, expected a function of a batch, got {shown(predict)}")
+        raise ValueError(f"[evaluate] predict, expected a function that takes a batch, got {shown(predict)}")
     check_kind("evaluate", kind)
     for what, value, least in (
         ("samples", samples, 1),
@@ -83,7 +85,7 @@ def evaluate(
     except TypeError:
         raise ValueError(f"[evaluate] gaps, expected integers, got {shown(gaps)}") from None
     if len({point.gap for point in points}) != len(points):
-        raise ValueError(f"[evaluate] gaps, expected different ones, got {shown(gaps)}")
+        raise ValueError(f"[evaluate] gaps, expected different lengths, got {shown(gaps)}")
 
     def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
         return measure(
@@ -99,6 +101,7 @@ def evaluate(
             threads=threads,
         )
 
+    check_causal("evaluate", "predict", predict, task, dense=dense)
     valid = measured(task, "valid", valid_samples, False, 0) if valid_samples else None
     test = measured(task, "test", samples, True, ceiling_samples)
     grid = [measured(point, "test", grid_samples, False, ceiling_samples) for point in points]
@@ -118,22 +121,17 @@ def measure(
     dense: bool = True,
     threads: int = 0,
 ) -> Measurement:
-    """One pass over a split: a part of :func:`evaluate`."""
+    """One pass over a split; :func:`evaluate` makes several."""
     score = Score(task, split, breakdowns=breakdowns, threads=threads)
     for batch in task.batches(split, batch_size, count=samples, dense=dense, threads=threads):
         frames = batch.shape[1]
         missing = frames
-        for part in _parts(predict(batch)):
+        for part in parts(predict(batch)):
             score.update(batch, part, kind)
             missing = score.missing
         if missing:
             raise ValueError(f"[evaluate] predict, expected outputs for {frames} frames of a batch, got {frames - missing}")
     return score.result(ceiling_samples)
-
-
-def _parts(values: Any) -> Iterator[Any]:
-    """Outputs at once, or an iterator's stretches of them."""
-    yield from values if hasattr(values, "__next__") else (values,)
 
 
 def record(
@@ -147,13 +145,14 @@ def record(
     state_size: int | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Writes a run folder that ``selectivbench table``, ``check`` and the report show beside the program's own runs.
+    """Writes a run folder, which ``selectivbench table``, ``check`` and ``report`` show with the program's own runs.
 
-    The model is called "``name`` (external)". ``settings`` declares hyper-parameters by the keys of configs:
-    ``{"train.lr": 1e-3, "train.updates": 500, "train.seed": 2, "model.width": 64}``, and whatever else tells your model from
-    others as ``model.KEY``; width and layers are 1 where nothing is said. ``state_size``: numbers a layer carries from frame to
-    frame; None: it grows, as a cache does. The folder's name is a digest of name, parameters, task and settings. A run that was
-    recorded before is kept: the same numbers and weights again change nothing, others need ``overwrite``. Returns the folder.
+    The model is called "``name`` (external)". ``settings`` declares how it was trained, by the keys of configs:
+    ``{"train.lr": 1e-3, "train.updates": 500, "train.batch": 32, "train.seed": 2, "model.width": 64}``, and whatever else
+    distinguishes your model as ``model.KEY``; after :func:`train`, give it ``trained.settings``. Keys of ``train`` that are
+    missing have the defaults of configs, width and layers are 1 by default. ``state_size``: numbers that a layer carries from
+    frame to frame; None: the state grows, as a cache does. The folder's name is a digest of name, parameters, task and
+    settings. Recording the same run again changes nothing; other numbers or weights need ``overwrite``. Returns the folder.
 
     >>> import numpy as np, tempfile
     >>> import selectivbench as sb
@@ -170,7 +169,7 @@ def record(
     params = whole("record", "params", params, 0, 2**53)
     size = None if state_size is None else whole("record", "state_size", state_size, 0, 2**53)
     declared: dict[str, Setting] = {"model.width": 1, "model.layers": 1, "model.dropout": 0.0}
-    declared.update(_declared({} if settings is None else settings))
+    declared.update(_declared(settings))
     declared["model.name"] = text("record", "name", name) + EXTERNAL
     declared["model.parameters"] = params
     declared.update(_measured_settings(result))
@@ -181,17 +180,17 @@ def record(
     recorded.test = result.test.text
     recorded.valid = result.valid.text if result.valid else None
     recorded.grid = [point.text for point in result.grid]
-    recorded.made = json.dumps(_made())
+    recorded.made = json.dumps(_made(config["train.device"]))
     tensors = _tensors({} if weights is None else weights)
     return _native.record(root, task._native, config._native, recorded, tensors, bool(overwrite))
 
 
 def _checked(result: Evaluation) -> Task:
-    """The task of measurements that are where they belong: what is recorded as test was measured there."""
+    """The task of a result whose measurements are on the right splits and gaps."""
     instance("record", "result", result, Evaluation)
     task = instance("record", "task of the result", result.task, Task)
     if task.gap is not None:
-        raise ValueError(f"[record] result, expected one of the task itself, got one at gap {task.gap}")
+        raise ValueError(f"[record] result, expected a result of the task itself, got one at gap {task.gap}")
     places: list[tuple[str, str, Any]] = [("test", "test", result.test)]
     if result.valid is not None:
         places.append(("valid", "valid", result.valid))
@@ -205,21 +204,27 @@ def _checked(result: Evaluation) -> Task:
     return task
 
 
-_ARGUMENTS = {"model.name": "name", "model.parameters": "params"}  # settings that record() asks for by themselves
+_ARGUMENTS = {"model.name": "name", "model.parameters": "params"}  # settings that are arguments of record()
 
 
-def _declared(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Settings that tell models apart; what was measured on is the evaluation's to say."""
+def _declared(settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
+    """Settings that distinguish models; the evaluation says what was measured on."""
+    if settings is None or (isinstance(settings, Mapping) and not settings):
+        raise ValueError(
+            "[record] settings= is missing: without it the run would be recorded as trained with the defaults of configs; say how "
+            'the model was trained, as {"train.updates": 500, "train.batch": 32, "train.lr": 1e-3, "train.seed": 1}, or give '
+            "the settings of what sb.train returned"
+        )
     for key in mapping("record", "settings", settings):
         if "." in key and key.partition(".")[0] not in ("model", "train", "run"):
-            raise ValueError(f"[record] settings, expected keys of model, train or run, got '{key}', which the result says")
+            raise ValueError(f"[record] settings, expected keys of model, train or run, got '{key}', which comes from the result")
         if key in _ARGUMENTS:
             raise ValueError(f"[record] settings, expected {_ARGUMENTS[key]}= instead of '{key}'")
     return dict(settings)
 
 
 def _measured_settings(result: Evaluation) -> dict[str, Setting]:
-    """What the measurements themselves say of [eval]."""
+    """Keys of [eval] that follow from the measurements."""
     out: dict[str, Setting] = {"eval.test_samples": result.test.samples, "eval.every": 0}
     out["eval.ceiling_samples"] = result.test.ceiling.samples if result.test.ceiling else 0
     if result.valid:
@@ -237,7 +242,7 @@ def _tensors(weights: Mapping[str, Any]) -> list[tuple[str, NDArray[Any]]]:
     ]
 
 
-def _made() -> dict[str, Any]:
+def _made(device: str) -> dict[str, Any]:
     torch = sys.modules.get("torch")
     return {
         "version": _native.version,
@@ -246,19 +251,8 @@ def _made() -> dict[str, Any]:
         "libtorch": str(getattr(torch, "__version__", "none")),
         "blas": "none",
         "instructions": platform.machine(),
-        "device": "cpu",
+        "device": device,
         "host": platform.node() or "unknown",
         "threads": os.cpu_count() or 1,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-def flat_settings(config: Config, sections: Iterable[str] = ("model", "train", "run")) -> dict[str, Setting]:
-    """Settings of a config's sections by section.key, as record() takes them."""
-    skip = {"model.name", "train.device", "train.precision"}
-    return {
-        f"{section}.{key}": value
-        for section in sections
-        for key, value in config.values[section].items()
-        if f"{section}.{key}" not in skip
     }

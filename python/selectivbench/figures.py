@@ -1,4 +1,4 @@
-"""Figures as Vega-Lite specifications: ``altair.Chart.from_dict(spec)`` draws them, and so do notebooks and web pages."""
+"""Figures as Vega-Lite specifications, which ``altair.Chart.from_dict(spec)``, notebooks and web pages draw."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
 def by_position(measured: Measured) -> dict[str, Any]:
-    """Accuracy by the element's place in the sample, a line a name.
+    """Accuracy by the element's position in the sample, one line per name.
 
     >>> import numpy as np
     >>> import selectivbench as sb
@@ -33,12 +33,12 @@ def by_position(measured: Measured) -> dict[str, Any]:
 
 
 def by_gap_frame(measured: Measured) -> dict[str, Any]:
-    """Accuracy of single frames by their place in the gap; 0 is the data frame."""
+    """Accuracy of single frames by their position in the gap; 0 is the data frame."""
     return _binned(measured, "by_gap_frame", "frame of the gap", "Accuracy by gap frame")
 
 
 def by_since_certain(measured: Measured) -> dict[str, Any]:
-    """Accuracy by the elements since the exact filter was last certain."""
+    """Accuracy by the number of elements since the exact filter was last certain."""
     return _binned(measured, "by_since_certain", "elements since the state was certain", "Accuracy by certainty")
 
 
@@ -48,7 +48,7 @@ def by_entropy(measured: Measured) -> dict[str, Any]:
 
 
 def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
-    """Accuracy on test by the length of its gaps, with the ceiling: a line a name."""
+    """Accuracy on test by gap length, one line per name, and the ceiling."""
     rows: list[dict[str, Any]] = []
     for name, each in mapping("figures", "measured", measured).items():
         if not isinstance(each, (Run, Evaluation)) or not each.grid:
@@ -56,7 +56,7 @@ def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
         for point in each.grid:
             rows.append({"name": name, "gap": point.gap, "accuracy": point.accuracy})
             best = point.ceiling and {"name": "ceiling", "gap": point.gap, "accuracy": point.ceiling.accuracy}
-            if best and best not in rows:  # that of one task is drawn once
+            if best and best not in rows:  # models of one task share a ceiling
                 rows.append(best)
     return _lines(rows, "gap", "frames of every gap", "Accuracy by gap length")
 
@@ -64,7 +64,7 @@ def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
 def _test(name: str, each: Run | Evaluation | Measurement) -> Measurement:
     found = each.test if isinstance(each, (Run, Evaluation)) else each
     if not isinstance(found, Measurement):
-        raise ValueError(f"[figures] {name}, expected something with a test accuracy, got {_kind(each)}")
+        raise ValueError(f"[figures] {name}, expected a measurement, or a run or evaluation with one on test, got {_kind(each)}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Random finite automata, built as the published code builds them, or read from a file."""
+"""Random finite automata, built as in the published code or read from a file."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Transitions(NamedTuple):
-    """Edges by source, then destination: indices into ``Grammar.states``."""
+    """Edges, sorted by source and destination, which are indices into ``Grammar.states``."""
 
     source: NDArray[np.int32]
     destination: NDArray[np.int32]
@@ -23,7 +23,7 @@ class Transitions(NamedTuple):
 
 
 class Grammar:
-    """An automaton whose symbols stand for several states. The defaults are the paper's.
+    """A random automaton in which a symbol may stand for several states. The defaults are the paper's.
 
     >>> import selectivbench as sb
     >>> grammar = sb.Grammar(vocab=6, ambiguities=2, depth=3, seed=1)
@@ -55,9 +55,9 @@ class Grammar:
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str], seed: int = 1) -> Grammar:
-        """Your own automaton: a file as ``selectivbench grammar --json`` writes it, or its text.
+        """Reads your own automaton from a file in the format of ``selectivbench grammar --json``, or from its text.
 
-        ``seed`` decides the samples drawn from it.
+        ``seed`` is the seed of the samples.
 
         >>> import selectivbench as sb
         >>> sb.Grammar.from_json('{"states": ["A0", "A1", "#"], "start_states": ["A1"],'
@@ -84,17 +84,17 @@ class Grammar:
 
     @property
     def vocab(self) -> int:
-        """Symbols, the end symbol ``#`` (class 0) counted: channels of a frame."""
+        """Number of symbols, including the end symbol ``#`` (class 0); also the number of channels of a frame."""
         return self._native.vocab
 
     @property
     def seed(self) -> int:
-        """Of automaton, samples, gaps and noise."""
+        """Seed of automaton, samples, gaps and noise."""
         return self._native.seed
 
     @property
     def states(self) -> list[str]:
-        """Names of the states; all indices of states are into this list."""
+        """Names of the states. Indices of states refer to this list."""
         return self._native.names
 
     @property
@@ -104,12 +104,12 @@ class Grammar:
 
     @property
     def ids(self) -> NDArray[np.int32]:
-        """Id of each state: the number a model is asked for."""
+        """Id of each state: the answer that a model has to give."""
         return self._native.ids
 
     @property
     def start_states(self) -> NDArray[np.int32]:
-        """States a string begins in, equally likely."""
+        """States in which a string begins, all equally likely."""
         return self._native.starts
 
     @property
@@ -119,11 +119,11 @@ class Grammar:
 
     @property
     def entropy(self) -> float:
-        """Topological entropy in nats: the difficulty."""
+        """Topological entropy in nats, a measure of difficulty."""
         return self._native.entropy
 
     def figures(self, length: int = 200) -> dict[str, float]:
-        """What ``selectivbench grammar`` prints: mixing rate, string length, the share of strings that fit.
+        """The numbers that ``selectivbench grammar`` prints, such as mixing rate and mean string length.
 
         >>> import selectivbench as sb
         >>> round(sb.Grammar(vocab=6, ambiguities=2, depth=3).figures()["mean_string_length"], 1)
@@ -132,15 +132,15 @@ class Grammar:
         return self._native.figures(whole("grammar", "length", length, 1, 1_000_000))
 
     def to_json(self, length: int = 200) -> str:
-        """The automaton as the program writes it."""
+        """The automaton as JSON, as the program writes it."""
         return self._native.json(whole("grammar", "length", length, 1, 1_000_000))
 
     def svg(self) -> str:
-        """A picture: in full up to 40 states, else as adjacency. Notebooks show it by themselves."""
+        """A picture: a graph up to 40 states, an adjacency matrix for more. Notebooks show it automatically."""
         return self._native.svg()
 
     def dot(self) -> str:
-        """For Graphviz, every state and edge."""
+        """All states and edges as text for Graphviz."""
         return self._native.dot()
 
     def _repr_svg_(self) -> str:

@@ -1,4 +1,4 @@
-"""Measurements and runs, typed: the fields of result.json. What was not measured is None or empty."""
+"""Measurements and runs: the fields of result.json. Values that were not measured are None or empty."""
 from __future__ import annotations
 
 import json
@@ -20,7 +20,7 @@ EXTERNAL = " (external)"
 
 @dataclass(frozen=True)
 class CeilingFigure:
-    """The ceiling on the same split, task and gap."""
+    """The ceiling for the same split, task and gap."""
 
     accuracy: float
     stderr: float
@@ -32,7 +32,7 @@ class CeilingFigure:
 
 @dataclass(frozen=True)
 class Bin:
-    """Accuracy of what falls into a bin that begins at ``low``."""
+    """Accuracy in a bin that begins at ``low``."""
 
     low: float
     accuracy: float
@@ -41,7 +41,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Answers for elements of one symbol."""
+    """Counts of answers for elements of one symbol."""
 
     symbol: int
     right: int
@@ -51,7 +51,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One pass over a split, as result.json has it; ``text`` is its very JSON. Made by :meth:`Score.result`."""
+    """Result of one pass over a split, as in result.json; ``text`` is the JSON. Made by :meth:`Score.result`."""
 
     split: str
     samples: int
@@ -92,7 +92,7 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """Accuracy over that of the ceiling, where that is exact."""
+        """Accuracy divided by the ceiling; None unless the ceiling is exact."""
         best = self.ceiling.accuracy if self.ceiling is not None and self.ceiling.exact else 0.0
         return self.accuracy / best if best > 0 else None
 
@@ -108,7 +108,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run; ``data`` holds every field of its result.json but the recorded samples."""
+    """A finished run; ``data`` holds every field of its result.json except the recorded samples."""
 
     folder: str
     run_id: str
@@ -134,7 +134,7 @@ class Run:
 
     @property
     def external(self) -> bool:
-        """Whether :func:`record` wrote it."""
+        """Whether :func:`record` wrote this run."""
         return self.model.endswith(EXTERNAL)
 
     def row(self) -> dict[str, Any]:
@@ -166,14 +166,14 @@ class Run:
 
 
 class Runs(list[Run]):
-    """Finished runs; ``notes`` says what was left out and why. A part of them: ``sb.Runs(run for run in runs if …)``."""
+    """List of finished runs; ``notes`` lists what was left out and why. A subset: ``sb.Runs(run for run in runs if …)``."""
 
     def __init__(self, runs: Iterable[Run] = (), notes: Iterable[str] = ()) -> None:
         super().__init__(runs)
         self.notes = list(notes)
 
     def to_frame(self) -> pandas.DataFrame:
-        """A line a run, for pandas."""
+        """A pandas table with one line per run."""
         import pandas
 
         return pandas.DataFrame([run.row() for run in self])
@@ -200,7 +200,7 @@ def _run(folder: str, text: str, saved: list[str]) -> Run:
 
 
 def load_runs(*roots: str | os.PathLike[str]) -> Runs:
-    """Every finished run below these folders and archives, each checked as the program checks it.
+    """Reads all finished runs in these folders and archives, and checks each as the program does.
 
     >>> import selectivbench as sb, tempfile
     >>> with tempfile.TemporaryDirectory() as empty:
@@ -214,7 +214,7 @@ def load_runs(*roots: str | os.PathLike[str]) -> Runs:
 
 
 def load_weights(run: Run | str | os.PathLike[str]) -> dict[str, NDArray[np.generic]]:
-    """Weights of a finished run by name; seal, digest and run id are compared first. bfloat16 comes as float32."""
+    """Weights of a finished run by name, after checking their checksum and run id. bfloat16 is converted to float32."""
     return _native.load_weights(run.folder if isinstance(run, Run) else path("weights", run))
 
 

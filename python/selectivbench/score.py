@@ -1,4 +1,4 @@
-"""The metric of the program, fed batch by batch."""
+"""The program's metric, computed batch by batch."""
 from __future__ import annotations
 
 import threading
@@ -17,18 +17,18 @@ KINDS = ("logits", "probabilities")
 
 
 class Score:
-    """Accuracy, loss and breakdowns of a model on a split: the measurement of the program, digit for digit.
+    """Accuracy, loss and breakdowns of a model on a split, equal to the program's digit for digit.
 
-    Every call of :meth:`update` takes outputs for a batch of that split, [batch, frames, answers]; or for its next frames,
-    as many calls as the caller likes. Batches are drawn again inside, so nothing done to their arrays changes the score; a
-    sample counts once. A batch whose outputs are refused is left out as a whole.
+    :meth:`update` takes outputs for a batch of that split, [batch, frames, answers], or for its next frames, in any number of
+    calls. The score draws each batch again, so changes to the batch's arrays do not matter. Each sample counts once. If
+    outputs are invalid, the whole batch is left out.
 
     >>> import numpy as np
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
     >>> score = sb.Score(task)
     >>> for batch in task.batches("test", 50, count=100):
-    ...     score.update(batch, np.eye(task.answers)[batch.targets])     # an oracle that cheats
+    ...     score.update(batch, np.eye(task.answers)[batch.targets])     # cheats
     >>> found = score.result(ceiling_samples=100)
     >>> found.accuracy, round(found.loss, 4), found.fraction > 1
     (1.0, 1.4612, True)
@@ -41,12 +41,12 @@ class Score:
             task._native, self.split, bool(breakdowns), whole("score", "threads", threads, 0, 1024)
         )
         self._lock = threading.Lock()
-        self._batch: Batch | None = None  # of which frames are missing
+        self._batch: Batch | None = None  # whose outputs are incomplete
         self._left = 0
         self._seen: set[int] = set()
 
     def update(self, batch: Batch, values: Any, kind: str = "logits") -> None:
-        """Takes outputs for all frames of the batch, or for those that follow on the last call.
+        """Takes outputs for all frames of the batch, or for the frames after those of the last call.
 
         ``values``: numpy or torch, any float type, [batch, frames, answers]; ``kind``: logits or probabilities.
         """
@@ -57,10 +57,10 @@ class Score:
 
     def _update(self, batch: Batch, values: Any, kind: str) -> None:
         if self._batch is not None and batch is not self._batch:
-            raise ValueError(f"[score] another batch, expected {self._left} more frames of the last one first")
+            raise ValueError(f"[score] batch, expected {self._left} more frames of the last batch first")
         if batch.split != self.split or (batch.task is not self.task and batch.task != self.task):
             raise ValueError(
-                f"[score] batch, expected one of split {self.split} of this task, got one of {batch.split} of {batch.task}"
+                f"[score] batch, expected a batch of split {self.split} of this task, got one of {batch.split} of {batch.task}"
             )
         samples, frames, _ = batch.shape
         left = self._left if self._batch is batch else frames
@@ -80,7 +80,7 @@ class Score:
             if again:
                 raise ValueError(f"[score] batch, expected samples that were not scored yet, got {min(again)} again")
             self._native.begin(batch._native)
-        self._batch = None  # left out where what follows raises
+        self._batch = None  # left out if the outputs are invalid
         if array.dtype.itemsize == 4:
             self._left = self._native.add_floats(array, kind == "logits")
         else:
@@ -92,31 +92,31 @@ class Score:
 
     @property
     def missing(self) -> int:
-        """Frames of the last batch whose outputs are still to come."""
+        """Number of frames of the last batch whose outputs are still missing."""
         return self._left if self._batch is not None else 0
 
     def result(self, ceiling_samples: int = 1000) -> Measurement:
-        """What was measured so far, beside the ceiling over so many samples (0: without)."""
+        """The measurement so far, with the ceiling over this many samples (0: without ceiling)."""
         samples = whole("score", "ceiling_samples", ceiling_samples, 0, 10_000_000)
         with self._lock:
             if self._batch is not None:
-                raise ValueError(f"[score] result, expected the last {self._left} frames of a batch first")
+                raise ValueError(f"[score] result, expected {self._left} more frames of the last batch first")
             if not self._seen:
                 raise ValueError("[score] result, expected outputs for at least one batch first, got none")
             return Measurement.from_json(self._native.measured(samples))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("[score] a score does not pickle, expected its result() to travel")
+        raise TypeError("[score] Score cannot be pickled; pickle its result() instead")
 
 
 def check_kind(where: str, kind: Any) -> None:
-    """What outputs are."""
+    """Checks the kind of outputs."""
     if kind not in KINDS:
         raise ValueError(f"[{where}] kind, expected {' or '.join(KINDS)}, got {shown(kind)}")
 
 
 def as_floats(where: str, what: str, values: Any) -> NDArray[Any]:
-    """numpy or torch, any real type: float32 or float64 in C order, copied only where it must be."""
+    """Converts numpy or torch arrays of any real type to float32 or float64 in C order; copies only if necessary."""
     import numpy as np
 
     if hasattr(values, "detach"):  # torch, without importing it

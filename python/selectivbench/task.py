@@ -1,4 +1,4 @@
-"""Tasks: what a model is shown and asked."""
+"""Tasks: inputs of a model and the answers it has to give."""
 from __future__ import annotations
 
 import os
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Sample:
-    """One sample: its elements, and the frames a model is shown."""
+    """One sample: its elements, and the frames that a model sees."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
 
     @property
     def task(self) -> Task:
-        """What it is a sample of."""
+        """Task of the sample."""
         return self._batch.task
 
     @property
@@ -58,7 +58,7 @@ class Sample:
 
     @property
     def wrong(self) -> NDArray[np.int16]:
-        """Symbols shown in gaps, one after the other; empty where gaps are blank."""
+        """Symbols shown in gaps, concatenated; empty if gaps are blank."""
         shown = self.symbols[self._batch.gaps[0]]
         out: NDArray[np.int16] = shown[shown >= 0]
         return out
@@ -83,7 +83,7 @@ class Sample:
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """What each frame asks for, -1 where nothing."""
+        """Correct answer of each frame; -1 if the frame asks for none."""
         out: NDArray[np.int64] = self._batch.targets[0]
         return out
 
@@ -112,9 +112,9 @@ class Sample:
 
 
 class Task:
-    """A task of the paper (1 to 4; 0: bare sequences) on a grammar; every value of it is a keyword, named as in TOML files.
+    """A task of the paper (1 to 4; 0: sequences without gaps) on a grammar. Keywords have the names of TOML files.
 
-    ``gap_*`` are the gaps in training, ``test_gap_*`` those of the other splits, which follow unless given.
+    ``gap_*`` are the gaps in training, ``test_gap_*`` those of the other splits, which follow from ``gap_*`` by default.
 
     >>> import selectivbench as sb
     >>> small = sb.Grammar(vocab=6, ambiguities=2, depth=3)
@@ -170,7 +170,7 @@ class Task:
 
     @classmethod
     def from_toml(cls, file: str | os.PathLike[str], set: Iterable[str] = ()) -> Task:
-        """The task of a config file; messages name file and line."""
+        """The task of a config file, or of the shipped config of this name; see :meth:`Config.from_toml`."""
         return cls.from_config(Config.from_toml(file, set))
 
     @classmethod
@@ -185,36 +185,36 @@ class Task:
 
     @property
     def config(self) -> Config:
-        """Every value of the task, and of the run it would be."""
+        """Config with every setting of the task, and defaults for the rest of a run."""
         if self._config is None:
             self._config = Config._of(self._native.config)
         return self._config
 
     @property
     def grammar(self) -> Grammar:
-        """What sequences are drawn from."""
+        """Grammar that generates the sequences."""
         if self._grammar is None:
             self._grammar = Grammar._of(self._native.config)
         return self._grammar
 
     @property
     def number(self) -> int:
-        """Of the paper's task; 0: bare sequences."""
+        """Number of the paper's task; 0: sequences without gaps."""
         return self._native.number
 
     @property
     def gap(self) -> int | None:
-        """Frames of every test gap, for a task of :meth:`at_gap`."""
+        """Frames of every test gap, for a task made by :meth:`at_gap`; else None."""
         return self._native.gap
 
     @property
     def objective(self) -> str:
-        """``state``: name the hidden state; ``predict``: the next symbol."""
+        """``state``: name the hidden state; ``predict``: predict the next symbol."""
         return self._native.objective
 
     @property
     def noise(self) -> float:
-        """Added to each channel of every frame, times a uniform draw."""
+        """Amplitude of the uniform noise added to each channel of every frame."""
         return self._native.noise
 
     @property
@@ -224,25 +224,25 @@ class Task:
 
     @property
     def answers(self) -> int:
-        """Outputs of a model."""
+        """Number of outputs of a model."""
         return self._native.answers
 
     @property
     def length(self) -> int:
-        """Elements of a sample."""
+        """Number of elements of a sample."""
         return self._native.length
 
     @property
     def states(self) -> int:
-        """Hidden states of the grammar."""
+        """Number of hidden states of the grammar."""
         return self._native.states
 
     def longest(self, split: str) -> int:
-        """Most frames a sample of the split can have."""
+        """Largest possible number of frames of a sample of the split."""
         return self._native.longest(check_split("task", split))
 
     def at_gap(self, gap: int) -> Task:
-        """The same task with gaps of so many frames on valid and test: a point of the generalisation grid.
+        """The same task with gaps of this many frames on valid and test: a point of the generalisation grid.
 
         >>> import selectivbench as sb
         >>> sb.Task(4, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20).at_gap(50).longest("test")
@@ -254,7 +254,7 @@ class Task:
         return out
 
     def sample(self, split: str, index: int) -> Sample:
-        """A sample; it depends on seed, split and index alone.
+        """A sample. It depends only on seed, split and index.
 
         >>> import selectivbench as sb
         >>> sample = sb.Task(3, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=60).sample("test", 7)
@@ -264,7 +264,7 @@ class Task:
         return Sample(self.batch(split, [index]))
 
     def batch(self, split: str, indices: Iterable[int], *, dense: bool = True, pad_to: int | None = None) -> Batch:
-        """The samples of these indices as one batch.
+        """A batch of the samples with these indices.
 
         >>> import selectivbench as sb
         >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
@@ -297,11 +297,11 @@ class Task:
         threads: int = 0,
         ahead: int = 4,
     ) -> Batches:
-        """Samples ``start``, ``start + 1``, … in batches, made ahead by native threads while Python does other things.
+        """Batches of the samples ``start``, ``start + 1``, …, made ahead by native threads.
 
-        ``count`` samples, or without end. ``dense=False`` leaves the frames out for models that embed symbols.
-        ``order=(seed, n)``: the order of ``train.order_seed`` over a training set of n samples. ``shard=(i, n)``: batch
-        i, i + n, … alone. ``threads`` 0: all cores; no number depends on it. Each ``iter()`` begins anew.
+        ``count``: number of samples; None: endless. ``dense=False`` leaves the frames out, for models that embed symbols.
+        ``order=(seed, n)``: the order of ``train.order_seed`` over a training set of n samples. ``shard=(i, n)``: only the
+        batches i, i + n, …. ``threads`` 0: all cores; results do not depend on it. Each ``iter()`` starts from the beginning.
 
         >>> import selectivbench as sb
         >>> task = sb.Task(2, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)

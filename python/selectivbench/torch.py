@@ -11,16 +11,16 @@ from ._checks import instance, whole
 from .batches import Batch, Batches
 from .task import Task
 
-_BLOCK = 16  # samples drawn at a time where they are handed out one by one
+_BLOCK = 16  # samples drawn at a time, if they are given one by one
 _PADDING = {"frames": 0.0, "targets": -1, "elements": -1, "mask": False, "symbols": -2}
 
 
 class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
-    """Samples of a split one by one, or in ready batches where ``batch_size`` is given.
+    """Samples of a split one by one, or batches if ``batch_size`` is given.
 
-    Ready batches go with ``DataLoader(dataset, batch_size=None, num_workers=n)`` and come in the order of one process
-    whatever n is. Single samples go with ``DataLoader(dataset, batch_size=b, collate_fn=sb.torch.collate)``. ``shard=(rank,
-    ranks)`` is for several processes of your own.
+    For batches use ``DataLoader(dataset, batch_size=None, num_workers=n)``; their order does not depend on n. For single
+    samples use ``DataLoader(dataset, batch_size=b, collate_fn=sb.torch.collate)``. ``shard=(rank, ranks)`` is for
+    several processes of your own.
 
     >>> import selectivbench as sb, torch
     >>> task = sb.Task(2, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
@@ -75,14 +75,13 @@ class IterableDataset(data.IterableDataset):  # type: ignore[type-arg]
             return len(self.batches)
         count, (rank, ranks) = self.batches.count, self.batches.shard
         if count is None:
-            raise TypeError("[dataset] samples without end have no len(), expected count=")
+            raise TypeError("[dataset] endless samples have no len(); pass count=")
         last = count // _BLOCK  # the block that is not full
         return len(range(rank, last, ranks)) * _BLOCK + (count % _BLOCK if last % ranks == rank else 0)
 
 
 def as_tensors(batch: Batch) -> dict[str, torch.Tensor]:
-    """A batch as tensors by name, over the same memory: frames where they are dense, targets, elements, mask, symbols,
-    indices."""
+    """A batch as tensors by name, over the same memory: frames (if dense), targets, elements, mask, symbols, indices."""
     share = torch.from_numpy
     out = {"frames": share(batch.frames)} if batch.dense else {}
     out.update(
@@ -96,9 +95,9 @@ def as_tensors(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 def collate(samples: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Samples of an :class:`IterableDataset` side by side, the shorter ones padded as a :class:`Batch` pads them."""
+    """Samples of an :class:`IterableDataset` as one batch, padded as a :class:`Batch` is."""
     if not samples or not all(isinstance(sample, dict) and "indices" in sample for sample in samples):
-        raise ValueError("[collate] samples, expected those of an IterableDataset without batch_size")
+        raise ValueError("[collate] samples, expected samples of an IterableDataset without batch_size")
     out: dict[str, Any] = {"indices": torch.stack([sample["indices"] for sample in samples])}
     for key, value in _PADDING.items():
         if key in samples[0]:

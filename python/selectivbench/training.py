@@ -1,26 +1,38 @@
-"""A reference loop in torch with the paper's protocol: for those who want to swap only the model."""
+"""Reference training loop in torch with the program's protocol: bring only the model."""
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.nn.utils.clip_grad import clip_grad_norm_
 
-from ._checks import instance
+from ._checkpoint import Checkpoint
+from ._checks import instance, path, shown
+from ._progress import Progress
 from .batches import Batch
-from .config import Config
+from .causality import check_causal
+from .config import Config, Setting
 from .evaluation import Evaluation, evaluate, measure
+from .task import Task
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training left: the measurements, and a row of numbers for every update and evaluation."""
+    """Result of :func:`train`.
+
+    ``history`` has one row per update and per evaluation. ``settings`` says how the model was trained, as :func:`record` takes
+    it.
+    """
 
     result: Evaluation
     history: list[dict[str, float]]
+    settings: dict[str, Setting] = field(default_factory=dict)
 
 
 def learning_rate(update: int, peak: float, warmup: int, updates: int) -> float:
@@ -35,13 +47,59 @@ def learning_rate(update: int, peak: float, warmup: int, updates: int) -> float:
     return peak * (1 + math.cos(math.pi * (update - warmup) / (updates - warmup))) / 2
 
 
-def predictor(model: torch.nn.Module, device: torch.device | str = "cpu") -> Callable[[Batch], torch.Tensor]:
-    """The model as evaluate() takes it: frames to logits, without gradients or dropout."""
+def precision_of(config: Config, device: torch.device) -> str:
+    """``train.precision`` if the config gives it, else amp on a CUDA device and fp32 elsewhere.
+
+    >>> import selectivbench as sb, torch
+    >>> sb.training.precision_of(sb.Config(), torch.device("cuda")), sb.training.precision_of(sb.Config(), torch.device("cpu"))
+    ('amp', 'fp32')
+    """
+    cuda = device.type == "cuda"
+    if not any(name == "train.precision" for name, _, _ in config._native.items):
+        return "amp" if cuda else "fp32"
+    precision: str = config["train.precision"]
+    if precision in ("amp", "tf32") and not cuda:
+        raise ValueError(f"[train.precision] {precision} requires a CUDA device, got {device}")
+    return precision
+
+
+@contextlib.contextmanager
+def _exact_or_tf32(precision: str, device: torch.device) -> Iterator[None]:
+    """float32 products on a CUDA device as the precision says: exact, or in TF32. amp leaves torch's switches alone."""
+    if device.type != "cuda" or precision == "amp":
+        yield
+        return
+    products, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, cudnn.allow_tf32
+    products.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
+    try:
+        yield
+    finally:
+        products.allow_tf32, cudnn.allow_tf32 = before
+
+
+def _forward(model: torch.nn.Module, batch: Batch, device: torch.device, precision: str) -> Any:
+    """The model's outputs: amp runs matrix products in bfloat16 and gives float32."""
+    frames = batch.torch().frames.to(device)
+    if precision == "fp64":
+        return model(frames.double())
+    if precision != "amp":
+        return model(frames)
+    with torch.autocast(device.type, dtype=torch.bfloat16):  # type: ignore[attr-defined]
+        logits = model(frames)
+    return logits.float() if isinstance(logits, torch.Tensor) else logits
+
+
+def predictor(
+    model: torch.nn.Module, device: torch.device | str = "cpu", precision: str = "fp32"
+) -> Callable[[Batch], torch.Tensor]:
+    """The model as :func:`evaluate` takes it: logits for a batch, without gradients or dropout."""
+    place = torch.device(device)
 
     def predict(batch: Batch) -> torch.Tensor:
         model.eval()
         with torch.no_grad():
-            logits: torch.Tensor = model(batch.torch().frames.to(device))
+            logits: torch.Tensor = _forward(model, batch, place, precision)
         return logits
 
     return predict
@@ -52,69 +110,150 @@ def train(
     config: Config,
     *,
     device: torch.device | str = "cpu",
-    progress: Callable[[dict[str, float]], Any] | None = None,
+    progress: Callable[[dict[str, float]], Any] | bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Trained:
-    """Trains ``model`` (frames [batch, frames, channels] to logits [batch, frames, answers]) as the program trains its own.
+    """Trains ``model`` (frames [batch, frames, channels] to logits [batch, frames, answers]) as the program trains its models.
 
-    Same samples in the same order, schedule, clipping, Adam and evaluations, as ``[train]`` and ``[eval]`` of the config
-    say; initialisation, dropout and number format are the model's, where it computes is ``device``'s. ``progress`` sees each
-    row of the history.
+    Samples, their order, schedule, clipping, Adam and evaluations are those of the config; initialisation and dropout are the
+    model's own. First the model is called on a few samples: a ``ValueError`` says if its outputs have the wrong shape or if it
+    is not causal.
+
+    ``device``: where the model trains. On a CUDA device the default precision is amp (weights in float32, products in bfloat16),
+    as in the program; ``train.precision`` selects another. ``progress``: a function that sees each row of the history; True or
+    False: progress on standard error, or none; by default it is shown in a terminal. ``checkpoint``: file to save to, after each
+    evaluation and every ``run.checkpoint_every`` updates; if the file exists, training resumes from it and ends with the same
+    weights, history and result on a CPU, however often it was killed.
     """
     if not isinstance(model, torch.nn.Module):
         raise ValueError(f"[train] model, expected a torch.nn.Module, got {type(model).__name__}")
     instance("train", "config", config, Config)
     for quirk, on in config.values["quirks"].items():
         if on:
-            raise ValueError(f"[train] quirks.{quirk}, expected false: faults of the published code are the program's alone")
+            raise ValueError(f"[train] quirks.{quirk}, expected false: only the program has the faults of the published code")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("[train] model has no parameters to train")
+    place = torch.device(device)
+    precision = precision_of(config, place)
+    file = None if checkpoint is None else path("train", checkpoint)
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"[train] progress, expected a function, True, False or None, got {shown(progress)}")
+    with _exact_or_tf32(precision, place):
+        return _train(model, config, place, precision, progress, file)
+
+
+def _train(
+    model: torch.nn.Module,
+    config: Config,
+    device: torch.device,
+    precision: str,
+    progress: Callable[[dict[str, float]], Any] | bool | None,
+    file: str | None,
+) -> Trained:
     task, t, e = config.task, config.values["train"], config.values["eval"]
-    torch.manual_seed(t["seed"])
     model.to(device)
+    if precision == "fp64":
+        model.double()
+    predict = predictor(model, device, precision)
+    _check_model(model, predict, task, device)
+    torch.manual_seed(t["seed"])
     adam = torch.optim.AdamW(
         model.parameters(), lr=t["lr"], betas=(t["beta1"], t["beta2"]), eps=t["eps"], weight_decay=t["weight_decay"]
     )
-    history: list[dict[str, float]] = []
+    saved = None if file is None else Checkpoint(file, config, precision, device, model, adam)
+    first, history = (0, []) if saved is None else saved.restore()
+    every, updates = config["run.checkpoint_every"], t["updates"]
+    shows = sys.stderr.isatty() if progress is None else progress is True
+    line = Progress(updates, first, sys.stderr) if shows else None
+    tell = progress if callable(progress) else line
 
     def keep(row: dict[str, float]) -> None:
         history.append(row)
-        if progress is not None:
-            progress(row)
+        if tell is not None:
+            tell(row)
 
-    for update, batch in enumerate(_batches(config)):
-        model.train()
-        lr = learning_rate(update, t["lr"], t["warmup"], t["updates"])
-        for group in adam.param_groups:
-            group["lr"] = lr
-        tensors = batch.torch()
-        logits = model(tensors.frames.to(device))
-        loss = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), tensors.targets.to(device).flatten(), ignore_index=-1
+    try:
+        for update, batch in enumerate(_batches(config, first), first):
+            model.train()
+            lr = learning_rate(update, t["lr"], t["warmup"], updates)
+            for group in adam.param_groups:
+                group["lr"] = lr
+            logits = _forward(model, batch, device, precision)
+            targets = batch.torch().targets.to(device)
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
+            if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
+                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
+            adam.step()
+            keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
+            made = update + 1
+            evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
+            if evaluates:
+                valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
+                keep({"update": made, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
+            if saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0)):
+                saved.save(made, history)
+        if line is not None:
+            line.evaluating()
+        result = evaluate(
+            predict,
+            task,
+            e["gaps"],
+            samples=e["test_samples"],
+            valid_samples=e["valid_samples"],
+            grid_samples=e["grid_samples"],
+            ceiling_samples=e["ceiling_samples"],
+            batch_size=e["batch"],
         )
-        adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
-        if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
-            raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
-        adam.step()
-        keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
-        if e["every"] > 0 and (update + 1) % e["every"] == 0 and update + 1 < t["updates"]:
-            valid = measure(predictor(model, device), task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
-            keep({"update": update + 1, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
-    result = evaluate(
-        predictor(model, device),
-        task,
-        e["gaps"],
-        samples=e["test_samples"],
-        valid_samples=e["valid_samples"],
-        grid_samples=e["grid_samples"],
-        ceiling_samples=e["ceiling_samples"],
-        batch_size=e["batch"],
-    )
-    return Trained(result, history)
+    finally:
+        if line is not None:
+            line.end()
+    return Trained(result, history, _settings(config, device, precision))
 
 
-def _batches(config: Config) -> Iterator[Batch]:
-    """The batches of the updates, in the program's order."""
+def _check_model(
+    model: torch.nn.Module, predict: Callable[[Batch], torch.Tensor], task: Task, device: torch.device
+) -> None:
+    """Calls the model on a few samples: it must take frames, return logits and be causal. Leaves torch's random state."""
+
+    def seeded(batch: Batch) -> torch.Tensor:
+        torch.manual_seed(0)  # dropout that the model does not switch off is the same at every call
+        samples, frames, channels = batch.shape
+        expected = f"logits of shape {[samples, frames, task.answers]} (samples, frames, answers)"
+        try:
+            logits = predict(batch)
+        except Exception as error:
+            raise ValueError(
+                f"[train] model(frames) failed; expected it to take frames of shape {[samples, frames, channels]} (samples, frames, "
+                f"channels) and to return {expected}, got {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            ) from error
+        if not isinstance(logits, torch.Tensor):
+            raise ValueError(f"[train] model(frames), expected {expected}, got {type(logits).__name__}")
+        if tuple(logits.shape) != (samples, frames, task.answers):
+            raise ValueError(f"[train] model(frames), expected {expected}, got shape {list(logits.shape)}")
+        return logits
+
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        check_causal("train", "model", seeded, task, repeatable=True)
+
+
+def _settings(config: Config, device: torch.device, precision: str) -> dict[str, Setting]:
+    """How the model was trained: [train], the label, and the keys of [model] that the config gives."""
+    out: dict[str, Setting] = {f"train.{key}": value for key, value in config.values["train"].items()}
+    out.update({"train.device": "cuda" if device.type == "cuda" else "cpu", "train.precision": precision})
+    out["run.label"] = config["run.label"]
+    out.update((name, value) for name, value, _ in config._native.items if name.startswith("model."))
+    out.pop("model.name", None)
+    return out
+
+
+def _batches(config: Config, first: int) -> Iterator[Batch]:
+    """The batches of the updates from ``first`` on, in the program's order."""
     t = config.values["train"]
     samples = t["updates"] * t["batch"]
     order = (t["order_seed"], samples) if t["order_seed"] else None
-    return iter(config.task.batches("train", t["batch"], count=samples, order=order))
+    start = first * t["batch"]
+    return iter(config.task.batches("train", t["batch"], start, samples - start, order=order))

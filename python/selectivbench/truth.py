@@ -1,4 +1,4 @@
-"""What can be known: the exact filter, its score, and learners without a network."""
+"""The exact filter, its score (the ceiling), and baselines without a network."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ceiling:
-    """What the exact filter scores: the best any causal model can expect. Fields are those of ``ceiling --json``.
+    """Score of the exact filter: the best any causal model can expect. Fields are those of ``ceiling --json``.
 
-    ``counted`` and ``kl_counted`` are the same means by counting on these samples. ``kl`` and what goes with it: objective
-    ``predict`` alone; entropies: objective ``state`` alone.
+    ``counted`` and ``kl_counted`` are the same means, counted on these samples. The objective ``predict`` alone has ``kl`` and
+    the fields named after it; the objective ``state`` alone has entropies.
     """
 
     accuracy: float
@@ -40,7 +40,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Accuracies without a network; ``n_gram[n - 1]`` sees the last n symbols, ``n`` is the best one on valid."""
+    """Accuracies of baselines. ``n_gram[n - 1]`` sees the last n symbols; ``n`` is the best order on valid."""
 
     chance: float
     majority: float
@@ -54,11 +54,11 @@ class Baselines:
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What the exact filter believed of each element at its last frame; every array is [elements].
+    """Beliefs of the exact filter about each element at its last frame; every array is [elements].
 
-    ``best``, ``probability`` and ``entropy`` (nats) know where elements begin and end, as the metric does; ``causal_*``
-    know the frames so far alone. ``named`` is what the metric makes of the filter's outputs. ``since_certain`` counts
-    elements since the state was last certain, 0: it is now.
+    ``best``, ``probability`` and ``entropy`` (nats) use where elements begin and end, as the metric does; ``causal_*`` use
+    only the frames so far. ``named`` is the answer that the metric takes from the filter's outputs. ``since_certain`` is the
+    number of elements since the state was last certain; 0: it is certain now.
     """
 
     states: NDArray[np.int32]
@@ -75,7 +75,7 @@ class Beliefs:
 
 
 def ceiling(task: Task, samples: int = 1000, *, split: str = "test", start: int = 0, threads: int = 0) -> Ceiling:
-    """The score of the exact filter under the metric, with its standard error and the bound no causal model exceeds.
+    """The score of the exact filter, with its standard error and an upper bound for every causal model.
 
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
@@ -94,10 +94,10 @@ def ceiling(task: Task, samples: int = 1000, *, split: str = "test", start: int 
 
 
 def filter(task: Task, sample: Sample | int, *, split: str | None = None, posterior: bool = False) -> Beliefs:
-    """What the exact filter believes of a sample, or of the sample of this index of ``split`` (test).
+    """Beliefs of the exact filter about a sample, or about the sample of this index of ``split`` (default: test).
 
-    With ``posterior`` also P(state id | frames so far), [frames, states]. The sample is drawn again: what was written into its
-    arrays does not count.
+    ``posterior=True`` adds P(state id | frames so far), [frames, states]. The sample is drawn again: changes to its arrays
+    do not matter.
 
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)
@@ -108,10 +108,10 @@ def filter(task: Task, sample: Sample | int, *, split: str | None = None, poster
     instance("filter", "task", task, Task)
     if isinstance(sample, Sample):
         if sample.task is not task and sample.task != task:
-            raise ValueError(f"[filter] sample, expected one of this task, got one of {sample.task}")
+            raise ValueError(f"[filter] sample, expected a sample of this task, got one of {sample.task}")
         index, of = sample.index, sample.split
         if split is not None and split != of:
-            raise ValueError(f"[filter] split, expected that of the sample, {of}, got {split!r}")
+            raise ValueError(f"[filter] split, expected {of}, the split of the sample, got {split!r}")
     else:
         index, of = whole("filter", "sample", sample, 0, MOST_INDEX), check_split("filter", "test" if split is None else split)
     found = _native.beliefs(task._native, of, index)
@@ -127,7 +127,7 @@ def baselines(
     start: int = 0,
     threads: int = 0,
 ) -> Baselines:
-    """Chance, the commonest state, n-grams, and a table learner that counts transitions and filters with them.
+    """Accuracy of chance, the most frequent state, n-grams, and a table learner that counts transitions and filters.
 
     The n-gram to cite is ``n_gram[n - 1]``, with ``n_gram_stderr``.
 

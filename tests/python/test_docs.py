@@ -13,7 +13,7 @@ import selectivbench as sb
 from common import SOURCE, TemporaryFolder, has, needs_torch
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
-TORCH = ("selectivbench.torch", "selectivbench.training")
+TORCH = ("selectivbench._checkpoint", "selectivbench.torch", "selectivbench.training")
 
 
 def load_tests(loader, tests, pattern):
@@ -28,7 +28,8 @@ def load_tests(loader, tests, pattern):
 class PageTest(unittest.TestCase):
     def test_the_examples_of_the_page_give_what_it_says(self):
         page = (SOURCE / "docs" / "python.md").read_text()
-        blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+        fences = re.findall(r"^```(python|pycon)\n(.*?)^```$", page, re.M | re.S)
+        blocks = [text for kind, text in fences if kind == "python" or has("torch")]  # pycon: what needs torch
         self.assertGreater(len(blocks), 4)
         test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "docs/python.md", "docs/python.md", 0)
         said = []

@@ -78,6 +78,13 @@ class RecordTest(TemporaryFolder):
                 sb.record(self.folder, name="a", params=1, result=result)
         self.assertEqual(sb.load_runs(self.folder), [])
 
+    def test_a_run_is_not_recorded_without_settings(self):
+        found = evaluated(task())
+        for keys in ({}, {"settings": None}, {"settings": {}}):
+            with self.assertRaisesRegex(ValueError, r'\[record\] settings= is missing: .* say how the model was trained, as \{"train'):
+                sb.record(self.folder, name="a", params=1, result=found, **keys)
+        self.assertEqual(sb.load_runs(self.folder), [])
+
     def test_weights_that_were_recorded_are_not_lost_by_recording_again(self):
         found = evaluated(task())
 
@@ -133,14 +140,14 @@ class RecordTest(TemporaryFolder):
             (dict(settings={"model.parameters": 2}), r"\[record\] settings, expected params= instead of 'model.parameters'"),
         ]:
             with self.assertRaisesRegex(ValueError, line):
-                sb.record(self.folder, **{"name": "a", "params": 1, "result": found, **keys})
+                sb.record(self.folder, **{"name": "a", "params": 1, "result": found, "settings": SETTINGS, **keys})
         with self.assertRaisesRegex(ValueError, "expected a folder of runs or an archive"):
             sb.load_runs(self.folder / "missing")
         with self.assertRaisesRegex(ValueError, r"\[runs\] expected folders or archives, got none"):
             sb.load_runs()
         for path in (None, "", "a\0b", "a\udc80", [self.folder]):
             with self.assertRaisesRegex(ValueError, r"\[record\] expected a path"):
-                sb.record(path, name="a", params=1, result=found)
+                sb.record(path, name="a", params=1, result=found, settings=SETTINGS)
             with self.assertRaisesRegex(ValueError, r"\[runs\] expected a path"):
                 sb.load_runs(path)
         for arguments, line in [((None, task()), "predict, expected a function"), ((guess, None), "task, expected a selectivbench.Task"),
@@ -149,11 +156,11 @@ class RecordTest(TemporaryFolder):
                 sb.evaluate(*arguments)
         with self.assertRaisesRegex(ValueError, r"\[evaluate\] kind, expected logits or probabilities, got 'logit'"):
             sb.evaluate(guess, task(), kind="logit")
-        with self.assertRaisesRegex(ValueError, r"\[evaluate\] gaps, expected different ones"):
+        with self.assertRaisesRegex(ValueError, r"\[evaluate\] gaps, expected different lengths"):
             sb.evaluate(guess, task(), [3, 3])
         (self.folder / "file").write_text("")
         with self.assertRaises(OSError):
-            sb.record(self.folder / "file", name="a", params=1, result=found)
+            sb.record(self.folder / "file", name="a", params=1, result=found, settings=SETTINGS)
 
     def test_stretches_that_are_yielded_score_as_the_whole(self):
         def stretches(batch):
@@ -165,6 +172,34 @@ class RecordTest(TemporaryFolder):
         for short, got in ((lambda batch: iter(()), 0), (lambda batch: iter([guess(batch)[:, :7]]), 7)):
             with self.assertRaisesRegex(ValueError, rf"\[evaluate\] predict, expected outputs for 40 frames of a batch, got {got}"):
                 evaluated(task(), short)
+
+    def test_predictors_that_look_ahead_are_refused(self):
+        def next_frame(batch):
+            return np.eye(batch.task.answers)[np.maximum(np.roll(batch.symbols, -1, axis=1), 0)]
+
+        def mean_of_all(batch):
+            return guess(batch) + guess(batch).mean(axis=1, keepdims=True)
+
+        for predict, keys in ((next_frame, {}), (mean_of_all, {}), (next_frame, {"dense": False})):
+            with self.assertRaisesRegex(ValueError, r"\[evaluate\] predict is not causal: its output at frame \d+ changes when only"):
+                sb.evaluate(predict, task(), samples=10, valid_samples=0, ceiling_samples=0, **keys)
+        with self.assertRaisesRegex(ValueError, r"\[evaluate\] outputs, expected shape \[4, 40, 10\], got \[4, 40, 9\]"):
+            evaluated(task(), lambda batch: guess(batch)[:, :, :9])
+
+    def test_causal_predictors_pass_whatever_they_compute(self):
+        def through_fft(batch):  # a causal convolution whose rounding carries later frames into earlier outputs
+            kernel = np.fft.rfft(0.9 ** np.arange(batch.shape[1]), 2 * batch.shape[1])[None, :, None]
+            spectrum = np.fft.rfft(guess(batch), 2 * batch.shape[1], axis=1)
+            return np.fft.irfft(spectrum * kernel, axis=1)[:, : batch.shape[1]].astype(np.float32)
+
+        random = np.random.default_rng(1)
+
+        def noisy(batch):  # as sums in any order are
+            return guess(batch) + 1e-3 * random.random((*batch.shape[:2], 10))
+
+        for predict in (guess, through_fft, noisy, lambda batch: random.random((*batch.shape[:2], 10)),
+                        lambda batch: np.zeros((*batch.shape[:2], 10))):
+            self.assertEqual(evaluated(task(), predict).test.samples, 30)
 
     @unittest.skipUnless(has("pandas"), "pandas is not installed")
     def test_a_frame_has_a_line_a_run(self):
@@ -249,6 +284,11 @@ class ProgramsRunTest(TemporaryFolder):
         shutil.copy(self.config, self.run_.folder + "/final.safetensors")
         with self.assertRaisesRegex(ValueError, "its bytes do not fit the digest in result.json"):
             sb.load_weights(self.run_)
+
+    def test_its_config_gives_its_id_and_task(self):
+        config = sb.Config.from_toml(self.run_.folder + "/config.toml")
+        self.assertEqual(config.run_id, self.run_.run_id)
+        self.assertEqual(config.task, sb.Task.from_toml(self.config))
 
     def test_ceiling_and_facts_are_those_of_its_result(self):
         of = sb.Task.from_toml(self.config)

@@ -140,9 +140,9 @@ class ScoreTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"\[score\] result, expected outputs for at least one batch first"):
             score.result()
         score.update(first, good[:, :39])
-        with self.assertRaisesRegex(ValueError, r"\[score\] another batch, expected 1 more frames of the last one first"):
+        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected 1 more frames of the last batch first"):
             score.update(second, good)
-        with self.assertRaisesRegex(ValueError, r"\[score\] result, expected the last 1 frames"):
+        with self.assertRaisesRegex(ValueError, r"\[score\] result, expected 1 more frames"):
             score.result()
         self.assertEqual(score.missing, 1)
         score.update(first, good[:, 39:])
@@ -152,14 +152,14 @@ class ScoreTest(unittest.TestCase):
         self.assertEqual(score.result(0).samples, 4)
 
     def test_a_score_does_not_pickle_and_says_so(self):
-        with self.assertRaisesRegex(TypeError, r"\[score\] a score does not pickle"):
+        with self.assertRaisesRegex(TypeError, r"\[score\] Score cannot be pickled"):
             pickle.dumps(sb.Score(task(1)))
 
     def test_batches_of_another_task_or_split_are_refused(self):
         score = sb.Score(task(1))
-        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected one of split test"):
+        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected a batch of split test"):
             score.update(task(1).batch("valid", [0]), np.zeros((1, 40, 10)))
-        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected one of split test"):
+        with self.assertRaisesRegex(ValueError, r"\[score\] batch, expected a batch of split test"):
             score.update(task(2).batch("test", [0]), np.zeros((1, 220, 10)))
 
     def test_infinite_logits_are_a_mask_where_some_stay_finite(self):
@@ -238,9 +238,9 @@ class TruthTest(unittest.TestCase):
         sure = beliefs.probability > 1 - 1e-9
         np.testing.assert_array_equal(beliefs.best[sure], sample.states[sure])
         np.testing.assert_array_equal(beliefs.since_certain[sure], 0)
-        with self.assertRaisesRegex(ValueError, r"\[filter\] sample, expected one of this task, got one of <selectivbench.Task 1"):
+        with self.assertRaisesRegex(ValueError, r"\[filter\] sample, expected a sample of this task, got one of <selectivbench.Task 1"):
             sb.filter(task(2), sample)
-        with self.assertRaisesRegex(ValueError, r"\[filter\] split, expected that of the sample, test"):
+        with self.assertRaisesRegex(ValueError, r"\[filter\] split, expected test, the split of the sample"):
             sb.filter(of, sample, split="valid")
 
     def test_bad_arguments(self):

@@ -115,7 +115,7 @@ class TaskTest(TemporaryFolder):
         for key in ("train.rl", "train", 3):
             with self.assertRaisesRegex(KeyError, "expected section.key"):
                 config[key]
-        for settings, line in [([1], "expected a dict, got list"), ({1: 2}, "expected text as keys, got 1"),
+        for settings, line in [([1], "expected a dict, got list"), ({1: 2}, "expected str keys, got 1"),
                                ({"train.lr": None}, "got NoneType, train.lr=None")]:
             with self.assertRaisesRegex(ValueError, line):
                 sb.Config(settings)
