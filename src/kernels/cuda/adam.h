@@ -52,7 +52,7 @@ struct AdamReport {
 };
 
 size_t adam_workspace_bytes(const FlatAdam& p);
-// Deterministic. `report` is on the device.
+// Deterministic. `report` is on the device; it may be null.
 cudaError_t adam_update(const FlatAdam& p, AdamReport* report, void* workspace, cudaStream_t stream);
 
 }  // namespace sb::cuda
