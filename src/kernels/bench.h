@@ -52,8 +52,7 @@ struct BenchShape {
 std::vector<BenchShape> bench_shapes(const KernelBenchOptions& options);
 // Best time of several calls, after one call to warm up. A slow call is measured only once.
 double best_seconds(const KernelBenchOptions& options, const std::function<void()>& call);
-// Compares the tensors pairwise. Returns the largest difference, relative to the largest expected value; infinity if a
-// value is NaN.
+// Returns the largest difference of any pair of tensors, relative to its largest expected value; infinity for NaN.
 double largest_difference(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& expected);
 inline constexpr double kGraphLimit = 3.5e8;  // maximum elements of a plain form's autograd graph
 void check_error(const KernelRow& row);       // throws if row.error exceeds float's rounding error

@@ -1,5 +1,4 @@
-// Records the calls of operations that a network makes, so that `bench gpu --kernels` can repeat and measure each
-// alone.
+// Records a network's calls of operations, so that `bench gpu --kernels` can repeat and measure each of them alone.
 #pragma once
 #include <functional>
 #include <string>

@@ -5,8 +5,8 @@
 
 namespace sb {
 
-// selective_scan for T = 1. x, delta [B,D]; B, C [B,N]; state [B,D,N] (undefined: zeros); write [B,D] or undefined; out
-// [B,D].
+// selective_scan for T = 1. x, delta, out [B,D]; B, C [B,N]; state [B,D,N] (undefined: zeros); write [B,D] or
+// undefined.
 OutAndState selective_scan_step(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log,
                                 const at::Tensor& B, const at::Tensor& C, const at::Tensor& skip,
                                 const at::Tensor& state = {}, const at::Tensor& write = {}, double a_min = 0);

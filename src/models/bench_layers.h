@@ -4,8 +4,7 @@
 
 namespace sb {
 
-// Returns rows named "layer <model>", at the shapes of bench_kernels. Backward passes also compute the gradient of
-// every parameter.
+// Returns rows named "layer <model>", at the shapes of bench_kernels. Backward passes include all parameter gradients.
 std::vector<KernelRow> bench_layers(const KernelBenchOptions& options, const MachineRates& rates,
                                     const RowSink& done = {});
 

@@ -1,5 +1,4 @@
-// Initial values of parameters. Each value is a pure function of (seed, parameter name, index), with the same bits on
-// every machine.
+// Initial values of parameters: pure functions of (seed, parameter name, index), with the same bits on every machine.
 #pragma once
 #include <cstdint>
 #include <string_view>

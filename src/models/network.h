@@ -59,8 +59,7 @@ class Network {
   // undefined: the number of those frames). Never holds all logits in memory.
   at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},
                   const at::Tensor& normaliser = {}) const;
-  // Processes one frame without gradients: x [B,inputs] -> logits [B,outputs]. Updates the state. A recurrent model
-  // needs constant memory.
+  // Processes one frame without gradients: x [B,inputs] -> logits [B,outputs]. Recurrent models use constant memory.
   at::Tensor step(const at::Tensor& x, NetworkState& state) const;
 
   // Loads every parameter from the tensor named prefix + parameter name; any stored float type is converted. Throws if

@@ -1,5 +1,4 @@
-// The parameters of a network: named tensors that are views into one flat buffer. Their gradients are views into a
-// second one.
+// The parameters of a network: named views into one flat buffer. Their gradients are views into a second buffer.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,5 +1,4 @@
-// Reads recorded layers and networks from safetensors files: sizes from metadata and shapes, weights, and projections
-// of matrices.
+// Reads recorded layers and networks from safetensors files: sizes (from metadata and shapes), weights, projections.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -23,8 +22,7 @@ class RecordedLayer {
   std::string prefix_;
 };
 
-// Values from the file's metadata. Both throw bad_input if the key is missing or has no valid value. An integer is a
-// size in 1..2^20.
+// Values from the file's metadata. Both throw bad_input if the key is missing or invalid; integers are in 1..2^20.
 int64_t recorded_integer(const Safetensors& file, const std::string& key);
 double recorded_number(const Safetensors& file, const std::string& key);
 // Returns the options of the mixer whose parameters are stored under `prefix`. They come from the metadata (d_model,

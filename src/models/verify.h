@@ -1,5 +1,4 @@
-// Checks that this build computes correctly on this machine, against recorded vectors: recurrences, layers and small
-// training runs.
+// Checks this build on this machine against recorded vectors: recurrences, layers and small training runs.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,5 +1,4 @@
-// Adam over one flat buffer of parameters. Each update passes over memory once. The result does not depend on the
-// number of threads.
+// Adam over one flat buffer of parameters, in one pass over memory. The thread count does not change the result.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -23,8 +23,7 @@ struct StepFigures {
 // Result of one update; read() waits for it.
 class StepHandle {
  public:
-  // figures [3] float64: loss, norm of the gradients, and 1 if the update was made. They are valid after `wait`
-  // returns.
+  // figures [3] float64: loss, norm of the gradients, and 1 if the update was made; valid after `wait` returns.
   StepHandle(at::Tensor figures, double lr, std::function<void()> wait = {})
       : figures_(std::move(figures)), lr_(lr), wait_(std::move(wait)) {}
   StepFigures read() const;

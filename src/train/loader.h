@@ -52,8 +52,7 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
 
 class Loader {
  public:
-  // Yields the batches of updates first..last - 1, each with `batch` samples of the split. `pad_to` > 0 fixes the frame
-  // count of every batch.
+  // Yields the batches of updates first..last - 1, each with `batch` samples. `pad_to` > 0 fixes their frame count.
   Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
          const SampleOrder& order = {}, int pad_to = 0);
   ~Loader();

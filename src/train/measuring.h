@@ -19,8 +19,7 @@ class Measuring {
   // Adds all measurements to `out`: validation (`last_valid`, or a new one if absent), test, gap grid, gates, samples
   // and baselines. Throws Stopped if the run is asked to stop.
   void add_all(Result& out, const std::optional<Evaluation>& last_valid);
-  // Finds the first place in the network where the values of an evaluation of this task are not finite; nullopt if it
-  // cannot be found.
+  // Finds the first place in the network where an evaluation of this task is not finite; nullopt if it is not found.
   std::optional<Divergence> locate(const NotFinite& seen, const TaskConfig& task);
 
  private:

@@ -16,14 +16,12 @@ using RankStore = c10::intrusive_ptr<c10d::TCPStore>;
 // Runs the call on a new detached thread that blocks all signals. The thread owns whatever the call captures. The
 // future rethrows the call's exception.
 std::shared_future<void> started(std::function<void()> call);
-// Runs the call like started() and waits for it. Returns false if the call has not finished in time; it goes on
-// running.
+// Runs the call like started() and waits for it. Returns false if the call is still running after this time.
 bool done_within(double seconds, std::function<void()> call);
 
 // Connects to the store; `serves`: hosts it. Throws bad_input after place.patience seconds at the latest.
 RankStore connected(const RankPlace& place, bool serves);
-// Connects to the host and port, and returns the numeric addresses of both ends. Both are empty if nothing listens
-// there.
+// Connects to the host and port, and returns the numeric addresses of both ends; both are empty if nothing listens.
 struct Route {
   std::string here, there;
 };

@@ -30,8 +30,8 @@ class RankWatch {
 
   // The verdict that ends the run; nullopt while there is none.
   std::optional<WorldEnded> verdict() const;
-  // Call when a connection broke, with its error text. Finds out which ranks are lost and returns the verdict, after
-  // some seconds.
+  // Call when a connection broke, with its error text. Finds the lost ranks and returns the verdict, after some
+  // seconds.
   WorldEnded roll_call(const std::string& what);
   // See World.
   WorldEnded fail(Exit code, const std::string& line);

@@ -20,8 +20,7 @@ class TensorReduction final : public Reduction {
   // Takes the logits [batch, to - from, answers] of frames [from, to). Call for consecutive ranges ("stretches"), from
   // the first frame to the last.
   void take(int from, int to, const at::Tensor& logits);
-  // Call after the last take(). `wait` waits until the device has done all work submitted so far; empty: no need to
-  // wait.
+  // Call after the last take(). `wait` waits until the device has done all submitted work; empty: no need to wait.
   void finish(std::function<void()> wait) { wait_ = std::move(wait); }
   Marks marks() override;
 

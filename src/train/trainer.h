@@ -106,8 +106,7 @@ class Trainer {
   // next call of weights(), state() or snapshot().
   std::vector<NamedBytes> weights() const;
   std::vector<NamedBytes> state() const;  // weights and both moments
-  // Copies of the state that later updates do not change. They are complete after arrived() returns (if it is empty:
-  // immediately).
+  // Copies of the state that later updates do not change, complete after arrived() returns (empty: already complete).
   struct Snapshot {
     std::vector<NamedBytes> tensors;
     std::function<void()> arrived;

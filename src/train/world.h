@@ -43,8 +43,7 @@ class World {
   // if a rank has failed, or if a rank is lost (Exit::lost_rank, with a message that names it). A rank counts as lost
   // after place().patience seconds without a heartbeat.
 
-  // All-reduce: replaces `gradients` (flat) and `loss` ([1] float64) by their sums over all ranks, with the same bytes
-  // on each.
+  // All-reduce: replaces `gradients` (flat) and `loss` ([1] float64) by their sums over ranks, the same bytes on each.
   virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;
   void wish_to_stop(bool yes) { wishes_ = yes; }  // the next reduce() tells the other ranks
   bool stopping() const { return stopping_; }     // whether any rank wished to stop at the last reduce()

@@ -13,8 +13,7 @@ void give_block(void* block, size_t bytes);  // `bytes` as passed to take_block(
 void release_free_blocks();                  // returns all unused blocks to the system
 size_t free_block_bytes();
 
-// Makes CPU tensors use this pool for large blocks, except while Backend::aten is forced. Applies to the whole process;
-// call it once.
+// Makes all CPU tensors use this pool for large blocks, except while Backend::aten is forced. Call once per process.
 void pool_tensor_memory();
 
 }  // namespace sb::cpu

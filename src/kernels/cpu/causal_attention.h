@@ -17,8 +17,7 @@ struct AttentionInput {
   AttentionSizes sizes;
   HeadRows<T> q, k, v;
 };
-// out [batch, queries, heads, width] is contiguous; log_sums [batch, heads, queries] are the logarithms of the softmax
-// denominators.
+// out [batch, queries, heads, width] is contiguous; log_sums [batch, heads, queries]: logs of the softmax denominators.
 template <class T>
 void causal_attention_forward(const AttentionInput<T>& p, T* out, T* log_sums);
 template <class T>

@@ -19,8 +19,7 @@ struct Conv4Gradient {
 };
 template <class T>
 void conv4_forward(const Conv4Input<T>& p, T* y);
-// dw: partial sums [conv4_slots, 5, channels], which the caller adds in order. d_tail is written only if there is a
-// tail.
+// dw: partial sums [conv4_slots, 5, channels], which the caller adds in order. d_tail is written only with a tail.
 template <class T>
 void conv4_backward(const Conv4Input<T>& p, const T* gy, const Conv4Gradient<T>& dx, T* d_tail, T* dw);
 int64_t conv4_slots(int64_t batch);

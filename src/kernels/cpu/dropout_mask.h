@@ -1,5 +1,4 @@
-// Computes dropout masks (kernels/dropout_stream.h) in rows of channels, with many generator blocks in parallel
-// vectors.
+// Computes dropout masks (kernels/dropout_stream.h) in rows of channels, with several generator blocks per vector.
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -182,8 +182,7 @@ struct AtanhTable<double> {
                                      1.0};
 };
 
-// log(1 + e^{-|x|}), computed as 2 atanh(s) with u = e^{-|x|} and s = u / (2 + u) <= 1/3, which is accurate for small
-// u.
+// log(1 + e^{-|x|}), as 2 atanh(s) with u = e^{-|x|} and s = u / (2 + u) <= 1/3, which is accurate even for small u.
 template <class T, int V>
 inline __attribute__((always_inline)) Pack<T, V> log1p_exp_of_minus_abs(const Pack<T, V>& x) {
   const Pack<T, V> u = simd::exp(each<T, V>([&](int i) { return -xsimd::abs(x.v[i]); }));

@@ -1,5 +1,4 @@
-// Rows of matrices: their addresses, copies to and from padded scratch memory, loops in blocks, and sums in fixed
-// order.
+// Rows of matrices: addresses, copies to and from padded scratch memory, loops in blocks, and sums in fixed order.
 #pragma once
 #include <algorithm>
 

@@ -13,8 +13,7 @@ struct ScanSizes {
   // take no more memory than one [B,T,D] activation. Longer chunks would not fit into the arrays of the tiles.
   int64_t chunk() const { return states <= 64 ? 64 : 128; }
   int64_t chunks() const { return (time + chunk() - 1) / chunk(); }
-  // The work is divided into batch_slots * channel_groups tasks by sizes only, so results do not depend on the number
-  // of threads.
+  // The sizes alone determine the batch_slots * channel_groups tasks, so results do not depend on the thread count.
   int64_t batch_slots() const { return std::min<int64_t>(batch, 8); }
   int64_t channel_groups() const {
     const int64_t wanted = (16 + batch_slots() - 1) / batch_slots();

@@ -1,5 +1,4 @@
-// conv4 for rows that are aligned to 16 bytes. Rows are copied to shared memory in advance, for all channels of a
-// block.
+// conv4 for rows that are aligned to 16 bytes. Copies rows to shared memory in advance, for all channels of a block.
 #pragma once
 #include "kernels/cuda/conv4_walk.cuh"
 #include "kernels/cuda/ptx.cuh"

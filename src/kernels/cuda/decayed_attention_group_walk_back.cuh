@@ -18,8 +18,7 @@ struct BackwardMaps {
   CUtensorMap q, k, v, d_out, states, gradients;
 };
 
-// dS <- c_end dS + scale (c Q)^T dO, from the last chunk to the first. Stores the gradient of the state after each
-// chunk.
+// dS <- c_end dS + scale (c Q)^T dO, from the last chunk to the first. Stores dS of the state after each chunk.
 template <int VP>
 __global__ void __launch_bounds__(kStateThreads, 2)
     walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {

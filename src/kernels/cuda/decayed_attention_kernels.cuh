@@ -88,8 +88,7 @@ cudaError_t launch(void (*kernel)(Arguments), dim3 grid, size_t shared, const Ar
   return cudaGetLastError();
 }
 
-// One warp's part of a state [K, V] in accumulators. The warps divide the rows into halves and the columns into
-// quarters.
+// One warp's part of a state [K, V] in accumulators. The warps divide the rows in two and the columns in four.
 template <int KP, int VS>
 struct StateTile {
   static constexpr int M = KP / 32, N = VS / 32;
@@ -173,8 +172,7 @@ __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z,
   }
 }
 
-// Whether the warp-group kernels (bf16, 64 < K <= 128, V <= 96) support these inputs, this forward pass, or this
-// backward pass.
+// Whether the warp-group kernels (bf16, 64 < K <= 128, V <= 96) support these inputs, or this forward or backward pass.
 bool by_groups(const DecayedAttention& p, const Sizes& z);
 bool by_groups(const ForwardArguments& a);
 bool by_groups(const BackwardArguments& a);

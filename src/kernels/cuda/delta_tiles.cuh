@@ -175,8 +175,7 @@ __device__ constexpr bool holds(Blocks blocks, int k, int n) {
   return blocks == Blocks::all || (blocks == Blocks::k_up_to_n ? k / 16 <= n / 16 : k / 16 >= n / 16);
 }
 
-// sums (16 x 8 Tiles) += a tile. `a` has the columns from k on of the left operand; the tile is [n][k], or [k][n] if
-// Transposed.
+// sums (16 x 8 Tiles) += a tile. `a`: columns from k on of the left operand; tile: [n][k], or [k][n] if Transposed.
 template <bool Transposed, Blocks Held = Blocks::all, int Tiles, class E>
 __device__ __forceinline__ void multiply_step(Sum (&sums)[Tiles], const Left<E>& a, int k, const E* tile, int ld,
                                               bool exact) {
@@ -260,8 +259,8 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Tiles], E* p, int l
   }
 }
 
-// How the threads of a block share the copy of a tile in pieces of 16 bytes: each thread keeps its columns and loops
-// over rows.
+// Distributes the copy of a tile, in pieces of 16 bytes: each thread of the block keeps its columns and loops over
+// rows.
 template <class E>
 struct TileWalk {
   int row, column, step;

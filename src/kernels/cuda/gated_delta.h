@@ -51,8 +51,7 @@ struct DeltaGradients {
 size_t gated_delta_kept_bytes(const DeltaShape& shape);
 size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward);
 
-// If `kept` is null, nothing is saved for backward. `scratch` must then have gated_delta_scratch_bytes(shape, false)
-// bytes.
+// `kept` null: nothing is saved for backward. `scratch` must then have gated_delta_scratch_bytes(shape, false) bytes.
 cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, const DeltaOutputs& out, void* kept,
                                 void* scratch, cudaStream_t stream);
 

@@ -221,8 +221,7 @@ __device__ inline E* pairs_of(void* matrices, const Chunk& c) {
   return static_cast<E*>(matrices) + c.index * (kRows * kRows);
 }
 
-// Stores the warp's 16 columns of a state, whose transpose is in registers, to memory, using 64 rows of a tile as
-// buffer
+// Stores the warp's 16 columns of a state, whose transpose is in registers, to memory, via 64 rows of a tile
 template <int Tiles, class E>
 __device__ __forceinline__ void store_state(const Sum (&state)[Tiles], E* tile, int ld, E* to, int to_ld) {
   constexpr int depth = Left<E>::depth;

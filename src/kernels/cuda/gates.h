@@ -44,8 +44,7 @@ cudaError_t step_gates_backward(const StepGates& p, const TokenRows<const float>
                                 const TokenRows<const float>& d_decay, const RowsOut& dx, float* d_bias, float* d_A_log,
                                 void* scratch, cudaStream_t stream);
 
-// If `log`: max(scale log(sigma(x)), least), GLA's log-decay. Else: scale sigma(x), the write strength of the delta
-// rules.
+// If `log`: max(scale log(sigma(x)), least), GLA's log-decay. Else: scale sigma(x), the delta rules' write strength.
 struct SigmoidGate {
   GateRows rows;
   bool log = false;

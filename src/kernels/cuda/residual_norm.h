@@ -32,8 +32,7 @@ struct ResidualNorm {
 };
 inline constexpr int kMostResidualWidth = 4096;
 
-// `low`: also receives y in bf16, for subsequent products; its data may be null. `stats` [rows][2] is for the backward
-// pass; may be null.
+// `low`: also receives y in bf16, for later products; its data may be null. `stats` [rows][2]: for backward, or null.
 cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, const RowsOut& low, float* stats,
                                   cudaStream_t stream);
 

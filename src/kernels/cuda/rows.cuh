@@ -284,8 +284,7 @@ struct Division {
   __device__ uint32_t operator()(uint32_t n) const { return factor ? __umulhi(n, factor) >> shift : n; }
 };
 
-// Sums parts [count][width] over the first axis, in order. Column c goes to first[c] if c < split, else to
-// second[c - split].
+// Sums parts [count][width] over the first axis, in order, to first[c] if c < split, else to second[c - split].
 cudaError_t sum_parts(const float* parts, int count, int width, float* first, int split, float* second,
                       cudaStream_t stream);
 
@@ -296,8 +295,7 @@ inline bool on_vectors(const void* data, int64_t token, int64_t head, int heads,
          (heads == 1 || head * element % 16 == 0);
 }
 
-// Number of blocks for a kernel with a grid-stride loop: as many as can run at once, but at most `rows_left` and
-// `most`.
+// Blocks for a kernel with a grid-stride loop: as many as can run at once, but at most `rows_left` and `most`.
 template <class Kernel>
 int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
   int each = 1;

@@ -31,8 +31,7 @@ struct CopyBarrier {
   }
 };
 
-// Copies the box at (column, second, third, fourth) of a tensor with four axes. Elements outside the tensor become
-// zero.
+// Copies the box at (column, second, third, fourth) of a tensor. Elements outside the tensor become zero.
 __device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int column, int second, int third, int fourth,
                                 CopyBarrier& done) {
   asm volatile(

@@ -16,8 +16,7 @@ inline at::Tensor fresh_like(const at::Tensor& x) {
   return fresh(x.sizes(), x.options());
 }
 
-// Returns memory for the gradient of an input, with a contiguous last axis: its destination (Back::place), or a new
-// tensor.
+// Returns memory for an input's gradient, with a contiguous last axis: its destination (Back::place) or a new tensor.
 at::Tensor gradient_of(const kernels::Back& back, size_t input, at::IntArrayRef sizes,
                        const at::TensorOptions& options);
 inline at::Tensor gradient_of(const kernels::Back& back, size_t input, const at::Tensor& like) {
@@ -89,15 +88,13 @@ class Rows {
 
 at::Tensor sum_in_order(const at::Tensor& parts);  // over the first axis
 
-// Returns [B H, slots, padded K, padded V] with `state` [B,H,K,V] (undefined: zeros) in slot 0, and zeros in its
-// padding.
+// Returns [B H, slots, padded K, padded V] with `state` [B,H,K,V] (undefined: zeros), padded by zeros, in slot 0.
 at::Tensor start_states(const at::Tensor& state, int64_t B, int64_t H, int64_t K, int64_t V, int64_t slots,
                         const at::TensorOptions& options);
 // Copies one slot of such a tensor into a new tensor [B,H,K,V].
 at::Tensor unpadded_state(const at::Tensor& states, int64_t slot, int64_t B, int64_t H, int64_t K, int64_t V);
 
-// out = a b + bias, or out += a b + bias if `add`. bias [N] is added to every row; it may be undefined. out [M,N] has
-// contiguous rows.
+// out = a b + bias, or out += a b + bias if `add`. out [M,N] has contiguous rows; bias [N] may be undefined.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {},
               bool add = false);
 inline at::Tensor multiplied(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {}) {

@@ -35,8 +35,7 @@ inline Tensor fresh_like(const Tensor& x) {
   return fresh(x.sizes(), x);
 }
 Tensor scratch(size_t bytes, const Tensor& like);
-// Returns memory for the gradient of an input, with these sizes and the type of `like`: its destination (Back::place),
-// or a new tensor.
+// Returns memory for the gradient of an input, of the type of `like`: its destination (Back::place) or a new tensor.
 Tensor gradient_of(const Back& back, size_t input, at::IntArrayRef sizes, const Tensor& like);
 inline Tensor gradient_of(const Back& back, size_t input, const Tensor& like) {
   return gradient_of(back, input, like.sizes(), like);
