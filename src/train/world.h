@@ -40,8 +40,8 @@ class World {
   std::pair<int, int> rows(int batch) const { return rows_of_rank(batch, rank(), size()); }
 
   // Collective calls: reduce() and share(). Every rank must make the same ones in the same order. They throw WorldEnded
-  // if a rank has failed, or if a rank is lost (Exit::lost_rank, with a message that names it). A rank counts as lost
-  // after place().patience seconds without a heartbeat.
+  // if a rank has failed, or if a rank is lost (Exit::lost_rank, with a message that names it): its connection broke,
+  // or it sent no heartbeat for place().patience seconds.
 
   // All-reduce: replaces `gradients` (flat) and `loss` ([1] float64) by their sums over ranks, the same bytes on each.
   virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;

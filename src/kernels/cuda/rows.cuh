@@ -24,11 +24,11 @@ __device__ inline float silu_slope(float x, float sig) {
 // ---- packs ----
 
 // How a thread accesses its packs of a row.
-//   whole, padded, vectors: eight adjacent columns, 16 bytes at a time. whole: the width is a multiple of a pack.
-//   padded:
-//     columns of the last pack beyond the width are written as zeros. vectors: these columns are not written.
-//   neighbours: eight adjacent columns, one at a time.
-//   scattered: for unaligned rows; columns one at a time, with a stride of the number of threads per row.
+//   whole: eight adjacent columns, 16 bytes at a time; the width is a multiple of a pack
+//   padded: the same, but columns of the last pack beyond the width are written as zeros
+//   vectors: the same, but columns of the last pack beyond the width are not written
+//   neighbours: eight adjacent columns, one at a time
+//   scattered: for unaligned rows; columns one at a time, with a stride of the number of threads per row
 enum class Access { whole, padded, vectors, neighbours, scattered };
 
 // A pack in the type in which it was read; elements are converted to float on access.
