@@ -1,27 +1,27 @@
-// Which implementation of an operation runs: decided by the tensor, in one function.
+// Selects the implementation of an operation by the device and type of its first tensor.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace sb::kernels {
 
 enum class Backend {
-  truth,  // plain loops over time in ATen operations; where an operation has none: aten
-  aten,   // ATen operations: any device and type
-  cpu,    // our loops, float and double
-  cuda,   // our CUDA kernels; where an operation has none, or none for this type: aten
+  truth,  // reference: plain loops over time in ATen operations; aten if the operation has none
+  aten,   // ATen operations, for any device and type
+  cpu,    // our CPU kernels, for float and double
+  cuda,   // our CUDA kernels; aten if the operation has none for these tensors
 };
 Backend backend_of(const at::Tensor& x);
 
-// Whether this build has CUDA kernels; without them ATen's operations run on such a device.
+// Whether this build has CUDA kernels. Without them, CUDA tensors use ATen operations.
 bool cuda_kernels_are_built();
 
-// On a GPU, whether products of float32 matrices and the recurrences in float32 may round operands to TF32: one switch
-// for ours and for the library's. Off at first. Not for use while other threads compute.
+// Whether float32 matrix products and recurrences on a GPU may round their operands to TF32. Applies to our kernels and
+// to libtorch's. Initially off. Do not call while other threads compute.
 void allow_tf32(bool on);
 bool tf32_is_allowed();
 
-// While one of these lives, every operation runs the given back end, whatever its tensors: truth in tests, aten as the
-// yardstick of benchmarks. Not for use while other threads compute.
+// RAII guard: forces one backend for every operation in all threads, e.g. truth in tests and aten as the baseline of
+// benchmarks. Do not use while other threads compute.
 class UseBackend {
  public:
   explicit UseBackend(Backend backend);
@@ -32,13 +32,13 @@ class UseBackend {
  private:
   int before_;
 };
-// The result of `call` with that back end.
+// Returns call() with this backend forced.
 template <class Call>
 auto on(Backend backend, const Call& call) {
   const UseBackend use(backend);
   return call();
 }
-// Whether ATen operations stand in for our kernels now: then memory comes from ATen's allocator as well.
+// Whether Backend::aten is forced; memory then comes from ATen's allocator, too.
 bool aten_is_forced();
 
 }  // namespace sb::kernels

@@ -19,7 +19,7 @@ using Inputs = std::vector<Tensor>;
 
 constexpr double kTolerance = 2e-5;  // float against double, relative to the largest value
 
-// On one thread its processor time, which a busy machine does not blur; else the time that passes.
+// With one thread: its CPU time, which other load on the machine does not affect. Otherwise: wall time.
 double now() {
   timespec time{};
   ::clock_gettime(at::get_num_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
@@ -37,7 +37,7 @@ Inputs leaves(const Inputs& inputs, at::ScalarType type) {
   return out;
 }
 
-// The result and, where wanted, the gradients of its sum with a fixed weights
+// The result and, if `gradients`, the gradients of its sum with fixed random weights
 Inputs results(const BenchForm& form, const Inputs& inputs, at::ScalarType type, bool gradients) {
   if (!gradients) {
     const at::NoGradGuard no_gradients;

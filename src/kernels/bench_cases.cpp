@@ -49,7 +49,7 @@ BenchCase selective_scan_case() {
           [](int64_t b, int64_t d) { return 3.0 * number(b * 2 * d * N); }};
 }
 
-// Mamba2's form (one decay a head, keys shared by all heads) or GLA's (one decay a key channel)
+// Mamba2's form (one decay per head, keys shared by all heads) or GLA's (one decay per key channel)
 BenchCase decayed_attention_case(bool vector_decay) {
   struct Shape {
     int64_t G, H, K, V;
@@ -100,9 +100,10 @@ BenchCase gated_delta_case() {
           [](int64_t b, int64_t d) { return 5.0 * number(b * d * 2 * d / heads(d)); }};
 }
 
-// Arithmetic of an element in vector instructions, two operations each: one that is no multiply-add takes the place of
-// one. e^x is 16 instructions (range 6, polynomial 8, scaling 2), a sigmoid 7 more, log(1 + e^x) 32, a
-// half word of Philox with its comparison 14 (of 91 for 32 half words: 36 products, 36 to part them, 19 exclusive or).
+// Arithmetic per element in vector instructions. Each counts as two operations, also if it is not a multiply-add, since
+// it takes the place of one. e^x takes 16 instructions (range 6, polynomial 8, scaling 2), a sigmoid 7 more,
+// log(1 + e^x) 32, a half word of Philox with its comparison 14 (of 91 for 32 half words: 36 products, 36 to split
+// them, 19 exclusive or).
 constexpr double kSigmoid = 46, kLog = 64, kPhilox = 28;
 
 // `forward`, `backward`: operations and bytes of one element.

@@ -1,4 +1,4 @@
-// The kernels as `bench kernels` sees them: how to make inputs of a size, how to run, how much work it is.
+// The kernels that `bench kernels` measures: their inputs for given sizes, how to call them, and their amount of work.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -10,8 +10,7 @@ namespace sb {
 
 using BenchForm = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-// What a pass cannot do without: arithmetic (a multiply-add is two operations, as in the GEMM rate) and memory read or
-// written.
+// Minimum work of a pass: arithmetic operations (a multiply-add is two, as in the GEMM rate) and bytes read or written.
 struct Pass {
   double operations = 0, bytes = 0;
 };
@@ -22,10 +21,10 @@ struct BenchWork {
 struct BenchCase {
   std::string name;
   std::function<std::vector<at::Tensor>(int64_t batch, int64_t time, int64_t width)> inputs;  // in double
-  BenchForm form;  // one back end or another runs it
-  bool has_loop;   // a recurrence: its truth is a loop over time, and ATen's chunks are timed as well
+  BenchForm form;  // calls the operation; the selected backend runs it
+  bool has_loop;   // a recurrence: Backend::truth is a loop over time, and ATen's chunked form is timed, too
   std::function<BenchWork(int64_t batch, int64_t time, int64_t width)> work;
-  // elements that the graph of the truth holds for each element of time
+  // Elements that the autograd graph of Backend::truth holds per time step.
   std::function<double(int64_t batch, int64_t width)> graph_elements_a_step;
 };
 

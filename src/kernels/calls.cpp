@@ -39,7 +39,7 @@ double bytes_of(const Tensors& tensors) {
   return sum;
 }
 
-// Where a weight comes with its copy in bfloat16 it is not read itself.
+// The tensors that a call reads: not a weight, if its bfloat16 copy is given.
 Tensors read_by(const Call& call) {
   Tensors out = call.in;
   const size_t copy = call.name == "project" ? 3 : call.name == "decoder_cross_entropy" ? 5 : 0;
@@ -62,7 +62,7 @@ Operations operations_of(const Call& call) {
     const double product = 2 * number(x[0].numel()) * number(x[1].size(-1));
     return {product, 2 * product};
   }
-  // The gradients are made while the logits are there.
+  // The forward pass also computes the gradients, while the logits exist.
   if (call.name == "decoder_cross_entropy") return {6 * number(x[0].numel()) * number(x[1].size(0)), 0};
   if (call.name == "causal_attention") {  // [B,T,h,K]
     const double pairs = number(x[0].numel()) * number(x[1].size(1) + 1);

@@ -1,5 +1,4 @@
-// Calls of operations as a network makes them, told while somebody watches, to be made again alone: what `bench gpu
-// --kernels` measures.
+// Records a network's calls of operations, so that `bench gpu --kernels` can repeat and measure each of them alone.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,16 +9,16 @@
 namespace sb::kernels {
 
 struct Call {
-  std::string name;  // of the operation: "gated_delta"
-  Tensors in;        // without their graph
-  std::vector<bool> wanted;
+  std::string name;          // of the operation: "gated_delta"
+  Tensors in;                // detached from the autograd graph
+  std::vector<bool> wanted;  // for every input, whether it needs a gradient
   CallForward forward;
-  CallBackward backward;  // empty: the gradient is made of ATen's operations
+  CallBackward backward;  // empty: ATen's operations compute the gradient
 
-  std::string shape() const;  // "bf16 [64,400,256], fp32 [256]": equal ones are equal work
+  std::string shape() const;  // "bf16 [64,400,256], fp32 [256]"; calls of equal name and shape do equal work
 };
 
-// While one lives, `seen` is told of every call before it is made; one at a time.
+// RAII guard: calls `seen` with every call before it is made. Only one guard may exist at a time; a second one throws.
 class WatchCalls {
  public:
   explicit WatchCalls(std::function<void(Call)> seen);
@@ -31,7 +30,7 @@ class WatchCalls {
   std::function<void(Call)> seen_;
 };
 
-// What a pass cannot do without: operations of products (a multiply-add is two), and bytes read or written once.
+// Minimum work of a pass: operations of matrix products (a multiply-add is two), and bytes, each read or written once.
 struct CallWork {
   double operations = 0, bytes = 0;
 };

@@ -1,4 +1,4 @@
-// Dense frames from symbol ids on a CUDA device. Only in builds with CUDA kernels (backend.h).
+// Makes dense frames from symbol ids on a CUDA device. Only in builds with CUDA kernels (backend.h).
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -6,15 +6,16 @@
 
 namespace sb::kernels {
 
-// The stream of a batch's noise: sample b is number samples[b] of this split.
+// Noise of a batch. Row b is sample number samples[b] of the split.
 struct FrameNoise {
-  float size = 0;  // 0: none, and the rest is not read
+  float size = 0;  // 0: no noise; the other members are not read
   uint64_t seed = 0;
   uint32_t split = 0;
   at::Tensor samples;  // [B] int64, on the device
 };
-// symbol [B,T] int16: a class, -1 for a blank frame, -2 for padding. Returns [B,T,channels] of `type`, float32 (the
-// CPU's bits, tasks/batch.h) or bfloat16: one-hot, zero on blanks and padding, real frames plus noise.
+// symbol [B,T] int16: a class, -1 for a blank frame, -2 for padding. Returns [B,T,channels] of `type`, float32 or
+// bfloat16: one-hot for classes, zeros for blanks and padding, plus noise on all frames but padding. float32 has the
+// same bits as on the CPU (tasks/batch.h).
 at::Tensor frame_rows(const at::Tensor& symbol, int64_t channels, at::ScalarType type, const FrameNoise& noise = {});
 
 }  // namespace sb::kernels

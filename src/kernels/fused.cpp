@@ -37,7 +37,7 @@ void check_rate(const char* name, double p) {
   if (!(p >= 0 && p < 1)) throw bad_input(name, "p, expected 0 <= p < 1, got " + std::to_string(p));
 }
 
-// What the counters of the generator can tell apart. Samples come back in order.
+// Checks the limits of the generator's counters. Returns the samples as a contiguous tensor.
 DropoutKey checked_key(const char* name, const Tensor& x, const DropoutKey& key) {
   kernels::check_shape(name, "x with dropout", x, {-1, -1, -1});
   kernels::check_shape(name, "update", key.update, {1});

@@ -15,8 +15,8 @@ namespace sb {
 namespace kernels {
 namespace {
 
-// Sizes and strides with axes of one element left out and those that lie one behind the other joined: equal ones name
-// the same elements in the same order.
+// Canonical sizes and strides: without axes of size 1, and with contiguous axes merged. Equal results mean the same
+// elements in the same order.
 std::vector<std::pair<int64_t, int64_t>> joined_axes(at::IntArrayRef sizes, at::IntArrayRef strides) {
   std::vector<std::pair<int64_t, int64_t>> out;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -35,7 +35,7 @@ bool once() {
 
 }  // namespace
 
-// The gradient of a tensor that was cut into slices, while a backward pass makes it.
+// The gradient of a tensor that was split into slices, while a backward pass computes it.
 class WholeGradient {
  public:
   WholeGradient(const at::Tensor& x, const std::vector<int64_t>& widths, int64_t axis)
@@ -55,7 +55,7 @@ class WholeGradient {
     }
   }
 
-  // Whether the tensor is that slice in another shape.
+  // Whether the tensor has the same elements as this slice, possibly in another shape.
   bool is_slice(const at::Tensor& x, size_t slice) const {
     auto sizes = sizes_;
     sizes[axis_] = widths_[slice];
@@ -85,7 +85,7 @@ class WholeGradient {
       std::swap(taken, taken_);
     }
     size_t there = 0;
-    bool lost = false;  // a place was taken, but something else comes: whoever has it may keep it
+    bool lost = false;  // a destination was taken, but not returned: its taker may still use it
     for (size_t i = 0; i < gradients.size(); ++i) {
       const bool at_place = is_at_place(gradients[i], i, whole);
       there += at_place ? 1 : 0;
@@ -131,7 +131,7 @@ class WholeGradient {
   const std::vector<int64_t> widths_;
   std::vector<int64_t> begins_;
   const at::TensorOptions options_;
-  // Only to compare: a later tensor at its address, laid out as the slice, might write there as well.
+  // Only compared, never dereferenced. A later tensor at this address with the layout of a slice may use it as well.
   const void* const storage_;
   const bool shared_;
   std::mutex mutex_;
@@ -162,7 +162,7 @@ GradientPlace::GradientPlace(const at::Tensor& input) {
     return;
   }
   sum_ = std::dynamic_pointer_cast<GradientSum>(input.grad_fn());
-  // Behind views of the slice: heads, an axis more.
+  // The slice may be behind a few views, e.g. as heads or with an additional axis.
   torch::autograd::Edge edge(input.grad_fn(), static_cast<uint32_t>(input.output_nr()));
   constexpr int most = 4;
   for (int step = 0; step < most && edge.function; ++step) {

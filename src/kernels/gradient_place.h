@@ -1,5 +1,5 @@
-// Where a gradient belongs, so that a backward pass writes it there and nobody copies it afterwards: the gradient of a
-// slice lies in that of the whole tensor, the gradient of a parameter in the buffer that sums it.
+// Destinations of gradients. A backward pass can write a gradient directly to its destination, which saves a copy: the
+// gradient of a slice into that of the whole tensor, the gradient of a parameter into the buffer that accumulates it.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,30 +8,31 @@
 
 namespace sb {
 
-// Consecutive slices of an axis, as views. Where every gradient comes back in its place the gradient of x is theirs
-// without a copy; others are copied into theirs, and what gets none is zero.
+// Splits x along an axis into consecutive views. The gradient of x needs no copy if the backward pass has written every
+// slice's gradient to its destination. Gradients elsewhere are copied; a slice without a gradient gets zeros.
 std::vector<at::Tensor> slices(const at::Tensor& x, const std::vector<int64_t>& widths, int64_t axis = -1);
 
 namespace kernels {
 
 class WholeGradient;
 
-// A node of the graph whose gradient may be added to tensors that are there already.
+// Interface of an autograd node that accumulates its gradient in an existing tensor.
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
-  virtual at::Tensor sum() const = 0;  // as the node's output; undefined: there is none
+  virtual at::Tensor sum() const = 0;  // this tensor, with the shape of the node's output; undefined if there is none
 };
 
-// Of an input of an operation. Whether a place is there or not changes no value, only who copies.
+// Destination of the gradient of one input of an operation. It saves copies, but never changes a value.
 class GradientPlace {
  public:
-  GradientPlace() = default;  // nowhere
+  GradientPlace() = default;  // no destination
   explicit GradientPlace(const at::Tensor& input);
-  // In a backward pass: memory with the input's sizes, strides and type, to be written and returned; undefined where
-  // there is none, somebody has it, or the graph is kept for another pass.
+  // Call in a backward pass. Returns uninitialised memory with the input's sizes, strides and type, which the caller
+  // fills and returns as the gradient. Undefined if there is none, if it is already taken, or if the graph is retained.
   at::Tensor take() const;
-  // In a backward pass that sums into leaves: what the gradient may be added to instead of being returned.
+  // Call in a backward pass. Returns the tensor to which the caller may add the gradient instead of returning it.
+  // Undefined if there is none, or if sums_into_leaves() is false.
   at::Tensor sum() const;
 
  private:
@@ -42,7 +43,8 @@ class GradientPlace {
   std::shared_ptr<GradientSum> sum_;
 };
 
-// Whether the backward pass of now adds the gradients of all leaves to what they have, once.
+// Whether the current backward pass is a plain backward(): it accumulates the gradients of all leaves, and does not
+// retain or create a graph.
 bool sums_into_leaves();
 
 }  // namespace kernels

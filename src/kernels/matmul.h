@@ -1,16 +1,16 @@
-// Matrix products whose bytes do not depend on the number of threads: on the CPU our own, since a BLAS splits its sums
-// by thread count. Differentiable.
+// Differentiable matrix products whose results do not depend on the number of threads. The CPU uses our own kernels,
+// since a BLAS splits its sums by the number of threads.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace sb {
 
-// x W^T + b over the last axis; bias may be undefined. `copy`: the weight's values in bfloat16, without a gradient;
-// given on a GPU, products run in bfloat16 with float32 sums, the result is bfloat16 and the weight's gradient stays
+// x W^T + b over the last axis; bias may be undefined. `copy`: the weight in bfloat16, without a gradient. If it is
+// given on a GPU, products use bfloat16 with float32 sums and the result is bfloat16; the weight's gradient stays
 // float32.
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {},
                    const at::Tensor& copy = {});
-// Whether such a product takes the weight's values from the copy alone: the weight then only stands for its gradient.
+// Whether project() reads the weight's values only from the copy. The weight then only receives the gradient.
 bool projects_copies(const at::Tensor& x, const at::Tensor& copy, const at::Tensor& bias = {});
 // a [n,M,K] b [n,K,N] -> [n,M,N]
 at::Tensor batched_product(const at::Tensor& a, const at::Tensor& b);

@@ -4,7 +4,7 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
-// g++ 13 sees an overrun in the vector<bool> of libtorch 2's Function::apply that cannot happen.
+// g++ 13 reports a false overrun in the vector<bool> of libtorch 2's Function::apply.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 13
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
@@ -16,14 +16,15 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-// What a node of the graph remembers beside tensors.
+// Data of an autograd node other than tensors.
 struct Node : torch::CustomClassHolder {
   std::function<Tensors(const Back&)> backward;
   std::vector<bool> present, wanted;  // of every input
   std::vector<GradientPlace> places;
 };
 
-// libtorch 1.13 takes no undefined tensor through apply: only those that are there travel, `present` says which.
+// libtorch 1.13 does not support undefined tensors in apply(). So only defined tensors are passed; `present` tells
+// which.
 class Differentiable : public torch::autograd::Function<Differentiable> {
  public:
   static Tensors forward(AutogradContext* ctx, at::TensorList given,

@@ -1,5 +1,6 @@
-// The one shape of an operation: a public function with its checks calls run(), which chooses a back end by the tensor
-// and ties it to autograd. Back ends are pairs of functions that know neither; the table of all is operations.cpp.
+// Common structure of all operations. A public function checks its arguments and calls run(), which selects a backend
+// and registers the operation with autograd. A backend is a pair of functions, forward and backward. operations.cpp has
+// the table of all operations and backends.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,24 +10,24 @@
 
 namespace sb::kernels {
 
-using Tensors = std::vector<at::Tensor>;  // an absent one is undefined
+using Tensors = std::vector<at::Tensor>;  // absent tensors are undefined
 
-// What a backward pass is given.
+// Arguments of a backward function.
 struct Back {
-  Tensors saved;                           // what forward kept
-  Tensors d_out;                           // of every output; undefined: zeros
-  std::vector<bool> wanted;                // of every input: whether its gradient is asked for
-  bool last = false;                       // nobody walks the graph again: what was kept may be overwritten
-  std::vector<GradientPlace> places = {};  // of every input, or none
+  Tensors saved;                           // saved by forward
+  Tensors d_out;                           // gradient of every output; undefined: zeros
+  std::vector<bool> wanted;                // for every input, whether its gradient is needed
+  bool last = false;                       // the graph is not retained: `saved` may be overwritten
+  std::vector<GradientPlace> places = {};  // destination of every input's gradient; may be empty
 
-  // GradientPlace::take and sum
+  // GradientPlace::take() and sum() of an input
   at::Tensor place(size_t input) const { return input < places.size() ? places[input].take() : at::Tensor(); }
   at::Tensor sum(size_t input) const { return input < places.size() ? places[input].sum() : at::Tensor(); }
 };
 
-// Op holds an operation's numbers and switches (operations.h). forward returns the outputs and keeps in `saved` what
-// backward needs; saved is null where no gradient will be asked for. backward returns a gradient for every input,
-// undefined where there is none.
+// Op holds an operation's scalar parameters (operations.h). forward returns the outputs and stores what backward needs
+// in `saved`, which is null if no gradient is needed. backward returns a gradient for every input; undefined: no
+// gradient.
 template <class Op>
 using Forward = Tensors(const Op&, const Tensors& in, Tensors* saved);
 template <class Op>
@@ -37,9 +38,9 @@ using Takes = bool(const Op&, const Tensors& in);
 
 template <class Op>
 struct Kernel {
-  Forward<Op>* forward = nullptr;    // absent: aten's runs
-  Backward<Op>* backward = nullptr;  // absent: forward consists of differentiable operations, or has no gradient
-  Takes<Op>* takes = nullptr;        // whether it is made for these shapes and types, else aten's runs; absent: for all
+  Forward<Op>* forward = nullptr;    // null: use aten
+  Backward<Op>* backward = nullptr;  // null: forward consists of differentiable operations, or has no gradient
+  Takes<Op>* takes = nullptr;        // whether it supports these shapes and types, else use aten; null: supports all
 };
 
 template <class Op>
@@ -54,21 +55,21 @@ struct Operation {
     return wanted.forward && (!wanted.takes || wanted.takes(op, in)) ? wanted : aten;
   }
 };
-// The row of an operation in the table.
+// The table's row of an operation.
 template <class Op>
 const Operation<Op>& row_of();
 
-// True when autograd would record an operation on any of these tensors.
+// Whether autograd would record an operation on these tensors.
 bool records_gradient(const Tensors& tensors);
 
-// The outputs of forward, with backward as their gradient.
+// Calls forward and returns its outputs, with `backward` as their autograd function.
 Tensors differentiable(const std::function<Tensors(const Tensors& in, Tensors* saved)>& forward,
                        std::function<Tensors(const Back&)> backward, const Tensors& in);
 
 using CallForward = std::function<Tensors(const Tensors& in, Tensors* saved)>;
 using CallBackward = std::function<Tensors(const Back&)>;
 
-// For those that watch (calls.h).
+// For WatchCalls (calls.h).
 namespace detail {
 bool calls_are_watched();
 void tell_call(const char* name, const Tensors& in, CallForward forward, CallBackward backward);
@@ -83,7 +84,7 @@ void tell(const char* name, const Op& op, const Kernel<Op>& kernel, const Tensor
 }
 }  // namespace detail
 
-// in[0] decides where the operation runs.
+// Runs the operation. in[0] selects the backend.
 template <class Op>
 Tensors run(const Op& op, const Tensors& in) {
   const Operation<Op>& row = row_of<Op>();
@@ -94,7 +95,7 @@ Tensors run(const Op& op, const Tensors& in) {
                         [op, backward = kernel.backward](const Back& back) { return backward(op, back); }, in);
 }
 
-// Whether something better than ATen's operations would run.
+// Whether run() would use a kernel of ours instead of ATen operations.
 template <class Op>
 bool has_kernel(const Op& op, const Tensors& in) {
   const Operation<Op>& row = row_of<Op>();

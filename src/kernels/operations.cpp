@@ -2,8 +2,8 @@
 
 namespace sb::kernels {
 
-// One row an operation: truth, aten, cpu; the build says what there is for CUDA. {} where there is none: then aten's
-// runs.
+// One row per operation: truth, aten, cpu, and the CUDA kernel of this build. {}: no such backend, aten is used
+// instead.
 #define SB_OPERATION(Op, ...)                                                     \
   template <>                                                                     \
   const Operation<op::Op>& row_of<op::Op>() {                                     \

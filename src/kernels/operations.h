@@ -1,5 +1,5 @@
-// All operations: their numbers and switches, the order of their tensors, and the back ends there are. To add one for a
-// device, write its functions in that device's folder, declare them here and name them in operations.cpp.
+// All operations: their scalar parameters, the order of their tensors ("?": may be undefined), and their backends. To
+// add a backend, write its functions in the device's folder, declare them here and list them in operations.cpp.
 #pragma once
 #include <optional>
 
@@ -26,7 +26,7 @@ struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
-// One step (step.h); state is changed in place, no gradients
+// One step (step.h); updates the state in place, no gradients
 struct DecayedAttentionStep {  // q, k, v, g?, state -> out
   double scale;
 };
@@ -38,7 +38,7 @@ struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
 struct Project {};         // x, weight, bias?, copy? -> y
 struct BatchedProduct {};  // a, b -> a b
 
-// Work over rows and elements (fused.h)
+// Row-wise and elementwise operations (fused.h)
 struct Conv4 {  // x, weight, bias?, tail? -> y
   bool silu;
 };
@@ -64,7 +64,7 @@ struct SigmoidGate {  // x -> scale sigma(x)
 };
 struct ResidualLayerNorm {  // z, residual, gain, bias -> y
   double p;
-  std::optional<DropoutKey> key;  // p = 0 where absent
+  std::optional<DropoutKey> key;  // p is 0 if absent
 };
 struct Dropout {  // x -> y
   double p;
@@ -95,7 +95,7 @@ namespace aten {
 using kernels::Backward;
 using kernels::Forward;
 Forward<op::SelectiveScan> selective_scan;
-Backward<op::SelectiveScan> selective_scan_back;  // a graph over all time would hold [B,T,D,N]
+Backward<op::SelectiveScan> selective_scan_back;  // because an autograd graph over all time would hold [B,T,D,N]
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
@@ -166,7 +166,7 @@ Backward<op::DecoderCrossEntropy> decoder_cross_entropy_back;
 }  // namespace cpu
 
 namespace cuda {
-// What this build has for a CUDA device: cuda/bind/table.cpp, or cuda/absent.cpp.
+// The CUDA kernels of this build, defined in cuda/bind/table.cpp, or in cuda/absent.cpp for builds without CUDA.
 template <class Op>
 kernels::Kernel<Op> kernel();
 }  // namespace cuda

@@ -1,4 +1,4 @@
-// Tests fill fresh buffers with NaN, so that an element nobody writes shows.
+// For tests: fills new buffers with NaN, so that elements which are never written become visible.
 #pragma once
 
 namespace sb::kernels {

@@ -1,9 +1,9 @@
-// The recurrences that carry the zoo. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
-// differentiable in all tensor arguments (initial state included) and returns the final state, so that a sequence can
-// be cut anywhere. Each has a plain loop (truth/), a chunk-parallel form in ATen operations for any device (aten/) and
-// kernels (cpu/, cuda/); which one runs, the tensor decides (backend.h). Beside operands in half precision everything
-// that is kept or exponentiated (states, log-decays, steps, strengths, parameters) may be float32, and states come back
-// so.
+// The recurrences behind all models. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
+// differentiable in all tensor arguments, including the initial state. (a), (b) and (c) return the final state and (d)
+// all states, so that a sequence can be processed in pieces. Each has a plain loop (truth/), a chunk-parallel form in
+// ATen operations for any device (aten/) and kernels (cpu/, cuda/); the first tensor selects one (backend.h). If the
+// operands have a half-precision type, then states, log-decays, steps, write strengths and parameters may be float32.
+// States are then returned in float32.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -16,20 +16,20 @@ struct OutAndState {
 
 // (a) h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c];  y_t[c] = sum_n C_t[n] h_t[c,n] +
 // skip[c] x_t[c]. x, delta [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N] (undefined: zeros). w = delta
-// (complementary gating), or `write` [B,T,D] where given (decoupled). No factor of h_{t-1} is below a_min.
+// (complementary gating), or `write` [B,T,D] if it is defined (decoupled). The factor of h_{t-1} is at least a_min.
 OutAndState selective_scan(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log, const at::Tensor& B,
                            const at::Tensor& C, const at::Tensor& skip, const at::Tensor& state = {},
                            const at::Tensor& write = {}, double a_min = 0);
 
 // (b) S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = scale q_t^T S_t
-// q, k [B,T,G,K] with H % G == 0 (groups shared by H/G heads); v [B,T,H,V]; state [B,H,K,V] (undefined: zeros).
-// g, log-decay <= 0: undefined (a = 1), [H] (fixed), [B,T,H] (scalar) or [B,T,H,K] (vector).
+// q, k [B,T,G,K] with H % G == 0 (H/G heads share a group); v [B,T,H,V]; state [B,H,K,V] (undefined: zeros).
+// g is the log-decay, <= 0: undefined (no decay), [H] (fixed), [B,T,H] (scalar) or [B,T,H,K] (vector).
 OutAndState decayed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
                               double scale, const at::Tensor& state = {});
 
-// (b) of values written by the step, with what they are added to the outputs: decayed_attention(q, k, w x, g), plus
-// skip x. x [B,T,H,V], g and write w [B,T,H], skip [H] a factor a head: Mamba2's. `attention_writes`: whether the
-// device has one kernel for all of it; else the parts are what to call.
+// (b) with Mamba2's values and skip connection: out = decayed_attention(q, k, w x, g) + skip x. x [B,T,H,V]; g and
+// write w [B,T,H]; skip [H], one factor per head. attention_writes() tells whether the device has one kernel for all of
+// this; if not, call the parts instead.
 OutAndState written_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& x, const at::Tensor& g,
                               const at::Tensor& write, const at::Tensor& skip, double scale,
                               const at::Tensor& state = {});
@@ -41,9 +41,9 @@ bool attention_writes(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                              const at::Tensor& g, double scale, const at::Tensor& state = {});
 
-// (d) r, z, n gates of a GRU: r, z = sigma(i + h W^T + b), n = tanh(i + r (h W^T + b)), h' = n + z (h - n)
-// input_gates [B,T,3d] = x W_ih^T + b_ih in the order r, z, n; weight_hh [3d,d]; bias_hh [3d]; first [B,d]. Returns all
-// states [B,T,d]. z is no smaller than a_min.
+// (d) GRU with gates r, z, n: r, z = sigma(i + h W^T + b), n = tanh(i + r (h W^T + b)), h' = n + z (h - n)
+// input_gates [B,T,3d] = x W_ih^T + b_ih in the order r, z, n; weight_hh [3d,d]; bias_hh [3d]; first [B,d]: the initial
+// state. Returns all states [B,T,d]. z is at least a_min.
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
                         const at::Tensor& first, double a_min = 0);
 

@@ -1,17 +1,17 @@
-// One step of the recurrences with an explicit state: constant memory for streaming. Shapes are those of recurrence.h
-// without the time axis.
+// One step of the recurrences with an explicit state, for streaming in constant memory. Shapes are those of
+// recurrence.h without the time axis.
 #pragma once
 #include "kernels/recurrence.h"
 
 namespace sb {
 
-// x, delta [B,D]; B, C [B,N]; state [B,D,N] (undefined: zeros); write [B,D] or undefined. out [B,D]; as selective_scan,
-// T = 1.
+// selective_scan for T = 1. x, delta, out [B,D]; B, C [B,N]; state [B,D,N] (undefined: zeros); write [B,D] or
+// undefined.
 OutAndState selective_scan_step(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& A_log,
                                 const at::Tensor& B, const at::Tensor& C, const at::Tensor& skip,
                                 const at::Tensor& state = {}, const at::Tensor& write = {}, double a_min = 0);
 
-// The next two update the state in place, have no gradients, and return the output of the step, [B,H,V].
+// The next two functions update the state in place, have no gradients, and return the output of the step, [B,H,V].
 // S <- diag(e^g) S + k v^T;  o = scale q^T S
 // q, k [B,G,K]; v [B,H,V]; g undefined, [H], [B,H] or [B,H,K]; state [B,H,K,V].
 at::Tensor decayed_attention_step(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,

@@ -16,7 +16,7 @@ class TimedLayer {
     parameters_.allocate(type, at::kCPU);
     parameters_.initialise(1);
   }
-  // The very numbers, not what the same seed gives in another precision.
+  // Copies the weights, since the same seed gives other numbers in another precision.
   void take_weights(const TimedLayer& other) const { parameters_.flat().copy_(other.parameters_.flat()); }
   at::Tensor forward(const at::Tensor& x) const {
     const at::Tensor z = mixer_->forward(x, {}), more = mixer_->feed_forward(x + z, {});

@@ -6,7 +6,7 @@
 namespace sb {
 namespace {
 
-// A copy of the carried state to be changed in place, so that whoever kept the old one still has it.
+// A copy of the carried state for an update in place; other owners of the old state keep it.
 at::Tensor state_to_update(const Context& context, at::IntArrayRef shape, const at::Tensor& like) {
   const auto state = context.carried("state");
   return state.defined() ? state.contiguous().clone() : at::zeros(shape, like.options().dtype(wide_type(like)));

@@ -15,7 +15,7 @@ uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-// Never 0 or 1: logarithms of it are finite.
+// In (0, 1), so that logarithms are finite.
 double open_unit(uint32_t word) {
   return (static_cast<double>(word) + 0.5) * 0x1p-32;
 }

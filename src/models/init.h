@@ -1,4 +1,4 @@
-// Initial values of parameters: pure functions of (seed, name of the parameter, index), the same bits on every machine.
+// Initial values of parameters: pure functions of (seed, parameter name, index), with the same bits on every machine.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -30,7 +30,8 @@ struct Init {
   static Init pi_position() { return {Rule::pi_position, 0, 0}; }
 };
 
-// out[i] for i in [begin, end) of the parameter; last_axis: its extent along the last axis.
+// Writes the initial values of elements [begin, end) of the parameter `name` to out[0], out[1], …. `last_axis`: size of
+// the parameter's last axis.
 void draw_initial(const Init& init, uint64_t seed, std::string_view name, int64_t last_axis, int64_t begin, int64_t end,
                   double* out);
 

@@ -9,16 +9,16 @@ namespace {
 
 constexpr int64_t widest = 1 << 16;
 constexpr int64_t most_states = 4096, states_step = 8;
-// Sizes grow with the width, but for steps where the number of heads doubles.
+// The search stops at this multiple of the target. Sizes grow with the width, except where the number of heads doubles.
 constexpr double beyond = 4;
 
-// Nothing where there is no such network.
+// Returns nullopt if there is no such network.
 std::optional<Matched> network_of(const MatchRequest& request, int64_t width, const Switches& switches) {
   Matched out;
   try {
     out.config = model_config(request.model, width, switches, request.layers, request.inputs, request.outputs, 0,
                               request.residual);
-    if (out.config.mixer.width != width) return std::nullopt;  // a label of another width
+    if (out.config.mixer.width != width) return std::nullopt;  // stands for another width
     check_network(out.config);
   } catch (const Error&) {
     return std::nullopt;

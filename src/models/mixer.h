@@ -1,4 +1,5 @@
-// What a sequence mixer is: parameters it declares, a causal map [B,T,d] -> [B,T,d], a state that can be carried.
+// Interface of a sequence mixer: it declares parameters, maps [B,T,d] -> [B,T,d] causally, and can carry its state from
+// one piece of a sequence to the next.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -16,34 +17,35 @@
 
 namespace sb {
 
-// What a layer remembers between two pieces of a sequence. The recurrence's state is the slot "state" [B, ...]; what
-// only serves a window over the input has other names ("conv"), a growing cache is "cache.…".
+// State of a layer between two pieces of a sequence, as named tensors [B, ...]. Slot "state" holds the state of the
+// recurrence. Input windows have other names ("conv"); a growing cache uses names that begin with "cache".
 struct LayerState {
-  int64_t position = 0;  // frames seen
+  int64_t position = 0;  // frames processed so far
   std::map<std::string, at::Tensor> slots;
 
-  at::Tensor get(const std::string& slot) const;  // undefined where absent
-  void detach();                                  // cut the graph: gradients do not flow into earlier pieces
+  at::Tensor get(const std::string& slot) const;  // undefined if absent
+  void detach();                                  // gradients do not flow into earlier pieces
+  // Elements per sequence in all slots whose names begin with the prefix.
   int64_t elements(std::string_view slot_prefix = "") const;
 };
 
-// Receives (layer, name, values) of every gate: decay in (0,1], write and step >= 0, [B,T,…]; fixed_decay, of any
-// shape.
+// Callback that receives the values of every gate. Names: "decay" in (0,1], "write" and "step" >= 0, all [B,T,…];
+// "fixed_decay" of any shape.
 using GateRecorder = std::function<void(int64_t layer, std::string_view name, const at::Tensor& values)>;
 
-// The dropouts of a layer: each has a place of its own in the network, so that no two share a mask.
+// Dropout keys of a layer. Each dropout of the network has its own number ("place"), so no two share a mask.
 struct LayerDropout {
-  static constexpr uint32_t residual = 0, mlp = 1, own = 2, places = 16;  // from `own` on: the mixer's
+  static constexpr uint32_t residual = 0, mlp = 1, own = 2, places = 16;  // own..places-1 belong to the mixer
 
-  std::optional<DropoutKey> key;          // at the layer's place 0; absent: nothing drops
-  std::vector<uint32_t>* used = nullptr;  // where given: collects the places asked for
+  std::optional<DropoutKey> key;          // for place 0 of this layer; absent: no dropout
+  std::vector<uint32_t>* used = nullptr;  // optional: collects the places that at() was called with
 
   std::optional<DropoutKey> at(uint32_t place) const;  // place < places
 };
 
 struct Context {
   LayerDropout dropout;
-  LayerState* state = nullptr;  // where given: continues from it and leaves the state after the last frame
+  LayerState* state = nullptr;  // optional: the mixer starts from this state and stores the final one in it
   const GateRecorder* gates = nullptr;
   int64_t layer = 0;
 
@@ -57,23 +59,23 @@ struct Context {
   }
 };
 
-// Its row of the taxonomy: S_t = A_t S_{t-1} + B_t x_t, y_t = C_t S_t.
+// Properties of a mixer as a linear recurrence: S_t = A_t S_{t-1} + B_t x_t, y_t = C_t S_t.
 struct Taxonomy {
   enum class Action {
     unknown,
     identity,     // A = 1
-    scalar,       // one factor a head
-    elementwise,  // one factor an element, or a key channel
-    matrix,       // mixes the elements of a head
+    scalar,       // one factor per head
+    elementwise,  // one factor per element or key channel
+    matrix,       // A mixes the elements of a head
     nonlinear,    // A depends on the state
-    cache,        // no state: keeps the past itself
+    cache,        // no state: all past inputs are kept
   };
   Action action = Action::unknown;
   bool data_dependent = false;
-  bool complementary = false;  // the gate that forgets also writes
-  bool reaches_zero = false;   // one step can forget (factor below reach_threshold)
+  bool complementary = false;  // one gate controls both forgetting and writing
+  bool reaches_zero = false;   // one step can erase the state (factor below reach_threshold)
   bool channel_mixing = false;
-  int64_t state_elements = 0;  // a layer and sequence; 0 for a cache
+  int64_t state_elements = 0;  // per layer and sequence; 0 for a cache
 
   bool operator==(const Taxonomy&) const = default;
 };
@@ -83,16 +85,16 @@ std::string_view action_name(Taxonomy::Action action);
 class Mixer {
  public:
   virtual ~Mixer() = default;
-  // x [B,T,d]; causal. Only this is needed to train.
+  // x [B,T,d] -> [B,T,d]; causal. The only function that training requires.
   virtual at::Tensor forward(const at::Tensor& x, const Context& context) const = 0;
-  // The mixer's own MLP (Traits::has_mlp); undefined: the mixer has none.
+  // The mixer's own MLP (Traits::has_mlp), x [B,T,d] -> [B,T,d]. Returns an undefined tensor if the mixer has none.
   virtual at::Tensor feed_forward(const at::Tensor& /*x*/, const Context& /*context*/) const { return {}; }
   virtual Taxonomy taxonomy() const { return {}; }
-  // Floating-point operations a token outside matrix products with weights, for sequences of `length`.
+  // Floating-point operations per token, without matrix products with weights, for sequences of `length` frames.
   virtual double mixing_flops(int64_t /*length*/) const { return 0; }
-  // The last axis of the slot "state" holds (real, imaginary) of one element.
+  // True if the last axis of slot "state" holds the (real, imaginary) pair of one complex element.
   virtual bool complex_state() const { return false; }
-  // Throws where the sizes can be counted but not run (an odd head width under a rotary embedding).
+  // Throws if forward() does not support the mixer's sizes (e.g. an odd head width with a rotary embedding).
   virtual void check_runnable() const {}
 };
 

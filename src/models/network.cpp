@@ -89,7 +89,7 @@ at::Tensor Network::post_norm_layers(at::Tensor h, const Pass& pass) const {
   return h;
 }
 
-// A norm and the sum before it are one operation, so each step's output z waits for the norm of the next: LN(h + z).
+// A norm and the sum before it are one operation, LN(h + z). So the output z of each step is added by the next norm.
 at::Tensor Network::pre_norm_layers(at::Tensor h, const Pass& pass) const {
   const auto type = h.scalar_type();
   const double p = config_.dropout;
@@ -130,7 +130,7 @@ at::Tensor Network::hidden(const at::Tensor& x, const Pass& pass) const {
 at::Tensor Network::decode(const at::Tensor& hidden) const {
   const at::Tensor &weight = decoder_->value, &bias = decoder_bias_->value;
   if (hidden.scalar_type() == weight.scalar_type()) return project(hidden, decoder_, decoder_bias_);
-  // Half precision beside float: the operands are rounded, the logits are not, as in loss().
+  // Half-precision activations with float weights: rounds the operands, but not the logits, as loss() does.
   return project(hidden.to(weight.scalar_type()), weight.to(hidden.scalar_type()).to(weight.scalar_type()), bias);
 }
 

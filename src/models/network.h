@@ -2,8 +2,9 @@
 //   post:   h_0 = encoder(x);  z = mixer_l(h);  h <- LN(h + Dropout(z));  logits = decoder(h)
 //   double: h <- LN(h + Dropout(h + z))
 //   pre:    h <- h + Dropout(mixer_l(LN(h)));  logits = decoder(LN(h))
-// With an MLP, mlp(x) = linear2(a silu(a) b), [a, b] = linear1(x): z becomes z + Dropout(mlp(h + z)); in pre it is a
-// second step, h <- h + Dropout(mlp(LN(h))). In pre h is kept in float where activations are in bfloat16.
+// An optional MLP is mlp(x) = linear2(silu(a) b) with [a, b] = linear1(x). In post and double, z becomes
+// z + Dropout(mlp(h + z)). In pre, the MLP is a second step: h <- h + Dropout(mlp(LN(h))). In pre, h stays in float
+// even if activations are in bfloat16.
 #pragma once
 #include <memory>
 #include <vector>
@@ -13,24 +14,24 @@
 
 namespace sb {
 
-// A sequence so far, for all layers; starts empty.
+// State of all layers after the part of a sequence processed so far; a new one is empty.
 struct NetworkState {
   std::vector<LayerState> layers;
   void detach();
-  int64_t elements() const;  // a sequence, all slots
+  int64_t elements() const;  // per sequence, all slots
 };
 
-// Sees (layer, name, values) of what flows between layers; layer -1: the encoder's output or the logits.
+// Callback that receives the activations between layers; layer -1: the encoder's output or the logits.
 using LayerObserver = std::function<void(int64_t layer, std::string_view name, const at::Tensor& values)>;
 
-// One pass through the network.
+// Options of one forward pass.
 struct Pass {
-  bool training = false;  // dropout acts
-  // What dropout masks depend on; read only where it acts.
+  bool training = false;  // enables dropout
+  // Dropout masks depend on these; they are read only if dropout is enabled.
   uint64_t seed = 0;                        // of the run
   at::Tensor update;                        // [1] int64
-  at::Tensor samples;                       // [B] int64: the numbers of the rows among the run's samples
-  std::vector<uint32_t>* places = nullptr;  // where given: collects the places of the dropouts that act
+  at::Tensor samples;                       // [B] int64: index of each row's sample in the run
+  std::vector<uint32_t>* places = nullptr;  // optional: collects the places (DropoutKey) of all active dropouts
   NetworkState* state = nullptr;
   const GateRecorder* gates = nullptr;
   const LayerObserver* observe = nullptr;
@@ -38,8 +39,8 @@ struct Pass {
 
 class Network {
  public:
-  // Parameters are zero until initialise() or load().
-  // `mixed`: activations and products with weights in bfloat16, parameters and sums in `type`.
+  // Parameters are zero until initialise() or load() is called.
+  // `mixed`: activations and matrix products use bfloat16; parameters and sums use `type`.
   explicit Network(const ModelConfig& config, at::ScalarType type = at::kFloat, at::Device device = at::kCPU,
                    bool mixed = false);
 
@@ -52,16 +53,17 @@ class Network {
   // x [B,T,inputs]
   at::Tensor hidden(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,d]
   at::Tensor logits(const at::Tensor& x, const Pass& pass = {}) const;  // [B,T,outputs]
-  // [B,T,d] -> [B,T,outputs], in the parameters' type
+  // [B,T,d] -> logits [B,T,outputs], in the type of the parameters.
   at::Tensor decode(const at::Tensor& hidden) const;
-  // Sum of cross-entropies over frames with target >= 0 (target [B,T]), divided by `normaliser` (one element;
-  // undefined: their number); logits are never held.
+  // Sum of cross-entropies over the frames with target >= 0 (target [B,T]), divided by `normaliser` (one element;
+  // undefined: the number of those frames). Never holds all logits in memory.
   at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},
                   const at::Tensor& normaliser = {}) const;
-  // One frame, x [B,inputs] -> logits [B,outputs]; constant memory for every recurrent model.
+  // Processes one frame without gradients: x [B,inputs] -> logits [B,outputs]. Recurrent models use constant memory.
   at::Tensor step(const at::Tensor& x, NetworkState& state) const;
 
-  // Weights by name, any stored float type; `prefix` comes before every name. Throws where a name or shape is wrong.
+  // Loads every parameter from the tensor named prefix + parameter name; any stored float type is converted. Throws if
+  // a tensor is missing or has another shape.
   void load(const Safetensors& file, const std::string& prefix = "");
 
  private:
@@ -71,11 +73,11 @@ class Network {
   using Norm = std::pair<Param, Param>;  // gain, bias
 
   Context context_of(int64_t layer, const Pass& pass) const;
-  // mixer_l(x), and the frames counted as seen.
+  // Returns mixer_l(x) and advances the position of the layer's state.
   at::Tensor mixed(int64_t layer, const at::Tensor& x, const Context& context) const;
-  // Undefined where the network has no MLP.
+  // Undefined if the network has no MLP.
   at::Tensor mlp(int64_t layer, const at::Tensor& x, const Context& context) const;
-  uint32_t mlp_dropout() const;  // its place in a layer
+  uint32_t mlp_dropout() const;  // place of the MLP's dropout in a layer (LayerDropout)
   at::Tensor post_norm_layers(at::Tensor h, const Pass& pass) const;
   at::Tensor pre_norm_layers(at::Tensor h, const Pass& pass) const;
 
@@ -89,7 +91,7 @@ class Network {
   at::Tensor one_;
 };
 
-// Stored values as a tensor of the given type; shared by load() and verify.
+// Copies stored values into a new tensor of the given type and device.
 at::Tensor to_tensor(const StoredTensor& stored, at::ScalarType type, at::Device device = at::kCPU);
 
 }  // namespace sb

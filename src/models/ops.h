@@ -1,4 +1,5 @@
-// Pieces the mixers share. Differentiable in every tensor; sums run in an order that no thread count changes.
+// Building blocks shared by the mixers. All are differentiable in every tensor argument. The order of sums does not
+// depend on the number of threads.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -12,19 +13,19 @@
 
 namespace sb {
 
-// x W^T + b with a parameter's value, or its copy in bfloat16 where the network has one; the bias may be null or empty.
+// x W^T + b. Uses the weight's bfloat16 copy (Parameter::copy) if there is one. The bias may be null or empty.
 at::Tensor project(const at::Tensor& x, Param weight, Param bias = nullptr);
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias = {}, const Padding& padding = {});
 inline at::Tensor project(const at::Tensor& x, Param weight, const Padding& padding) {
   return project(x, Joined(weight), {}, padding);
 }
 
-// x in float where it is in a half precision: gates, decays and states keep their digits.
+// Converts float16 and bfloat16 to float32, for gates, decays and states; returns other types unchanged.
 at::Tensor wide(const at::Tensor& x);
 at::ScalarType wide_type(const at::Tensor& x);
 
-// Gain and eps with which rms_norm over padded rows gives what it gives over the real ones: zeros add nothing to the
-// sum of squares, only its mean is taken over more.
+// Gain and eps for which rms_norm over zero-padded rows equals rms_norm over the unpadded rows. Zeros do not change the
+// sum of squares, but the mean divides it by the padded width; gain and eps are scaled to compensate.
 struct PaddedNorm {
   PaddedNorm(Param real_gain, const PaddedRows& row, double real_eps);
   at::Tensor gain;
@@ -36,18 +37,19 @@ at::Tensor heads_of(const at::Tensor& x, int64_t heads);
 // [B,T,n,c] -> [B,T,n c]
 at::Tensor flat_heads(const at::Tensor& x);
 
-// conv4(x), or silu of it, with the window carried in a slot.
+// conv4(x) or silu(conv4(x)). The last three inputs are carried in the given slot of the state.
 enum class Activation { none, silu };
 at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
                         Activation activation, const std::string& slot = "conv");
-// silu(conv4(x)), carried; without a convolution (weight undefined) silu(x).
+// silu(conv4(x)) with carried inputs; silu(x) if the weight is undefined.
 at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
                       const std::string& slot = "conv");
 
-// A log-decay no smaller than ln a_min (a_min 0: as it is).
+// max(log_decay, ln a_min); unchanged if a_min is 0.
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
 
-// The recurrences with their state carried in slot "state"; one frame without gradients runs the one-step form.
+// The recurrences (kernels/recurrence.h) with their state carried in slot "state". A single frame without gradients
+// uses the one-step form (kernels/step.h).
 at::Tensor carried_selective_scan(const Context& context, const at::Tensor& x, const at::Tensor& delta,
                                   const at::Tensor& A_log, const at::Tensor& B, const at::Tensor& C,
                                   const at::Tensor& skip, const at::Tensor& write, double a_min);

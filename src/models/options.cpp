@@ -32,7 +32,8 @@ std::vector<std::string> names_of(const std::vector<const ModelRow*>& rows) {
   return names;
 }
 
-// What acts are whole widths of a head; 1/3 written with more or fewer digits is one network.
+// Replaces expand_k and expand_v by the values that the integer head widths imply, so that different spellings (0.33,
+// 0.3333) of one network are equal.
 void round_to_heads(MixerOptions& options) {
   const auto share = [&](int64_t head) {
     return static_cast<double>(head * options.heads()) / static_cast<double>(options.width);

@@ -19,7 +19,7 @@ int64_t computed_width(int64_t width, const at::Tensor& copy) {
   return copy.defined() ? (width + 7) / 8 * 8 : width;
 }
 
-// Neighbours that are alike become one stretch.
+// Merges adjacent entries of equal width.
 Padding::Padding(std::vector<PaddedRows> rows, bool last) : last_(last) {
   for (PaddedRows next : rows) {
     if (next.units == 0) continue;

@@ -1,6 +1,7 @@
-// Heads whose width is no multiple of 8 lie at odd places in bfloat16, where nothing can be read 16 bytes at a time. A
-// network whose products take bfloat16 copies of the weights computes such heads with zeros behind them: rows of the
-// weights that make them, columns of those that read them. Parameters and their gradients know nothing of it.
+// Zero padding of heads. In bfloat16, a head whose width is not a multiple of 8 is not aligned to 16 bytes, so kernels
+// cannot load 16 bytes at a time. A network that multiplies with bfloat16 copies of its weights therefore appends zeros
+// to such heads: as rows of the weights that produce a head, as columns of the weights that consume it. Parameters and
+// their gradients are not padded.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,13 +9,13 @@
 
 namespace sb {
 
-// Consecutive rows: `units` of `width`, each to be `padded` long.
+// `units` consecutive groups of `width` rows each; padding makes each group `padded` rows long.
 struct PaddedRows {
   int64_t units = 0, width = 0, padded = 0;
   bool operator==(const PaddedRows&) const = default;
 };
 
-// Zeros behind the units of the first axis, or of the last of two.
+// Appends zeros to each unit of the first axis, or of the last axis of a matrix.
 class Padding {
  public:
   Padding() = default;  // none
@@ -23,9 +24,10 @@ class Padding {
 
   bool needed() const { return needed_; }
   std::vector<int64_t> padded_shape(at::IntArrayRef shape) const;
-  // Without a gradient; itself where nothing is needed.
+  // Returns x with its padding, not differentiable; x itself if no padding is needed.
   at::Tensor padded(const at::Tensor& x) const;
-  // What belongs to x in the gradient of padded(x), as x; and the same times `scale` added to `sum`.
+  // Removes the padding from the gradient of padded(x): the gradient of x. add_unpadded() adds `scale` times this
+  // gradient to `sum` instead.
   at::Tensor unpadded(const at::Tensor& gradient) const;
   void add_unpadded(const at::Tensor& sum, const at::Tensor& gradient, double scale) const;
 
@@ -38,7 +40,7 @@ class Padding {
   bool last_ = false, needed_ = false;
 };
 
-// The width of a head as it is computed: the next multiple of 8 where the weight has a copy.
+// Returns the padded width of a head: the next multiple of 8 if `copy` (Parameter::copy) is defined, else `width`.
 int64_t computed_width(int64_t width, const at::Tensor& copy);
 
 }  // namespace sb

@@ -18,7 +18,7 @@ bool side_by_side(const std::vector<at::Tensor>& parts) {
   return true;
 }
 
-// One tensor over the parts' common storage; undefined where they do not lie side by side.
+// One tensor over the parts' common storage; undefined if they are not adjacent.
 at::Tensor over_storage(const std::vector<at::Tensor>& parts) {
   if (!side_by_side(parts)) return {};
   auto shape = parts[0].sizes().vec();
@@ -32,14 +32,14 @@ at::Tensor stacked(const std::vector<at::Tensor>& parts) {
   return whole.defined() ? whole : at::cat(parts);
 }
 
-// From the gradient of the joined and padded values to those of the parts: added to them at once where a backward pass
-// only sums, else returned.
+// Autograd node that turns the gradient of the joined and padded values into those of the parts. Adds them directly to
+// the parts' gradients if sums_into_leaves(), otherwise returns them.
 struct JoinNode : torch::autograd::Node, kernels::GradientSum {
   std::vector<at::Tensor> parts;
   Padding padding;
   double scale = 1;
 
-  // Of all parts; undefined where they have none or apart
+  // The gradients of all parts as one tensor; undefined if a part has none or if they are not adjacent
   at::Tensor gradients() const {
     std::vector<at::Tensor> all;
     for (const at::Tensor& part : parts) {
@@ -68,7 +68,7 @@ struct JoinNode : torch::autograd::Node, kernels::GradientSum {
   }
 };
 
-// `made` of the parts, without a gradient so far
+// Connects `made`, computed from the parts without autograd, to its gradient
 at::Tensor joined(at::Tensor made, const std::vector<at::Tensor>& parts, const Padding& padding, double scale) {
   if (!kernels::records_gradient(parts)) return made;
   const std::shared_ptr<JoinNode> node(new JoinNode, torch::autograd::deleteNode);

@@ -12,11 +12,11 @@ namespace sb {
 namespace {
 
 constexpr double largest_input = 16;
-constexpr double same = 1e-7;  // of two Jacobian entries
-constexpr double step = 1e-4;  // of central differences; exact for recurrences linear in the state
+constexpr double same = 1e-7;  // Jacobian entries that differ by less are equal
+constexpr double step = 1e-4;  // of central differences, which are exact for linear recurrences
 constexpr double complementary_above = 0.12;
 
-// Draws for the probe's inputs; any distribution will do that reaches far and repeats.
+// Random numbers for the probe's inputs. The distribution only has to be broad and reproducible.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : stream_(seed, 0, 0, Purpose::noise) {}
@@ -128,7 +128,7 @@ double largest_singular_value(const at::Tensor& matrix) {
   return value;
 }
 
-// What is left after one step of what is forgotten most.
+// The smallest share of the state that one step keeps.
 double smallest_factor(const at::Tensor& J, const Taxonomy& row, bool complex) {
   const auto m = channel_magnitudes(J, complex);
   if (row.action != Taxonomy::Action::matrix)
@@ -178,7 +178,7 @@ void classify(const Layer& layer, Draws& draws, Measured& out) {
                                             : Action::elementwise;
 }
 
-// Random inputs of several sizes, then a climb from the best.
+// Tries random inputs of several sizes, then improves the best one by random steps.
 double search_smallest(const Layer& layer, Draws& draws, const Taxonomy& row) {
   const bool complex = layer.mixer().complex_state();
   const auto zero = at::zeros({layer.elements()}, at::kDouble);
@@ -216,7 +216,7 @@ double rank_correlation(const at::Tensor& a, const at::Tensor& b) {
   return ab / aa;
 }
 
-// Of how much a frame writes into a unit, and how much of the state along that write it forgets.
+// Rank correlation between how much a frame writes into a unit, and how much it forgets of the state in that direction.
 double correlation(const Layer& layer, Draws& draws, double size) {
   constexpr int64_t inputs = 256;
   auto x = draws.normals(inputs, layer.width());
@@ -270,7 +270,7 @@ Measured probe(const std::string& model, const Switches& switches, uint64_t seed
   classify(layer, draws, out);
   out.smallest_decay = search_smallest(layer, draws, out.row);
   out.row.reaches_zero = out.smallest_decay < reach_threshold;
-  // A LayerNorm leaves rows of norm sqrt(d); weak gates (Mamba's at initialisation) need larger ones to move.
+  // After a LayerNorm, rows have norm sqrt(d). Weak gates (Mamba's at initialisation) react only to larger inputs.
   constexpr int layers = 6;
   for (const double size : {4.0, 16.0}) {
     double mean = 0;

@@ -1,4 +1,5 @@
-// The taxonomy measured instead of believed: a small layer is built, and its state Jacobian dS_t/dS_{t-1} taken.
+// Measures a model's taxonomy numerically, to check the declared one: builds a small layer and computes its state
+// Jacobian J = dS_t/dS_{t-1}.
 #pragma once
 #include "models/options.h"
 #include "models/registry.h"
@@ -6,19 +7,21 @@
 namespace sb {
 
 struct Measured {
-  Taxonomy row;  // what the numbers below say; state_elements counted on the probed layer
-  // Smallest factor one step was seen to leave of the state: of an element where A acts on elements or is nonlinear, of
-  // all that mixes (largest singular value) where it is a matrix. Inputs are bounded by 16.
+  Taxonomy row;  // the classification by these measurements; state_elements is that of the probed layer
+  // Smallest share of the state that one step kept, over all inputs tried (bounded by 16). If A is a matrix: the
+  // largest singular value of a block of mixed elements. Otherwise: the factor of one element.
   double smallest_decay = 1;
+  // Measured over inputs of norm 4 sqrt(d), then 16 sqrt(d); the larger value in magnitude counts.
   double write_forget_correlation =
-      0;                         // of ranks, over inputs of one norm (4 or 16 sqrt d); mean over heads or channels
-  double off_diagonal_mass = 0;  // share of |J| outside the diagonal
+      0;  // rank correlation of what a frame writes and what it forgets; mean over heads or channels
+  double off_diagonal_mass = 0;  // largest share of |J| outside the diagonal
 };
 
-// The configuration a probe builds: the mixer at width 16 with 2 heads and 16 states, switches as asked for.
+// The configuration that probe() builds: one layer of width 16. Unless `switches` sets them, heads is 2, d_state 16 and
+// expand_v 1.
 ModelConfig probe_config(const std::string& model, const Switches& switches = {});
 Measured probe(const std::string& model, const Switches& switches = {}, uint64_t seed = 1);
-// The declared row of the layer that probe() builds.
+// The declared taxonomy of the layer that probe() builds.
 Taxonomy declared_row(const std::string& model, const Switches& switches = {});
 
 }  // namespace sb

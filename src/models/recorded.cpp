@@ -18,7 +18,7 @@ const std::string& metadata(const Safetensors& file, const std::string& key) {
   return found->second;
 }
 
-// base from f_1 = base^{-2/n}; files hold it in float, so that whole numbers are meant.
+// Computes the base from f_1 = base^{-2/n}. Files store f_1 in float, so a result near an integer is rounded to it.
 double rotary_base(const StoredTensor& frequencies) {
   const auto f = frequencies.as_doubles();
   if (f.size() < 2) return 10000;

@@ -1,4 +1,4 @@
-// Reading recorded layers and networks: sizes from metadata and shapes, weights, projected matrices.
+// Reads recorded layers and networks from safetensors files: sizes (from metadata and shapes), weights, projections.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -11,25 +11,27 @@
 
 namespace sb {
 
-// The stored parameters of one layer, for rows that read their switches from them.
+// Shapes of one layer's stored parameters, from which ModelRow::read_recorded derives switches.
 class RecordedLayer {
  public:
   RecordedLayer(const Safetensors& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
-  int64_t extent(const std::string& parameter, size_t axis) const;  // 0 where absent
+  int64_t extent(const std::string& parameter, size_t axis) const;  // size of the axis; 0 if absent
 
  private:
   const Safetensors& file_;
   std::string prefix_;
 };
 
+// Values from the file's metadata. Both throw bad_input if the key is missing or invalid; integers are in 1..2^20.
 int64_t recorded_integer(const Safetensors& file, const std::string& key);
 double recorded_number(const Safetensors& file, const std::string& key);
-// The options of the mixer whose parameters are stored under `prefix`: d_model and n_head; switches by their names in
-// the metadata; what the usual projections (q_proj, k_proj, v_proj, g_proj, q_conv1d) tell; the row's own reading.
+// Returns the options of the mixer whose parameters are stored under `prefix`. They come from the metadata (d_model,
+// n_head, and switches by name), then from the shapes of q_proj, k_proj, v_proj, g_proj and q_conv1d, then from
+// ModelRow::read_recorded; later sources override earlier ones.
 MixerOptions recorded_options(const Safetensors& file, const std::string& model, const std::string& prefix);
-// Empty, or why the stored parameters are not those of this mixer.
+// Loads all parameters stored under `prefix`. Returns an empty string, or why names or shapes do not match.
 std::string load_recorded(const Safetensors& file, const std::string& prefix, ParameterList& parameters);
-// matrix times the recorded vector probe.<columns>
+// Returns the product of the matrix and the file's vector "probe.<number of columns>".
 at::Tensor projection(const Safetensors& file, const at::Tensor& matrix);
 
 }  // namespace sb

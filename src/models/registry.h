@@ -1,4 +1,4 @@
-// The zoo: one row a model. A new one is a file in mixers/ and a line in zoo.def.
+// Registry of all models, one row per model. To add a model, write a file in mixers/ and add a line to zoo.def.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,23 +11,23 @@ namespace sb {
 
 class RecordedLayer;
 
-// What the rooms around the network need to know of a model.
+// Properties of a model that code outside its mixer needs.
 struct Traits {
-  bool has_mlp = false;            // the switch `mlp` sizes the mixer's own MLP; the network adds none
-  bool published_in_bf16 = false;  // its published runs kept weights and moments in bfloat16: quirks.delta_bf16
+  bool has_mlp = false;            // the mixer has its own MLP, sized by the switch `mlp`; the network adds none
+  bool published_in_bf16 = false;  // the published runs kept weights and moments in bfloat16 (quirks.delta_bf16)
 };
 
 struct ModelRow {
   std::string name;
-  std::vector<Switch> switches;                                                   // in the order they are shown
-  std::unique_ptr<Mixer> (*make)(const MixerOptions&, ParameterList&) = nullptr;  // declares the parameters
-  std::string equations = {};  // in short, lines without an end; what `models NAME` shows
+  std::vector<Switch> switches;                                                   // in display order
+  std::unique_ptr<Mixer> (*make)(const MixerOptions&, ParameterList&) = nullptr;  // also declares the parameters
+  std::string equations = {};  // short form, shown by `models NAME`; no newline at the end
   Traits traits = {};
-  int64_t (*width)(int64_t asked) = nullptr;  // channels of a layer where they are not the width asked for
-  // Reads its switches from the shapes of recorded parameters, where `verify` cannot know them (models/recorded.h).
+  int64_t (*width)(int64_t asked) = nullptr;  // channels of a layer for the requested width; null: equal
+  // Optional: derives switches from the shapes of recorded parameters, for `verify` (models/recorded.h).
   void (*read_recorded)(const RecordedLayer&, MixerOptions&) = nullptr;
 
-  const Switch* find(std::string_view switch_name) const;  // null where absent
+  const Switch* find(std::string_view switch_name) const;  // null if absent
 };
 
 template <class M>
@@ -36,9 +36,9 @@ std::unique_ptr<Mixer> make_mixer(const MixerOptions& options, ParameterList& pa
 }
 
 const std::vector<ModelRow>& registry();
-const ModelRow& find_model(const std::string& name);  // throws with the nearest name
+const ModelRow& find_model(const std::string& name);  // throws if unknown; the message suggests the nearest name
 std::vector<std::string> model_names();
-// Adds a model of a program that uses the library; the name must be free. Not for concurrent use.
+// Adds a model defined by a program that uses the library. Throws if the name is taken. Not thread-safe.
 void register_model(ModelRow row);
 
 }  // namespace sb

@@ -1,5 +1,5 @@
-// A switch of a mixer, declared once as a constant: its name, what it may be and what it means. The row of a model
-// lists its switches, its mixer reads them with options[the_switch]; configs set them by name.
+// Switches: the settings of a mixer. Each is declared once as a constant with its name, valid values and meaning. A
+// model's registry row lists its switches, its mixer reads them with options[the_switch], and configs set them by name.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,10 +20,10 @@ struct TruthSwitch {
 struct IntegerSwitch {
   using Value = int64_t;
   const char* name;
-  int64_t initial;  // outside low..high: unset, the network decides
+  int64_t initial;  // a value outside low..high means "unset": the network chooses
   int64_t low, high;
   const char* meaning;
-  // Where not every one of them will do: which do, in words and as a test.
+  // If only some values in low..high are valid: these values in words, and as a predicate.
   const char* range = nullptr;
   bool (*valid)(int64_t) = nullptr;
 
@@ -42,9 +42,9 @@ struct NumberSwitch {
 };
 
 using SwitchValue = std::variant<bool, int64_t, double>;
-std::string switch_text(const SwitchValue& value);  // each value spelled one way
+std::string switch_text(const SwitchValue& value);  // canonical text: equal values give equal text
 
-// Any of them.
+// A switch of any of the three types.
 class Switch {
  public:
   Switch(const TruthSwitch& of) : of_(of) {}
@@ -55,9 +55,9 @@ class Switch {
   std::string meaning() const;
   std::string range() const;  // "on or off", "an integer in 1..16", …
   SwitchValue initial() const;
-  std::string initial_text() const;  // "unset" where the network decides
+  std::string initial_text() const;  // "unset" if the network chooses
   bool takes(const SwitchValue& value) const;
-  bool accepts(const std::string& text) const;  // parse() would not throw
+  bool accepts(const std::string& text) const;  // whether parse() succeeds
   // Throws "[model.NAME] expected RANGE, got 'TEXT'".
   SwitchValue parse(const std::string& text) const;
 
@@ -66,7 +66,7 @@ class Switch {
   std::variant<TruthSwitch, IntegerSwitch, NumberSwitch> of_;
 };
 
-// Those that more than one model has.
+// Switches that several models share.
 namespace switches {
 
 inline constexpr bool is_expansion(double v) {

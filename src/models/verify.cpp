@@ -78,7 +78,7 @@ VerifyRow verify_file(const Safetensors& file, const std::string& name, const Ve
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    // An operation that libtorch has not got for this device or type.
+    // libtorch does not have an operation for this device or type.
     const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
     const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
     row.status = options.precision == VerifyPrecision::bf16 ? VerifyRow::Status::skip : VerifyRow::Status::fail;
@@ -95,7 +95,7 @@ std::vector<VerifyRow> verify_directory(const std::string& directory, const Veri
     if (!options.device.is_cuda()) throw bad_input("verify.precision", "tf32 needs --device cuda");
     kernels::allow_tf32(true);
   }
-  // oneDNN refuses bfloat16 on processors without it; the plain loops do not.
+  // oneDNN rejects bfloat16 on processors that do not support it; ATen's own loops do not.
   if (options.precision == VerifyPrecision::bf16 && options.device.is_cpu())
     at::globalContext().setUserEnabledMkldnn(false);
   std::error_code failure;

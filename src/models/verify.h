@@ -1,4 +1,4 @@
-// "Is this build right on this machine?": recorded vectors (bare recurrences, layers, small training runs) against it.
+// Checks this build on this machine against recorded vectors: recurrences, layers and small training runs.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -18,10 +18,10 @@ struct VerifyOptions {
   at::ScalarType type() const;
 };
 
-// The worst tensor of a group: largest error relative to what is allowed.
+// The worst tensor of a group: the one with the largest error relative to its tolerance.
 struct WorstError {
   double error = 0;      // max |got - expected| / max |expected|
-  double tolerance = 0;  // 0: nothing of this group in the file
+  double tolerance = 0;  // 0: the file has no tensor of this group
   std::string tensor;
   void add(const std::string& name, const at::Tensor& got, const at::Tensor& expected, double allowed);
   bool passes() const { return error <= tolerance; }
@@ -32,21 +32,23 @@ struct VerifyRow {
   std::string file;
   std::string subject;  // e.g. "layer mamba2"
   Status status = Status::skip;
-  std::string reason;  // of a skip or of a failure without numbers
+  std::string reason;  // why the file was skipped or could not be compared; else empty
   WorstError outputs, input_gradients, parameter_gradients, final_weights;
 };
 
-// Throws Error(bad_input) for a folder or file that cannot be read. on_row sees the rows as they come, files by name.
+// Verifies every *.safetensors file of a folder, in order of file names. on_row is called after each file. Throws
+// Error(bad_input) if the folder or a file cannot be read.
 std::vector<VerifyRow> verify_directory(const std::string& directory, const VerifyOptions& options,
                                         const std::function<void(const VerifyRow&)>& on_row = {});
 VerifyRow verify_file(const Safetensors& file, const std::string& name, const VerifyOptions& options);
 
-// The kinds of vectors; each fills the row or sets it to skip.
+// One function per kind of recorded vector. Each fills the row or marks it as skipped.
 void verify_core(const Safetensors& file, const VerifyOptions& options, VerifyRow& row);
 void verify_layer(const Safetensors& file, const VerifyOptions& options, VerifyRow& row);
 void verify_network(const Safetensors& file, const VerifyOptions& options, VerifyRow& row);
 
-// What is allowed for a tensor stored in this type where the kind's own tolerance is `wanted`.
+// Tolerance for a tensor stored as `stored`: `fp64` or `fp32`, as the precision of the options says (tf32 and bf16 have
+// fixed ones), but at least the rounding error of the stored type.
 double allowed_error(const VerifyOptions& options, double fp64, double fp32, Dtype stored);
 
 }  // namespace sb

@@ -24,7 +24,7 @@ std::set<int64_t> recorded_lengths(const Safetensors& file) {
   return lengths;
 }
 
-// What was recorded as the layer's output: the mixer's, and the input and MLP of a layer that holds them.
+// The output as recorded: that of the mixer, plus input and MLP if the recorded layer includes them.
 at::Tensor recorded_output(const Mixer& mixer, const MixerOptions& options, const at::Tensor& x) {
   const auto z = mixer.forward(x, {});
   if (options.residual != Residual::doubled) return z;

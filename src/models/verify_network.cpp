@@ -11,7 +11,7 @@
 namespace sb {
 namespace {
 
-// The registered model whose name the file's name holds after "net_"; the longest that fits.
+// The model's name: from the metadata, else the longest registered name that the file name has after "net_".
 std::string recorded_model(const Safetensors& file, const std::string& stem) {
   for (const char* key : {"model", "layer", "mixer"})
     if (const auto found = file.metadata().find(key); found != file.metadata().end()) return found->second;
@@ -21,7 +21,7 @@ std::string recorded_model(const Safetensors& file, const std::string& stem) {
     if (rest.starts_with(name) && name.size() > best.size() &&
         (rest.size() == name.size() || !std::isalnum(static_cast<unsigned char>(rest[name.size()]))))
       best = name;
-  // What begins like a known name may be another model: only sizes may follow it.
+  // A known name must be followed by sizes; otherwise the file is of another model whose name begins alike.
   if (best.size() < rest.size() && rest.find_first_of("0123456789", best.size()) == std::string::npos) return rest;
   return best.empty() ? rest : best;
 }
@@ -112,8 +112,8 @@ class Replay {
  private:
   static double clip(double norm) { return std::min(1.0, 1 / (norm + 1e-6)); }
 
-  // g0.* is the gradient of the first update, or, where the recorder kept the buffers instead of copies, what the last
-  // update left in them: its gradient, clipped. The norm tells.
+  // g0.* is the gradient of the first update. But if the recorder stored the buffers instead of copies, it is the
+  // clipped gradient of the last update. The recorded norm tells which.
   bool holds_first_gradient(const ParameterList& parameters) const {
     double squares = 0;
     for (const auto& parameter : parameters.all())

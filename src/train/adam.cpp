@@ -37,7 +37,7 @@ inline float bf16(float x) {
   return static_cast<float>(c10::BFloat16(x));
 }
 
-// The operations of a bfloat16 Adam one by one, each result rounded.
+// Adam in bfloat16: the result of every operation is rounded.
 template <typename Real>
 void update_range_bf16(Real* p, Real* m, Real* v, const Real* g, int64_t n, const Coefficients<Real>& c) {
   for (int64_t i = 0; i < n; ++i) {
@@ -147,7 +147,7 @@ at::Tensor Adam::update_by_kernel(const at::Tensor& gradients, const at::Tensor&
   return kernels::adam_update(adam, gradients, loss);
 }
 
-// In ATen operations, for any device; the formulas of update_range and update_range_bf16.
+// The formulas of update_range and update_range_bf16 in ATen operations, for any device.
 at::Tensor Adam::update_anywhere(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
   const at::ScalarType type = parameters_.scalar_type();
   const auto round = [&](const at::Tensor& x) { return config_.bf16_state ? x.to(at::kBFloat16).to(type) : x; };
@@ -176,7 +176,7 @@ at::Tensor Adam::update_anywhere(const at::Tensor& gradients, const at::Tensor& 
   return at::cat({norm, sound_.to(at::kDouble)});
 }
 
-// The CPU's part: these are its own values.
+// For the CPU, where reading values does not wait.
 at::Tensor Adam::update_here(const at::Tensor& gradients, const at::Tensor& lr, const at::Tensor& loss) {
   at::Tensor report = at::empty({2}, at::kDouble);
   const double norm = flat_norm(gradients);

@@ -50,7 +50,7 @@ StepFigures step(Trainer& trainer, const TensorBatch& batch, int64_t update) {
 
 double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
   step(trainer, batch, 1);
-  cpu::release_free_blocks();  // what is kept of earlier steps would hide this one
+  cpu::release_free_blocks();  // blocks kept from earlier steps would hide this step's peak
   malloc_trim(0);
   const double before = status_bytes("VmRSS:");
   reset_peak();
@@ -86,7 +86,7 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
     const double theirs = step(twin, batch, 0).loss;
     row.loss_difference = std::abs(ours - theirs) / theirs;
   }
-  // Side by side, so that a busy moment of the machine hits both.
+  // Alternates between both, so that other load on the machine affects both.
   double best = 1e9, best_plain = 1e9;
   for (int i = 0; i < request.repeats; ++i) {
     best = std::min(best, seconds_of([&] { step(trainer, batch, 1); }));

@@ -87,7 +87,7 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
     row.params = trainer.network().parameters().count();
     const auto executor = gpu_executor(trainer);
     const TensorBatch batch = random_batch(request.batch, asked.time);
-    const int64_t past_warmup = 500;  // of 3,125: the learning rate moves the parameters
+    const int64_t past_warmup = 500;  // after the warm-up, when the learning rate is not small
     for (int i = 0; i < 3; ++i) executor->step(batch, past_warmup).read();
     std::vector<StepHandle> handles;
     wait_for_gpu();
@@ -109,7 +109,7 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
   return row;
 }
 
-// A call that a step makes, and how often.
+// A call of a step, and how often it occurs.
 struct Seen {
   kernels::Call call;
   int64_t times = 1;
@@ -157,7 +157,7 @@ GpuKernelRow measure(const Seen& seen, const GpuBenchCase& of, const GpuKernelBe
     const bool trains = call.backward && std::find(call.wanted.begin(), call.wanted.end(), true) != call.wanted.end();
     kernels::Back back;
     back.wanted = call.wanted;
-    back.last = true;  // as in a step; what it overwrites takes the same time
+    back.last = true;  // as in a step; overwriting saved tensors does not change the time
     const kernels::Tensors out = call.forward(call.in, trains ? &back.saved : nullptr);
     row.forward = timed(kernels::forward_work(call, out), rates, [&] {
       kernels::Tensors saved;
@@ -165,7 +165,7 @@ GpuKernelRow measure(const Seen& seen, const GpuBenchCase& of, const GpuKernelBe
     });
     if (!trains) return row;
     back.d_out.resize(out.size());
-    back.d_out[0] = at::ones_like(out[0]);  // nobody looks at a final state
+    back.d_out[0] = at::ones_like(out[0]);  // final states have no gradient
     const kernels::Tensors gradients = call.backward(back);
     row.backward = timed(kernels::backward_work(call, back.d_out, gradients), rates, [&] { call.backward(back); });
   } catch (const std::exception& error) {
@@ -174,7 +174,7 @@ GpuKernelRow measure(const Seen& seen, const GpuBenchCase& of, const GpuKernelBe
   return row;
 }
 
-// What a step does beside its operations: frames from symbols, and Adam over all parameters.
+// The parts of a step outside the network: frames from symbols, and Adam over all parameters.
 std::vector<GpuKernelRow> measure_around(Trainer& trainer, const TensorBatch& batch, const GpuBenchCase& of,
                                          const GpuKernelBench& rates) {
   const auto alone = [&](const char* name, const at::Tensor& shown, double bytes, const std::function<void()>& call) {
@@ -197,7 +197,7 @@ std::vector<GpuKernelRow> measure_around(Trainer& trainer, const TensorBatch& ba
   const auto frames = [&] { return kernels::frame_rows(batch.symbol, batch.noise.channels, type, noise); };
   const at::TensorOptions one = at::TensorOptions().device(flat.device()).dtype(at::kDouble);
   const at::Tensor lr = at::full({1}, 1e-3, one), loss = at::ones({1}, one);
-  // Weights and moments are read and written, gradients read, the copy written.
+  // Weights and moments are read and written, gradients are read, and the copy is written.
   const double each = 7.0 * static_cast<double>(flat.element_size()) + (copy.defined() ? 2 : 0);
   return {alone("frame_rows", batch.symbol, static_cast<double>(frames().nbytes() + batch.symbol.nbytes()),
                 [&] { frames(); }),

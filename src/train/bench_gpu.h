@@ -1,4 +1,4 @@
-// Whole train steps on a GPU, on random data.
+// Benchmark of whole training steps, and of their single operations, on a GPU with random data.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@ namespace sb {
 
 struct GpuBenchCase {
   std::string model;
-  int width = 0, time = 0;  // frames
+  int width = 0, time = 0;  // time: frames per sequence
 };
 
 struct GpuBenchRequest {
@@ -27,38 +27,38 @@ struct GpuBenchRow {
   Precision precision = Precision::amp;
   int64_t params = 0;
   double tokens_per_second = 0, ms = 0;
-  double mfu = 0;  // model FLOPs over the card's measured rate of bf16 products
+  double mfu = 0;  // model FLOP/s / the GPU's measured rate of bf16 matrix products
   int64_t peak_bytes = 0;
-  double loss = 0;      // of the last step: finite, or nothing was measured
-  std::string failure;  // why there is no figure
+  double loss = 0;      // of the last step; a step whose loss is not finite is a failure
+  std::string failure;  // why there are no measurements; empty on success
 };
 
 struct GpuBench {
-  double product_flops = 0;  // a second, measured: bf16, 8192 x 8192 x 8192
-  double copy_bytes = 0;     // a second, read and written
+  double product_flops = 0;  // per second, measured: bf16, 8192 x 8192 matrices
+  double copy_bytes = 0;     // per second, measured: bytes read plus bytes written
   std::vector<GpuBenchRow> rows;
 };
 
-// An operation of a step, alone: its kernels one behind the other without the host's part.
+// One operation of a step, measured alone as a CUDA graph, so without the host's overhead.
 struct GpuKernelRow {
   struct Pass {
     double ms = 0;
-    double operations = 0, bytes = 0;  // what it cannot do without (kernels/calls.h)
-    std::string bound;                 // "product" or "copy": which of the card's rates it meets first
-    double share = 0;                  // of that rate
+    double operations = 0, bytes = 0;  // minimum work (CallWork in kernels/calls.h)
+    std::string bound;                 // "product" or "copy": the GPU rate that limits the operation
+    double share = 0;                  // achieved share of that rate
   };
   GpuBenchCase of;
-  std::string kernel, shape;  // of its tensors
-  int64_t calls = 0;          // a step
+  std::string kernel, shape;  // shape: of the operation's tensors
+  int64_t calls = 0;          // per step
   Pass forward;
-  std::optional<Pass> backward;  // absent: it has none of its own
-  std::string failure;           // why there is no figure
+  std::optional<Pass> backward;  // absent if the operation has no backward kernel
+  std::string failure;           // why there are no measurements; empty on success
   double step_ms() const { return static_cast<double>(calls) * (forward.ms + (backward ? backward->ms : 0)); }
 };
 
-// Throws bad_input where there is no GPU to use.
+// Throws bad_input if there is no usable GPU.
 GpuBench bench_gpu(const GpuBenchRequest& request);
-// The rates of the card, and the operations of a step of each case in the order in which it first makes them.
+// The GPU's rates (see GpuBench), and for each case the operations of a step, in the order of their first calls.
 struct GpuKernelBench {
   double product_flops = 0, copy_bytes = 0;
   std::vector<GpuKernelRow> rows;

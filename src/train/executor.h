@@ -1,5 +1,5 @@
-// Runs the updates of a run in order. The host hands over batches and learns what came of an update when it reads its
-// handle, not before: on a device nothing waits for it.
+// Executors run the updates of a run in order. The host passes batches to step() and gets handles. Reading a handle
+// waits for its update; until then a GPU works asynchronously.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -15,16 +15,18 @@ class Trainer;
 
 struct StepFigures {
   double loss = 0, norm = 0, lr = 0;
-  bool finite = true;  // false: this update or one before it was not, and the parameters are as that one found them
+  // False: the loss or gradient norm of this or an earlier update was not finite. The parameters are those before that
+  // update.
+  bool finite = true;
 };
 
-// What came of one update, where the parameters live.
+// Result of one update; read() waits for it.
 class StepHandle {
  public:
-  // figures [3] float64: loss, norm of the gradients, 1 where the update was made; there once `wait` has returned
+  // figures [3] float64: loss, norm of the gradients, and 1 if the update was made; valid after `wait` returns.
   StepHandle(at::Tensor figures, double lr, std::function<void()> wait = {})
       : figures_(std::move(figures)), lr_(lr), wait_(std::move(wait)) {}
-  StepFigures read() const;  // waits for the update
+  StepFigures read() const;
 
  private:
   at::Tensor figures_;
@@ -35,20 +37,20 @@ class StepHandle {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Forward, backward, clip, Adam, behind all earlier ones; `update` counts from 0.
+  // Runs forward, backward, clipping and Adam after all earlier updates. `update` counts from 0.
   virtual StepHandle step(const TensorBatch& batch, int64_t update) = 0;
-  // Updates that may be under way before the oldest is read; 0: step() returns when it is done.
+  // Maximum updates in flight before the caller must read the oldest handle; 0: read each handle at once.
   virtual size_t ahead() const = 0;
-  // Whether updates run beside the host, which writes checkpoints meanwhile.
+  // Whether updates run asynchronously, so that the host can write checkpoints at the same time.
   virtual bool beside_host() const { return false; }
-  // Before the first update: sees to it that the device's memory holds updates of batches as long as these, by
-  // splitting them where the trainer may; throws bad_input where it does not.
+  // Call before the first update, with the size of the longest batch. Ensures that an update of this size fits into the
+  // device's memory; may split it into micro-batches (Trainer::may_split). Throws bad_input if it does not fit.
   virtual void expect(int64_t, int64_t, int64_t) {}  // rows, frames, channels
-  // Gives back the memory that steps alone need; the next step takes it again.
+  // Frees the memory that only steps need; the next step allocates it again.
   virtual void release() {}
 };
 
-// One operation after the other on the CPU.
+// Runs each update synchronously on the CPU.
 class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(Trainer& trainer) : trainer_(trainer) {}

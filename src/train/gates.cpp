@@ -54,11 +54,11 @@ struct Histogram {
 
 struct Record {
   Histogram data, gap;
-  std::vector<double> channel_sum;  // over data frames, one entry a value of a frame
+  std::vector<double> channel_sum;  // over data frames, one entry per channel
   int64_t frames = 0;               // data frames
 };
 
-// Values [B, to - from, …] of frames [from, to): every entry of a frame counts.
+// Adds the values [B, to - from, …] of frames [from, to), all entries of each frame.
 void take_frames(const Batch& batch, int from, int to, const at::Tensor& values, const Scale& scale, Record& record) {
   const int64_t frames = to - from;
   const at::Tensor flat = values.to(at::kCPU, at::kDouble).reshape({batch.batch, frames, -1}).contiguous();
@@ -79,7 +79,7 @@ void take_frames(const Batch& batch, int from, int to, const at::Tensor& values,
   }
 }
 
-// Decays that do not depend on data count once.
+// Decays that do not depend on data are recorded once.
 void take_fixed(const at::Tensor& values, Record& record) {
   const at::Tensor flat = values.to(at::kCPU, at::kDouble).reshape({-1}).contiguous();
   record.channel_sum.assign(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());

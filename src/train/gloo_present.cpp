@@ -1,4 +1,4 @@
-// libtorch's gloo: sums over TCP between the ranks' memories.
+// World with libtorch's gloo backend: sums over TCP, in the host's memory.
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -16,7 +16,7 @@ bool finished_within(c10d::Work& work, std::chrono::milliseconds time) {
     work.wait(time);
   } catch (const std::exception&) {
     if (!work.isCompleted()) return false;
-    work.wait();  // throws what went wrong, if it was not the time
+    work.wait();  // throws if the error was not a timeout
   }
   return true;
 }
@@ -33,7 +33,7 @@ class GlooWorld final : public WatchedWorld {
     group_ = *made;
   }
 
-  // A group with work that nobody ends cannot be taken apart.
+  // A group with unfinished work cannot be destroyed, so it is leaked.
   ~GlooWorld() override {
     if (group_) static_cast<void>(group_.release());
   }
@@ -59,12 +59,12 @@ class GlooWorld final : public WatchedWorld {
 
   void leave() override {
     watch_.close();
-    // The store goes with rank 0: nobody asks it for anything after this.
+    // The store ends with rank 0, so all ranks wait here until none needs it any more.
     try {
       Tensors nothing = {at::zeros({1})};
       const auto farewell = group_->allreduce(nothing);
       if (finished_within(*farewell, patience())) group_.reset();
-    } catch (const std::exception&) {  // a rank that went away meanwhile is not missed
+    } catch (const std::exception&) {  // a rank has already exited, which does no harm now
       group_.reset();
     }
   }

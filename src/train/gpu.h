@@ -1,5 +1,4 @@
-// The GPU as this build and this machine have it. gpu_present.cpp or gpu_absent.cpp is compiled, as the build has CUDA
-// or not: nothing else in this room sees CUDA's headers.
+// Access to the GPU without CUDA's headers. Builds with CUDA compile gpu_present.cpp, others gpu_absent.cpp.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,33 +10,34 @@
 namespace sb {
 
 struct GpuFacts {
-  bool built = false;           // this build can use one
-  std::string missing;          // why none can be used, and what would help; empty: one can
+  bool built = false;           // this build supports GPUs
+  std::string missing;          // why no GPU can be used, and the remedy; empty: a GPU can be used
   std::string name;             // "NVIDIA H200"
   std::string compute;          // "9.0"
-  std::string driver, runtime;  // newest CUDA of the driver, and the one this build runs with: "13.0"
-  int64_t bytes = 0;            // of its memory
-  int count = 0;                // cards that this process sees
+  std::string driver, runtime;  // newest CUDA version of the driver, and version of the CUDA runtime: "13.0"
+  int64_t bytes = 0;            // size of its memory
+  int count = 0;                // GPUs visible to this process
 };
-const GpuFacts& gpu_facts();  // asked once
+const GpuFacts& gpu_facts();  // queried once, then cached
 inline bool has_gpu() {
   return gpu_facts().missing.empty();
 }
 
-// Before the first tensor is made there: sums in a fixed order, TF32 as asked for, a stream that can be recorded.
-// Throws bad_input "[train.device] …" where there is no GPU to use.
+// Call before the first tensor is made on the GPU. Selects deterministic algorithms, allows or forbids TF32, and makes
+// a stream current that supports graph capture. Throws bad_input "[train.device] …" if there is no usable GPU.
 void prepare_gpu(bool tf32);
-void wait_for_gpu();
-// A place behind all that was handed to the GPU so far; calling it waits until the GPU has got there.
+void wait_for_gpu();  // until all submitted work is done; throws check_failed on a CUDA error
+// Returns a function that waits until the GPU has finished all work submitted before this call.
 std::function<void()> gpu_marker();
-// The operations of a call as one graph, to be run again with what its tensors hold then. Makes the call twice.
+// Captures the operations of `call` as a CUDA graph. The returned function replays the graph on the current contents of
+// the same tensors. Calls `call` twice: once to warm up, once to capture.
 std::function<void()> gpu_recorded(const std::function<void()>& call);
-// Seconds of a call, of many recorded one behind the other and run at once: without what the host does between them.
+// Mean seconds per call, measured by replaying a graph of many calls, so without the host's overhead.
 double gpu_seconds(const std::function<void()>& call);
 void reset_gpu_peak();
-int64_t gpu_peak_bytes();  // most bytes of tensors at a time since then
+int64_t gpu_peak_bytes();  // peak bytes of tensors since reset_gpu_peak()
 
-// Each update is one graph of operations, recorded for every length of batch that occurs and run from then on.
+// Runs each update as a CUDA graph. A graph is captured for every batch shape when it first occurs, then replayed.
 std::unique_ptr<Executor> gpu_executor(Trainer& trainer);
 
 }  // namespace sb

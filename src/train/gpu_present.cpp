@@ -35,7 +35,7 @@ GpuFacts look() {
   out.runtime = version_text(runtime);
   if (driver > 0) out.driver = version_text(driver);
   const cudaError_t status = cudaGetDeviceCount(&count);
-  cudaGetLastError();  // leaves none behind
+  cudaGetLastError();  // clears the error
   if (driver == 0) {
     out.missing = "this machine has no CUDA driver; install NVIDIA's, or set train.device=cpu";
   } else if (status == cudaErrorInsufficientDriver) {
@@ -59,7 +59,7 @@ GpuFacts look() {
     out.name = printable(properties.name, 200);
     out.compute = std::to_string(properties.major) + "." + std::to_string(properties.minor);
     out.bytes = static_cast<int64_t>(properties.totalGlobalMem);
-    // Code for 90a runs on 9.0 alone.
+    // Code for 90a runs only on compute capability 9.0.
     const std::string built_for = SB_CUDA_ARCHITECTURE, digits = out.compute.substr(0, out.compute.find('.')) +
                                                                  out.compute.substr(out.compute.find('.') + 1);
     if (built_for.substr(0, built_for.find_first_not_of("0123456789")) != digits) {
@@ -71,7 +71,7 @@ GpuFacts look() {
   return out;
 }
 
-// ATen warns of operations whose order of sums it cannot fix; those used here are checked by comparing bytes.
+// Suppresses ATen's warnings about operations that may be nondeterministic; tests compare the bytes of those used here.
 struct Silent final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
@@ -80,14 +80,14 @@ std::string gibibytes(double bytes) {
   return fixed(bytes / (1024.0 * 1024 * 1024), 1) + " GiB";
 }
 
-// Batches of one length, and whether dropout acts: what makes two graphs differ.
+// Key of a captured graph: the batch shape, and whether dropout is active.
 struct Shape {
   int64_t rows = 0, frames = 0;
   bool dropout = false;
   auto operator<=>(const Shape&) const = default;
 };
 
-// A batch on its way: copied to the device while the update before it runs.
+// Buffers of a batch that is copied to the device while the previous update runs.
 struct Arrival {
   at::Tensor symbol, target, samples;
   at::cuda::CUDAEvent copied, taken;
@@ -99,7 +99,7 @@ struct Recorded {
   std::array<Arrival, 2> arrivals;
   size_t next = 0;
   at::cuda::CUDAGraph graph;
-  // Together with other ranks `graph` ends with the gradients, whose sums are made between the two.
+  // With several ranks, `graph` computes the gradients, they are summed over the ranks, and `rest` applies them.
   at::Tensor loss;  // [1]
   std::optional<at::cuda::CUDAGraph> rest;
 };
@@ -114,7 +114,7 @@ class GraphExecutor final : public Executor {
   StepHandle step(const TensorBatch& batch, int64_t update) override {
     const Shape shape{batch.symbol.size(0), padded(batch.symbol.size(1)), trainer_.dropout_acts(update)};
     if (!recorded_.contains(shape)) {
-      auto made = record(shape, batch, update);  // others may go for it
+      auto made = record(shape, batch, update);  // may release other graphs
       recorded_[shape] = std::move(made);
     }
     Recorded& recorded = *recorded_[shape];
@@ -130,7 +130,7 @@ class GraphExecutor final : public Executor {
     return StepHandle(figures, trainer_.learning_rate_of(update), gpu_marker());
   }
 
-  // Ranks go on, stop and diverge with the same update.
+  // Several ranks must continue, stop or diverge at the same update.
   size_t ahead() const override { return trainer_.together() ? 0 : 3; }
   bool beside_host() const override { return true; }
 
@@ -158,7 +158,7 @@ class GraphExecutor final : public Executor {
   void release() override {
     wait_for_gpu();
     recorded_.clear();
-    pool_ = at::cuda::graph_pool_handle();  // the old one ends with its graphs
+    pool_ = at::cuda::graph_pool_handle();  // the old pool is freed with its graphs
     c10::cuda::CUDACachingAllocator::emptyCache();
   }
 
@@ -209,7 +209,7 @@ class GraphExecutor final : public Executor {
       }
       feed(*out, batch);
       trainer_.prepare(batch.real_frames, update);
-      // What is set up at its first use is set up here, where nothing is recorded; the gradients are not used.
+      // Warm-up without capture: lazy initialisation happens here. Its gradients are not used.
       if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) {
         release();
         if (!fits(out->batch, shape.dropout, trainer_.micro_batches())) throw full(out->batch, shape.dropout);
@@ -234,7 +234,7 @@ class GraphExecutor final : public Executor {
     }
   }
 
-  // Whether gradients of a batch cut so often can be had.
+  // Whether the gradients of a batch fit into memory with this number of micro-batches.
   bool fits(const TensorBatch& batch, bool dropout, int64_t micro_batches) {
     try {
       trainer_.gradients(batch, dropout, micro_batches, 1);
@@ -246,7 +246,7 @@ class GraphExecutor final : public Executor {
     }
   }
 
-  // The least number of micro-batches above that of now that fits; 0: none does.
+  // The smallest number of micro-batches above the current one that fits into memory; 0: none does.
   int64_t more_that_fit(const TensorBatch& batch, bool dropout) {
     const int64_t rows = batch.symbol.size(0);
     for (int64_t more = trainer_.micro_batches() + 1; more <= rows; ++more) {
@@ -316,7 +316,7 @@ std::function<void()> gpu_marker() {
 }
 
 std::function<void()> gpu_recorded(const std::function<void()>& call) {
-  call();  // what is set up at its first use is set up here
+  call();  // warm-up: lazy initialisation happens here
   wait_for_gpu();
   auto graph = std::make_shared<at::cuda::CUDAGraph>();
   graph->capture_begin(at::cuda::graph_pool_handle(), cudaStreamCaptureModeThreadLocal);
@@ -324,7 +324,7 @@ std::function<void()> gpu_recorded(const std::function<void()>& call) {
     call();
   } catch (...) {
     try {
-      graph->capture_end();  // the stream goes on
+      graph->capture_end();  // makes the stream usable again
     } catch (const c10::Error&) {
     }
     throw;

@@ -12,7 +12,7 @@ namespace sb {
 namespace {
 
 constexpr size_t kAhead = 3;
-constexpr int64_t kRowGrain = 1 << 15;  // dense values a thread makes at a time
+constexpr int64_t kRowGrain = 1 << 15;  // minimum dense values per thread
 
 at::TensorOptions options(at::ScalarType type, bool pinned) {
   return at::TensorOptions().dtype(type).pinned_memory(pinned);
@@ -44,7 +44,7 @@ TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool
   at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, options(at::kLong, for_gpu));
   int64_t* wanted = target.data_ptr<int64_t>();
   task.targets(frames, wanted);
-  // Nobody looks at the targets again: where they go, reading one would wait for all the work before it.
+  // Targets are checked here, because reading them on a device would wait for all earlier work.
   const auto real = std::count_if(wanted, wanted + target.numel(), [](int64_t t) { return t >= 0; });
   const int64_t answers = task.shape().answers, most = *std::max_element(wanted, wanted + target.numel());
   if (real == 0) throw check_failed("loader", "targets, expected a frame that asks for something, got none");

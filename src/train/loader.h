@@ -1,5 +1,5 @@
-// Batches of symbols and gap flags, made ahead of the trainer by a worker thread, and the tensors made of them where
-// they are consumed. Contents depend on the index alone, never on timing.
+// Loader makes batches of symbols and gap flags in advance on a worker thread; to_tensors() converts them for the
+// trainer. The contents of a batch depend only on its index, never on timing.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,7 @@
 
 namespace sb {
 
-// How dense frames are made of symbols (tasks/batch.h).
+// Parameters for making dense frames from symbols (tasks/batch.h).
 struct NoiseOfFrames {
   int64_t channels = 0;
   double size = 0;
@@ -27,24 +27,24 @@ struct NoiseOfFrames {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;         // [batch, frames, channels], one-hot plus noise; on the way to a GPU undefined,
-  at::Tensor symbol;        // [batch, frames] int16 instead, and
-  NoiseOfFrames noise;      // what is made of them there
-  at::Tensor target;        // [batch * frames] int64: what the frame asks for, -1 where it asks for nothing
+  at::Tensor input;         // [batch, frames, channels], one-hot plus noise; undefined for a GPU, which makes it
+  at::Tensor symbol;        // from these symbols, [batch, frames] int16 (undefined for the CPU),
+  NoiseOfFrames noise;      // and these parameters
+  at::Tensor target;        // [batch * frames] int64: the target of the frame; -1: none
   at::Tensor samples;       // [batch] int64: index of each row's sample
-  int64_t real_frames = 0;  // with a target: counted here, so that nobody has to ask a device
+  int64_t real_frames = 0;  // frames with a target, counted on the host to avoid waiting for a device
 };
 
-// Frames [from, to), [batch, to - from, channels]. `type` is float or double; noise is drawn in float either way, so
-// that both see the same data.
+// Returns frames [from, to) as [batch, to - from, channels]. `type` is float or double. The noise is drawn in float, so
+// both types get the same data. `pinned`: in pinned memory.
 at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned = false);
-// Throws check_failed where a target is no answer of the task, or no frame has one. `for_gpu`: symbols instead of dense
-// frames, all in memory from which a GPU copies while others work.
+// Throws check_failed if a target is not a valid answer of the task, or if no frame has a target. `for_gpu`: makes
+// symbols instead of dense frames, all in pinned memory, which a GPU copies asynchronously.
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
 
-// Rows [first, last) of a batch, as long as it is.
+// Returns rows [first, last) of a batch, with the frame count of the whole batch.
 Batch rows_of(const Batch& batch, int first, int last);
-// How many frames of a batch have a target.
+// Number of frames of a batch that have a target.
 int64_t asked_frames(const Batch& batch, const Task& task);
 
 // Indices of the samples of an update.
@@ -52,14 +52,14 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
 
 class Loader {
  public:
-  // Yields the samples of update `first`, first + 1, …, last - 1 of the split, `batch` samples each. `pad_to` > 0 fixes
-  // the frame count of every batch.
+  // Yields the batches of updates first..last - 1, each with `batch` samples. `pad_to` > 0 fixes their frame count.
   Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
          const SampleOrder& order = {}, int pad_to = 0);
   ~Loader();
-  // Throws what making the batch threw, behind all batches before it; and at the end.
+  // Returns the next batch. If the worker failed, throws its exception after all earlier batches have been returned.
+  // Throws check_failed after the last batch.
   Batch next();
-  double wait_seconds() const { return waited_; }  // how long the trainer stood waiting
+  double wait_seconds() const { return waited_; }  // total time that next() has waited
 
  private:
   void work();

@@ -37,7 +37,7 @@ EvaluationRequest Measuring::request(Split split, int64_t samples) const {
   return out;
 }
 
-// What `call` measures, with all of a GPU's memory where it does not do with what training leaves.
+// Returns call(). If the GPU's memory does not suffice, releases the memory of training steps and tries again.
 template <class Call>
 auto Measuring::with_memory(const Call& call) {
   try {
@@ -64,7 +64,7 @@ Evaluation Measuring::evaluated(const TaskConfig& task, const EvaluationRequest&
 }
 
 Evaluation Measuring::valid() {
-  constexpr double kept_frames = 1 << 23;  // some ten bytes each
+  constexpr double kept_frames = 1 << 23;  // about ten bytes each
   EvaluationRequest ask = request(run_.data.select, run_.config.eval.valid_samples);
   const double frames = run_.data.maker->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
   if (run_.executor.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
@@ -83,7 +83,7 @@ Measurement Measuring::test_at(const TaskConfig& task, Split split, int64_t samp
   return out;
 }
 
-// Nothing where the outputs are not finite there: what else was found stands, and so do the weights.
+// Returns nullopt with a warning if the outputs are not finite; the other measurements and the weights are kept.
 std::optional<Measurement> Measuring::tested(const TaskConfig& task, Split split, int64_t samples,
                                              std::optional<int> gap, bool breakdowns) {
   try {
@@ -122,7 +122,7 @@ void Measuring::add_all(Result& out, const std::optional<Evaluation>& last_valid
   add_records(out);
 }
 
-// What cannot be had any more once the weights are gone.
+// Adds records that need the weights: gates and samples; then the baselines.
 void Measuring::add_records(Result& out) {
   const Network& network = run_.trainer.network();
   const RunData& data = run_.data;

@@ -1,4 +1,4 @@
-// What a run measures with its network: on valid as it goes, and at its end all that its result holds.
+// Evaluations of a run: the validation accuracy during training, and all measurements of the result at the end.
 #pragma once
 #include <deque>
 #include <functional>
@@ -12,13 +12,14 @@ namespace sb {
 
 class Measuring {
  public:
-  // `save`: called before an evaluation that no memory holds ends the program.
+  // `save`: writes a checkpoint; called before an evaluation throws because it does not fit into the GPU's memory.
   Measuring(RunContext& run, std::function<void()> save) : run_(run), save_(std::move(save)) {}
 
   Evaluation valid();
-  // Valid as it was measured last, test, gaps, gates, samples and baselines. Throws Stopped.
+  // Adds all measurements to `out`: validation (`last_valid`, or a new one if absent), test, gap grid, gates, samples
+  // and baselines. Throws Stopped if the run is asked to stop.
   void add_all(Result& out, const std::optional<Evaluation>& last_valid);
-  // Where in the network the outputs of an evaluation of this task cease to be finite; nothing where it cannot be seen.
+  // Finds the first place in the network where an evaluation of this task is not finite; nullopt if it is not found.
   std::optional<Divergence> locate(const NotFinite& seen, const TaskConfig& task);
 
  private:
@@ -33,7 +34,7 @@ class Measuring {
 
   RunContext& run_;
   std::function<void()> save_;
-  std::deque<Batch> valid_batches_;  // made once where the host has other things to do
+  std::deque<Batch> valid_batches_;  // kept for later evaluations, if updates run asynchronously
 };
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// libtorch's NCCL: sums between the cards of the ranks. What the ranks tell each other beside them goes over the store.
+// World with libtorch's NCCL backend: sums between the GPUs of the ranks. Other messages go through the store.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <cuda_runtime_api.h>
@@ -29,15 +29,15 @@ using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 constexpr double kTakingApart = 10;  // seconds for a communicator to be aborted or closed
 constexpr milliseconds kTick(20);
 
-// libtorch's own watch over NCCL ends the process where something fails, and does not know how long an evaluation
-// takes. Connections are made with the first sum, which may take long, not with the first of each kind.
+// Disables libtorch's monitoring of NCCL, which would end the process on a failure or during a long evaluation. Also
+// makes NCCL connect all at once in the first sum, which may take long, and not in the first sum of each kind.
 void leave_failures_to_us() {
   for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
                            "TORCH_NCCL_RETHROW_CUDA_ERRORS", "TORCH_NCCL_BLOCKING_WAIT", "NCCL_RUNTIME_CONNECT"})
     ::setenv(name, "0", 1);
 }
 
-// Of the card, in hexadecimal: no two cards of all machines have the same.
+// UUID of the GPU in hexadecimal.
 std::string name_of_card() {
   cudaDeviceProp properties{};
   if (const cudaError_t status = cudaGetDeviceProperties(&properties, 0); status != cudaSuccess)
@@ -47,15 +47,16 @@ std::string name_of_card() {
   return out;
 }
 
-// A place behind all that the GPU was asked for so far, and behind sums whose end it waits for there.
+// Marks the point in the GPU's stream after all work submitted so far, including the given sums.
 class Mark {
  public:
   explicit Mark(Works works) : works_(std::move(works)) {
-    for (const auto& work : works_) work->wait();  // of the stream, not of the host
+    for (const auto& work : works_) work->wait();  // the stream waits, not the host
     reached_.record();
   }
 
-  // Looks often: an update goes on from here. Throws what NCCL reports.
+  // Whether the point is reached within this time. Polls often, since the next update waits for it. Throws NCCL's
+  // errors.
   bool within(milliseconds time) const {
     const Stopwatch began;
     const double most = std::chrono::duration<double>(time).count();
@@ -86,7 +87,7 @@ class NcclWorld final : public WatchedWorld {
   NcclWorld(const RankPlace& place, const std::string& identity) : WatchedWorld(place, identity) {
     claim_card();
     const auto made = std::make_shared<Group>();
-    // NCCL's ranks meet with the first sum.
+    // NCCL connects the ranks in the first sum.
     await_call([made, place, store = watch_.store()] {
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = kForEver;
@@ -100,12 +101,12 @@ class NcclWorld final : public WatchedWorld {
     group_ = std::move(*made);
   }
 
-  // A group with work that nobody ends cannot be taken apart.
+  // A group with unfinished work cannot be destroyed, so it is leaked.
   ~NcclWorld() override {
     if (group_) static_cast<void>(group_.release());
   }
 
-  // Returns when the sums are there: the update after it is never made with those of a rank that was lost meanwhile.
+  // Returns when the sums are complete, so that no update uses the sums of a rank that was lost meanwhile.
   void reduce(at::Tensor gradients, at::Tensor loss) override {
     Tensors large = {gradients}, small = {at::cat({loss, at::full({1}, wishes_ ? 1.0 : 0.0, loss.options())})};
     await_card([&] { return Works{group_->allreduce(large), group_->allreduce(small)}; });
@@ -122,18 +123,18 @@ class NcclWorld final : public WatchedWorld {
 
   void leave() override {
     watch_.close();
-    // The store goes with rank 0: nobody asks it for anything after this.
+    // The store ends with rank 0, so all ranks wait here until none needs it any more.
     try {
       Tensors nothing = {at::zeros({1}, at::kCUDA)};
       const Mark farewell(Works{group_->allreduce(nothing)});
       if (farewell.within(patience()) && done_within(kTakingApart, [group = group_.get()] { group->shutdown(); }))
         group_.reset();
-    } catch (const std::exception&) {  // a rank that went away meanwhile is not missed
+    } catch (const std::exception&) {  // a rank has already exited, which does no harm now
     }
   }
 
  private:
-  // NCCL does not share a card between ranks; what it says about that is no line for people.
+  // NCCL does not allow two ranks on one GPU. This check gives a clearer message than NCCL's.
   void claim_card() {
     const auto holder = std::make_shared<std::string>();
     const std::string own = std::to_string(rank());
@@ -149,8 +150,8 @@ class NcclWorld final : public WatchedWorld {
                                 *holder, own));
   }
 
-  // `ask` hands sums over to the card. What it still waits for when the world has ended is taken from it, so that it
-  // can be asked for its weights.
+  // Submits sums with `ask` and waits for them. If the world ends meanwhile, aborts the pending sums, so that the
+  // weights can still be read from the GPU.
   template <class Ask>
   void await_card(const Ask& ask) {
     std::optional<Mark> mark;
@@ -163,7 +164,7 @@ class NcclWorld final : public WatchedWorld {
       bool free = true;
       try {
         free = done_within(kTakingApart, [group = group_.get()] { group->abort(); });
-      } catch (const std::exception&) {  // whether the card is free is seen below
+      } catch (const std::exception&) {  // drained() checks below whether the GPU is free
       }
       if (!free || (mark && !drained(*mark))) give_up(end);
       throw;
@@ -175,14 +176,14 @@ class NcclWorld final : public WatchedWorld {
     while (began.seconds() < kTakingApart) {
       try {
         if (mark.within(kSlice)) return true;
-      } catch (const std::exception&) {  // what NCCL reports about the abort
+      } catch (const std::exception&) {  // NCCL reports the abort
         std::this_thread::sleep_for(kTick);
       }
     }
     return false;
   }
 
-  // A few bytes, which may be long in coming: rank 0 evaluates meanwhile, and no card waits for it.
+  // For a few bytes. Rank 0 may evaluate for a long time first; the other GPUs need not wait in a kernel for it.
   void share_over_store(const at::Tensor& values) {
     const at::Tensor flat = values.contiguous();
     const auto bytes = std::make_shared<std::string>(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
@@ -205,7 +206,8 @@ class NcclWorld final : public WatchedWorld {
 }  // namespace
 
 std::string nccl_fault() {
-  // Of the nccl.h that libtorch was compiled with: classes of its headers hold structures of it.
+  // Version of the nccl.h with which libtorch was compiled. It must match ours, since libtorch's classes contain NCCL's
+  // structures.
   const uint64_t theirs = torch::cuda::nccl::version();
   const uint64_t major = theirs >> 32, minor = (theirs >> 16) & 0xffff;
   if (major == NCCL_MAJOR && minor == NCCL_MINOR) return "";

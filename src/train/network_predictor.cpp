@@ -14,7 +14,7 @@ namespace sb {
 namespace {
 
 constexpr int kStretch = 1024;                        // frames that keep a GPU busy
-constexpr int64_t kReducedBudget = int64_t{1} << 25;  // floats of probabilities that are reduced at a time
+constexpr int64_t kReducedBudget = int64_t{1} << 25;  // maximum probabilities that are reduced at a time
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void NetworkPredictor::begin(const Batch&) {
 void NetworkPredictor::predict(const Batch& batch, int from, int to, float* probabilities) {
   const at::NoGradGuard no_grad;
   Pass pass;
-  // A stretch that is the whole sequence needs no state; nothing is carried into another.
+  // If the range is the whole sequence, no state needs to be carried.
   const bool whole = from == 0 && to == batch.frames;
   pass.state = whole ? nullptr : &state_;
   const at::Tensor flat = network_.parameters().flat();
@@ -43,11 +43,11 @@ void NetworkPredictor::predict(const Batch& batch, int from, int to, float* prob
   }
 }
 
-// On a GPU layers run ahead over longer stretches than the host can take probabilities of.
+// On a GPU, layers compute longer ranges in advance than the host requests probabilities for.
 void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float* probabilities) {
   const at::Tensor flat = network_.parameters().flat();
   const std::vector<int64_t> sizes{batch.batch, to - from, network_.config().outputs};
-  // Through pinned memory, several times as fast as into the caller's.
+  // Copies via pinned memory, which is several times as fast as directly into the caller's memory.
   const at::Tensor pinned = at::empty(sizes, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   for (int done = from; done < to;) {
     if (!hidden_.defined() || done >= hidden_from_ + static_cast<int>(hidden_.size(1))) {
@@ -67,7 +67,7 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
   at::from_blob(probabilities, sizes, at::kFloat).copy_(pinned);
 }
 
-// Dense frames [batch, frames, channels] of the parameters' type; to a GPU travel symbols.
+// Dense frames [batch, frames, channels] of the parameters' type. For a GPU, only symbols are copied.
 at::Tensor NetworkPredictor::frames_there(const Batch& batch) const {
   const at::Tensor flat = network_.parameters().flat();
   if (flat.device().is_cpu()) return dense_frames(batch, 0, batch.frames, flat.scalar_type());

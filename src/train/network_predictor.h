@@ -1,4 +1,5 @@
-// A trained network behind the evaluation's interface: state carried from stretch to stretch, logits in small blocks.
+// Adapts a network to the evaluation's Predictor interface. Carries the state between ranges of frames and computes
+// logits in small blocks.
 #pragma once
 #include <optional>
 
@@ -9,7 +10,7 @@ namespace sb {
 
 class NetworkPredictor final : public Predictor {
  public:
-  // `reduces`: what reduce() does; left out, where the network lives on a GPU.
+  // Keeps a reference to the network. `reduces`: whether reduce() is supported; default: if the network is on a GPU.
   explicit NetworkPredictor(const Network& network, std::optional<bool> reduces = std::nullopt);
   int answers() const override { return static_cast<int>(network_.config().outputs); }
   void begin(const Batch& batch) override;
@@ -23,7 +24,7 @@ class NetworkPredictor final : public Predictor {
   const Network& network_;
   bool reduces_;
   NetworkState state_;
-  at::Tensor hidden_;  // on a GPU: of frames hidden_from_ on, some of them still to be asked for
+  at::Tensor hidden_;  // on a GPU: hidden activations from frame hidden_from_ on, computed in advance
   int hidden_from_ = 0;
 };
 

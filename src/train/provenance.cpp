@@ -17,7 +17,7 @@
 namespace sb {
 namespace {
 
-// Files behind the loaded libraries of linear algebra; matrix products of our models are our own.
+// File names of the loaded BLAS libraries. (The models' matrix products on the CPU do not use them.)
 std::string loaded_blas() {
   std::set<std::string> names;
   ::dl_iterate_phdr(

@@ -1,10 +1,10 @@
-// What made a result: program, libraries, machine.
+// Provenance of a result: program, libraries and machine.
 #pragma once
 #include "runs/result.h"
 
 namespace sb {
 
-// Everything but the times, which are the run's.
+// Fills everything but the times, which the run adds.
 Provenance provenance();
 
 }  // namespace sb

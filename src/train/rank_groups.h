@@ -1,5 +1,5 @@
-// What makes the sums of a world: gloo between CPUs, NCCL between GPUs. Of each, X_present.cpp or X_absent.cpp is
-// compiled, as the build has it or not.
+// Implementations of World: gloo for CPUs, NCCL for GPUs. A build compiles gloo_present.cpp or gloo_absent.cpp, and
+// nccl_present.cpp or nccl_absent.cpp, depending on the available libraries.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace sb {
 
-// Why this build has none; empty: it has.
+// Why this build does not support gloo or NCCL; empty if it does.
 std::string gloo_fault();
 std::string nccl_fault();
 
-// As join_world; to be called where there is no such fault.
+// See join_world. Call these only if the corresponding fault is empty.
 std::unique_ptr<World> gloo_world(const RankPlace& place, const std::string& identity);
-// The card of this process is the first that it sees.
+// Uses the first GPU visible to this process.
 std::unique_ptr<World> nccl_world(const RankPlace& place, const std::string& identity);
 
 }  // namespace sb

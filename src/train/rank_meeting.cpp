@@ -16,15 +16,16 @@
 namespace sb {
 namespace {
 
-// Seconds that rank 0, which keeps the store, stays for the others to read what it says; where they may be yet to come.
+// Seconds that rank 0, which hosts the store, waits for the others to read its message: those that have arrived
+// (kFarewell), or also those that may still arrive (kLateness).
 constexpr double kFarewell = 3, kLateness = 10;
 constexpr std::chrono::milliseconds kTick(20), kKnock(100);
 
-// "[where] what" that ends the meeting, as rank 0 tells it; empty: the run can begin.
+// Keys of the store. kStart: rank 0's error message "[where] what"; empty: the run can begin.
 constexpr const char* kStart = "start";
-constexpr const char* kOdd = "odd";           // what a rank found before rank 0 did
-constexpr const char* kOddSize = "odd_size";  // another number of ranks than rank 0 has
-constexpr const char* kSeenAt = "seen_at";    // an address of rank 0's machine that others reach
+constexpr const char* kOdd = "odd";           // error message of another rank
+constexpr const char* kOddSize = "odd_size";  // number of ranks that the other rank expects
+constexpr const char* kSeenAt = "seen_at";    // address of rank 0's machine that other machines can reach
 
 // Lines "KEY=VALUE".
 std::map<std::string, std::string> values_of(const std::string& identity) {
@@ -67,12 +68,12 @@ class Meeting {
     if (odd_.empty()) put(store_, numbered("identity", place_.rank), identity_);
   }
 
-  // Once all have come. A host's own name often stands for 127.0.1.1 in its own list of hosts.
+  // Call after all ranks have arrived. On many hosts, /etc/hosts maps the host's own name to 127.0.1.1.
   std::string address_for_all(const Route& route) {
     return stays_on_machine(route.here) && store_.check({kSeenAt}) ? got(store_, kSeenAt) : route.here;
   }
 
-  // Of the ranks that are not 0.
+  // For ranks other than 0.
   void wait_for_start() {
     std::string fault;
     try {
@@ -86,10 +87,10 @@ class Meeting {
       fault = odd_;
     }
     if (!fault.empty()) throw WorldEnded(Exit::bad_input, fault, true);
-    if (!odd_.empty()) throw Error(Exit::bad_input, odd_);  // the others had begun
+    if (!odd_.empty()) throw Error(Exit::bad_input, odd_);  // the others have started without this rank
   }
 
-  // Of rank 0.
+  // For rank 0.
   void start() {
     std::vector<int> missing;
     std::string fault;
@@ -97,7 +98,7 @@ class Meeting {
       missing.clear();
       fault = look(missing);
       if (!fault.empty()) {
-        tell(fault, others(), kLateness);  // those that are still to come hear of it too
+        tell(fault, others(), kLateness);  // also for ranks that have not arrived yet
       } else if (missing.empty()) {
         return tell("", place_.size - 1, kFarewell);
       } else if (late()) {
@@ -111,14 +112,14 @@ class Meeting {
   }
 
  private:
-  // Stays until so many have read it, or for so long.
+  // Publishes the message and waits until `readers` ranks have read it, `seconds` at most.
   void tell(const std::string& fault, int64_t readers, double seconds) {
     put(store_, kStart, fault);
     const Stopwatch said;
     while (store_.add("started", 0) < readers && said.seconds() < seconds) std::this_thread::sleep_for(kTick);
   }
 
-  // Ranks but for this one, by the largest number that one of them has.
+  // Number of other ranks, by the largest number of ranks that any rank expects.
   int64_t others() {
     const auto odd = store_.check({kOddSize}) ? parse_integer(got(store_, kOddSize)) : std::nullopt;
     return std::max<int64_t>(place_.size, odd.value_or(0)) - 1;
@@ -146,11 +147,11 @@ class Meeting {
     try {
       put_first(store_, kOddSize, std::to_string(place_.size));
       put_first(store_, kOdd, line);
-    } catch (const std::exception&) {  // rank 0 has left, since another objected before
+    } catch (const std::exception&) {  // rank 0 has left, because another rank reported an error earlier
     }
   }
 
-  // Who has not come yet, and the fault of one who has; empty: none.
+  // Collects the ranks that have not arrived yet; returns an error of a rank that has, or an empty string.
   std::string look(std::vector<int>& missing) {
     std::string fault;
     if (store_.check({kOdd})) fault = got(store_, kOdd);
@@ -170,7 +171,7 @@ class Meeting {
   const RankPlace place_;
   const std::string identity_;
   const Stopwatch began_;
-  std::string odd_;  // what this rank objects to
+  std::string odd_;  // error that this rank has found
 };
 
 }  // namespace
@@ -195,7 +196,7 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
   if (place.rank != 0) out.store = connected(place, false);
   try {
     const auto meeting = std::make_shared<Meeting>(out.store, place, identity);
-    // What listens there may be no store, and never answer.
+    // The listener may be another program that never answers.
     if (!done_within(place.patience, [meeting, route] { meeting->come(route); })) {
       throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, got something that does not answer",
                                                place.address, place.port));

@@ -1,4 +1,4 @@
-// How ranks find each other before anything is computed.
+// Rendezvous: the ranks find each other before anything is computed.
 #pragma once
 #include <string>
 
@@ -8,13 +8,14 @@ namespace sb {
 
 struct RankMeeting {
   RankStore store;
-  // Of this machine on its way to rank 0; where that stays on the machine and ranks are on others too, the one under
-  // which those reach it.
+  // This machine's address on the route to rank 0. If this is a loopback address and other machines take part: the
+  // address under which they reach rank 0's machine.
   std::string own_address;
 };
 
-// Returns once all ranks have come with the same number of ranks and the same identity (lines KEY=VALUE). Throws
-// bad_input after place.patience at the latest; what rank 0 found and told the others, as WorldEnded.
+// Returns once all ranks have arrived with the same number of ranks and the same identity (lines KEY=VALUE). Otherwise
+// throws bad_input: as WorldEnded if rank 0 reports the fault to this rank, else as Error. Every wait is bounded by
+// about place.patience seconds.
 RankMeeting meet(const RankPlace& place, const std::string& identity);
 
 }  // namespace sb

@@ -21,7 +21,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// `fault`: getaddrinfo's, 0 where it found some.
+// `fault`: getaddrinfo's error code; 0 on success.
 Addresses addresses_of(const std::string& host, int port, int& fault) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -48,7 +48,7 @@ std::string number_of(const sockaddr& address, socklen_t size) {
   return told ? text : "";
 }
 
-// Why the port cannot be had, empty: it can. Asked before c10d does, which prints several lines where it cannot.
+// Why the port cannot be used; empty if it can. Checked before c10d tries, which prints several lines on failure.
 std::string fault_of(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
@@ -145,7 +145,7 @@ void check_address_is_here(const RankPlace& place) {
 void check_address_is_known(const RankPlace& place) {
   int fault = 0;
   const Addresses all = addresses_of(place.address, 0, fault);
-  // Where names cannot be asked for just now, they are asked for again until the ranks have met.
+  // Temporary failures of name resolution are not errors: the caller retries until the ranks have met.
   if (fault == EAI_NONAME || fault == EAI_FAIL)
     throw bad_input("MASTER_ADDR", formatted("expected the host of rank 0, got '{}', which is not found: {}",
                                              place.address, ::gai_strerror(fault)));

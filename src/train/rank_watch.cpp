@@ -19,17 +19,17 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kRollCall = 5;  // seconds for the answers of those who are there
-constexpr double kFarewell = 3;  // rank 0, which keeps the store, stays so long for the others to read the verdict
+constexpr double kRollCall = 5;  // seconds that ranks have to answer a roll call
+constexpr double kFarewell = 3;  // seconds that rank 0, which hosts the store, waits for others to read the verdict
 constexpr Seconds kTick(0.02);
 constexpr const char *kVerdict = "verdict", *kAlarm = "alarm", *kStop = "stop";
 constexpr int kNobody = -1;
 
-// As it stands in the store: "LOST CODE BY LINE".
+// Stored as "LOST CODE BY LINE".
 struct Verdict {
-  int64_t lost = 0;  // ranks that will not read it
+  int64_t lost = 0;  // number of lost ranks, which will not read the verdict
   Exit code = Exit::lost_rank;
-  int by = kNobody;  // the rank that ended with an error
+  int by = kNobody;  // the rank that failed
   std::string line;
 
   std::string text() const { return formatted("{} {} {} {}", lost, static_cast<int>(code), by, line); }
@@ -53,24 +53,24 @@ struct Verdict {
 
 }  // namespace
 
-// What the watching thread and the rank have in common.
+// State shared by the monitoring thread and the rank.
 struct RankWatch::Shared {
   RankPlace place;
   RankStore store;                  // the thread's own connection
-  std::atomic<int64_t> moved = 0;   // signs of life
-  std::atomic<int> waiting = 0;     // for others
+  std::atomic<int64_t> moved = 0;   // progress counter
+  std::atomic<int> waiting = 0;     // > 0: this rank waits for others
   std::atomic<bool> alarm = false;  // a connection broke
   std::atomic<bool> stop_asked = false;
   std::atomic<bool> closing = false;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::optional<Verdict> verdict;
-  Stopwatch heard;             // since the store last answered
-  std::string broke;           // what the alarm is about
-  std::function<bool()> stop;  // this rank's wish
+  Stopwatch heard;             // time since the store last answered
+  std::string broke;           // error text of the broken connection
+  std::function<bool()> stop;  // whether this rank wishes to stop
   bool ended = false;
 
-  // Of the thread alone.
+  // Used only by the thread:
   int64_t told = -1;
   bool rung = false, answered = false, wished = false;
   std::vector<int64_t> beats;
@@ -82,7 +82,7 @@ struct RankWatch::Shared {
   void pass_wish();
   void watch(int rank);
   void count();
-  // For all ranks to read, this one too.
+  // Publishes the verdict for all ranks, including this one.
   void pronounce(const Verdict& what) { put_first(*store, kVerdict, what.text()); }
   void hear();
   void decide(const Verdict& what) {
@@ -102,7 +102,7 @@ struct RankWatch::Shared {
     return {static_cast<int64_t>(ranks.size()), Exit::lost_rank, kNobody,
             formatted("[train] {} {} lost", names(ranks, place.size), ranks.size() == 1 ? "is" : "are")};
   }
-  // Of an error rank 0 says what it was; who is lost each rank says for itself.
+  // Only rank 0 reports an error of a rank; every rank reports lost ranks.
   WorldEnded end(const Verdict& what) const {
     const bool others = what.by != kNobody && what.by != 0 && place.rank == 0;
     const std::string line =
@@ -117,7 +117,7 @@ void RankWatch::Shared::work() {
     try {
       round();
     } catch (const std::exception&) {
-      // A store that is gone is rank 0 that is gone.
+      // If the store is gone, rank 0 is lost.
       if (!closing) decide(missing({0}));
     }
     std::unique_lock lock(mutex);
@@ -140,7 +140,7 @@ void RankWatch::Shared::round() {
     rung = true;
     std::string what;
     {
-      const std::lock_guard lock(mutex);  // not while the store is asked: it may not answer
+      const std::lock_guard lock(mutex);  // not held during store calls, which may hang
       what = broke;
     }
     put(*store, "broke", what);
@@ -155,7 +155,7 @@ void RankWatch::Shared::round() {
   for (int rank = 1; rank < place.size; ++rank) watch(rank);
 }
 
-// Rank 0 hears of it whatever the ranks are about: while it evaluates the others wait for it and say nothing else.
+// Passes stop requests to rank 0 through the store. This works even while rank 0 evaluates and the others wait for it.
 void RankWatch::Shared::pass_wish() {
   if (place.rank == 0) {
     if (!stop_asked && store->add(kStop, 0) > 0) stop_asked = true;
@@ -182,7 +182,7 @@ void RankWatch::Shared::watch(int rank) {
   }
 }
 
-// Those who have not answered when the time is over are lost.
+// Ranks that do not answer the roll call in time are lost.
 void RankWatch::Shared::count() {
   if (!called) called.emplace();
   std::vector<int> absent;
@@ -237,7 +237,7 @@ RankWatch::Waiting::~Waiting() {
 
 std::optional<WorldEnded> RankWatch::verdict() const {
   const std::lock_guard lock(shared_->mutex);
-  // The thread hangs where the machine of rank 0 is gone without a word.
+  // The thread hangs if the machine of rank 0 disappears without closing its connections.
   if (!shared_->verdict && shared_->heard.seconds() > place_.patience + kFarewell) {
     shared_->verdict = shared_->silent(0);
   }
@@ -271,10 +271,10 @@ WorldEnded RankWatch::fail(Exit code, const std::string& line) {
     if (!verdict()) done_within(2 * kFarewell, tell);
     const std::lock_guard lock(shared_->mutex);
     const auto& all = shared_->verdict;
-    // One that stopped since the others had ended has nothing of its own to say.
+    // A rank that stopped because the others had ended reports their verdict, not its own error.
     const bool own_words = !all || (all->by == kNobody && code != Exit::stopped) || (all->by == 0 && place_.rank == 0);
     if (!own_words) return shared_->end(*all);
-  } catch (const std::exception&) {  // there is nobody to tell
+  } catch (const std::exception&) {  // no other rank can be reached
   }
   return {code, line, false};
 }

@@ -1,5 +1,5 @@
-// Ranks watch each other over the store that rank 0 keeps: each gives signs of life, all learn the same verdict about
-// the one that is lost or ended with an error.
+// Ranks monitor each other through the store that rank 0 hosts. Each sends heartbeats. If a rank is lost or fails, all
+// ranks learn the same verdict.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,12 +13,12 @@ namespace sb {
 
 class RankWatch {
  public:
-  // Returns once all ranks have met (rank_meeting.h).
+  // Returns once all ranks have met (see meet()).
   RankWatch(const RankPlace& place, const std::string& identity);
   ~RankWatch();
 
-  void alive();
-  // While one of these lives the rank waits for others, which is a sign of life.
+  void alive();  // reports progress; without progress and without Waiting, no heartbeat is sent
+  // RAII guard: this rank waits for others; heartbeats are sent meanwhile.
   class Waiting {
    public:
     explicit Waiting(RankWatch& watch);
@@ -28,23 +28,24 @@ class RankWatch {
     RankWatch& watch_;
   };
 
-  // What ends the run, once there is such a thing.
+  // The verdict that ends the run; nullopt while there is none.
   std::optional<WorldEnded> verdict() const;
-  // A connection broke: who is not there any more? Returns the verdict, some seconds later.
+  // Call when a connection broke, with its error text. Finds the lost ranks and returns the verdict, after some
+  // seconds.
   WorldEnded roll_call(const std::string& what);
-  // As World's.
+  // See World.
   WorldEnded fail(Exit code, const std::string& line);
   void listen(std::function<bool()> stop);
   bool stop_asked() const;
-  bool ended() const;  // there is a verdict
-  void close();        // all ranks are through
+  bool ended() const;  // whether there is a verdict
+  void close();        // stops monitoring; call when all ranks are done
 
-  // Address of this machine on its way to rank 0.
+  // See RankMeeting::own_address.
   const std::string& own_address() const { return meeting_.own_address; }
   const RankStore& store() const { return meeting_.store; }
 
  private:
-  struct Shared;  // outlives this where the thread hangs
+  struct Shared;  // shared with the monitoring thread; outlives this object if that thread hangs
 
   RankPlace place_;
   RankMeeting meeting_;

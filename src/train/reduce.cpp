@@ -43,7 +43,7 @@ at::Tensor TensorReduction::fetched(const at::Tensor& values) const {
 TensorReduction::Terms TensorReduction::terms(int from, int to, std::vector<size_t>& ended) const {
   struct Sum {
     int row, element, first, end;  // frames of the element in this stretch
-    bool goes_on;                  // from the one before
+    bool goes_on;                  // continued from the previous stretch
     int terms() const { return end - first + goes_on; }
   };
   std::vector<Sum> sums;

@@ -1,6 +1,7 @@
-// Predictions of a batch reduced where they lie to what the tally needs: on a GPU a few bytes a frame travel to the
-// host instead of a probability for each answer, and nothing waits for them. Gives the tally's own numbers, bit for
-// bit: probabilities in float, summed over an element's frames from first to last, the first of equal ones.
+// Reduces a batch's predictions on their device to what the metrics need (tasks/tally.h). From a GPU, a few bytes per
+// frame are copied to the host asynchronously, instead of a probability for each answer. The results have the same bits
+// as a reduction on the host: probabilities are in float, an element's frames are summed from first to last, and the
+// first of several maxima counts.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -13,31 +14,32 @@ namespace sb {
 
 class TensorReduction final : public Reduction {
  public:
-  // The batch is read here and in take() alone.
+  // Keeps a reference to the batch, which is read here and in take() only.
   TensorReduction(const Batch& batch, const Task& task, at::Device device);
 
-  // Logits [batch, to - from, answers] of frames [from, to), stretch by stretch from the first frame to the last.
+  // Takes the logits [batch, to - from, answers] of frames [from, to). Call for consecutive ranges ("stretches"), from
+  // the first frame to the last.
   void take(int from, int to, const at::Tensor& logits);
-  // Once all frames are taken. `wait` returns when everything handed to the device so far is done; empty: it is.
+  // Call after the last take(). `wait` waits until the device has done all submitted work; empty: no need to wait.
   void finish(std::function<void()> wait) { wait_ = std::move(wait); }
   Marks marks() override;
 
  private:
   struct Stretch {
     int from = 0, to = 0;
-    std::vector<size_t> ended;   // [n]: row * elements + element of those whose last frame lies here
-    at::Tensor of_answer, best;  // [batch, to - from] float, int32
-    at::Tensor named, sum;       // [n] int32, [n, answers] float where the task has a law
+    std::vector<size_t> ended;   // [n]: row * elements + element, for elements whose last frame is in this stretch
+    at::Tensor of_answer, best;  // [batch, to - from]: probability of the target, float; best answer, int32
+    at::Tensor named, sum;       // best answer of each ended element, [n] int32; sums [n, answers], if has_law_
   };
-  // Which rows of probabilities add up to the elements of a stretch. Sums with most terms come first, so that those
-  // with a g-th term lie side by side.
+  // Describes the sums over frames for the elements of a stretch. Sums with the most terms come first, so the sums that
+  // have a g-th term are adjacent.
   struct Terms {
     int64_t sums = 0;
-    std::vector<int64_t> source;  // first terms of all, then second ones, …: row * frames + frame, or behind all of
-                                  // these the row whose sum goes on from the stretch before
-    std::vector<int64_t> counts;  // how many first terms, second ones, …
-    std::vector<int64_t> open;    // [batch]: number of the sum that goes on in the next stretch; empty: none does
-    std::vector<int64_t> ended;   // numbers of the others
+    std::vector<int64_t> source;  // first terms of all sums, then second terms, …: row * frames + frame in the stretch,
+                                  // or batch * frames + row for a sum continued from the previous stretch
+    std::vector<int64_t> counts;  // number of first terms, second terms, …
+    std::vector<int64_t> open;    // [batch]: index of the row's sum that continues in the next stretch; empty: none
+    std::vector<int64_t> ended;   // indices of the other sums
   };
   Terms terms(int from, int to, std::vector<size_t>& ended) const;
   at::Tensor sent(const std::vector<int64_t>& values) const;
@@ -48,8 +50,8 @@ class TensorReduction final : public Reduction {
   int64_t answers_;
   bool has_law_;
   at::Device device_;
-  at::Tensor target_;  // [batch, frames] int64, 0 where nothing is asked
-  at::Tensor open_;    // [batch, answers]: sums that go on in the next stretch
+  at::Tensor target_;  // [batch, frames] int64; 0 for frames without a target
+  at::Tensor open_;    // [batch, answers]: sums that continue in the next stretch
   std::vector<Stretch> stretches_;
   std::function<void()> wait_;
   std::vector<float> of_answer_, sum_;

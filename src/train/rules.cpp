@@ -17,7 +17,7 @@
 namespace sb {
 namespace {
 
-// Sizes a network is checked with; no automaton's are refused.
+// Input and output sizes for checking a network: those of the paper's grammar.
 constexpr int64_t any_inputs = 41, any_outputs = 1601;
 
 void check_each_switch(const RunConfig& config) {
@@ -46,7 +46,7 @@ NetworkKeys network_keys(const RunConfig& config) {
   return out;
 }
 
-// Quirks of other models.
+// Keys without effect on this model: quirks of other models.
 std::vector<std::string> unread_keys(const RunConfig& config) {
   const ModelRow& row = find_model(config.model.name);
   std::vector<std::string> out;
@@ -76,7 +76,7 @@ SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
   return *found;
 }
 
-// Seeds, rates and labels do not matter: a suite asks for a few networks many times.
+// Caches the sizes, since a suite asks for a few networks many times. Seeds, rates and labels do not matter.
 std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() {
   auto known = std::make_shared<std::map<std::string, SizeFound>>();
   return [known](const RunConfig& config, const SizeMatch& asked) {
@@ -109,7 +109,7 @@ void check_dropout(const RunConfig& config) {
   int64_t channels = config.model.width;
   try {
     channels = network_config(config, any_inputs, any_outputs).mixer.width;
-  } catch (const Error&) {  // check_model says it
+  } catch (const Error&) {  // reported by check_model
   }
   std::string lines;
   const auto most = [&](const char* where, const char* what, int64_t number, int64_t bound) {
@@ -139,7 +139,7 @@ ModelRules run_rules() {
   ModelRules rules = model_rules();
   rules.checks.emplace_back([](const RunConfig& config) { storage_type(config.train); });
   rules.checks.emplace_back(check_dropout);
-  // A suite has few grammars and many runs.
+  // Caches grammars that passed, since a suite has few grammars and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {
     const GrammarConfig& g = config.grammar.build;

@@ -1,15 +1,15 @@
-// What the models and this build say about a config, for resolving it.
+// Checks that models and this build add to the resolution of a config.
 #pragma once
 #include "runs/config_file.h"
 
 namespace sb {
 
-// Models, switches and sizes: everything that building the network would refuse.
+// Checks models, switches and sizes: everything that would make building the network fail.
 ModelRules model_rules();
-// These, and what a run needs here: a device and precision of this build, sizes that dropout can tell apart, a grammar
-// that gives samples. For commands that train.
+// For commands that train: model_rules(), and checks that this build supports the device, that check_dropout() passes
+// and that the grammar yields samples.
 ModelRules run_rules();
-// Throws bad_input where dropout has no stream for so many frames or channels.
+// Throws bad_input if the frames or channels exceed what the dropout generator supports (kernels/dropout_stream.h).
 void check_dropout(const RunConfig& config);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// A run from its first update, or its newest checkpoint, to its result.
+// Executes a run from its first update, or from its newest checkpoint, to its result.
 #include <ATen/ATen.h>
 
 #include <chrono>
@@ -18,14 +18,14 @@ namespace {
 
 using Clock = RunContext::Clock;
 
-// Since 1970, to the millisecond.
+// Seconds since 1970, with milliseconds.
 double unix_seconds() {
   using namespace std::chrono;
   const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch());
   return static_cast<double>(now.count()) / 1000;
 }
 
-// An update that was handed over.
+// An update in flight.
 struct UnderWay {
   StepHandle handle;
   int64_t frames = 0;
@@ -51,13 +51,13 @@ RunStatus status_of(Order order) {
   return order == Order::done ? RunStatus::done : RunStatus::diverged;
 }
 
-// Where a run goes on.
+// Where a run resumes.
 struct Standing {
-  int64_t done = 0;        // updates
-  bool evaluated = false;  // after the last of them
+  int64_t done = 0;        // updates made
+  bool evaluated = false;  // whether the last update was evaluated
 };
 
-// Rank 0's to all.
+// Broadcasts rank 0's standing, weights and moments to all ranks.
 Standing hand_over(World& world, Trainer& trainer, Standing mine) {
   const at::Tensor words = at::empty({2}, at::kLong);
   int64_t* word = words.data_ptr<int64_t>();
@@ -68,8 +68,8 @@ Standing hand_over(World& world, Trainer& trainer, Standing mine) {
   return {word[0], word[1] != 0};
 }
 
-// Of a batch that all ranks draw whole, since a sample costs little: so each knows how long its longest is and how many
-// frames the update has.
+// This rank's rows of a batch. All ranks draw the whole batch, since samples are cheap. So each rank knows the frame
+// count of the longest sample and the number of frames of the update.
 TensorBatch share_of(const World& world, const Batch& whole, const Task& task, const TrainSection& train,
                      bool for_gpu) {
   const auto [first, last] = world.rows(whole.batch);
@@ -99,7 +99,7 @@ class Run {
       try {
         run_.world->share(order_of(status));
       } catch (const WorldEnded&) {
-        if (status == RunStatus::stopped) throw;  // else the result is written: nobody is missed
+        if (status == RunStatus::stopped) throw;  // otherwise the result is written: the other ranks do not matter
       }
       return status;
     } catch (const WorldEnded&) {
@@ -113,7 +113,7 @@ class Run {
   RunStatus train_or_diverge() {
     try {
       return train_and_test();
-    } catch (const NotFinite& seen) {  // on the valid samples: the last update broke the network
+    } catch (const NotFinite& seen) {  // on validation samples: the last update has diverged
       divergence_ = measuring_.locate(seen, data_.task).value_or(Divergence{run_.done, -1, "decoder"});
       return diverged();
     }
@@ -124,18 +124,18 @@ class Run {
       if (run_.world != nullptr && run_.world->stopping()) return stop();
       if (!run_.evaluated && evaluation_due()) {
         if (!settle()) return diverged();
-        // Before, not after: whatever an evaluation ends in, the updates stand. Resuming evaluates again. A checkpoint
-        // takes longer to write than some updates take to make: where the one before is still being written, the
-        // next evaluation saves.
+        // Saves before the evaluation, so that the updates are kept even if the evaluation fails; a resumed run
+        // evaluates again. Writing a checkpoint may take longer than the updates between two evaluations. If the
+        // previous one is still being written, skips this one.
         const bool last = begun() == train_.updates;
         if (!saving_.saved() && (last || !saving_.busy())) saving_.save();
         if (!evaluate_periodically()) return stop();
-        // Those who watch can wait for the next one; a checkpoint brings its rows along.
+        // If the writer is busy, skips this: readers can wait, and the next checkpoint writes the rows, too.
         if (!saving_.busy()) saving_.write_rows();
         if (run_.world != nullptr) run_.world->share(Order::go_on);
       }
       if (begun() == train_.updates) break;
-      // Ranks stop together: all of them learn of a wish with the sums of an update.
+      // Ranks stop together: all of them learn of a request in the next reduce().
       if (run_.world != nullptr) {
         run_.world->wish_to_stop(run_.asked_to_stop());
       } else if (run_.asked_to_stop()) {
@@ -177,8 +177,8 @@ class Run {
     run_.spent.train_seconds += seconds_since(began);
   }
 
-  // Waits until at most so many updates are under way, and keeps what came of the others. False: one diverged, and none
-  // after it was made.
+  // Waits until at most `under_way` updates are in flight and records the results of the others. Returns false if one
+  // diverged; no later update was made.
   bool settle(size_t under_way = 0) {
     while (under_way_.size() > under_way) {
       const auto began = Clock::now();
@@ -284,7 +284,7 @@ RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
   return Run(run, store, hooks).work();
 }
 
-// In step with Run::train_and_test: after an evaluation rank 0 says whether it goes on, and at the end how it ended.
+// Must match Run::train_and_test: after an evaluation, rank 0 sends whether to continue; at the end, the run's status.
 RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
   const RunConfig& config = run.config.values;
   World& world = *run.world;

@@ -1,4 +1,4 @@
-// A run while it is being worked on: what it is made of, and how far it is.
+// A run in progress: its parts and its progress.
 #pragma once
 #include <chrono>
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace sb {
 
-// Work of all processes on the run, as far as checkpoints have kept it.
+// Time and frames spent on the run by all processes so far, as recorded in checkpoints.
 struct Spent {
   double train_seconds = 0, total_seconds = 0;
-  double frames = 0;  // of training
+  double frames = 0;  // trained on
 
   std::map<std::string, std::string> metadata() const;
   static Spent from(const std::map<std::string, std::string>& metadata);
@@ -30,19 +30,19 @@ struct RunContext {
   const RunData& data;
   Trainer& trainer;
   Executor& executor;
-  World* const world;  // null: nobody else works on the run
+  World* const world;  // null: this process runs alone
 
-  int64_t done = 0;        // updates made and read
-  bool evaluated = false;  // after the last one begun
-  double loss = 0, valid = -1;
-  Spent spent;            // total_seconds: of the processes before this one
-  const double prepared;  // seconds before `began`
+  int64_t done = 0;             // updates made, with their results read
+  bool evaluated = false;       // whether the network was evaluated after the last update
+  double loss = 0, valid = -1;  // last training loss and validation accuracy
+  Spent spent;                  // total_seconds: only of earlier processes
+  const double prepared;        // seconds that PreparedRun took, before `began`
   const Clock::time_point began = Clock::now();
 
-  Spent spent_so_far() const;
+  Spent spent_so_far() const;  // including this process
   bool asked_to_stop() const { return hooks.stop && hooks.stop(); }
   void report(const std::string& phase) const;
-  void announce(const std::string& phase) const;  // the same; throws Stopped where the run is to stop
+  void announce(const std::string& phase) const;  // like report(), but throws Stopped if the run is asked to stop
   void warn(const std::string& line) const;
 };
 

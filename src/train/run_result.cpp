@@ -9,7 +9,7 @@
 namespace sb {
 namespace {
 
-// Runs that differ in the others alone have one id, and one result.
+// The quirks that have an effect. Runs that differ only in other quirks have the same id and result.
 Quirks acting_quirks(const RunContext& run) {
   RunConfig acting = run.config;
   for (const auto& name : idle_keys(run.config)) {

@@ -1,10 +1,10 @@
-// What a result says of its run beside what was measured.
+// The parts of a result that are not measured.
 #pragma once
 #include "train/run_context.h"
 
 namespace sb {
 
-// The run so far, with this status and no measurement.
+// Result of the run so far with the given status, without measurements.
 Result result_of(const RunContext& run, const char* status);
 Provenance made_by(const RunContext& run);
 

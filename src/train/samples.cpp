@@ -11,7 +11,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t held = size_t{1} << 22;  // probabilities at a time
+constexpr size_t held = size_t{1} << 22;  // maximum probabilities in memory
 
 // Mean prediction over the frames of each recorded element, [samples][elements][classes].
 struct Means {
@@ -22,7 +22,7 @@ int recorded(const Batch& batch) {
   return std::min(batch.elements, recorded_elements);
 }
 
-// Frames that the recorded elements of any row reach.
+// Number of frames that the recorded elements need, over all rows.
 int frames_needed(const Batch& batch) {
   int most = 0;
   for (int b = 0; b < batch.batch; ++b) {
@@ -66,12 +66,12 @@ Means mean_predictions(Predictor& predictor, const Batch& f, int chunk, const st
   return out;
 }
 
-// The likeliest, by falling share, equals by rising number; to six decimals.
+// The most likely entries, sorted by decreasing probability, then by index; rounded to six decimals.
 std::vector<StateShare> likeliest(const std::vector<double>& p) {
   std::vector<int32_t> order(p.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
   const size_t kept = std::min<size_t>(recorded_states, order.size());
-  // NaN is no share: a network that names nothing orders by number.
+  // NaN counts as 0, so that the order is defined.
   const auto share = [&](int32_t i) {
     return std::isfinite(p[static_cast<size_t>(i)]) ? p[static_cast<size_t>(i)] : 0;
   };
@@ -85,7 +85,7 @@ std::vector<StateShare> likeliest(const std::vector<double>& p) {
   return out;
 }
 
-// [states] by id to [vocab]: the law of the next symbol.
+// Distribution of the next symbol, [vocab], from that of the state, [states] by id.
 std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab, const std::vector<double>& states) {
   std::vector<double> out(static_cast<size_t>(vocab), 0.0);
   for (size_t s = 0; s < states.size(); ++s) {

@@ -1,4 +1,4 @@
-// What network and exact filter believed on the first samples of a split, element by element.
+// Records the predictions of the network and of the exact filter on the first samples of a split, per element.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,9 +9,10 @@
 
 namespace sb {
 
-// recorded_samples samples, cut at recorded_elements elements. Shares are of states; under the objective `predict` of
-// the next element's symbol, the filter's being the grammar's law under its posterior; nothing of a filter where the
-// task has no oracle. `stop`, polled between stretches of frames, true: throws Stopped.
+// Records the first recorded_samples samples, up to recorded_elements elements each. Each prediction is a distribution
+// over states; with the objective `predict`, over the next element's symbol, which for the filter follows from its
+// posterior and the grammar. There are no filter predictions if the task has no oracle. `stop` is polled between chunks
+// of frames; if true, throws Stopped.
 std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
                                          const std::function<bool()>& stop = {});
 

@@ -5,7 +5,7 @@
 namespace sb {
 namespace {
 
-// A signal that would end the program at once waits for `call`.
+// Delays the exit of the program by a signal until `call` returns.
 template <class Call>
 void holding_end(const TrainHooks& hooks, const Call& call) {
   const auto tell = [&](bool begins) {
@@ -30,7 +30,7 @@ std::map<std::string, std::string> Saving::metadata() const {
           {"model", run_.config.model.name}};
 }
 
-// What restoring takes for granted.
+// Conditions that a checkpoint must meet to be restored.
 CheckpointRules Saving::rules() const {
   CheckpointRules out;
   out.tensors = run_.trainer.state_layout();
@@ -59,7 +59,7 @@ std::optional<int64_t> Saving::micro_batches_of(const std::map<std::string, std:
   return value && *value >= 1 && run_.config.train.batch % *value == 0 ? value : std::nullopt;
 }
 
-// Equal bytes need equal micro-batches: those that the run began with, where they fit.
+// Uses the number of micro-batches with which the run began, if they fit: only then are the results byte-identical.
 void Saving::keep_split(std::optional<int64_t> before) {
   Trainer& trainer = run_.trainer;
   const int64_t now = trainer.micro_batches_asked();
@@ -69,7 +69,7 @@ void Saving::keep_split(std::optional<int64_t> before) {
                 std::to_string(*before) + ", and the rest rounds otherwise");
     return;
   }
-  // A rank has its part of the batch.
+  // Every rank must have enough rows.
   if (before && *before > now && *before * ranks() <= run_.config.train.batch) trainer.split(*before);
   if (before && *before < now) {
     run_.warn("train.accumulate comes to " + std::to_string(now) + ", the last updates were made with " +
@@ -117,7 +117,7 @@ void Saving::save(bool written) {
   all["world"] = std::to_string(ranks());
   holding_end(run_.hooks, [&] {
     if (!writer_.beside()) return run_.store.save(run_.done, run_.trainer.state(), std::move(all));
-    writer_.wait();  // its bytes are those of the snapshot before
+    writer_.wait();  // a pending write uses the buffers of the previous snapshot
     Trainer::Snapshot now = run_.trainer.snapshot();
     writer_.run([write = run_.store.saving(run_.done, std::move(now.tensors), std::move(all)),
                  arrived = std::move(now.arrived)] {

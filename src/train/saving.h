@@ -1,4 +1,4 @@
-// Checkpoints of a run: where it goes on, and what is kept of it on the way.
+// Writes a run's checkpoints and resumes from them.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,15 +13,15 @@ class Saving {
  public:
   explicit Saving(RunContext& run) : run_(run), writer_(run.executor.beside_host()) {}
 
-  // From the newest checkpoint that can be gone on from; from the beginning where there is none.
+  // Restores the newest valid checkpoint; without one, the run starts from the beginning.
   void resume();
-  // `written`: returns when the file is there; else it may be under way.
+  // Saves a checkpoint. `written`: waits until the file is written; otherwise it may still be in progress on return.
   void save(bool written = false);
-  bool saved() const { return saved_ == run_.done; }  // there is nothing newer than the last checkpoint
+  bool saved() const { return saved_ == run_.done; }  // whether the last checkpoint has the latest update
   std::map<std::string, std::string> metadata() const;
 
   bool busy() const { return writer_.busy(); }
-  void wait() { writer_.wait(); }  // until all is written
+  void wait() { writer_.wait(); }  // until all files are written
   void write_rows() { writer_.run(run_.store.rows_writing()); }
 
  private:
@@ -32,7 +32,7 @@ class Saving {
   void tell_ranks(const std::map<std::string, std::string>& metadata) const;
 
   RunContext& run_;
-  int64_t saved_ = -1;  // updates of the last checkpoint
+  int64_t saved_ = -1;  // update count of the last checkpoint
   Writer writer_;
 };
 

@@ -1,4 +1,4 @@
-// Learning rate of an update: linear warm-up, then a cosine to 0.
+// Learning-rate schedule: linear warm-up, then cosine decay to 0.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,8 +10,8 @@ struct Schedule {
   double peak = 1e-3;
   int64_t warmup = 0;  // updates
   int64_t total = 1;   // updates
-  // The published code multiplies by update / warmup, so its first update does nothing; ours starts one step up the
-  // ramp.
+  // Use peak * update / warmup during warm-up, as the published code does: the first update then has rate 0. The
+  // default is peak * (update + 1) / warmup.
   bool first_is_zero = false;
 };
 

@@ -18,7 +18,7 @@
 namespace sb {
 namespace {
 
-// Parameters that learn alike and lie side by side are one group.
+// Adjacent parameters with equal settings form one group.
 std::vector<ParameterGroup> groups_of(const Network& network) {
   std::vector<const Parameter*> order;
   for (const Parameter& p : network.parameters().all()) order.push_back(&p);
@@ -30,7 +30,7 @@ std::vector<ParameterGroup> groups_of(const Network& network) {
     if (groups.empty() || last != p->group) groups.push_back({p->offset, 0, p->group.max_lr, p->group.decay});
     groups.back().length = p->offset + p->count() - groups.back().offset;
   }
-  // What lies between parameters stays 0 under any rule.
+  // Groups include the gaps between parameters, which stay 0.
   for (size_t i = 0; i < groups.size(); ++i) {
     const int64_t end = i + 1 < groups.size() ? groups[i + 1].offset : network.parameters().flat().numel();
     groups[i].length = end - groups[i].offset;
@@ -105,12 +105,12 @@ Trainer::Trainer(const RunConfig& config, const TaskShape& task)
 void Trainer::join(World& world) {
   world_ = &world;
   const auto [first, last] = world.rows(config_.train.batch);
-  // Each rank takes its part of the micro-batches, whole ones where they can be shared out.
+  // Divides the micro-batches among the ranks, rounded up; a rank has at most one per row.
   const int64_t each = (micro_batches_ + world.size() - 1) / world.size();
   micro_batches_ = std::min<int64_t>(each, last - first);
 }
 
-// Each by its own frames. Has nothing to act on where the number of micro-batches is nobody's choice.
+// quirks.sum_accumulated: each micro-batch is normalised by its own frames. Has no effect with `accumulate = "auto"`.
 bool Trainer::sums_micro_batches() const {
   return config_.quirks.sum_accumulated && !may_split() && config_.train.accumulate > 1;
 }
@@ -130,14 +130,14 @@ void Trainer::prepare(int64_t real_frames, int64_t update) {
   lr_.fill_(learning_rate_of(update));
 }
 
-// A recorded step has fixed shapes: where samples differ in length, few shapes are worth some padding.
+// A captured graph has fixed shapes. If samples differ in length, some padding keeps the number of shapes small.
 int64_t Trainer::frame_grain() const {
   const GapConfig& gap = config_.task.task.train;
   const bool fixed = gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
   return fixed ? 1 : 64;
 }
 
-// Made where they are used: what travels to a GPU are symbols.
+// Makes dense frames on the GPU, so that only symbols are copied there.
 at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
   const bool mixed = network_.parameters().flat_copy().defined();
   const NoiseOfFrames& n = batch.noise;
@@ -146,9 +146,9 @@ at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
   return mixed ? dense : dense.to(network_.parameters().flat().scalar_type());
 }
 
-// Of all micro-batches together, into the flat buffer; returns the loss, [1] float64. Each micro-batch adds the sum
-// over its real frames divided by those of the whole update, so `accumulate` changes memory and rounding alone: unequal
-// micro-batches weigh as many frames as they have, and dropout masks follow the samples.
+// Sums the gradients of all micro-batches in the flat buffer and returns the loss, [1] float64. Each micro-batch adds
+// the sum over its frames, divided by the number of frames of the whole update; dropout masks depend on the samples. So
+// `accumulate` changes only memory and rounding.
 at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
   const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
   const int64_t rows = input.size(0), frames = input.size(1);
@@ -214,7 +214,7 @@ at::Tensor Trainer::mirrored(size_t which) const {
   const at::NoGradGuard no_grad;
   const at::Tensor flat = flats()[which];
   at::Tensor& mirror = mirrors_[which];
-  // From pinned memory a GPU takes and brings several times as fast, and nobody waits.
+  // Copies between a GPU and pinned memory are asynchronous and several times as fast.
   if (!mirror.defined()) {
     mirror =
         at::empty(flat.sizes(), at::TensorOptions().dtype(flat.scalar_type()).pinned_memory(!flat.device().is_cpu()));
@@ -223,7 +223,7 @@ at::Tensor Trainer::mirrored(size_t which) const {
   return mirror;
 }
 
-// An undefined `flat` gives names and shapes alone.
+// If `flat` is undefined, returns only names, types and shapes.
 std::vector<NamedBytes> Trainer::named(size_t which, const at::Tensor& flat) const {
   const char* const prefix[] = {"", kFirst, kSecond};
   const char* data = flat.defined() ? static_cast<const char*>(flat.data_ptr()) : nullptr;
@@ -291,11 +291,11 @@ void Trainer::share_state(int64_t updates) {
   std::array<at::Tensor, 3> all = flats();
   for (at::Tensor& flat : all) world_->share(flat.detach());
   network_.parameters().refresh_copy();
-  // The moments as they are; only the count is new.
+  // The moments are already there; this sets the update count.
   if (!world_->writes()) adam_.restore(all[1], all[2], updates);
 }
 
-// By micro-batches, and logits by stretches: it takes no more memory than the update did.
+// Works in micro-batches and computes logits in blocks of frames, so it needs no more memory than the update.
 Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind,
                              int64_t micros) {
   constexpr int64_t stretch = 256;  // frames
@@ -351,8 +351,8 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
     Divergence out = first_in(here.input.defined() ? here.input : frames_of(here), here.samples, update,
                               Forward::update, micro_batches_);
     if (!out.tensor.empty()) return out;
-    // The forward pass is sound: name the last parameter in the order of the network, where the backward pass began.
-    // Later updates may have overwritten the gradients.
+    // The forward pass is finite. Names the last parameter, in network order, whose gradient is not finite: the
+    // backward pass reached it first. Computes the gradients again, since later updates may have overwritten them.
     prepare(batch.real_frames, update);
     gradients(here, dropout_acts(update));
     const at::Tensor gradient = network_.parameters().flat_grad();
@@ -362,7 +362,7 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
     }
     if (out.tensor.empty()) out.tensor = "loss";
     return out;
-  } catch (const c10::OutOfMemoryError&) {  // that it diverged is known, and stands
+  } catch (const c10::OutOfMemoryError&) {  // the run has diverged; only the place is unknown
     return {update, -1, "loss"};
   }
 }

@@ -1,4 +1,4 @@
-// A world whose ranks watch each other: what gloo's and NCCL's have in common.
+// Base class of the gloo and NCCL worlds: ranks monitor each other while they wait.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -21,13 +21,15 @@ class WatchedWorld : public World {
 
  protected:
   using Milliseconds = std::chrono::milliseconds;
-  static constexpr Milliseconds kSlice{200};  // of waiting, between looks at what became of the others
-  // How long others are waited for is the watch's to say: rank 0 evaluates as long as it takes. Fits 32 bits.
+  static constexpr Milliseconds kSlice{200};  // how often a waiting rank checks for a verdict
+  // Timeout of the process groups, in effect infinite: RankWatch decides how long to wait, since rank 0 may evaluate
+  // for any time. Fits into 32 bits.
   static constexpr Milliseconds kForEver = std::chrono::hours(24 * 24);
 
   WatchedWorld(const RankPlace& place, const std::string& identity) : World(place), watch_(place, identity) {}
 
-  // `finished` waits so long and says whether what is waited for is there, or throws.
+  // Waits until finished(kSlice) returns true; finished(t) waits up to the time t. Throws WorldEnded once there is a
+  // verdict, or if `finished` throws.
   template <class Finished>
   void await(const Finished& finished) {
     const RankWatch::Waiting waiting(watch_);
@@ -43,7 +45,8 @@ class WatchedWorld : public World {
     }
   }
 
-  // Of what may hang in others' code: `call` is left alone, with what it holds, where the world has ended meanwhile.
+  // Runs a call that may hang in a library, and waits for it. If the world ends first, the call is abandoned: its
+  // thread keeps running and owns what the call captures.
   void await_call(std::function<void()> call) {
     const auto done = started(std::move(call));
     await([&](Milliseconds time) {

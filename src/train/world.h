@@ -1,5 +1,6 @@
-// The processes that train one run together. Each makes the gradients of its rows of every batch; they are summed
-// here, and all make the same update of the same weights. rank_groups.h has what makes the sums.
+// World: the processes ("ranks") that train one run together. Each rank computes the gradients of its rows of every
+// batch. The world sums the gradients, and all ranks make the same update of the same weights. rank_groups.h has the
+// implementations.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -12,17 +13,17 @@
 
 namespace sb {
 
-// What another rank ended with, or that it is lost: this one ends with the same code.
+// A rank has failed or is lost; all ranks exit with this code.
 class WorldEnded : public Error {
  public:
   WorldEnded(Exit code, const std::string& line, bool said) : Error(code, line), said_(said) {}
-  bool said() const { return said_; }  // by rank 0: this one need not
+  bool said() const { return said_; }  // rank 0 prints the message, so this rank need not
 
  private:
   bool said_;
 };
 
-// How rank 0 tells the others what came of what it does alone.
+// Sent by rank 0 to the others after the work that it does alone, such as an evaluation.
 enum class Order : int { go_on = 0, done = 1, diverged = 2, stopped = 3 };
 
 class World {
@@ -38,31 +39,33 @@ class World {
   const RankPlace& place() const { return place_; }
   std::pair<int, int> rows(int batch) const { return rows_of_rank(batch, rank(), size()); }
 
-  // Of all calls below: every rank makes the same ones in the same order, and each throws WorldEnded once a rank ended
-  // with an error or, within place().patience, is lost (Exit::lost_rank, with a line that names it).
+  // Collective calls: reduce() and share(). Every rank must make the same ones in the same order. They throw WorldEnded
+  // if a rank has failed, or if a rank is lost (Exit::lost_rank, with a message that names it): its connection broke,
+  // or it sent no heartbeat for place().patience seconds.
 
-  // Sums over the ranks into `gradients` (flat) and `loss` ([1] float64) of each of them: the same bytes on all.
+  // All-reduce: replaces `gradients` (flat) and `loss` ([1] float64) by their sums over ranks, the same bytes on each.
   virtual void reduce(at::Tensor gradients, at::Tensor loss) = 0;
-  void wish_to_stop(bool yes) { wishes_ = yes; }  // told to the others by the next reduce()
-  bool stopping() const { return stopping_; }     // a rank wished to at the last one
-  virtual void share(at::Tensor values) = 0;      // rank 0's to all
-  Order share(Order mine);
+  void wish_to_stop(bool yes) { wishes_ = yes; }  // the next reduce() tells the other ranks
+  bool stopping() const { return stopping_; }     // whether any rank wished to stop at the last reduce()
+  virtual void share(at::Tensor values) = 0;      // broadcast from rank 0, in place
+  Order share(Order mine);                        // returns rank 0's order
 
-  // Any thread, often: this rank is at work. It counts as lost where it neither says so nor waits for others.
+  // Reports that this rank makes progress. Call often, from any thread. A rank that neither calls this nor waits for
+  // others counts as lost.
   virtual void alive() = 0;
-  // `stop`: whether this rank wishes to stop, asked from another thread for as long as the world lasts.
+  // `stop` tells whether this rank wishes to stop. It is polled from another thread while the world exists.
   virtual void listen(std::function<bool()> stop) = 0;
-  // On rank 0, any thread: one of the ranks wishes to, learnt within a second whatever the ranks do meanwhile.
+  // For rank 0, from any thread: whether a rank wishes to stop. Known within about a second, whatever the ranks do.
   virtual bool stop_asked() const = 0;
-  // Any thread: a rank is known to be lost or to have ended with an error; the next call above throws it.
+  // From any thread: whether a rank is known to have failed or to be lost. The next collective call throws.
   virtual bool ended() const = 0;
-  // This rank ends with an error, and the others with the same code. Returns what all end with: another may have been
-  // first.
+  // Reports that this rank fails; the others exit with the same code. Returns the error that all ranks end with, which
+  // may be that of a rank that failed earlier.
   virtual WorldEnded fail(Exit code, const std::string& line) = 0;
-  // All ranks are through: nothing is asked of the others any more.
+  // Every rank calls this when all are done; no collective calls may follow.
   virtual void leave() = 0;
-  // What ends the process where it cannot even unwind: a card that hangs in a sum with a lost rank lets nobody wait for
-  // anything. Does not return.
+  // Sets the function that ends the process if it cannot even unwind the stack: a GPU that hangs in a sum with a lost
+  // rank blocks every wait for it. `end` must not return.
   void end_with(std::function<void(const WorldEnded&)> end) { end_ = std::move(end); }
 
  protected:
@@ -77,13 +80,12 @@ class World {
   std::function<void(const WorldEnded&)> end_;
 };
 
-// Meets the others; `identity`, lines KEY=VALUE, must be the same on all ranks (what is run, by what build). `gpu`: the
-// tensors of reduce() are on the first GPU that this process sees. Throws Error(bad_input) where this build has no
-// process groups for them, ranks do not come or differ. Where the world has failed (WorldEnded), its threads may hang
-// in others' code: the process is to end by _exit.
+// Waits for all ranks and connects them. `identity` (lines KEY=VALUE: config and build) must be the same on all ranks.
+// `gpu`: the tensors of reduce() are on the first GPU visible to this process. Throws Error(bad_input) if this build
+// has no suitable process groups, if a rank is missing, or if identities differ. After WorldEnded, threads may hang in
+// library code: end the process with _exit.
 std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity, bool gpu);
-// What process groups this build has: "gloo", for a GPU "nccl"; empty: none, and why.
-std::string world_backend(bool gpu);
-std::string world_fault(bool gpu);
+std::string world_backend(bool gpu);  // "gloo", or "nccl" for a GPU; empty if this build does not have it
+std::string world_fault(bool gpu);    // why the backend is missing; empty if this build has it
 
 }  // namespace sb

@@ -1,5 +1,4 @@
-// Writes a run's files: at once, or beside the updates in a thread of its own, one file after the other in the order
-// they were asked for.
+// Writes a run's files in the order of the requests, either synchronously or on a worker thread.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -12,25 +11,26 @@ namespace sb {
 
 class Writer {
  public:
-  explicit Writer(bool beside);
-  ~Writer();  // when all is written; what failed goes unsaid
+  explicit Writer(bool beside);  // `beside`: write on a worker thread
+  ~Writer();                     // waits for all writes; ignores errors
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   bool beside() const { return beside_; }
   bool busy() const;
-  // Throws what an earlier one threw; those behind it were not written.
+  // Executes or queues `write`. Throws the exception of an earlier write, if one failed; the writes queued after the
+  // failed one were dropped.
   void run(std::function<void()> write);
-  void wait();  // until not busy; throws as run() does
+  void wait();  // until not busy; throws like run()
 
  private:
   void work();
-  void raise();  // with the lock
+  void raise();  // rethrows failure_; call with the lock held
 
   const bool beside_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> waiting_;  // the first is under way
+  std::deque<std::function<void()>> waiting_;  // the first one is in progress
   std::exception_ptr failure_;
   bool stop_ = false;
   std::thread worker_;

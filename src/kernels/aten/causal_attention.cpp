@@ -12,7 +12,8 @@ constexpr int64_t kMostScores = int64_t{1} << 24;  // at a time
 
 }  // namespace
 
-// Queries in blocks, so that scores stay few; in half precision scores, weights and sums are in float.
+// Processes queries in blocks, which bounds the memory for scores. For half-precision types, scores, weights and sums
+// are in float.
 kernels::Tensors causal_attention(const op::CausalAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
   const auto type = in[0].scalar_type(), inner = type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
   const auto by_head = [&](const at::Tensor& x) { return x.transpose(1, 2).to(inner); };

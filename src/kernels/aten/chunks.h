@@ -1,4 +1,4 @@
-// Shared by the chunk algorithms in ATen operations. Half precisions are computed in float32.
+// Helpers for the chunk algorithms in ATen operations. Half-precision types are computed in float32.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -13,7 +13,7 @@ inline at::ScalarType compute_type(const at::Tensor& t) {
   return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// [B,T,H,...] to [B,H,chunks,length,...], the time padded with zeros
+// [B,T,H,...] to [B,H,chunks,length,...], with the time axis padded by zeros
 inline at::Tensor split_time(const at::Tensor& x, int64_t length, at::ScalarType type) {
   const int64_t T = x.size(1), chunks = (T + length - 1) / length;
   at::Tensor y = x.to(type).transpose(1, 2);
@@ -27,7 +27,7 @@ inline at::Tensor split_time(const at::Tensor& x, int64_t length, at::ScalarType
   return y.reshape(sizes);
 }
 
-// The way back, cut to T steps: [B,H,chunks,length,V] to [B,T,H,V]
+// Inverse of split_time, without the padding: [B,H,chunks,length,V] to [B,T,H,V]
 inline at::Tensor join_time(const at::Tensor& x, int64_t T, at::ScalarType type) {
   return x.flatten(2, 3).narrow(2, 0, T).transpose(1, 2).to(type);
 }
@@ -42,8 +42,8 @@ inline at::Tensor decay_between(const at::Tensor& x, at::ScalarType type) {
       .exp();
 }
 
-// Cumulative log-decay inside a chunk, along dim, in double: differences of large sums must keep their small digits.
-// Below e^-800 a factor is 0 in every type; the bound keeps the sums finite.
+// Cumulative log-decay inside a chunk, along dim. Uses double, since differences of large sums must stay accurate.
+// Clamps each log-decay at -800, where the factor is 0 in every type, to keep the sums finite.
 inline at::Tensor cumulative(const at::Tensor& g, int64_t dim) {
   return g.to(at::kDouble).clamp_min(-800).cumsum(dim);
 }

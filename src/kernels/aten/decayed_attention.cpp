@@ -8,9 +8,9 @@ using at::Tensor;
 
 constexpr int64_t kSubChunk = 16;
 
-// Pairs inside chunks when every key channel has its own cumulative log-decay b [B,H,chunks,64,K], in blocks of 16
-// rows. Block row I against all earlier rows: both exponents, relative to the row before I, are <= 0. Diagonal blocks:
-// direct.
+// Pairs within chunks if every key channel has its own cumulative log-decay b [B,H,chunks,64,K], in blocks of 16 rows.
+// For a block of rows I and all earlier rows, both exponents, relative to the row before I, are <= 0. Diagonal blocks
+// are computed directly.
 Tensor vector_pairs(const Tensor& q, const Tensor& k, const Tensor& b, at::ScalarType type) {
   const int64_t C = q.size(3);
   std::vector<Tensor> rows;

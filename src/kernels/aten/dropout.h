@@ -3,7 +3,7 @@
 
 namespace sb::aten {
 
-// The factors of cpu/bind/dropout.h in operations on tensors, for any device.
+// Same as cpu::dropout_factors (cpu/bind/dropout.h), in ATen operations for any device.
 at::Tensor dropout_factors(const op::Dropout& op, const at::Tensor& x);
 
 }  // namespace sb::aten

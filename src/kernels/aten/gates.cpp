@@ -31,7 +31,7 @@ Tensors skip_norm(const op::SkipNorm& op, const Tensors& in, Tensors*) {
   return {gate_then_rms_norm(y.flatten(-2), in[3], in[4], op.eps)};
 }
 Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors*) {
-  // On a GPU log-decays are float32, as its kernels make them.
+  // On a GPU, log-decays are float32, as those of the CUDA kernels.
   const at::Tensor x = in[0].is_cuda() && in[0].scalar_type() == at::kBFloat16 ? in[0].to(at::kFloat) : in[0];
   return {at::log_sigmoid(x) * op.scale};
 }

@@ -1,4 +1,4 @@
-// Nothing of a GRU can be computed ahead of its state: the loop over time is all there is.
+// A GRU cannot be computed in chunks, since its gates depend on the state. This is a plain loop over time.
 #include <ATen/ATen.h>
 
 #include "kernels/operations.h"
@@ -6,7 +6,7 @@
 namespace sb::aten {
 
 kernels::Tensors gru(const op::Gru& op, const kernels::Tensors& in, kernels::Tensors* saved) {
-  // Weights in float beside gates in half precision: computed and returned in float, as states are.
+  // If gates are in half precision and weights in float, computes and returns float, as for states.
   auto type = in[0].scalar_type();
   for (const at::Tensor& x : in) type = c10::promoteTypes(type, x.scalar_type());
   kernels::Tensors alike;

@@ -1,5 +1,5 @@
-// Dropout and the norm behind it. On a device the masks are made by operations on tensors, so that update and samples
-// need not be known on the host.
+// Dropout, and the norm after it. Masks are computed with tensor operations, so that the host need not read update and
+// samples from a device.
 #include "kernels/aten/dropout.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kWord = 0xffffffff;
 
-// The 64-bit products of 32-bit words with a number, in two halves; words are int64 in 0 .. 2^32 - 1.
+// High and low words of the 64-bit products of 32-bit words and a number; words are int64 in 0..2^32 - 1.
 std::pair<Tensor, Tensor> wide_product(const Tensor& words, uint32_t factor) {
   const Tensor whole = words * static_cast<int64_t>(factor);  // modulo 2^64
   return {at::bitwise_and(at::bitwise_right_shift(whole, 32), kWord), at::bitwise_and(whole, kWord)};

@@ -1,6 +1,6 @@
-// Selective scan in ATen operations: time in chunks, inside a chunk the associative scan
-// (a1, b1) then (a2, b2) = (a1 a2, a2 b1 + b2) by doubling. [B,T,D,N] exists for one chunk at a time: the backward pass
-// runs each chunk again from the state that was kept before it.
+// Selective scan in ATen operations, in chunks of time. Within a chunk it uses an associative scan by doubling:
+// (a1, b1) followed by (a2, b2) is (a1 a2, a2 b1 + b2). Tensors [B,T,D,N] exist for only one chunk at a time. The
+// backward pass recomputes each chunk from its saved initial state.
 #include "base/torch_pch.h"
 #include "kernels/operations.h"
 
@@ -13,14 +13,13 @@ using kernels::Tensors;
 constexpr size_t kInputs = 8;
 enum Input : size_t { kX, kDelta, kALog, kB, kC, kSkip, kState, kWrite };
 
-// Steps of a chunk: fewer where the batch is large, so that one [B,steps,D,N] stays within 2^25 elements if four steps
-// do.
+// Steps per chunk: 4 to 32, as many as keep [B,steps,D,N] within 2^25 elements.
 int64_t steps_of(const Tensors& in) {
   const int64_t states = std::max<int64_t>(1, in[kX].size(0) * in[kALog].numel());
   return std::clamp<int64_t>((int64_t{1} << 25) / states, 4, 32);
 }
 
-// The inputs of one chunk, the state before it among them.
+// The inputs of one chunk, including its initial state.
 Tensors one_chunk(const Tensors& in, double a_min) {
   const Tensor &x = in[kX], &delta = in[kDelta];
   const Tensor& write = in[kWrite].defined() ? in[kWrite] : delta;
@@ -49,7 +48,7 @@ Tensors slice(Tensors in, int64_t from, int64_t time, const Tensor& state) {
   return in;
 }
 
-// Where steps or states are float and the rest is not, all is float.
+// If steps or states are float and other inputs are not, everything is computed in float.
 Tensors of_one_type(Tensors in) {
   auto type = in[kX].scalar_type();
   for (const Tensor& x : in)

@@ -1,4 +1,4 @@
-// One step is the loop over one frame.
+// One step runs the loop over time for a single frame.
 #include <ATen/ATen.h>
 
 #include "kernels/operations.h"
@@ -9,7 +9,7 @@ namespace {
 using at::Tensor;
 using kernels::Tensors;
 
-// Every input but the state, the last, as a sequence of one frame.
+// Every input but the last (the state) as a sequence of one frame.
 template <class Step, class Whole>
 Tensors step(const Step& whole_op, const Tensors& in, Whole* whole) {
   Tensors frames = in;

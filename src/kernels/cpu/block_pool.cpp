@@ -21,14 +21,14 @@ constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{1} << 21;
 constexpr size_t kKeptAtLeast = size_t{1} << 28;  // free bytes that are kept whatever is in use
 
-// Eight sizes an octave: blocks of nearly equal requests are exchangeable.
+// Rounds sizes to eight per power of two, so that requests of similar size can share blocks.
 size_t block_size(size_t bytes) {
   const size_t step = std::max<size_t>(kPage, std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;
 }
 
-// Blocks begin at different places of a page: rows of two tensors that are walked together would else fall on the same
-// lines of the first cache.
+// Blocks start at different offsets in a page. Otherwise rows of two tensors that are read together would compete for
+// the same lines of the L1 cache.
 char* staggered(char* page) {
   static std::atomic<size_t> count{0};
   return page + count++ % 21 * 192;

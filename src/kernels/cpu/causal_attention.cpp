@@ -1,5 +1,5 @@
-// Causal softmax attention in blocks of kBlock queries x kBlock keys with a running maximum; the backward pass makes
-// the weights again from the saved logarithm of each row's sum. A (batch, head) pair is one task.
+// Causal softmax attention in blocks of kBlock queries x kBlock keys, with a running maximum. The backward pass
+// recomputes the weights from the saved logarithm of each row's sum. Each (batch, head) pair is one task.
 #include "kernels/cpu/causal_attention.h"
 
 #include <cmath>
@@ -45,7 +45,7 @@ void pack_turned(int64_t rows, int64_t pw, const T* from, T* to) {
   for (int64_t r0 = 0; r0 < rows; r0 += kBlock) transpose(kBlock, pw, from + r0 * pw, pw, to + r0 * pw, kBlock);
 }
 
-// The way back, to x [B,time,heads,width] in order.
+// Inverse: writes padded rows to x [B,time,heads,width], contiguous.
 template <class T>
 void unpack_rows(T* x, int64_t time, int64_t heads, int64_t width, int64_t b, int64_t head, int64_t pw, T factor,
                  const T* from) {

@@ -17,13 +17,13 @@ struct AttentionInput {
   AttentionSizes sizes;
   HeadRows<T> q, k, v;
 };
-// out lies in order; log_sums [batch, heads, queries]: the logarithms of the softmax' denominators.
+// out [batch, queries, heads, width] is contiguous; log_sums [batch, heads, queries]: logs of the softmax denominators.
 template <class T>
 void causal_attention_forward(const AttentionInput<T>& p, T* out, T* log_sums);
 template <class T>
 struct AttentionGradients {
   HeadRows<T> out, d_out;
-  T *dq, *dk, *dv;  // in order
+  T *dq, *dk, *dv;  // contiguous
 };
 template <class T>
 void causal_attention_backward(const AttentionInput<T>& p, const AttentionGradients<T>& grad, const T* log_sums);

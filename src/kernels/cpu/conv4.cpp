@@ -1,5 +1,5 @@
-// Causal depthwise convolution of width 4, four steps at a time: seven rows of x in, four rows of y out. The backward
-// pass recomputes what SiLU saw, four steps at a time, and makes dx, dw and db of them while they are in the cache.
+// Causal depthwise convolution of width 4, four steps at a time: seven rows of x give four rows of y. The backward pass
+// recomputes the input of SiLU for four steps at a time, and computes dx, dw and db while these rows are in the cache.
 #include "kernels/cpu/conv4.h"
 
 #include <vector>
@@ -14,7 +14,7 @@ using simd::Vec;
 
 constexpr int kSteps = 4;
 
-// Task (slot, block of channels): the batch elements slot, slot + slots, ...; decided by sizes alone.
+// A task (slot, block of channels) processes the batch elements slot, slot + slots, …. Tasks depend only on the sizes.
 struct Division {
   int64_t batch, channels, slots, width;
   Division(int64_t b, int64_t c) : batch(b), channels(c), slots(conv4_slots(b)) {
@@ -85,7 +85,7 @@ void forward_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], cons
       });
 }
 
-// gz of R steps: gy through the slope of SiLU at what the forward pass saw.
+// gz of R steps: gy times the derivative of SiLU at the recomputed input.
 template <class T, int R>
 void gate_rows(int64_t n, int64_t channels, const T* const (&in)[R + 3], const T* const (&gy)[R], const T* w,
                T* const (&gz)[R]) {

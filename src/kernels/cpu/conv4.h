@@ -14,12 +14,12 @@ struct Conv4Input {
 };
 template <class T>
 struct Conv4Gradient {
-  T* data;  // as x
+  T* data;  // [batch, time, channels], strides `batch`, `time`, 1
   int64_t batch, time;
 };
 template <class T>
 void conv4_forward(const Conv4Input<T>& p, T* y);
-// dw: parts [conv4_slots, 5, channels], to be added in order. d_tail only where there is a tail.
+// dw: partial sums [conv4_slots, 5, channels], which the caller adds in order. d_tail is written only with a tail.
 template <class T>
 void conv4_backward(const Conv4Input<T>& p, const T* gy, const Conv4Gradient<T>& dx, T* d_tail, T* dw);
 int64_t conv4_slots(int64_t batch);

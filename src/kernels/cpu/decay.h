@@ -1,13 +1,13 @@
-// Decay inside a chunk, as products of factors e^{g} <= 1. Products, not differences of cumulative sums: no overflow,
-// no cancellation after a strong decay, and a factor of exactly 0 stays exactly 0.
+// Decay inside a chunk, as products of factors e^{g} <= 1. Unlike differences of cumulative sums, products do not
+// overflow and do not cancel after a strong decay, and a factor of exactly 0 stays exactly 0.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 namespace sb::cpu {
 
-// Of n steps with factors a[i]: since_start[i] = a_0 ... a_i, until_end[i] = a_{i+1} ... a_{n-1}. Returns a_0 ...
-// a_{n-1}.
+// For n steps with factors a[i]: since_start[i] = a_0 ... a_i and until_end[i] = a_{i+1} ... a_{n-1}. Returns the
+// product of all factors.
 template <class T>
 inline T decay_products(int64_t n, const T* a, T* since_start, T* until_end) {
   T product = 1;
@@ -20,9 +20,9 @@ inline T decay_products(int64_t n, const T* a, T* since_start, T* until_end) {
   return product;
 }
 
-// Gradients of log-decays from pair terms: x[i, j], j < i, is (term of pair) * d(term), and counts for every step t
-// with j < t <= i. Rows are added from the last to the first; `below` returns the sum over the columns j < t of what
-// was added.
+// Gradients of log-decays from terms of pairs (i, j), j < i. A term decays over the steps t with j < t <= i, so
+// x[i, j] = term * d(term) contributes to the gradient of each of these steps. Add rows from last to first. After row
+// t, below(t) is the contribution to step t: the sum over all added rows and columns j < t.
 template <class T>
 class PairSums {
  public:

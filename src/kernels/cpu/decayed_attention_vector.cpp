@@ -1,6 +1,5 @@
-// Every key channel decays on its own, so pairs inside a sub-chunk of 16 steps are summed directly, channel by channel,
-// with the key carried along: w_ij = k_j times the decays of steps j+1..i. Everything across sub-chunks is matrix
-// products.
+// Every key channel has its own decay. So pairs within a sub-chunk of 16 steps are summed directly, channel by channel,
+// with decayed keys w_ij = k_j times the decays of steps j+1..i. Sub-chunks are connected by matrix products.
 #include <cmath>
 
 #include "kernels/cpu/decay.h"

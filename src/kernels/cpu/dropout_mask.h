@@ -1,4 +1,4 @@
-// Dropout masks (kernels/dropout_stream.h) in rows of channels, many blocks of the generator side by side.
+// Computes dropout masks (kernels/dropout_stream.h) in rows of channels, with several generator blocks per vector.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace sb::cpu {
 
-// The masks of one call on [B, frames, channels]; `samples` holds B numbers.
+// Parameters of the mask of a tensor [B, frames, channels]; `samples` has B sample indices.
 struct DropoutMask {
   uint64_t seed;
   uint32_t place, update;
@@ -19,7 +19,7 @@ struct DropoutMask {
   double p;
 };
 
-// Fills the masks of up to `most` rows (b, t) at a time; one a thread.
+// Computes masks of up to `most` rows (b, t) per call. Use one object per thread.
 class DropoutRows {
  public:
   DropoutRows(const DropoutMask& mask, int64_t most)
@@ -30,7 +30,7 @@ class DropoutRows {
       counters_[static_cast<size_t>(i)] = static_cast<uint32_t>(i / blocks_ << 12 | i % blocks_);
   }
 
-  // scale [last - first, channels]: 0, or kept_scale(p).
+  // Fills scale [last - first, channels] with 0 for dropped and kept_scale(p) for kept elements.
   template <class T>
   void fill(int64_t first, int64_t last, T* scale) const {
     for (int64_t row = first; row < last;) {
@@ -43,14 +43,14 @@ class DropoutRows {
 
  private:
   static constexpr int kVectors = 4;
-  static constexpr int kBlocks = kVectors * simd::kWordLanes;  // of the generator, side by side
-  static constexpr int64_t kGroup = 8 * kBlocks;               // half words of these
+  static constexpr int kBlocks = kVectors * simd::kWordLanes;  // generator blocks computed together
+  static constexpr int64_t kGroup = 8 * kBlocks;               // half words in these blocks
 
-  // Frames follow one another in the blocks, so that narrow ones fill the vectors too.
+  // Blocks of consecutive frames share vectors, so narrow frames fill the vectors, too.
   template <class T>
   void frames_of(uint32_t sample, int64_t frame, int64_t count, T* scale) const {
     const T kept = static_cast<T>(kept_scale(mask_.p));
-    const int64_t blocks = count * blocks_, tail = mask_.channels - 8 * (blocks_ - 1);  // channels of a last block
+    const int64_t blocks = count * blocks_, tail = mask_.channels - 8 * (blocks_ - 1);  // channels of the last block
     T group[kGroup];
     for (int64_t at = 0; at < blocks; at += kBlocks) {
       uint16_t half[kGroup];
@@ -66,7 +66,7 @@ class DropoutRows {
     }
   }
 
-  // Those of the blocks whose counters begin with counter[i] + start.
+  // Computes the half words of the blocks whose first counter words are counter[i] + start.
   void halves(const uint32_t* counter, uint32_t start, uint32_t sample, uint16_t (&half)[kGroup]) const {
     static_assert(std::endian::native == std::endian::little);
     alignas(64) uint32_t word[4][kBlocks];
@@ -85,8 +85,8 @@ class DropoutRows {
 
   DropoutMask mask_;
   uint16_t dropped_;
-  int64_t blocks_;                  // a row
-  std::vector<uint32_t> counters_;  // (row << 12 | block) of the rows of a call, from frame 0
+  int64_t blocks_;                  // per row
+  std::vector<uint32_t> counters_;  // row << 12 | block, for the rows of a call that starts at frame 0
 };
 
 }  // namespace sb::cpu

@@ -9,7 +9,7 @@
 namespace sb::cpu {
 namespace {
 
-// Measured: short chunks win with one factor; with several they would keep a state every few tokens.
+// Short chunks are faster (measured) with one factor. With several factors they would save a state every few tokens.
 constexpr int64_t chunk_rows(int64_t factors) {
   return factors == 1 ? 32 : 64;
 }
@@ -24,8 +24,7 @@ struct Sizes {
         Vp(padded<T>(V)) {}
 };
 
-// What forward and backward both build. q and k lie one after the other, as do the two matrices they are multiplied
-// with.
+// Scratch memory of forward and backward. q and k are adjacent, and so are the two matrices that multiply them.
 template <class T>
 struct Buffers : Sizes<T> {
   using Sizes<T>::tokens, Sizes<T>::rows, Sizes<T>::Kp, Sizes<T>::Vp;
@@ -276,7 +275,7 @@ void delta_backward(const DeltaHead<T>& head, const DeltaHeadGradients<T>& grad,
       }
     }
 
-    // q now carries its decay from the start of the chunk, k in the stack too; the pairs need them without.
+    // q and the stacked k now include the decay from the start of the chunk; the pairs need them without it.
     scale_row(Kp * Vp, total, d_state);
     gemm_tn(Kp, Vp, m + rows, s.qk, Kp, d_stack, Vp, d_state, Vp, true);
     take_rows(c.tokens, m, head.K, Kp, head.q + begin * head.q_stride, head.q_stride, s.q(),

@@ -1,4 +1,4 @@
-// Elementwise functions of one or two tensors, read and written once. Results [rows, width] lie in order.
+// Elementwise functions of one or two tensors. Results [rows, width] are contiguous.
 #pragma once
 #include "kernels/cpu/rows.h"
 
@@ -9,7 +9,7 @@ void gate_silu_forward(int64_t rows, int64_t width, const RowStarts<T>& y, const
 template <class T>
 void gate_silu_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& y,
                         const RowStarts<T>& z, T* dy, T* dz);
-// Rows of ab hold a, then b: 2 width elements.
+// A row of ab has 2 * width elements: a, then b.
 template <class T>
 void gate_swish_forward(int64_t rows, int64_t width, const RowStarts<T>& ab, T beta, T* out);
 template <class T>

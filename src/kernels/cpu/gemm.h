@@ -1,8 +1,9 @@
-// Products of matrices that fit the caches (a chunk of rows times a head). Row-major, `ld` elements from row to row.
-// C is written (add = false) or added to. The order of summation depends only on the sizes.
-// N must be a multiple of lanes<T> (pad with zeros, see kPad); M and the depth are free.
+// Products of matrices that fit into the caches (a chunk of rows times a head). Matrices are row-major; lda, ldb and
+// ldc are the row strides. C is overwritten (add = false) or added to. The order of summation depends only on the
+// sizes. N must be a multiple of lanes<T> (pad with zeros, see kPad); M and the depth D are arbitrary.
 //   gemm_nn  C[M,N] = A[M,D] B[D,N]      gemm_tn  C[M,N] = A[D,M]^T B[D,N]      gemm_nt  C[M,N] = A[M,D] B[N,D]^T
-// gemm_tn reads its operands where they lie; the others first turn what the inner loop would read across rows.
+// gemm_tn reads its operands in place; the others first transpose the operand that the inner loop would read across
+// rows.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -15,8 +16,9 @@ namespace sb::cpu {
 using simd::lanes;
 using simd::Vec;
 
-// Which part of a matrix counts. step = 0: all; else row i has entries in columns j < (i + 1) step, zeros beyond.
-// gemm_nn and gemm_tn: of the stored A, whose zeros are skipped; gemm_nt: of C, where blocks beyond are not computed.
+// Nonzero part of a matrix. step = 0: all of it; otherwise row i is zero in columns j >= (i + 1) step. In gemm_nn and
+// gemm_tn this describes the stored A, whose zeros are skipped; in gemm_nt it describes C, whose zero blocks are not
+// computed.
 struct Shape {
   int64_t step = 0;
 };
@@ -90,7 +92,7 @@ inline void rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T*
   }
 }
 
-// Depth beyond this is summed in several passes: one panel of A stays in the first cache.
+// Larger depths are summed in several passes, so that one panel of A fits into the L1 cache.
 inline constexpr int64_t kPanelDepth = 512;
 
 // R rows of C: A[R, depth] B[depth, width]

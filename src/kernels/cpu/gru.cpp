@@ -31,8 +31,8 @@ void step_forward(int64_t d, T a_min, const T* gi, const T* gh, const T* h, T* o
   });
 }
 
-// grad: of h_t; on return of h_{t-1} through z alone. d_gi and d_gh: gradients of the two gate rows. A z at a_min does
-// not move.
+// grad: on entry the gradient of h_t; on return that of h_{t-1}, through z only. d_gi and d_gh: gradients of the two
+// gate rows. A z that is clamped to a_min has no gradient.
 template <class T>
 void step_backward(int64_t d, T a_min, const T* saved, const T* h, T* grad, T* d_gi, T* d_gh) {
   using Vec = simd::Vec<T>;
@@ -60,7 +60,7 @@ void each_sequence(int64_t batch, int64_t d, const Body& body) {
   });
 }
 
-// The weight [3d,d] as stored, and turned.
+// The weight [3d,d], and its transpose.
 template <class T>
 Matrix<T> weight_of(const GruSizes& s, const T* weight) {
   return {weight, s.width, 1};

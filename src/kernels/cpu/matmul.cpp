@@ -42,8 +42,8 @@ struct Slices {
   int64_t deep(int64_t slice) const { return std::min(depth, K - slice * depth); }
 };
 
-// Lines (rows of A or columns of B) in panels of `width`: to[panel][k][line], zeros beyond the last line. `line` and
-// `along` are the strides from line to line and along a line; `apart` lies between the panels of the copy.
+// Packs lines (rows of A or columns of B) into panels of `width` lines: to[panel][k][line], with zeros beyond the last
+// line. Strides: `line` between lines, `along` along a line, `apart` between panels of the copy.
 template <class T, int64_t width>
 void pack(const T* from, int64_t line, int64_t along, int64_t lines, int64_t depth, T* to, int64_t apart) {
   const int64_t whole = lines / width, rest = lines - whole * width;
@@ -65,7 +65,7 @@ void pack(const T* from, int64_t line, int64_t along, int64_t lines, int64_t dep
   }
 }
 
-// The same on all threads. Memory is read in order: all lines of some depth, or some lines over the whole depth.
+// The same on all threads. Reads memory sequentially: all lines for part of the depth, or some lines over all of it.
 template <class T, int64_t width>
 void pack_shared(const T* from, int64_t line, int64_t along, int64_t lines, int64_t depth, T* to) {
   const int64_t lines_each = line == 1 ? lines : 8 * width, depth_each = line == 1 ? 64 : depth;
@@ -77,8 +77,8 @@ void pack_shared(const T* from, int64_t line, int64_t along, int64_t lines, int6
   });
 }
 
-// to = before + A B for one tile; `before` may be null, the same as `to`, or one row for all (step 0). The product is
-// summed apart, so that rounding grows with the depth of a panel, not with K.
+// to = before + A B for one tile. `before` may be null, the same as `to`, or one row for all (step 0). The product is
+// summed separately, so that rounding errors grow with the depth of a panel, not with K.
 template <class T>
 [[gnu::noinline]] void multiply_panels(int64_t depth, const T* a, const T* b, const T* before, int64_t step, T* to,
                                        int64_t ld) {
@@ -152,7 +152,7 @@ struct Product {
     for (int64_t s = 0; s < slices.count; ++s, scratch.reset()) whole_slice(s, s == 0, scratch);
   }
 
-  // A small C and a long sum: slices are tasks with a C of their own, which are then added front to back.
+  // For a small C and a large K: each slice of K is a task with its own C; these are then added from front to back.
   void by_depth() const {
     Arena<T> arena(Arena<T>::rounded(slices.count * M * N));
     T* const parts = arena.take(slices.count * M * N);
@@ -174,7 +174,7 @@ struct Product {
     }
   }
 
-  // Many rows that lie in order: a task packs its own, while they are in its cache, and sees all of B.
+  // For many contiguous rows: each task packs its own rows, while they are in its cache, and uses all of B.
   void by_rows(int64_t rows, int64_t tasks) const {
     const int64_t wide = panels() * C;
     Arena<T> arena(Arena<T>::rounded(wide * slices.K));
@@ -191,7 +191,7 @@ struct Product {
     });
   }
 
-  // Rows that lie across memory, or few of them: slice after slice, packed by all threads together.
+  // For strided or few rows: processes slice after slice, each packed by all threads together.
   void by_slices(int64_t rows, int64_t down) const {
     const int64_t across = std::min(panels(), (kTasks + down - 1) / down), wide = (panels() + across - 1) / across;
     Arena<T> arena(row_elements() + column_elements());

@@ -1,5 +1,5 @@
-// Norms over the last axis, with or without a SiLU gate before or after. One read of the inputs a pass; the factor s of
-// a row is kept for the backward pass.
+// Norms over the last axis, optionally with a SiLU gate before or after. Each pass reads its inputs once; the scale s
+// of each row is saved for the backward pass.
 #include "kernels/cpu/norm.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ using simd::Vec;
 using Gate = NormGate;
 
 template <Gate G>
-inline constexpr int abreast = G == Gate::none ? 4 : simd::kWide;  // vectors that go through a formula together
+inline constexpr int abreast = G == Gate::none ? 4 : simd::kWide;  // vectors processed together
 
 // y = s u gain with u the row: s of a row from the sum of its squares, and c in du = s t - u c, c = slope * (t . u).
 template <class T>
@@ -46,8 +46,8 @@ struct RowScale {
   }
 };
 
-// What the second walk of a row starts from: the sum of its squares, gated first where the gate comes first (kept in
-// y).
+// First pass over a row: returns the sum of squares. For NormGate::before, applies the gate first and stores the gated
+// row in y.
 template <class T, Gate G>
 inline __attribute__((always_inline)) T sum_of_squares(int64_t n, const T* x, const T* gate, T* y) {
   return simd::sum_packs<T, abreast<G>>(
@@ -90,8 +90,8 @@ void forward_rows(const NormRows<T>& p, T* y, T* s, int64_t begin, int64_t end) 
       });
 }
 
-// First walk of a row backwards: t . u, and d_gain, which is added to. Keeps for the second one gy silu(gate) in dx
-// (gate after) or the sigmoid in d_gate (gate before).
+// First pass over a row in backward: returns t . u and adds to d_gain. Stores gy silu(gate) in dx (NormGate::after) or
+// the sigmoid in d_gate (NormGate::before) for the second pass.
 template <class T, Gate G, bool has_gain>
 inline __attribute__((always_inline)) T dot_of_row(int64_t n, T s, const T* gy, const T* x, const T* gate,
                                                    const T* gain, T* dx, T* d_gate, T* d_gain) {
@@ -116,7 +116,7 @@ inline __attribute__((always_inline)) T dot_of_row(int64_t n, T s, const T* gy, 
       });
 }
 
-// t: gy, or what the first walk kept of it.
+// Second pass. t: gy, or the values that the first pass stored.
 template <class T, Gate G, bool has_gain>
 inline __attribute__((always_inline)) void back_row(int64_t n, T s, T c, const T* t, const T* x, const T* gate,
                                                     const T* gain, T* dx, T* d_gate) {

@@ -1,4 +1,4 @@
-// Packs of vectors, loops over rows in packs, and the gates' functions on them.
+// Packs of SIMD vectors, loops over rows in packs, and gate functions of packs.
 #pragma once
 #include <iterator>
 
@@ -6,7 +6,7 @@
 
 namespace sb::simd {
 
-// V vectors that go through a formula together: enough independent work to fill the pipes while a chain waits.
+// V vectors that are processed together, to hide the latency of dependent instructions.
 template <class T, int V>
 struct Pack {
   Vec<T> v[V];
@@ -63,7 +63,7 @@ inline __attribute__((always_inline)) Vec<T> sum_of(const Pack<T, V>& x) {
   }
 }
 
-// What the body of a loop over packs sees of memory.
+// Memory access for the body of a loop over packs: V whole vectors, or (PartPack) the last elements of a row.
 template <class T, int V>
 struct WholePack {
   static constexpr int vectors = V;
@@ -74,7 +74,7 @@ struct WholePack {
     for (int i = 0; i < V; ++i) simd::store(p + i * lanes<T>, x.v[i]);
   }
   __attribute__((always_inline)) Pack<T, V> only(const Pack<T, V>& x) const { return x; }
-  // For a later walk: what lies there comes into the first cache.
+  // Prefetches into the L1 cache for a later loop.
   __attribute__((always_inline)) void prefetch(const T* p) const {
     for (int64_t i = 0; i < V * lanes<T>; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(p + i);
   }
@@ -89,9 +89,9 @@ struct PartPack {
   void prefetch(const T*) const {}
 };
 
-// For the whole packs of V vectors in [0, n), then packs of four, then single vectors, then what is left. The rest of a
-// row sees a copy of the body made for it: a body whose own address is taken lies in memory, written anew for every row
-// between the stores of the results (measured: 13 % of a norm's time).
+// for_packs calls body(i, io) for packs of V vectors in [0, n), then packs of four, then single vectors, then the
+// remaining elements. rest_of_packs gets a copy of the body: if the address of the body itself were taken, the compiler
+// would keep the body in memory and write it again for every row (measured: 13 % of a norm's time).
 template <class T, int V, class Body>
 __attribute__((noinline)) void rest_of_packs(int64_t i, int64_t n, const Body& body) {
   if constexpr (V > 4)
@@ -110,9 +110,9 @@ inline __attribute__((always_inline)) void for_packs(int64_t n, const Body& body
   }
 }
 
-// K sums over all elements in one walk: add(i, io, sums) adds packs to sums[0], ..., sums[K - 1]. They come back as K
-// vectors whose lanes are still to be added: where many rows are walked, after all of them, lest every row waits for
-// that chain. The order depends on n only.
+// sums_of computes K sums over a row in one loop: add(i, io, sums) adds packs to sums[0], ..., sums[K - 1]. Returns K
+// vectors; the caller adds their lanes, preferably after a loop over many rows, so that no row waits for this chain of
+// additions. The order of summation depends only on n.
 template <class T, int K, class Add>
 __attribute__((noinline)) Pack<T, K> rest_of_sums(int64_t i, int64_t n, const Add& add) {
   Pack<T, 1> sums[K];
@@ -182,7 +182,7 @@ struct AtanhTable<double> {
                                      1.0};
 };
 
-// log(1 + e^{-|x|}): with u = e^{-|x|} and s = u / (2 + u) <= 1/3 it is 2 atanh(s), accurate however small u is.
+// log(1 + e^{-|x|}), as 2 atanh(s) with u = e^{-|x|} and s = u / (2 + u) <= 1/3, which is accurate even for small u.
 template <class T, int V>
 inline __attribute__((always_inline)) Pack<T, V> log1p_exp_of_minus_abs(const Pack<T, V>& x) {
   const Pack<T, V> u = simd::exp(each<T, V>([&](int i) { return -xsimd::abs(x.v[i]); }));
@@ -193,7 +193,7 @@ inline __attribute__((always_inline)) Pack<T, V> log1p_exp_of_minus_abs(const Pa
     p = each<T, V>([&](int i) { return xsimd::fma(p.v[i], square.v[i], Vec<T>(AtanhTable<T>::power[k])); });
   return (s + s) * p;
 }
-// log(1 + e^x); the identity above 20, as PyTorch has it.
+// log(1 + e^x); returns x above 20, like PyTorch.
 template <class T, int V>
 inline __attribute__((always_inline)) Pack<T, V> softplus(const Pack<T, V>& x) {
   const Pack<T, V> log_part = log1p_exp_of_minus_abs(x);

@@ -1,4 +1,4 @@
-// Work shared among threads so that bytes never depend on their number: a task is done by one thread from start to end,
+// Parallel loops whose results do not depend on the number of threads: one thread executes a task from start to end,
 // and sums over tasks are made afterwards, in task order.
 #pragma once
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace sb::cpu {
 
-// Refers to a callable (first, last), which must outlive it.
+// Non-owning reference to a callable (first, last), which must outlive this object.
 class RangeBody {
  public:
   template <class Body, class = std::enable_if_t<!std::is_same_v<Body, RangeBody>>>
-  RangeBody(const Body& body)  // implicit, as a lambda is handed over
+  RangeBody(const Body& body)  // implicit, so that callers can pass a lambda
       : body_(&body),
         call_([](const void* b, int64_t first, int64_t last) { (*static_cast<const Body*>(b))(first, last); }) {}
   void operator()(int64_t first, int64_t last) const { call_(body_, first, last); }
@@ -26,18 +26,18 @@ class RangeBody {
   const void* body_;
   void (*call_)(const void*, int64_t, int64_t);
 };
-// body(first, last) for ranges of at least `grain` that make up 0 .. items, on torch's threads; alone where called from
-// one of them.
+// Divides [0, items) into ranges of at least `grain` items and calls body(first, last) for each on torch's threads. If
+// called from one of these threads, it runs on that thread alone.
 void parallel_for(int64_t items, int64_t grain, RangeBody body);
 
-// Scratch memory of one task: aligned, handed out in order, reused by the next task of the thread.
+// Scratch memory of one task: a bump allocator with aligned allocations. The thread's next task reuses the memory.
 template <class T>
 class Arena {
  public:
   explicit Arena(int64_t elements) : size_(elements), data_(allocate(bytes_of(elements)), Free{bytes_of(elements)}) {
     if (kernels::buffers_are_poisoned()) std::fill_n(data_.get(), size_, std::numeric_limits<T>::quiet_NaN());
   }
-  // n elements, the start aligned to a cache line
+  // Returns n uninitialised elements, aligned to a cache line. Throws std::bad_alloc if the arena is full.
   T* take(int64_t n) {
     T* p = data_.get() + used_;
     used_ += rounded(n);
@@ -72,7 +72,7 @@ void for_each_task(int64_t tasks, const Body& body) {
   });
 }
 
-// body(task, arena), the arena empty and of `scratch` elements at the start of every task
+// body(task, arena) for every task; the arena has `scratch` elements and is empty when a task starts
 template <class T, class Body>
 void for_each_task(int64_t tasks, int64_t scratch, const Body& body) {
   parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
@@ -84,7 +84,7 @@ void for_each_task(int64_t tasks, int64_t scratch, const Body& body) {
   });
 }
 
-// A division of `items` into ranges that depends on sizes only, so that sums over ranges do not see the thread count.
+// Divides `items` into ranges by sizes only, so that sums over ranges do not depend on the number of threads.
 struct Ranges {
   int64_t items, count;
   Ranges(int64_t number, int64_t elements_each, int64_t most = 16)
@@ -97,7 +97,7 @@ struct Ranges {
   void parallel(const Body& body) const {
     for_each_task(count, [&](int64_t i) { body(i, begin(i), begin(i + 1)); });
   }
-  // body(first, last), once a thread: for work that makes no sums over items
+  // body(first, last) for one or more adjacent ranges at once; only for work without sums over items
   template <class Body>
   void split(const Body& body) const {
     parallel_for(count, 1, [&](int64_t first, int64_t last) { body(begin(first), begin(last)); });

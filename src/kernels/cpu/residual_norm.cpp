@@ -1,4 +1,4 @@
-// LayerNorm(dropout(z) + residual) and dropout alone. The mask is made again in the backward pass, never stored.
+// LayerNorm(dropout(z) + residual), and dropout alone. The mask is not stored; the backward pass recomputes it.
 #include "kernels/cpu/residual_norm.h"
 
 #include <cmath>
@@ -13,8 +13,8 @@ using simd::Vec;
 
 constexpr double kEps = 1e-5;
 
-// Rows that are walked twice before the next ones: what the first cache holds beside the streams, or, where that would
-// be one row, what the second holds. Measured for widths 64 to 2048 (bench/notes/fused.md).
+// Size of a block of rows that is passed over twice: what fits into the L1 cache or, if that were only one row, into
+// the L2 cache. Measured for widths 64 to 2048 (bench/notes/fused.md).
 constexpr int64_t kNear = 1024, kFar = 16384;  // elements
 int64_t forward_rows(int64_t n) {
   return rows_of_block(n <= 256 ? kNear : kFar, n);
@@ -43,7 +43,7 @@ class BlockMask {
   T* scale_ = nullptr;
 };
 
-// u = what is kept of z, plus the residual: its sum and the sum of its squares.
+// Computes u = dropout(z) + residual, its sum and its sum of squares.
 template <class T, bool drops>
 inline __attribute__((always_inline)) simd::Pack<T, 2> add_row(int64_t n, const T* z, const T* scale, const T* residual,
                                                                T* u) {
@@ -57,8 +57,8 @@ inline __attribute__((always_inline)) simd::Pack<T, 2> add_row(int64_t n, const 
         sum[1] = sum[1] + value * value;
       });
 }
-// The variance is a difference of these sums; only where the mean outweighs the deviations is that too coarse, and the
-// row is walked once more.
+// Computes the variance as a difference of these sums. If the mean is large compared to the deviations, this is not
+// accurate, and the row is read once more.
 template <class T>
 inline void mean_and_scale(int64_t n, const simd::Pack<T, 2>& lanes, const T* u, T& mean, T& s) {
   const T sum = simd::horizontal_sum(lanes.v[0]), one_nth = T(1) / static_cast<T>(n);
@@ -110,7 +110,7 @@ void norm_rows(const ResidualNormInput<T>& p, T* y, T* x, T* kept, int64_t begin
   for_row_blocks(begin, end, rows, block);
 }
 
-// First walk of a row backwards: sum and dot of what the second one subtracts. d_gain and d_bias are added to.
+// First pass over a row in backward: computes `sum` and `dot` for the second pass, and adds to d_gain and d_bias.
 template <class T>
 inline __attribute__((always_inline)) simd::Pack<T, 2> sums_of_row(int64_t n, const T* gy, const T* x, const T* gain,
                                                                    T* d_gain, T* d_bias) {
@@ -141,8 +141,8 @@ inline __attribute__((always_inline)) simd::Pack<T, 4> sums_of_two_rows(int64_t 
         sum[3] = sum[3] + gw1 * unit1;
       });
 }
-// d_residual = s (gy gain - mean of that - x mean of (gy gain x)), the means from `sum` and `dot`. dz is written only
-// where something drops: else it is d_residual. Fetches the row of the next block.
+// Second pass: d_residual = s (gy gain - mean(gy gain) - x mean(gy gain x)), with the means from `sum` and `dot`. dz is
+// written only with dropout; otherwise it equals d_residual. Also prefetches the row of the next block.
 template <class T, bool drops>
 inline __attribute__((always_inline)) void back_row(int64_t n, T s, T sum, T dot, const T* gy, const T* x,
                                                     const T* scale, const T* gain, T* d_residual, T* dz,

@@ -45,7 +45,7 @@ std::vector<T> turns(int64_t time, int64_t half, double base, int64_t offset) {
   return table;
 }
 
-// The table of the last call is kept: layers, passes and steps of a run ask for the same one.
+// Caches the table of the last call, since all layers, passes and steps of a run use the same one.
 template <class T>
 std::shared_ptr<const std::vector<T>> shared_turns(int64_t time, int64_t half, double base, int64_t offset) {
   struct Kept {

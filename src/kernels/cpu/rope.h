@@ -3,8 +3,8 @@
 
 namespace sb::cpu {
 
-// Radians a position of pair j: 1 / base^{j/half}, each operation rounded to float as peers' tables are, so that their
-// weights meet the angles they were trained with.
+// Radians per position for pair j: 1 / base^{j/half}. Each operation is rounded to float, as in other implementations,
+// so that weights trained there get the same angles.
 double rope_rate(double base, int64_t j, int64_t half);
 
 template <class T>
@@ -14,7 +14,7 @@ struct RopeInput {
   int64_t offset;
   RowStarts<T> x;  // rows (batch, time, head) of 2 half elements
 };
-// The backward pass turns the other way.
+// Rotates x. The backward pass is the rotation with the opposite sense.
 template <class T>
 void rope_turn(const RopeInput<T>& p, int sense, T* y);
 

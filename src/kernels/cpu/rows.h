@@ -1,4 +1,4 @@
-// Rows of matrices: where they start, copies to and from padded scratch, walks in blocks, sums in a fixed order.
+// Rows of matrices: addresses, copies to and from padded scratch memory, loops in blocks, and sums in fixed order.
 #pragma once
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 
 namespace sb::cpu {
 
-// Where rows start: row r at (r / inner) * outer_stride + (r % inner) * inner_stride. A loop over rows takes a copy,
-// which stays in registers; a member of something that it shares would be read again after every store.
+// Addresses of rows: row r starts at data + (r / inner) * outer_stride + (r % inner) * inner_stride. Loops over rows
+// should use a local copy, which stays in registers; a member of a shared object would be read again after every store.
 template <class T>
 struct RowStarts {
   const T* data;
@@ -18,7 +18,7 @@ struct RowStarts {
   }
 };
 
-// The same of rows that are written.
+// The same for rows that are written to.
 template <class T>
 struct RowTargets : RowStarts<T> {
   T* operator[](int64_t r) const { return const_cast<T*>(RowStarts<T>::operator[](r)); }
@@ -58,37 +58,37 @@ inline void scale_rows(int64_t rows, int64_t ld, const T* factor, T* x) {
   for (int64_t i = 0; i < rows; ++i) scale_row(ld, factor[i], x + i * ld);
 }
 
-// Two walks over a row with a number in between that only the whole row gives: all first walks of a block of rows, then
-// all second ones, so that the way from sum to scale of one row hides behind the others and the second walk finds its
-// rows in a near cache. body(first, last), at most `rows` <= kBlockRows rows.
+// Loop in blocks of rows, for algorithms that pass over each row twice: a sum first, then a result that needs the sum.
+// body(first, last) makes the first pass for all rows of its block, then the second. This hides the latency between the
+// passes, and the second pass finds its rows in the cache. A block has at most `rows` <= kBlockRows rows.
 inline constexpr int64_t kBlockRows = 64;
 template <class Body>
 [[gnu::always_inline]] inline void for_row_blocks(int64_t begin, int64_t end, int64_t rows, const Body& body) {
   for (int64_t first = begin; first < end; first += rows) body(first, std::min(first + rows, end));
 }
-// Rows of `width` that make `elements` together.
+// Number of rows of `width` elements that together have about `elements` elements, in 1..kBlockRows.
 inline int64_t rows_of_block(int64_t elements, int64_t width) {
   return std::clamp<int64_t>(elements / std::max<int64_t>(1, width), 1, kBlockRows);
 }
 
-// out[c] = sum over r of x[r * stride + c], first to last in blocks of 64, the same for any number of threads. For
-// float and double.
+// out[c] = sum over r of x[r * stride + c], in blocks of 64 rows from first to last, independent of the number of
+// threads. For float and double.
 template <class T>
 void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out);
 
-// `width` sums that every range of rows makes on its own, added in the order of the ranges.
+// `width` sums that each part (a range of rows) computes separately; total() adds the parts in order.
 template <class T>
 class PartSums {
  public:
   PartSums(int64_t parts, int64_t width)
       : parts_(parts), width_(width), arena_(Arena<T>::rounded(parts * width)), sums_(arena_.take(parts * width)) {}
-  // The sums of a part, zero at first.
+  // Returns the sums of a part, set to zero.
   T* start(int64_t part) const {
     T* const sums = sums_ + part * width_;
     std::fill_n(sums, width_, T(0));
     return sums;
   }
-  // `count` totals from number `first` on.
+  // Writes the totals of sums first..first + count - 1 to out.
   void total(int64_t first, int64_t count, T* out) const { sum_rows(sums_ + first, parts_, width_, count, out); }
 
  private:

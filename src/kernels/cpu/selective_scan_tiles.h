@@ -1,4 +1,4 @@
-// What the forward and backward pass of the selective scan share: scratch layout and the padded copies of B and C.
+// Shared parts of the forward and backward pass of the selective scan: scratch layout, and padded copies of B and C.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace sb::cpu {
 
-constexpr int64_t kScanChannels = 32;  // channels whose rows over time are transposed together
+constexpr int64_t kScanChannels = 32;  // channels that are transposed together
 
 template <class T>
 int64_t padded_states(int64_t states) {
   return (states + simd::lanes<T> - 1) / simd::lanes<T> * simd::lanes<T>;
 }
 
-// Decay rates [D, padded states] in base 2: a = 2^(delta * rate), rate = -e^{A_log} log2(e); zero in the padding.
+// Returns decay rates [D, padded states] in base 2: a = 2^(delta * rate), rate = -e^{A_log} log2(e); 0 in the padding.
 template <class T>
 std::vector<T> decay_rates(const ScanSizes& s, const T* A_log) {
   const int64_t padded_n = padded_states<T>(s.states);
@@ -30,13 +30,13 @@ std::vector<T> decay_rates(const ScanSizes& s, const T* A_log) {
   return rate;
 }
 
-// log2 of the smallest factor of a step, not below what exp2_bounded_above turns into zero
+// Returns log2(a_min), bounded below by the exponent that exp2_bounded_above turns into zero.
 template <class T>
 T least_exponent(double a_min) {
   return static_cast<T>(std::max<double>(std::log2(a_min), -simd::ExpTable<T>::bias));
 }
 
-// rows of `width` into rows of `padded_width`, zeros behind
+// Copies rows of `width` elements into rows of `padded_width`, followed by zeros.
 template <class T>
 void copy_padded(int64_t rows, const T* from, int64_t width, T* to, int64_t padded_width) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -45,7 +45,7 @@ void copy_padded(int64_t rows, const T* from, int64_t width, T* to, int64_t padd
   }
 }
 
-// to[c][t] = f(t, c): a block of [time, channels] turned so that one channel's steps lie side by side.
+// to[c][t] = f(t, c): transposes a block [time, channels], so that the steps of a channel are adjacent.
 template <class T, class F>
 void transpose_in(int64_t time, int64_t channels, T* to, int64_t ld, const F& f) {
   for (int64_t t = 0; t < time; ++t)

@@ -1,4 +1,4 @@
-// One step of one head with its state [K,V], in order and changed in place. Recurrences: kernels/step.h.
+// One step of one head. The state [K,V] is contiguous and updated in place. kernels/step.h has the recurrences.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@ template <class T>
 struct AttentionStep {
   int64_t K, V;
   T scale;
-  const T *q, *k, *v, *g;  // g: null, one value, or one a key channel
+  const T *q, *k, *v, *g;  // g: null, one value, or one value per key channel (vector_decay)
   bool vector_decay;
   T *state, *out;
 };
@@ -20,7 +20,7 @@ struct DeltaStep {
   int64_t factors, K, V;
   T scale;
   const T *q, *k, *v, *beta, *g;            // g: null or one value
-  int64_t k_factor, v_factor, beta_factor;  // from factor to factor
+  int64_t k_factor, v_factor, beta_factor;  // strides between factors
   T *state, *out, *write;                   // write [V]: scratch
 };
 template <class T>

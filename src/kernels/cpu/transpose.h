@@ -6,7 +6,7 @@ namespace sb::cpu {
 
 namespace tile {
 
-// Blocks of 16-byte rows, on every machine.
+// Transposes one square block with rows of 16 bytes; this size works on every machine.
 inline void transpose_block(const float* a, int64_t lda, float* b, int64_t ldb) {
   using Quad = xsimd::make_sized_batch_t<float, 4>;
   const auto row = [&](int64_t i) { return Quad::load_unaligned(a + i * lda); };

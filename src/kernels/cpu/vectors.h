@@ -1,4 +1,4 @@
-// Vectors of the machine's width and the elementary functions the kernels need on them.
+// SIMD vectors of the machine's width, and the elementary functions of vectors that the kernels need.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -34,7 +34,8 @@ T horizontal_sum(const Vec<T>& v) {
   return sum;
 }
 
-// acc + b * a[lane]. NEON multiplies by a lane of a register for free; elsewhere a scalar is broadcast by its load.
+// acc + b * a[lane]. NEON can multiply by one lane of a register at no extra cost. Other machines broadcast a scalar
+// when they load it.
 #if defined(__aarch64__)
 inline constexpr bool kLaneMultiply = true;
 template <int lane>
@@ -62,7 +63,7 @@ template <int n, class Body>
   (std::make_integer_sequence<int, n>{});
 }
 
-// sum_i a[i] b[i]; n a multiple of kPad. Two chains of partial sums, always joined in the same order.
+// sum_i a[i] b[i]; n must be a multiple of kPad. Two partial sums, always added in the same order.
 template <class T>
 inline T dot(int64_t n, const T* a, const T* b) {
   constexpr int64_t L = lanes<T>;
@@ -76,7 +77,7 @@ inline T dot(int64_t n, const T* a, const T* b) {
   return horizontal_sum(s0 + s1);
 }
 
-// What a loop body sees of memory: a whole vector, or the last few elements of a row padded with zeros.
+// Memory access for a loop body: a whole vector, or (PartVector) the last elements of a row, padded with zeros.
 template <class T>
 struct WholeVector {
   static constexpr int64_t count = lanes<T>;
@@ -97,7 +98,7 @@ struct PartVector {
     v.store_aligned(lane);
     std::memcpy(p, lane, static_cast<size_t>(count) * sizeof(T));
   }
-  // v with zeros in the lanes that are not there
+  // v with zeros in the lanes beyond the row's end
   Vec<T> only(const Vec<T>& v) const {
     alignas(64) T lane[lanes<T>];
     v.store_aligned(lane);
@@ -105,9 +106,9 @@ struct PartVector {
   }
 };
 
-// Loops over a row call body(i, io), i the first element of what `io` loads and stores. A body holds its pointers by
-// value ([=]): behind a reference they would be read again after every store. What is left behind the last whole step
-// of a loop is a function of its own, which keeps the loop small enough to be inlined where rows are short.
+// Loops over a row call body(i, io): `io` loads and stores a vector that starts at element i. A body should capture its
+// pointers by value ([=]); captured by reference, they would be read again after every store. The remainder of a row is
+// handled in a separate function, which keeps the loop small enough to be inlined.
 template <class T, class Body>
 __attribute__((noinline)) void last_part(int64_t i, int64_t n, const Body body) {
   body(i, PartVector<T>{n - i});
@@ -152,8 +153,8 @@ T largest(int64_t n, const T* x) {
   return most;
 }
 
-// Bits of a float format, and polynomials p with 2^r = 1 + r p(r) on |r| <= 1/2, e^r = 1 + r p(r) on |r| <= ln2 / 2
-// (relative error 2.6e-9 for float, 1.8e-17 for double; both exact at r = 0).
+// Constants of a floating-point format, and polynomials p with 2^r = 1 + r p(r) on |r| <= 1/2 and e^r = 1 + r p(r) on
+// |r| <= ln2 / 2 (relative error 2.6e-9 for float, 1.8e-17 for double; both exact at r = 0).
 template <class T>
 struct ExpTable;
 template <>
@@ -185,9 +186,9 @@ struct ExpTable<double> {
                                    5.00000000000000555112e-01, 1.00000000000000066613e+00};
 };
 
-// c in all lanes, read from memory each time. NEON's multiply-add overwrites its addend: kept in a register, a constant
-// costs a move a use, which halves the rate of the chain; loads have their own pipes. Elsewhere the compiler knows
-// best.
+// Loads a constant vector from memory at each use. NEON's multiply-add overwrites its addend, so a constant in a
+// register needs a move per use, which halves the throughput; a load runs in parallel. On other machines the compiler
+// decides.
 template <class T>
 inline __attribute__((always_inline)) Vec<T> addend(const T (&c)[static_cast<size_t>(lanes<T>)]) {
 #if defined(__aarch64__)
@@ -210,7 +211,7 @@ struct Everywhere {
 template <class T>
 inline constexpr Everywhere<T> exponent_shift(ExpTable<T>::round + ExpTable<T>::bias);
 
-// Every constant in all lanes, highest power first, then the 1 that the series starts with.
+// Coefficients of a polynomial, each in all lanes: highest power first, then the constant term 1.
 template <class T, size_t n>
 struct Series {
   alignas(64) T lane[n + 1][static_cast<size_t>(lanes<T>)];
@@ -233,15 +234,15 @@ constexpr Series<T, n> alternating(const T (&coefficient)[n]) {
 template <class T>
 inline constexpr auto exp_minus_series = alternating(ExpTable<T>::exp);
 
-// Registers for eight vectors abreast, each with three values alive.
+// Number of vectors to process together: the registers hold about three values for each.
 #if defined(__aarch64__) || defined(__AVX512F__)
 inline constexpr int kWide = 8;
 #else
 inline constexpr int kWide = 4;
 #endif
 
-// p[v] = the series at r[v]: V independent sums side by side. Few of degree 6 in pairs of powers (short chains, more
-// values alive), others by Horner.
+// p[v] = the polynomial at r[v], for V vectors together. Uses pairs of powers for degree 6 and few vectors (shorter
+// dependency chains, more registers), otherwise Horner's scheme.
 template <class T, size_t n, int V>
 inline __attribute__((always_inline)) void sum_series(const Series<T, n>& series, const Vec<T> (&r)[V],
                                                       Vec<T> (&p)[V]) {
@@ -263,10 +264,10 @@ inline __attribute__((always_inline)) void sum_series(const Series<T, n>& series
   }
 }
 
-// 2^n from the sum n + bias + ExpTable::round, whose low bits are the exponent field.
+// Returns 2^n, given n + bias + ExpTable::round, whose low bits are the exponent field of the result.
 template <class T>
 inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted) {
-  // xsimd's shift by a run-time count is a call a vector; the compiler's own vectors shift in one instruction.
+  // xsimd's shift by a run-time count calls a function per vector; the compiler's own vectors need one instruction.
   typedef typename ExpTable<T>::Bits Bits __attribute__((vector_size(sizeof(Vec<T>))));
   Bits bits;
   std::memcpy(&bits, &shifted, sizeof bits);
@@ -276,8 +277,8 @@ inline __attribute__((always_inline)) Vec<T> power_of_two(const Vec<T>& shifted)
   return power;
 }
 
-// x <- 2^max(x, least) for x <= bias; 0 where that is not a normal number. A NaN stays one (x86 returns the second
-// operand of min and max).
+// x <- 2^max(x, least) for x <= bias; 0 if the result is below the normal range. NaN stays NaN (on x86, min and max
+// return their second operand).
 template <class T, int V>
 inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V], const Vec<T>& least) {
   using Table = ExpTable<T>;
@@ -290,7 +291,8 @@ inline __attribute__((always_inline)) void exp2_bounded_above(Vec<T> (&x)[V], co
   for (int v = 0; v < V; ++v) x[v] *= power_of_two<T>(shifted[v]);
 }
 
-// x <- e^x, or e^{-x}; 0 below the normal range, saturates near the largest power of two, NaN stays.
+// x <- e^x, or e^{-x} if `minus`. Results below the normal range become 0, large ones saturate near the largest power
+// of two, NaN stays NaN.
 template <class T, int V, bool minus = false>
 inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
   using Table = ExpTable<T>;
@@ -312,7 +314,7 @@ inline __attribute__((always_inline)) void exp(Vec<T> (&x)[V]) {
 template <class T>
 inline __attribute__((always_inline)) Vec<T> reciprocal(const Vec<T>& x) {
 #if defined(__aarch64__)
-  if constexpr (std::is_same_v<T, float>) {  // the divider takes a vector every three cycles, two Newton steps one
+  if constexpr (std::is_same_v<T, float>) {  // two Newton steps have three times the throughput of the divider
     const float32x4_t d = x;
     float32x4_t r = vrecpeq_f32(d);
     r = vmulq_f32(r, vrecpsq_f32(d, r));

@@ -1,4 +1,4 @@
-// How wide the vectors of the processor are that this is compiled for.
+// Width of the target processor's SIMD vectors.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@ inline constexpr int64_t kVectorBytes = 32;
 #else
 inline constexpr int64_t kVectorBytes = 16;
 #endif
-// Rows and widths of scratch matrices are padded with zeros to this multiple: no kernel then needs a masked edge.
+// Rows and columns of scratch matrices are padded with zeros to a multiple of this, so no kernel needs masks at edges.
 template <class T>
 inline constexpr int64_t kPad = kVectorBytes / static_cast<int64_t>(sizeof(T)) > 8
                                     ? kVectorBytes / static_cast<int64_t>(sizeof(T))

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   if (report) *report = {norm, made ? 1.0 : 0.0};
 }
 
-// A thread's place in a list of stretches that cover the buffer; places only grow.
+// A thread's position in a list of stretches that cover the buffer; positions only increase.
 struct GroupCursor {
   const FlatAdam& p;
   const GroupCoefficients* of_group;

@@ -1,9 +1,10 @@
-// Global norm, clip and Adam over flat buffers on CUDA, without torch; train/adam.h's arithmetic in two passes.
-// Learning rate, clip and count of updates are read on the device, so that a captured graph replays with new ones.
-//   scale = min(1, clip / (norm + 1e-6)), or 1 where clip = 0;  t = count of updates, this one included
+// Gradient norm, clipping and Adam over flat buffers on CUDA, without torch. Same arithmetic as train/adam.h, in two
+// passes. Learning rate, clip and update count are read on the device, so that a captured graph can be replayed with
+// new values.
+//   scale = min(1, clip / (norm + 1e-6)), or 1 if clip = 0;  t = number of updates, including this one
 //   m += (g scale - m)(1 - beta1);  v = beta2 v + (1 - beta2) (g scale)^2
 //   p = p (1 - rate decay) - rate / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-// A norm or loss that is not finite leaves everything as it was, in this call and, by `sound`, in all later ones.
+// If the norm or loss is not finite, this call changes nothing, and neither do later ones (see `sound`).
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -12,45 +13,46 @@
 
 namespace sb::cuda {
 
-// Stretches of the flat buffer with their own rule; they cover it in order.
+// A range of the flat buffer with its own settings. The groups cover the buffer in order.
 struct AdamGroup {
   int64_t offset = 0, length = 0;
-  double max_lr = 0;  // 0: no cap
+  double max_lr = 0;  // upper bound of the learning rate; 0: no bound
   int decay = 1;
 };
 
-// Where gradients and the bf16 copy of the weights lie when heads are padded: elements begin .. of the flat buffer, in
-// units of `unit` that stand `padded` apart, from `to` on. Stretches cover the buffer in order; lengths below 2^31.
+// Layout of the gradients and of the bf16 copy of the weights if heads are padded. The elements of the flat buffer from
+// `begin` on, in units of `unit` elements, are stored from `to` on, with units `padded` elements apart. Stretches cover
+// the buffer in order; each is shorter than 2^31.
 struct AdamStretch {
   int64_t begin = 0, to = 0;
   int unit = 1, padded = 1;
 };
 
 struct FlatAdam {
-  int64_t count = 0;  // of parameters
+  int64_t count = 0;  // number of parameters
   float *parameters = nullptr, *first_moment = nullptr, *second_moment = nullptr;
-  int64_t gradient_count = 0;  // = count without stretches; what lies between units must be zero
+  int64_t gradient_count = 0;  // equals `count` without stretches; gaps between units must be zero
   const float* gradients = nullptr;
-  void* copy = nullptr;               // bf16, laid out as the gradients; null: none. Between units nothing is written.
-  const AdamGroup* groups = nullptr;  // on the device
+  void* copy = nullptr;                    // bf16, in the layout of the gradients; null: none. Gaps are not written.
+  const AdamGroup* groups = nullptr;       // on the device
   const AdamStretch* stretches = nullptr;  // on the device
-  int group_count = 0, stretch_count = 0;  // stretch_count 0: one to one
+  int group_count = 0, stretch_count = 0;  // stretch_count 0: gradients have the layout of the parameters
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool bf16_state = false;  // all results rounded to bf16, one by one
+  bool bf16_state = false;  // round the result of every operation to bf16
   const double* lr = nullptr;
   const double* clip = nullptr;
-  const double* loss = nullptr;  // or null; counts as the norm does where it is not finite
-  int64_t* updates = nullptr;    // done before; one more after an update that was made
-  int64_t* sound = nullptr;      // or null; 0 once something was not finite, and then nothing is done any more
+  const double* loss = nullptr;  // may be null; no update is made if it is not finite
+  int64_t* updates = nullptr;    // number of updates made, incremented by each
+  int64_t* sound = nullptr;      // may be null; set to 0 once norm or loss is not finite; while 0, nothing is done
 };
 
 struct AdamReport {
-  double norm;  // of the gradients as they came
-  double made;  // 1 where the update was made, else 0
+  double norm;  // of the gradients before clipping
+  double made;  // 1 if the update was made, else 0
 };
 
 size_t adam_workspace_bytes(const FlatAdam& p);
-// The same bytes on every run.
+// Deterministic. `report` is on the device; it may be null.
 cudaError_t adam_update(const FlatAdam& p, AdamReport* report, void* workspace, cudaStream_t stream);
 
 }  // namespace sb::cuda

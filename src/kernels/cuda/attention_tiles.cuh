@@ -1,5 +1,5 @@
-// Tiles of the attention kernels: warp-wide products of tiles in shared memory, loads and stores of tiles, decays of a
-// chunk. A block has eight warps; a chunk has 64 steps.
+// Tiles of the attention kernels: warp-level products of tiles in shared memory, loads and stores of tiles, and the
+// decays of a chunk. A block has eight warps; a chunk has 64 steps.
 #pragma once
 #include "kernels/cuda/decayed_attention.h"
 #include "kernels/cuda/ptx.cuh"
@@ -8,8 +8,8 @@ namespace sb::cuda::attention {
 
 inline constexpr int kBlock = 256;
 
-// What a product takes from shared memory and how it multiplies. fp32: operands split into two tf32 parts, three
-// products.
+// Type of a product's operands in shared memory, and arithmetic of the product. fp32 splits operands into two TF32
+// parts and makes three products.
 enum class Product { bf16, tf32, fp32 };
 
 template <Product>
@@ -25,7 +25,7 @@ struct ProductTraits<Product::bf16> {
 template <Product P>
 using Element = typename ProductTraits<P>::Element;
 
-// Elements from row to row of a tile in shared memory: 16 bytes more than its columns, against bank conflicts.
+// Row stride of a tile in shared memory, in elements: 16 bytes more than the columns, to avoid bank conflicts.
 template <class E>
 __host__ __device__ constexpr int leading(int columns) {
   return columns + 16 / static_cast<int>(sizeof(E));
@@ -44,15 +44,14 @@ __device__ inline float2 load_pair(const __nv_bfloat16* p) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(p));
 }
 
-// Where a thread stands. Of an accumulator acc[4] of a 16 x 8 tile a thread holds the columns 2 pair, 2 pair + 1 of the
-// rows `row` and `row` + 8.
+// Position of a thread. Of a 16 x 8 tile, the thread's accumulator acc[4] holds columns 2 pair and 2 pair + 1 of rows
+// `row` and `row` + 8.
 struct Place {
   int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32, row = lane / 4, pair = lane % 4;
   int strip = warp % 4, half = warp / 4;  // 4 strips of 16 rows x 2 halves (or 4 quarters) of the columns
 };
 
-// The contraction index of an operand in shared memory: the faster one (rows of the operand lie along it), or the
-// slower.
+// Which axis of an operand in shared memory is summed over: the contiguous one (fast) or the other one (slow).
 enum class Depth { fast, slow };
 
 template <Product P>
@@ -77,7 +76,7 @@ struct Fragment<Product::bf16> {
     if constexpr (Count == 2 && transposed)
       asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "r"(s));
   }
-  // The 8 x 8 matrices of a fragment in their order: down first, then along; or along first.
+  // Order of the 8 x 8 matrices of a fragment: first down the columns, or first along the rows.
   __device__ static int down_first(int lane, int ld) { return lane % 16 * ld + lane / 16 * 8; }
   __device__ static int along_first(int lane, int ld) { return (lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8; }
 
@@ -157,7 +156,7 @@ struct FloatFragment {
     }
   }
   __device__ static void multiply(float (&c)[4], const A& a, const B& b) {
-    if constexpr (split) {  // the matrix units cut sums off; these are added rounded to nearest
+    if constexpr (split) {  // tensor cores truncate sums; this addition rounds to nearest
       float sum[4] = {0, 0, 0, 0};
       mma_tf32(sum, a.rest, b.x);
       mma_tf32(sum, a.x, b.rest);
@@ -174,7 +173,7 @@ struct Fragment<Product::tf32> : FloatFragment<false> {};
 template <>
 struct Fragment<Product::fp32> : FloatFragment<true> {};
 
-// acc += a b for one warp: 16 M rows, 8 N columns, over `depth` <= Most, multiples of 16.
+// acc += a b for one warp, with 16 M rows and 8 N columns. depth <= Most; both are multiples of 16.
 template <Product P, Depth a_order, Depth b_order, int Most, int M, int N>
 __device__ inline void multiply(float (&acc)[M][N][4], const Element<P>* a, int lda, const Element<P>* b, int ldb,
                                 int lane, int depth = Most) {
@@ -205,7 +204,7 @@ __device__ inline void clear(float (&acc)[M][N][4]) {
       for (int i = 0; i < 4; ++i) acc[m][n][i] = 0;
 }
 
-// body(row, column, first, second) for the pairs of neighbours a thread holds of a warp's accumulators.
+// Calls body(row, column, first, second) for each pair of adjacent elements that the thread holds.
 template <int M, int N, class Body>
 __device__ inline void for_pairs(float (&acc)[M][N][4], const Place& at, const Body& body) {
 #pragma unroll
@@ -217,7 +216,7 @@ __device__ inline void for_pairs(float (&acc)[M][N][4], const Place& at, const B
         body(m * 16 + i / 2 * 8 + at.row, n * 8 + at.pair * 2, acc[m][n][i], acc[m][n][i + 1]);
 }
 
-// Rows of one head in device memory: `wide` where every row starts at 16 bytes and holds whole 16-byte parts.
+// Rows of one head in device memory. `wide`: every row is aligned to 16 bytes and a multiple of 16 bytes long.
 template <class E>
 struct HeadRows {
   E* data;
@@ -232,8 +231,8 @@ struct HeadRows {
   __device__ HeadRows(E* p, int64_t s) : data(p), stride(s), wide(true) {}
 };
 
-// put(row, column, value 16 bytes) or put(row, column, one value) for a tile of Rows x Columns; zeros outside rows x
-// width.
+// Reads a tile of Rows x Columns and calls put_wide(row, column, 16 bytes) or, if rows are not wide, put(row, column,
+// element) for it. Elements outside rows x width are zero.
 template <int Rows, int Columns, int Threads, class E, class PutWide, class Put>
 __device__ inline void read_tile(const HeadRows<const E>& from, int rows, int width, const Place& at,
                                  const PutWide& put_wide, const Put& put) {
@@ -276,7 +275,7 @@ __device__ inline void load_tile(E* tile, int ld, const HeadRows<const E>& from,
       [&](int r, int c, E x) { tile[r * ld + c] = x; });
 }
 
-// The same without waiting, where rows are wide: complete after finish_copies and a barrier.
+// Like load_tile, but asynchronous if rows are wide: the tile is complete after finish_copies() and a barrier.
 template <int Rows, int Columns, int Threads = kBlock, class E>
 __device__ inline void copy_tile(E* tile, int ld, const HeadRows<const E>& from, int rows, int width, const Place& at) {
   if (!from.wide) {
@@ -303,7 +302,7 @@ __device__ inline uint4 times(uint4 x, float factor) {
   return x;
 }
 
-// scaled[r, c] = scale factor[r] x[r, c]; the rows as they are go to `tile` where it is not null.
+// scaled[r, c] = scale factor[r] x[r, c]. If `tile` is not null, it gets the unscaled rows.
 template <int Rows, int Columns, class E>
 __device__ inline void load_scaled_tile(E* tile, E* scaled, int ld, const HeadRows<const E>& from, int rows, int width,
                                         const float* factor, float scale, const Place& at) {
@@ -319,7 +318,7 @@ __device__ inline void load_scaled_tile(E* tile, E* scaled, int ld, const HeadRo
       });
 }
 
-// Two neighbours of a row of `width` columns.
+// Writes two adjacent elements of a row of `width` columns.
 template <class E>
 __device__ inline void write_pair(const HeadRows<E>& to, int row, int column, int width, float x, float y) {
   E* p = to.data + row * to.stride + column;
@@ -336,15 +335,15 @@ __device__ inline double shift_up(double x, int by, int lane) {
   return lane >= by ? y : 0;
 }
 
-// Decays of a chunk with one factor a step. Sums of logs in double: after a strong decay their differences still hold.
-// For bf16 products sums of base-2 logs in float will do.
+// Decays of a chunk with one factor per step. Sums of logarithms are in double, so that their differences stay accurate
+// after a strong decay. For bf16 products, sums of base-2 logarithms in float are sufficient.
 struct StepDecays {
-  double sum[kChunk];       // of the logs of the steps 0..i
+  double sum[kChunk];       // sum of the log-decays of steps 0..i
   float short_sum[kChunk];  // the same in base 2
   float since[kChunk];      // e^{sum_i}: from the chunk's start to after step i
   float until[kChunk];      // from after step i to the chunk's end
   __device__ float total() const { return since[kChunk - 1]; }
-  // from after step j to after step i >= j, and 0 for i < j
+  // Decay from after step j to after step i >= j; 0 for i < j
   template <Product P>
   __device__ float between(int j, int i) const {
     if constexpr (P == Product::bf16)
@@ -352,7 +351,8 @@ struct StepDecays {
     else
       return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j]));
   }
-  // One warp; g: log-decays from the chunk's first step on, null for none. Below -200 a factor is 0 in any case.
+  // Executed by one warp. g: log-decays from the chunk's first step on; null: no decay. Log-decays are clamped at -200,
+  // where the factor is 0 anyway.
   __device__ void scan(const float* g, int64_t stride, int steps, int lane) {
     double x[2];
 #pragma unroll

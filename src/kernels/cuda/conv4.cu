@@ -1,6 +1,6 @@
-// A thread walks a stretch of time with a few channels, the last three inputs in registers. Backward it carries the
-// last three gradients of z too: dx_{t-3} is complete when that of z_t is known. Rows at whole 16 bytes come ahead of
-// the walk into shared memory, all of a block's channels at once; others are read by the thread itself.
+// A thread processes a few channels over a stretch of time, with the last three inputs in registers. The backward pass
+// also keeps the last three gradients of z: dx_{t-3} is complete when the gradient of z_t is known. Rows that are
+// aligned to 16 bytes are first copied to shared memory (conv4_staged.cuh); the thread reads others directly.
 #include "kernels/cuda/conv4.h"
 
 #include <limits>
@@ -10,7 +10,7 @@
 namespace sb::cuda {
 namespace {
 
-// How a pass cuts its work: channels of a thread, steps of its walk, steps read together, blocks of a multiprocessor
+// How a pass divides its work: channels per thread, steps per stretch, steps read together, blocks per multiprocessor
 template <int Channels, int Stretch, int Ahead, int Blocks>
 struct Cut {
   static constexpr int channels = Channels, stretch = Stretch, ahead = Ahead, blocks = Blocks;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads, C::blocks) conv_backward(const __gri
   const int in = static_cast<int>(q.p.x.time), by = static_cast<int>(q.gy.time), out = static_cast<int>(q.dx.time);
   for (int stretch = part; stretch < q.p.batch * q.stretches; stretch += q.count) {
     walk.start(stretch);
-    // Three steps more than the stretch has, as far as there are any: they complete its last dx.
+    // Up to three steps after the stretch are needed for its last dx.
     const int own = walk.end - walk.begin, steps = min(own + 3, q.p.time - walk.begin);
     const E *const from = walk.row(q.p.x), *const gy = walk.row(q.gy);
     E* const dx = walk.row(q.dx);
@@ -157,7 +157,7 @@ ConvRows rows_of(const Conv4& p) {
   return q;
 }
 
-// Enough threads to fill the card, each with as many stretches as any other
+// Enough threads to fill the GPU, each with the same number of stretches
 int parts_of(const ConvRows& q) {
   const int wanted = multiprocessors() * BackwardCut::blocks * kThreads;
   const int stretches = std::max(1, q.p.batch * q.stretches);
@@ -187,8 +187,7 @@ unsigned stage_columns(const Conv4& p) {
   return static_cast<unsigned>((p.channels + kStageChannels - 1) / kStageChannels);
 }
 
-// The stretches and parts with which all blocks that run at once are done soonest; a stretch costs some steps more than
-// it has.
+// Chooses stretches and parts for the shortest total time over all blocks, with an overhead of some steps per stretch.
 ConvRows staged_rows_of(const Conv4& p, int blocks) {
   constexpr int more = 16;
   ConvRows q{p};

@@ -1,7 +1,7 @@
 // Causal depthwise convolution of width 4 on CUDA, forward and backward, without torch:
 //   z_t[c] = bias[c] + sum_{i=0..3} weight[c,i] x_{t-3+i}[c];  y = silu(z), or z
-// x, y [B,T,C], strides in elements, channels without gaps (a slice of a wider tensor will do); weight [C,4], bias [C].
-// `tail` [B,3,C] without gaps holds the three inputs before t = 0. The backward pass makes z again from x.
+// x, y [B,T,C]: strides in elements, channels contiguous (a slice of a wider tensor is fine); weight [C,4], bias [C].
+// `tail` [B,3,C], contiguous, holds the three inputs before t = 0. The backward pass recomputes z from x.
 #pragma once
 #include "kernels/cuda/rows.h"
 
@@ -25,7 +25,7 @@ struct Conv4 {
 cudaError_t conv4_forward(const Conv4& p, const Frames<void>& y, cudaStream_t stream);
 
 size_t conv4_scratch_bytes(const Conv4& p);
-// d_bias, d_tail: null where not wanted. The same bytes on every run.
+// d_bias and d_tail may be null. Deterministic.
 cudaError_t conv4_backward(const Conv4& p, const Frames<const void>& gy, const Frames<void>& dx, float* d_weight,
                            float* d_bias, void* d_tail, void* scratch, cudaStream_t stream);
 

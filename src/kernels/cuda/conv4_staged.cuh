@@ -1,4 +1,4 @@
-// conv4 with rows at whole 16 bytes: they come ahead of the walk into shared memory, all of a block's channels at once.
+// conv4 for rows that are aligned to 16 bytes. Copies rows to shared memory in advance, for all channels of a block.
 #pragma once
 #include "kernels/cuda/conv4_walk.cuh"
 #include "kernels/cuda/ptx.cuh"
@@ -7,12 +7,13 @@ namespace sb::cuda {
 namespace {
 
 constexpr int kStages = 3, kStageRows = 8, kStageThreads = 128, kStageChannels = 2 * kStageThreads;
-constexpr int kForwardBlocks = 8, kBackwardBlocks = 6;  // a multiprocessor
+constexpr int kForwardBlocks = 8, kBackwardBlocks = 6;  // per multiprocessor
 
 template <class E>
 using Stage = E[kStageRows][kStageChannels];
 
-// Steps s .. of a stretch that has `steps`, the first `channels` of a row; what is not there becomes zero.
+// Starts copying steps s, s + 1, … of a stretch of `steps` steps, and the first `channels` channels of each. The rest
+// of the stage becomes zero.
 template <class E>
 __device__ __forceinline__ void copy_rows(Stage<E>& to, const E* from, int64_t step, int s, int steps, int channels) {
   constexpr int piece = 16 / sizeof(E), pieces = kStageChannels / piece, together = kStageThreads / pieces;
@@ -25,14 +26,14 @@ __device__ __forceinline__ void copy_rows(Stage<E>& to, const E* from, int64_t s
   }
 }
 
-// A thread's two channels of a row
+// Returns the thread's two channels of a row
 template <class E>
 __device__ __forceinline__ Floats<2> staged(const Stage<E>& stage, int row) {
   const Few<E, 2> few = *reinterpret_cast<const Few<E, 2>*>(&stage[row][2 * threadIdx.x]);
   return {{few[0], few[1]}};
 }
 
-// work(slot, s) for every kStageRows steps of 0 .. count-1; copy(slot, s) brings them two turns before.
+// Calls work(slot, s) for every kStageRows steps of 0..count-1. copy(slot, s) starts to copy them two rounds earlier.
 template <class Copy, class Work>
 __device__ __forceinline__ void walk_stages(int count, Copy copy, Work work) {
 #pragma unroll
@@ -50,7 +51,7 @@ __device__ __forceinline__ void walk_stages(int count, Copy copy, Work work) {
     work(slot, s);
     slot = slot == kStages - 1 ? 0 : slot + 1;
   }
-  __syncthreads();  // the next stretch's rows come to the same places
+  __syncthreads();  // the next stretch reuses the stages
 }
 
 template <class E>
@@ -96,11 +97,11 @@ __global__ void __launch_bounds__(kStageThreads, kBackwardBlocks)
   float dw[2][4] = {}, db[2] = {};
   for (int stretch = part; stretch < q.p.batch * q.stretches; stretch += q.count) {
     walk.start(stretch);
-    // Three steps more than the stretch has, as far as there are any: they complete its last dx.
+    // Up to three steps after the stretch are needed for its last dx.
     const int own = walk.end - walk.begin, steps = min(own + 3, q.p.time - walk.begin);
     const E *const from = walk.row(q.p.x) - 2 * thread, *const gy = walk.row(q.gy) - 2 * thread;
-    E* dx = walk.row(q.dx) - 3 * q.dx.time;                    // of the step three before
-    Floats<2> x[kStageRows + 3] = {}, g[kStageRows + 3] = {};  // inputs and gradients of z, the last three first
+    E* dx = walk.row(q.dx) - 3 * q.dx.time;                    // three steps before the current one
+    Floats<2> x[kStageRows + 3] = {}, g[kStageRows + 3] = {};  // inputs and gradients of z, after the previous three
     if (has) walk.past(x);
     const auto copy = [&](int slot, int s) {
       copy_rows(inputs[slot], from, q.p.x.time, s, steps, channels);
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(kStageThreads, kBackwardBlocks)
 #pragma unroll
       for (int i = 0; i < kStageRows; ++i) {
         x[3 + i] = staged(inputs[slot], i);
-        g[3 + i] = staged(gradients[slot], i);     // zero behind the last step
-        const bool counts = inner || s + i < own;  // the stretch after this one counts the others
+        g[3 + i] = staged(gradients[slot], i);     // zero after the last step
+        const bool counts = inner || s + i < own;  // later steps count in the next stretch
         Floats<2> d;
 #pragma unroll
         for (int c = 0; c < 2; ++c) {

@@ -1,4 +1,4 @@
-// A thread's walk over time with a few channels: what the passes of conv4 share.
+// Shared parts of the conv4 kernels: a thread processes a few channels and loops over time.
 #pragma once
 #include <type_traits>
 
@@ -8,7 +8,7 @@
 namespace sb::cuda {
 namespace {
 
-// W channels as they are read
+// W channels in the type in which they are read
 template <class E, int W>
 struct alignas(W * sizeof(E)) Few {
   E v[W];
@@ -48,8 +48,8 @@ struct ConvRows {
   Frames<void> y, dx;
   void* d_tail;
   float* parts;
-  int few, stretch, stretches;  // of a row's channels; steps; of a sequence
-  int count;                    // stretches (forward) or parts (backward)
+  int few, stretch, stretches;  // groups of W channels per row; steps per stretch; stretches per sequence
+  int count;                    // number of stretches (forward) or of parts (backward)
 };
 
 // A thread's channels and their weights
@@ -72,7 +72,7 @@ struct Walk {
     begin = (stretch - batch * q.stretches) * q.stretch;
     end = min(begin + q.stretch, q.p.time);
   }
-  // Step `begin` of the stretch
+  // Address of step `begin`, the first of the stretch
   template <class Void>
   __device__ auto row(const Frames<Void>& f) const {
     using Of = std::conditional_t<std::is_const_v<Void>, const E, E>;
@@ -82,7 +82,7 @@ struct Walk {
     return static_cast<E*>(const_cast<void*>(memory)) + (static_cast<int64_t>(batch) * 3 + t + 3) * q.p.channels +
            channel;
   }
-  // The three steps before the stretch
+  // Reads the inputs of the three steps before the stretch
   __device__ void past(Floats<W>* x) const {
     const E* const here = row(q.p.x);
 #pragma unroll

@@ -1,5 +1,5 @@
-// What the kernels by warp groups share: tiles of 64 steps x 128 keys and 64 steps (or 128 keys) x VP values, decays of
-// a chunk, a state in the accumulators of two groups.
+// Shared parts of the kernels that use warp groups: tiles of 64 steps x 128 keys and of 64 steps (or 128 keys) x VP
+// values, the decays of a chunk, and a state in the accumulators of two groups.
 #pragma once
 #include <type_traits>
 
@@ -33,19 +33,19 @@ __device__ inline uint32_t packed(float x, float y) {
 __device__ inline float2 unpacked(uint32_t x) {
   return {__uint_as_float(x << 16), __uint_as_float(x & 0xffff0000u)};
 }
-// The pair of neighbours at byte `at` of a tile, where `at` is the place of part 0 of its row plus four bytes a pair;
-// `part` is a constant.
+// Address of a pair of adjacent elements in a tile. `at`: Tile::place(row, 0) plus four bytes per pair within the part.
+// `part` should be a compile-time constant.
 template <class Tile>
 __device__ inline uint32_t* pair_of(unsigned char* tile, int at, int part) {
   constexpr int each = Tile::panel_columns / 8;
   return reinterpret_cast<uint32_t*>(tile + part / each * Tile::panel + (at ^ part % each * 16));
 }
 
-// Decays of a chunk in base 2, as StepDecays for bf16 products, and the factors of what is written.
+// Decays of a chunk in base 2 (like StepDecays for bf16 products), and the write factors of its steps.
 struct GroupSteps {
   float sum[kChunk], since[kChunk], until[kChunk], write[kChunk];
   __device__ float total() const { return since[kChunk - 1]; }
-  // One warp; from the chunk's first step on, `steps` of them
+  // Executed by one warp. g and factors start at the chunk's first step; `steps` of them are valid.
   __device__ void scan(const float* g, int64_t g_time, const float* factors, int64_t factor_time, int steps, int lane) {
     float x[2];
 #pragma unroll
@@ -73,8 +73,8 @@ struct GroupSteps {
   }
 };
 
-// The same with what a walk over states multiplies the keys of the steps 2 i, 2 i + 1 by: rounded to bf16, and the
-// rest.
+// The same, with the factors by which a loop over chunks multiplies the keys of steps 2 i and 2 i + 1: rounded to bf16,
+// and the rounding error.
 struct WalkSteps : GroupSteps {
   uint2 factors[kChunk / 2];
   __device__ void set_factors(float first, float second, int lane) {
@@ -89,7 +89,7 @@ __device__ inline uint32_t times_factors(uint32_t x, uint2 factors) {
   return *reinterpret_cast<const uint32_t*>(&y);
 }
 
-// The chunk's log-decays and factors of one sequence and head
+// Addresses of the log-decays and write factors of one sequence and head
 struct StepSources {
   const float *g, *write;
   int64_t g_time, write_time;
@@ -104,15 +104,15 @@ struct StepSources {
   }
 };
 
-// Rows of one head from a step on
+// Address of a head's row at step `time`
 template <class Void>
 __device__ inline auto* head_rows(const RowsOf<Void>& rows, int64_t b, int64_t time, int64_t head) {
   using E = std::conditional_t<std::is_const_v<Void>, const bf16, bf16>;
   return static_cast<E*>(rows.data) + b * rows.batch + time * rows.time + head * rows.head;
 }
 
-// Maps of what is copied: rows of a step [B,T,heads,width], 64 steps of one head at a time; states [.,K,V], one at a
-// time.
+// TMA descriptors (tensor_copy.cuh). rows_map: for rows [B,T,heads,width], with boxes of 64 steps of one head.
+// states_map: for states [.,K,V], with boxes of one state.
 template <class Tile, class Void>
 cudaError_t rows_map(CUtensorMap& map, const RowsOf<Void>& rows, const Sizes& z, int heads, int width) {
   return tensor_map(map, rows.data, {width, heads, z.T, z.B, rows.head, rows.time, rows.batch}, Tile::panel_columns, 1,
@@ -133,8 +133,7 @@ cudaError_t launch_with_maps(void (*kernel)(Arguments...), dim3 grid, int thread
   return cudaGetLastError();
 }
 
-// A state [128, VP] in two groups: this thread's part. Of the first `K` rows and `V` columns device memory has the
-// rest.
+// This thread's part of a state [128, VP] that is distributed over two groups. In device memory the state is [K, V].
 template <int VP>
 struct GroupState {
   using Tile = GroupStateTile<VP>;
@@ -167,7 +166,7 @@ struct GroupState {
 #pragma unroll
       for (int up = 0; up < 2; ++up) *pair_of<Tile>(tile, at + up * 8 * 64, n) = packed(x[n][2 * up], x[n][2 * up + 1]);
   }
-  // x <- total x + (factors keys)^T values over the chunk's steps, begun and not waited for
+  // Starts x <- total x + (factors keys)^T values over the chunk's steps; call group_wait before reading x
   __device__ void advance(const WalkSteps& steps, const unsigned char* keys, uint32_t values) {
     const float total = steps.total();
 #pragma unroll
@@ -191,7 +190,7 @@ struct GroupState {
   }
 };
 
-// A tile of a state to device memory [K, V], V a multiple of 8, by 2 groups
+// Copies a state tile to device memory [K, V], V a multiple of 8; executed by two groups
 template <int VP>
 __device__ inline void store_state(bf16* to, const unsigned char* tile, int K, int V, int thread) {
   constexpr int parts = VP / 8, used = 2 * kGroupThreads / (8 * parts) * (8 * parts), step = used / parts;

@@ -1,8 +1,7 @@
-// Gradients with one decay a step and head, bf16, by warp groups; formulas in decayed_attention_scalar_backward.cu.
-// With factors w of what is written and a skip D (decayed_attention.h), x what v = w x is made of:
-//   dx = w dv + D do;  dw_j = x_j . dv_j;  dD = sum x . do;  v_j . dv_j is also the sum of what dg has of step j as a
-//   key
-// In the pass over all chunks three groups share a head's work: the pairs (kept transposed, [j, i]) and dv; dq; dk and
+// Gradients with one decay per step and head, in bf16, with warp groups. decayed_attention_scalar_backward.cu has the
+// formulas. With write factors w and a skip D (decayed_attention.h), v = w x and
+//   dx = w dv + D do;  dw_j = x_j . dv_j;  dD = sum x . do;  v_j . dv_j is also the total contribution of key j to dg
+// In the pass over all chunks, three groups share the work of a head: the pairs (transposed, [j, i]) and dv; dq; dk and
 // <dS, S>.
 #include "kernels/cuda/decayed_attention_group_walk_back.cuh"
 
@@ -11,7 +10,7 @@ namespace {
 
 constexpr int kChunkThreads = 3 * kGroupThreads;
 
-// What the gradients of log-decays, factors and skip need of one head and chunk, as the warps leave it:
+// Partial results of the warps for one head and chunk, for the gradients of log-decays, factors and skip:
 // q_i . dq_i of S and x_j . (dv_j of dS); sums of P_ij do_i . x_j over i, and of P_ij do_i . v_j over 16 j
 struct HeadSums {
   float by_rows[2][kChunk], key[kChunk], query[4][kChunk], along[8], skip[4];
@@ -27,7 +26,7 @@ struct ChunkMemory {
   static int bytes(int heads) { return steps + heads * static_cast<int>(sizeof(GroupSteps)); }
 };
 
-// Of 2 Half sums a lane keeps one half and gets its other part from the lane that keeps the other.
+// Two lanes exchange halves of 2 Half sums: each keeps one half and adds the other lane's values of it.
 template <int Half, int By, int N>
 __device__ inline void fold_sums(float (&x)[N], int lane) {
   const bool upper = lane & By;

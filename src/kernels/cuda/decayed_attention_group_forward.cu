@@ -1,5 +1,6 @@
-// One decay a step and head, bf16, by warp groups: a block walks the chunks of one sequence and head. Two groups hold
-// the state, hand it over rounded and take it on; the other two make the outputs of every second chunk each.
+// Forward pass with one decay per step and head, in bf16, with warp groups. A block loops over the chunks of one
+// sequence and head. Two groups hold the state, write it rounded to shared memory and advance it. The other two groups
+// compute the outputs, of even and odd chunks respectively.
 #include "kernels/cuda/decayed_attention_group.cuh"
 
 namespace sb::cuda::attention {
@@ -19,7 +20,7 @@ struct ForwardMaps {
   CUtensorMap q, k, v;
 };
 
-// Barriers between the states' groups and the outputs': of even and of odd chunks
+// Barriers between the groups of states and of outputs, for even and odd chunks
 constexpr int kHandOver = 3 * kGroupThreads;
 __device__ inline int ready(int chunk) {
   return 2 + chunk % 2;
@@ -180,7 +181,7 @@ bool by_groups(const DecayedAttention& p, const Sizes& z) {
 bool by_groups(const ForwardArguments& a) {
   return by_groups(a.p, a.z) && wide(a.out);
 }
-bool by_groups(const BackwardArguments& a) {  // the pass over all chunks pays where heads share keys
+bool by_groups(const BackwardArguments& a) {  // faster only if heads share keys
   return by_groups(a.p, a.z) && wide(a.d.d_out) && wide(a.d.dv) && wide(a.d.dq) && wide(a.d.dk) &&
          (a.z.per_group > 1 || a.p.write || a.p.skip);
 }

@@ -1,4 +1,5 @@
-// The pass from the last chunk to the first of a head's gradients by warp groups (decayed_attention_group_backward.cu).
+// The backward pass over the chunks of a head with warp groups, from last to first. It computes the gradients of the
+// states; decayed_attention_group_backward.cu has the rest.
 #pragma once
 #include "kernels/cuda/decayed_attention_group.cuh"
 
@@ -17,7 +18,7 @@ struct BackwardMaps {
   CUtensorMap q, k, v, d_out, states, gradients;
 };
 
-// dS <- c_end dS + scale (c Q)^T dO from the last chunk to the first; dS after each chunk is kept.
+// dS <- c_end dS + scale (c Q)^T dO, from the last chunk to the first. Stores dS of the state after each chunk.
 template <int VP>
 __global__ void __launch_bounds__(kStateThreads, 2)
     walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {

@@ -1,14 +1,15 @@
-// What the files of decayed attention share: sizes, the tables of tile sizes, launches.
+// Shared parts of the decayed-attention kernels: sizes, kernel arguments, launches, and tiles of states.
 #pragma once
 #include "kernels/cuda/attention_tiles.cuh"
 
 namespace sb::cuda::attention {
 
-// Kept states and their gradients: [B,H,chunks,K,value_row] in the operands' type, rows of whole 16 bytes.
+// Sizes of a problem. Kept states and their gradients are [B,H,chunks,K,value_row] in the operands' type; value_row is
+// V rounded up to a multiple of 8.
 struct Sizes {
   int B, T, H, G, K, V;
   int chunks, value_row, per_group;
-  int parts;  // blocks that share the heads of a group in the backward pass
+  int parts;  // number of blocks that share the heads of a group in the backward pass
   explicit Sizes(const DecayedAttention& p)
       : B(static_cast<int>(p.batch)),
         T(static_cast<int>(p.time)),
@@ -20,8 +21,8 @@ struct Sizes {
         value_row((V + 7) / 8 * 8),
         per_group(H / G),
         parts(1) {
-    if (p.decay == Decay::vector) parts = per_group;  // a block for each head
-    constexpr int enough = 512, most_heads = 32;      // blocks for all multiprocessors, several times over
+    if (p.decay == Decay::vector) parts = per_group;  // one block per head
+    constexpr int enough = 512, most_heads = 32;      // enough: several blocks per multiprocessor
     while (parts < per_group && (per_group % parts != 0 || per_group / parts > most_heads ||
                                  static_cast<int64_t>(B) * chunks * G * parts < enough))
       ++parts;
@@ -31,8 +32,9 @@ struct Sizes {
   __host__ __device__ int key_row() const { return (K + 7) / 8 * 8; }
 };
 
-// What the forward pass keeps of every chunk, in elements of the operands' type: the state before it and, where every
-// key channel has its own decay, the decayed queries and keys and the pairs P. `factors`: the chunk's decays [K], fp32.
+// Layout of what the forward pass keeps of every chunk: the initial state and, for Decay::vector, the decayed queries
+// and keys, the pairs P, and the chunk's decays [K] (`factors`, in fp32). Offsets are in elements of the operands'
+// type; `factors` and `bytes` are in bytes.
 struct Kept {
   int64_t states = 0, queries, keys, pairs, factors, bytes;
   __host__ __device__ Kept(const Sizes& z, bool vector, int element_bytes) {
@@ -57,15 +59,15 @@ struct BackwardArguments {
   Sizes z;
   DecayedAttentionGradients d;
   const void* kept;
-  void* state_gradients;       // of the state after each chunk, as `kept`
-  float *dq_parts, *dk_parts;  // [parts,B,T,G,K] where parts > 1
-  float* dg_parts;             // [B,H,chunks] for Decay::fixed
-  float* skip_parts;           // [B,H,chunks] with a skip
-  void* by_state;              // vector: gradients of the decayed queries, then keys, as kept; then of the pairs
-  float* along;                // vector: <dS, S> of each key channel [B,H,chunks,K]
+  void* state_gradients;       // of the state after each chunk, in the layout of kept states
+  float *dq_parts, *dk_parts;  // [parts,B,T,G,K]; used if parts > 1
+  float* dg_parts;             // [B,H,chunks]; for Decay::fixed
+  float* skip_parts;           // [B,H,chunks]; with a skip
+  void* by_state;              // Decay::vector: gradients of the kept queries, then keys, then pairs
+  float* along;                // Decay::vector: <dS, S> of each key channel, [B,H,chunks,K]
 };
 
-// Shared memory of a kernel in pieces of whole 16 bytes.
+// Lays out the shared memory of a kernel in pieces that are aligned to 16 bytes.
 struct Pieces {
   size_t used = 0;
   template <class E>
@@ -86,14 +88,14 @@ cudaError_t launch(void (*kernel)(Arguments), dim3 grid, size_t shared, const Ar
   return cudaGetLastError();
 }
 
-// One warp's part of a state [K, V] in accumulators: two halves of the rows x four quarters of the columns.
+// One warp's part of a state [K, V] in accumulators. The warps divide the rows in two and the columns in four.
 template <int KP, int VS>
 struct StateTile {
   static constexpr int M = KP / 32, N = VS / 32;
   float x[M][N][4];
   int row0, column0;
   __device__ explicit StateTile(const Place& at) : row0(at.warp % 2 * (KP / 2)), column0(at.warp / 2 * (VS / 4)) {}
-  // from: [K, V] or null for zeros; only the columns from `first` to `end`
+  // from: [K, V], or null for zeros; reads the columns from `first` on
   __device__ void read(const float* from, int K, int V, int first, const Place& at) {
     for_pairs(x, at, [&](int r, int c, float& a, float& b) {
       const int row = row0 + r, column = first + column0 + c;
@@ -112,7 +114,7 @@ struct StateTile {
   __device__ void to_shared(E* tile, int ld, const Place& at) {
     for_pairs(x, at, [&](int r, int c, float a, float b) { store_pair(tile + (row0 + r) * ld + column0 + c, a, b); });
   }
-  // factor(row) x + left^T right over the chunk's steps
+  // x <- factor(row) x + left^T right over the chunk's steps
   template <Product P, class Factor>
   __device__ void advance(const Element<P>* left, int ld_left, const Element<P>* right, int ld_right, const Place& at,
                           const Factor& factor) {
@@ -123,7 +125,7 @@ struct StateTile {
         b *= f;
       });
       multiply<P, Depth::slow, Depth::slow, kChunk>(x, left + row0, ld_left, right + column0, ld_right, at.lane);
-    } else {  // sums over many chunks rounded to nearest, not as the matrix units do
+    } else {  // sums over many chunks must be rounded to nearest; the tensor cores truncate
       float added[M][N][4];
       clear(added);
       multiply<P, Depth::slow, Depth::slow, kChunk>(added, left + row0, ld_left, right + column0, ld_right, at.lane);
@@ -138,12 +140,12 @@ struct StateTile {
   }
 };
 
-// Over lanes whose numbers differ in the bits from `from` to below `to`
+// Sums x over the lanes whose numbers differ only in the bits from..to / 2 (powers of two)
 __device__ inline float sum_lanes(float x, int from, int to) {
   for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
   return x;
 }
-// Inclusive sum over 64 values, two a lane, in the order of the lanes.
+// Inclusive prefix sum of 64 values, two per lane, in the order of the lanes.
 __device__ inline void running_sums(float (&x)[2], int lane) {
   float before = x[0] + x[1];
 #pragma unroll
@@ -157,7 +159,7 @@ __device__ inline void running_sums(float (&x)[2], int lane) {
   x[1] += x[0];
 }
 
-// A tile of a state in shared memory to its rows in device memory, columns from `first`.
+// Copies a state tile from shared memory to device memory, from column `first` on.
 template <int KP, int VS, class E>
 __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z, int first, const Place& at) {
   constexpr int part = 16 / sizeof(E), parts = VS / part;
@@ -170,7 +172,7 @@ __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z,
   }
 }
 
-// bf16 by warp groups, 64 < K <= 128 and V <= 96: whether these tensors can be taken so, alone and in either pass
+// Whether the warp-group kernels (bf16, 64 < K <= 128, V <= 96) support these inputs, or this forward or backward pass.
 bool by_groups(const DecayedAttention& p, const Sizes& z);
 bool by_groups(const ForwardArguments& a);
 bool by_groups(const BackwardArguments& a);

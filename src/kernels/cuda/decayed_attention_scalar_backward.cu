@@ -1,6 +1,6 @@
-// Gradients with one decay a step and head. First the gradients of the states after each chunk, walking back over the
-// chunks of one sequence, head and slice of V:  dS <- c_end dS + scale (c Q)^T dO.  Then all chunks at once, a block
-// for one chunk of one sequence and some heads of a group:
+// Gradients with one decay per step and head. A first pass loops backward over the chunks of one sequence, head and
+// slice of V, and computes the gradients of the states after each chunk:  dS <- c_end dS + scale (c Q)^T dO.  A second
+// pass processes all chunks in parallel, with a block for one chunk of one sequence and some heads of a group:
 //   M_ij = do_i . v_j (j <= i);  N = scale sum over heads (M o L), L_ij = decay from j to i
 //   dq = scale sum (c dO) S^T + N K;  dk = sum (c_end/c V) dS^T + N^T Q;  dv = P^T dO + (c_end/c K) dS
 //   dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} v_j . dv_j of dS + sum_{j < t <= i} P_ij M_ij

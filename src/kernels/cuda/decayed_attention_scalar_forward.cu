@@ -1,5 +1,5 @@
-// One decay a step and head (or one a head, or none). A block walks the chunks of one sequence, head and slice of V;
-// the state stays in registers.
+// Forward pass with one decay per step and head (or one per head, or none). A block loops over the chunks of one
+// sequence, head and slice of V, with the state in registers.
 #include "kernels/cuda/decayed_attention_kernels.cuh"
 
 namespace sb::cuda::attention {

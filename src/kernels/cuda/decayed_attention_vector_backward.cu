@@ -1,7 +1,8 @@
-// Gradients where every key channel has its own decay, with Qc, Kc the decayed queries and keys of a chunk and P its
-// pairs, as the forward pass kept them. Back over the chunks: dS <- diag(c_end) dS + scale Qc^T dO. For all chunks:
+// Gradients if every key channel has its own decay. The forward pass has kept the decayed queries Qc and keys Kc of
+// each chunk and its pairs P. A first pass loops backward over the chunks: dS <- diag(c_end) dS + scale Qc^T dO. A
+// second pass computes for all chunks in parallel:
 //   M_ij = do_i . v_j (j <= i);  dQc = scale dO S^T;  dKc = V dS^T;  dv = P^T dO + Kc dS
-// and from there on to queries, keys and log-decays in decayed_attention_vector_channels.cu.
+// decayed_attention_vector_channels.cu computes the gradients of queries, keys and log-decays from these.
 #include "kernels/cuda/decayed_attention_kernels.cuh"
 
 namespace sb::cuda::attention {

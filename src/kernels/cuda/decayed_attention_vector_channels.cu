@@ -1,8 +1,8 @@
-// Gradients of queries, keys and log-decays from those of a chunk's decayed rows Qc, Kc and pairs: through the pairs'
-// tiles x (decayed_attention_levels.cuh) and through strips, channel by channel. Of each product of decayed rows,
-// (row) o d(row) is H, positive for queries, negative for keys:
+// Gradients of queries, keys and log-decays from those of a chunk's decayed rows Qc, Kc and pairs, channel by channel,
+// through the tiles x of the pairs (decayed_attention_levels.cuh) and through strips. Every product of decayed rows
+// contributes H = (row) o d(row), positive for queries and negative for keys:
 //   dg_t = c_end <dS, S> + sum over the chunk of Kc o dKc + sum_{i >= t} H_i        per channel
-// H is made of the rounded factors of the very products, so that what must cancel does.
+// H uses the same rounded factors as the products, so that terms cancel exactly where they should.
 #include "kernels/cuda/decayed_attention_levels.cuh"
 
 namespace sb::cuda::attention {

@@ -1,6 +1,7 @@
-// Every key channel has its own decay. First, for all chunks at once, the pairs: inside 16 rows by levels, between
-// strips I > J of 16 rows as (Q_I decayed since I's start, times the strips between) (K_J decayed until J's end)^T;
-// with them the queries decayed since the chunk's start and the keys until its end. Then the walk over the chunks.
+// Forward pass if every key channel has its own decay. A first pass computes the pairs of all chunks in parallel:
+// within strips of 16 rows by levels (decayed_attention_levels.cuh), and between strips I > J as (Q_I decayed since I's
+// start, times the strips between) (K_J decayed until J's end)^T. It also computes the queries decayed since the
+// chunk's start and the keys decayed until its end. A second pass loops over the chunks.
 #include "kernels/cuda/decayed_attention_levels.cuh"
 
 namespace sb::cuda::attention {

@@ -7,7 +7,7 @@
 namespace sb::cuda {
 namespace {
 
-// Of a group's rows: logits in, their gradients out, a loss a row.
+// For the rows of a group: replaces logits by their gradients, and writes one loss per row.
 struct LogitRows {
   int64_t rows;
   int classes, ld;
@@ -185,7 +185,7 @@ cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGr
   void* const gradients = memory + plan.gradients;
   float *const losses = reinterpret_cast<float*>(memory + plan.losses), *const parts = reinterpret_cast<float*>(
                                                                             memory + plan.parts);
-  // Setting a stream takes the handle's workspace away, which its owner may have chosen.
+  // Setting a stream would reset the handle's workspace, which its owner may have set.
   cudaStream_t now = nullptr;
   cudaError_t status = status_of(cublasGetStream(handle, &now));
   if (status == cudaSuccess && now != stream) status = status_of(cublasSetStream(handle, stream));

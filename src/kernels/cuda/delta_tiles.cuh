@@ -1,10 +1,10 @@
-// Tiles in shared memory (row-major, rows padded by 8 elements) and fragments in registers for 16 x 8 products of one
-// warp. Lane l is (g, t) = (l / 4, l % 4) throughout.
-//   Sum      16 x 8 floats: (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)
-//   Left<E>  16 x depth operand, depth = 16 for bf16, 8 for float; a Sum's columns are a Left's columns
+// Tiles in shared memory (row-major, rows padded by 8 elements) and fragments in registers for the 16 x 8 products of
+// one warp. Throughout, lane l is (g, t) = (l / 4, l % 4).
+//   Sum      16 x 8 floats; a lane holds (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)
+//   Left<E>  16 x depth operand, depth = 16 for bf16, 8 for float; the columns of a Sum can become columns of a Left
 //   Right<E> depth x 8 operand
-// For float the hardware's k index t means column 2t and t + 4 column 2t + 1, on both sides alike: so a Sum becomes a
-// Left without moving between lanes, as it does for bf16.
+// For float, the hardware's k index t stands for column 2t, and t + 4 for column 2t + 1, in both operands. With this
+// order a Sum becomes a Left without exchange between lanes, as for bf16.
 #pragma once
 #include "kernels/cuda/ptx.cuh"
 
@@ -49,7 +49,7 @@ __device__ inline float2 unpack(uint32_t bits) {
   return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u));
 }
 
-// Left from tile[m][k]; p at (0, 0) of the operand
+// Loads a Left from tile[m][k]; p points to element (0, 0) of the operand
 __device__ inline void load(Left<bf16>& a, const bf16* p, int ld) {
   const int l = lane_id();
   load_matrices(a.r, p + (l & 15) * ld + (l >> 4) * 8);
@@ -59,7 +59,7 @@ __device__ inline void load(Left<float>& a, const float* p, int ld) {
   a.r[0] = x[0], a.r[2] = x[1];
   a.r[1] = x[8 * ld], a.r[3] = x[8 * ld + 1];
 }
-// Left from tile[k][m]
+// Loads a Left from tile[k][m]
 __device__ inline void load_transposed(Left<bf16>& a, const bf16* p, int ld) {
   const int l = lane_id();
   load_matrices_transposed(a.r, p + ((l & 7) + (l >> 4) * 8) * ld + (l & 8));
@@ -69,7 +69,7 @@ __device__ inline void load_transposed(Left<float>& a, const float* p, int ld) {
   a.r[0] = x[0], a.r[1] = x[8];
   a.r[2] = x[ld], a.r[3] = x[ld + 8];
 }
-// The other way round: tile[k][m] from a Left
+// Inverse: stores a Left to tile[k][m]
 __device__ inline void store_transposed(const Left<bf16>& a, bf16* p, int ld) {
   const int l = lane_id();
   store_matrices_transposed(a.r, p + ((l & 7) + (l >> 4) * 8) * ld + (l & 8));
@@ -80,7 +80,7 @@ __device__ inline void store_transposed(const Left<float>& a, float* p, int ld) 
   x[ld] = a.r[2], x[ld + 8] = a.r[3];
 }
 
-// Two Rights, 16 columns, or one, from tile[n][k]
+// Loads two Rights (16 columns), or one, from tile[n][k]
 __device__ inline void load(Right<bf16> (&b)[2], const bf16* p, int ld) {
   const int l = lane_id();
   uint32_t r[4];
@@ -117,8 +117,8 @@ __device__ inline void load_transposed(Right<float> (&b)[2], const float* p, int
   load_transposed(b[1], p + 8, ld);
 }
 
-// c += a b; `exact` asks for three TF32 products instead of one, added up apart from c: the matrix units cut off what
-// does not fit their sum, additions here round.
+// c += a b. `exact`: uses three TF32 products instead of one. These are summed separately and then added to c, because
+// tensor cores truncate sums, while this addition rounds.
 __device__ inline void multiply(Sum& c, const Left<bf16>& a, const Right<bf16>& b, bool) {
   mma_bf16(c, a.r, b.r);
 }
@@ -137,7 +137,7 @@ __device__ inline void multiply(Sum& c, const Left<float>& a, const Right<float>
   for (int i = 0; i < 4; ++i) c[i] += product[i];
 }
 
-// depth / 8 Sums as one Left, and back
+// Converts depth / 8 Sums to a Left, and back
 __device__ inline void from_sums(Left<bf16>& a, const Sum* c) {
   a.r[0] = pack(c[0][0], c[0][1]), a.r[1] = pack(c[0][2], c[0][3]);
   a.r[2] = pack(c[1][0], c[1][1]), a.r[3] = pack(c[1][2], c[1][3]);
@@ -154,7 +154,7 @@ __device__ inline void to_sums(Sum* c, const Left<bf16>& a) {
 __device__ inline void to_sums(Sum* c, const Left<float>& a) {
   c[0][0] = a.r[0], c[0][2] = a.r[1], c[0][1] = a.r[2], c[0][3] = a.r[3];
 }
-// The same with column n of the operand times scale[n]; scale at the operand's first column
+// The same, with column n of the operand multiplied by scale[n]; scale points to the value for the first column
 template <class E>
 __device__ inline void from_sums(Left<E>& a, const Sum* c, const float* scale) {
   constexpr int tiles = Left<E>::depth / 8;
@@ -168,14 +168,14 @@ __device__ inline void from_sums(Left<E>& a, const Sum* c, const float* scale) {
   from_sums(a, x);
 }
 
-// Which 16 x 16 blocks of a Right operand hold anything
+// Which 16 x 16 blocks of a Right operand are nonzero
 enum class Blocks { all, k_up_to_n, k_from_n };
 
 __device__ constexpr bool holds(Blocks blocks, int k, int n) {
   return blocks == Blocks::all || (blocks == Blocks::k_up_to_n ? k / 16 <= n / 16 : k / 16 >= n / 16);
 }
 
-// sums (16 x 8 Tiles) += a tile, where a is columns k.. of the left operand and the tile holds [n][k] (or [k][n])
+// sums (16 x 8 Tiles) += a tile. `a`: columns from k on of the left operand; tile: [n][k], or [k][n] if Transposed.
 template <bool Transposed, Blocks Held = Blocks::all, int Tiles, class E>
 __device__ __forceinline__ void multiply_step(Sum (&sums)[Tiles], const Left<E>& a, int k, const E* tile, int ld,
                                               bool exact) {
@@ -199,7 +199,7 @@ __device__ __forceinline__ void multiply_step(Sum (&sums)[Tiles], const Left<E>&
   }
 }
 
-// sums += a tile over all of a
+// sums += a tile, over all steps of a
 template <bool Transposed, Blocks Held = Blocks::all, int Tiles, int Steps, class E>
 __device__ __forceinline__ void multiply_all(Sum (&sums)[Tiles], const Left<E> (&a)[Steps], const E* tile, int ld,
                                              bool exact) {
@@ -209,7 +209,7 @@ __device__ __forceinline__ void multiply_all(Sum (&sums)[Tiles], const Left<E> (
   }
 }
 
-// sums += (left as a Left) tile, where left holds 8 LeftTiles columns
+// sums += left tile, where the left operand is given as Sums with 8 LeftTiles columns
 template <bool Transposed, Blocks Held = Blocks::all, int Tiles, int LeftTiles, class E>
 __device__ __forceinline__ void multiply_sums(Sum (&sums)[Tiles], const Sum (&left)[LeftTiles], const E* tile, int ld,
                                               bool exact) {
@@ -231,7 +231,7 @@ __device__ __forceinline__ void clear(Sum (&sums)[Tiles]) {
   }
 }
 
-// Column n of the sums times scale[n]
+// Multiplies column n of the sums by scale[n]
 template <int Tiles>
 __device__ __forceinline__ void scale_columns(Sum (&sums)[Tiles], const float* scale) {
 #pragma unroll
@@ -248,7 +248,7 @@ __device__ inline void store_pair(bf16* p, float x, float y) {
 __device__ inline void store_pair(float* p, float x, float y) {
   *reinterpret_cast<float2*>(p) = make_float2(x, y);
 }
-// Sums to row-major memory without gaps in a row, whole
+// Stores all sums to row-major memory with contiguous rows
 template <int Tiles, class E>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Tiles], E* p, int ld) {
   E* x = p + (lane_id() >> 2) * ld + 2 * (lane_id() & 3);
@@ -259,7 +259,8 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Tiles], E* p, int l
   }
 }
 
-// How the threads of a block share a tile's rows in pieces of 16 bytes: each keeps its columns and steps down the rows.
+// Distributes the copy of a tile, in pieces of 16 bytes: each thread of the block keeps its columns and loops over
+// rows.
 template <class E>
 struct TileWalk {
   int row, column, step;
@@ -269,11 +270,11 @@ struct TileWalk {
     step = blockDim.x / vectors;
     row = threadIdx.x / vectors;
     column = (threadIdx.x - row * vectors) * width;
-    if (row >= step) row = 1 << 20;  // threads left over
+    if (row >= step) row = 1 << 20;  // surplus threads have no rows
   }
 };
 
-// Rows of memory without gaps in a row, of which the first `present` columns are there, to a tile; all threads
+// Starts copying contiguous rows to a tile, only the first `present` columns; called by all threads
 template <class E>
 __device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int from_ld, int rows, TileWalk<E> w,
                                           int present = 1 << 20) {
@@ -282,7 +283,7 @@ __device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int fr
   for (; w.row < rows; w.row += w.step) copy_async(tile + w.row * ld, from + w.row * from_ld, 16);
 }
 
-// 16 columns of a tile to memory; one warp
+// Copies 16 columns of a tile to memory; called by one warp
 template <class E>
 __device__ __forceinline__ void store_columns(const E* tile, int ld, E* to, int to_ld, int rows) {
   constexpr int vector = 16 / sizeof(E), vectors = 16 / vector;

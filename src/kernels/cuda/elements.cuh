@@ -1,4 +1,4 @@
-// Elements of tensors as floats, and the card.
+// Conversion of tensor elements to and from float, and properties of the device.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -21,14 +21,14 @@ __device__ inline E from_float(float x) {
     return x;
 }
 
-// 2^x by the special-function unit
+// 2^x, computed by the special-function unit (approximate)
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// Of the current device
+// Number of multiprocessors of the current device
 inline int multiprocessors() {
   int device = 0, count = 1;
   cudaGetDevice(&device);

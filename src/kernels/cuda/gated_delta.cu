@@ -1,4 +1,4 @@
-// The gated delta rule on CUDA: checks, memory between the passes, and their order.
+// The gated delta rule on CUDA: checks arguments, lays out the memory between the passes, and launches them.
 #include <algorithm>
 
 #include "kernels/cuda/gated_delta_problem.cuh"
@@ -44,13 +44,13 @@ Problem sizes(const DeltaShape& shape) {
   return p;
 }
 
-// Measured: one block with two stages of tiles walks forward faster than two with one, and not backward.
+// Measured: in forward, one block with two stages of tiles is faster than two blocks with one; in backward it is not.
 int stages(const DeltaShape& shape, const Problem& p, bool forward) {
   if (!bf16_operands(shape) || p.key_tile > 128) return 1;
   return forward || backward_blocks(true, p.key_tile) == 1 ? 2 : 1;
 }
 
-// Hands out pieces of a workspace; with no memory it only counts.
+// Allocates pieces of a workspace; without memory it only counts bytes.
 struct Pieces {
   char* memory;
   size_t used = 0;
@@ -65,7 +65,7 @@ size_t element(const DeltaShape& shape) {
   return bf16_operands(shape) ? 2 : 4;
 }
 
-// What forward may leave for backward
+// Memory that forward can save for backward
 size_t take_kept(Problem& p, size_t element, void* memory) {
   Pieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
@@ -77,7 +77,7 @@ size_t take_kept(Problem& p, size_t element, void* memory) {
   return pieces.used;
 }
 
-// What forward needs when it leaves nothing
+// Memory that forward needs if it saves nothing
 size_t take_prepared(Problem& p, size_t element, void* memory) {
   Pieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.pairs) * p.chunks;

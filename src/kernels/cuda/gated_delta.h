@@ -1,7 +1,7 @@
 // The gated delta rule on CUDA, without torch: DeltaNet (no g), Gated DeltaNet, Gated DeltaProduct (several factors).
 //   S <- e^{g_t} S;  for j = 1..n: S <- S + beta_{t,j} k_{t,j} (v_{t,j} - k_{t,j}^T S);  o_t = scale q_t^T S
-// q, out [B,T,H,K|V]; k, v [B,T,n,H,K|V]; g [B,T,H], <= 0; beta [B,T,n,H]; states [B,H,K,V]. The state, g, beta and
-// their gradients are float, everything else is of the problem's precision. Sums are kept in float.
+// q [B,T,H,K]; out [B,T,H,V]; k [B,T,n,H,K]; v [B,T,n,H,V]; g [B,T,H], <= 0; beta [B,T,n,H]; states [B,H,K,V]. States,
+// g, beta and their gradients are float; the other tensors have the problem's precision. Sums are in float.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -12,8 +12,8 @@ namespace sb::cuda {
 
 enum class DeltaPrecision {
   bf16,  // bf16 operands, bf16 products
-  tf32,  // float operands, one TF32 product for each
-  fp32,  // float operands, products as three of TF32: float's own accuracy
+  tf32,  // float operands, TF32 products
+  fp32,  // float operands, three TF32 products for each product: float accuracy
 };
 
 struct DeltaShape {
@@ -23,7 +23,7 @@ struct DeltaShape {
   DeltaPrecision precision = DeltaPrecision::bf16;
 };
 
-// Strides in elements; the last axis (K or V) lies without gaps. Rows on 16-byte steps are read and written fastest.
+// Strides in elements; the last axis (K or V) is contiguous. Access is fastest if rows are aligned to 16 bytes.
 struct DeltaView {
   void* data = nullptr;
   int64_t batch = 0, time = 0, factor = 0, head = 0;
@@ -31,31 +31,31 @@ struct DeltaView {
 
 struct DeltaInputs {
   DeltaView q, k, v, beta, g;    // g.data null: no decay
-  const float* state = nullptr;  // [B,H,K,V] without gaps; null: zeros
+  const float* state = nullptr;  // [B,H,K,V], contiguous; null: zeros
 };
 
 struct DeltaOutputs {
   DeltaView out;
-  float* state = nullptr;  // after the last token; null: not wanted
+  float* state = nullptr;  // after the last token; may be null
 };
 
 struct DeltaGradients {
   DeltaView d_out;                       // in
   const float* d_final_state = nullptr;  // in; null: zeros
-  DeltaView dq, dk, dv, dbeta, dg;       // out; dg.data null where there is no g
-  float* d_state = nullptr;              // out, of the initial state; null: not wanted
+  DeltaView dq, dk, dv, dbeta, dg;       // out; dg.data is null if there is no g
+  float* d_state = nullptr;              // out: gradient of the initial state; may be null
 };
 
-// Bytes of the two workspaces, each aligned to 256 bytes. `kept` is what forward can leave for backward (a state and
-// the corrected values of every chunk); where memory is dearer than time, backward makes it again.
+// Bytes of the two workspaces, each aligned to 256 bytes. `kept` holds what forward can save for backward: a state and
+// the corrected values of every chunk. To save memory, backward can recompute it.
 size_t gated_delta_kept_bytes(const DeltaShape& shape);
 size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward);
 
-// `kept` null: nothing is left for backward, and `scratch` must then hold gated_delta_scratch_bytes(shape, false).
+// `kept` null: nothing is saved for backward. `scratch` must then have gated_delta_scratch_bytes(shape, false) bytes.
 cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, const DeltaOutputs& out, void* kept,
                                 void* scratch, cudaStream_t stream);
 
-// `kept` as forward left it (has_kept), or memory of that size to make it again. The same bytes on every run.
+// `kept`: as saved by forward (has_kept), or memory of that size in which backward recomputes it. Deterministic.
 cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in, const DeltaGradients& grad, void* kept,
                                  bool has_kept, void* scratch, cudaStream_t stream);
 

@@ -1,5 +1,6 @@
-// The walk over chunks, backward (gated_delta_problem.cuh has the formulas): dV, dbeta, the gradient of every state.
-// Blocks and warps as in the walk forward; each warp keeps dS^T of its 16 columns of V in registers.
+// Backward loop over the chunks: computes dV, dbeta and the gradient of every state (formulas:
+// gated_delta_problem.cuh). Blocks and warps are as in forward; each warp keeps dS^T of its 16 columns of V in
+// registers.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {

@@ -1,5 +1,5 @@
-// The walk over chunks, forward (gated_delta_problem.cuh has the formulas). One block for a (sequence, head) pair and a
-// slice of V; each warp keeps S^T of its 16 columns in registers and never waits for another within a chunk.
+// Forward loop over the chunks (formulas: gated_delta_problem.cuh). One block per (sequence, head) pair and slice of V.
+// Each warp keeps S^T of its 16 columns in registers and does not wait for other warps within a chunk.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {

@@ -1,5 +1,6 @@
-// dQ, dK and dg from the states and their gradients (gated_delta_problem.cuh has the formulas), all chunks at once.
-// One block for a chunk and up to 128 key columns: a group of 2 or 4 warps takes 16 rows, each a part of the columns.
+// dQ, dK and dg from the states and their gradients, for all chunks in parallel (formulas: gated_delta_problem.cuh).
+// One block per chunk and up to 128 key columns. A group of 2 or 4 warps processes 16 rows; each warp has part of the
+// columns.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {

@@ -1,4 +1,4 @@
-// Gates, inverse and P of every chunk (gated_delta_problem.cuh has the formulas), all chunks at once.
+// Computes gates, inverse and P of all chunks in parallel (formulas: gated_delta_problem.cuh).
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {
@@ -7,7 +7,8 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kFloatLd = kRows + kPad;
 
-// Running sums in double: after a decay of -1e4 the small ones still count. Two rows a lane, one warp.
+// Prefix sums in double, so that small log-decays still count after one of -1e4. Executed by one warp, two rows per
+// lane.
 __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
   const int lane = lane_id();
   double sum[2];

@@ -1,8 +1,8 @@
-// What the four passes of the gated delta rule share: the problem as kernels see it, the memory between them, and how
-// rows of the caller's tensors become tiles.
+// Shared parts of the four passes of the gated delta rule: kernel arguments, the memory between passes, and copies
+// between rows of the caller's tensors and tiles.
 //
-// A chunk is 64 rows: `tokens` = 64 / n tokens of n factors each. With gamma the running sum of g inside the chunk,
-// L_ij = e^{gamma_i - gamma_j}, c = e^{gamma}, u = e^{gamma_last - gamma}, S the state entering the chunk:
+// A chunk has 64 rows: `tokens` = 64 / n tokens with n factors each. gamma is the cumulative sum of g within the chunk,
+// L_ij = e^{gamma_i - gamma_j}, c = e^{gamma}, u = e^{gamma_last - gamma}, and S is the initial state of the chunk:
 //   A = strict_lower(beta_i (k_i.k_j) L_ij)       N = (I + A)^{-1} diag(beta)
 //   P = scale lower((q_i.k_j) L_ij), a row for each token
 //   E = V - c K S       V' = N E
@@ -14,22 +14,23 @@
 //   dK = -c dV S^T + u V' dS+^T + M^T Q + X K + X^T K
 //   dg_t = c_last <dS+, S> + sum of write terms before t + sum of read terms from t on
 //          + sum over pairs (row from t on, column before t) of M o (Q K^T) + X o (K K^T)
-// where read terms are q_i.(first part of dQ)_i + k_i.(first part of dK)_i, write terms k_i.(second part of dK)_i.
-// prepare makes gamma, N and P of all chunks at once; forward and backward walk the chunks in order, one warp for
-// 16 columns of V, with S^T (or dS^T) in registers; gradients does the rest for all chunks at once.
+// Read terms are q_i.(first term of dQ)_i + k_i.(first term of dK)_i; write terms are k_i.(second term of dK)_i.
+// prepare computes gamma, N and P of all chunks in parallel. forward and backward loop over the chunks in order
+// (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. gradients computes the
+// rest for all chunks in parallel.
 #pragma once
 #include "kernels/cuda/delta_tiles.cuh"
 #include "kernels/cuda/gated_delta.h"
 
 namespace sb::cuda {
 
-constexpr int kRows = 64;  // of a chunk
-constexpr int kPad = 8;    // elements after each row of a tile
+constexpr int kRows = 64;  // per chunk
+constexpr int kPad = 8;    // padding elements after each row of a tile
 constexpr int kPairLd = kRows + kPad;
-constexpr int kKeyPart = 128;         // most key columns a block of `gradients` takes
-constexpr float kLeastBeta = 1e-15f;  // dbeta divides by beta^2; below this, beta is this
+constexpr int kKeyPart = 128;         // maximum key columns per block of `gradients`
+constexpr float kLeastBeta = 1e-15f;  // minimum magnitude of beta, since dbeta divides by beta^2
 
-// Rows of `gates`, kRows floats each, for every chunk: gamma over ln 2 in two parts, beta, beta^-2, c, u
+// Rows of `gates` for every chunk, kRows floats each: gamma / ln 2 (high and low part), beta, beta^-2, c, u
 enum Gate { gamma_high, gamma_low, gate_beta, beta_inverse_squared, since_start, until_end, gate_count };
 constexpr int kGates = gate_count * kRows;
 
@@ -37,34 +38,34 @@ struct View {
   char* data;
   int64_t batch, head;
   int time, factor;
-  bool aligned;  // every row starts on 16 bytes
+  bool aligned;  // every row is aligned to 16 bytes
 };
 
 struct Problem {
   int time, heads, n, K, V;
-  int token_factor;  // row / n = row token_factor >> 8 for rows of a chunk
+  int token_factor;  // for rows of a chunk, row / n = row * token_factor >> 8
   float scale;
   bool exact;
-  int pairs;   // (sequence, head)
-  int tokens;  // of a chunk
+  int pairs;   // number of (sequence, head)
+  int tokens;  // per chunk
   int chunks;
-  int key_tile;       // K padded
-  int warps, slices;  // 16 columns of V each; blocks of a pair
-  int values;         // V padded: 16 warps slices
-  int parts;          // of the keys in `gradients`
-  int stages;         // of tiles in shared memory, of the walk at hand
+  int key_tile;       // padded K
+  int warps, slices;  // warps per block, each with 16 columns of V; blocks per pair
+  int values;         // padded V: 16 * warps * slices
+  int parts;          // parts of the keys in `gradients`
+  int stages;         // buffers for tiles in shared memory, in forward or backward
   View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
   const float *state, *d_final_state;
   float *final_state, *d_state;
-  // Between passes; E is the precision's type. [pairs][chunks] first, then
+  // Memory between passes; E is the type of the precision. Shapes are [pairs][chunks] followed by:
   float* gates;         // [kGates]
   void* inverse;        // E [64][64], N
   void* P;              // E [64][64]; rows are tokens
   void* corrected;      // E [64][values], V'; null: not kept
-  void* states;         // E [key_tile][values], S entering; null: not kept
+  void* states;         // E [key_tile][values], S; null: not kept
   void* d_states;       // E [key_tile][values], dS+
-  float* dbeta_slices;  // [slices][pairs][chunks][64], used where slices > 1
-  float* dg_parts;      // [parts][pairs][chunks][64], used where parts > 1
+  float* dbeta_slices;  // complete shape [slices][pairs][chunks][64]; used if slices > 1
+  float* dg_parts;      // complete shape [parts][pairs][chunks][64]; used if parts > 1
 };
 
 cudaError_t launch_prepare(const Problem& p, bool bf16_operands, cudaStream_t stream);
@@ -72,8 +73,8 @@ cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t st
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream);
 
-// Warps a block of the walks may have (more columns of V are cut into slices), and blocks of the walk backward that
-// fit on a multiprocessor
+// Maximum warps per block in forward and backward (more columns of V are divided into slices), and blocks of backward
+// per multiprocessor
 constexpr int most_warps(bool bf16_operands, int key_tile) {
   if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
   return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
@@ -100,8 +101,8 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t
 struct Chunk {
   int64_t index;  // of (pair, chunk)
   int batch, head;
-  int first;   // token
-  int tokens;  // present, <= p.tokens
+  int first;   // first token
+  int tokens;  // tokens in this chunk, <= p.tokens
   __device__ Chunk(const Problem& p, int pair, int chunk)
       : index(static_cast<int64_t>(pair) * p.chunks + chunk),
         batch(pair / p.heads),
@@ -116,7 +117,7 @@ __device__ inline E* row_start(const View& view, const Chunk& c) {
          static_cast<int64_t>(c.first) * view.time;
 }
 
-// Rows of a chunk are its tokens' factors (q, out: its tokens).
+// Mapping of a chunk's rows to tokens and factors. For q and out, rows are tokens.
 struct Factors {
   int n, token_factor;
   __device__ int token(int row) const { return row * token_factor >> 8; }
@@ -132,7 +133,7 @@ __device__ inline Factors tokens_only() {
   return {1, 257};
 }
 
-// `rows` rows of a tile from the tensor's columns `column` on. What it does not have is zero.
+// Loads `rows` rows of a tile from the tensor, from column `column` on. Elements outside the tensor become zero.
 template <class E>
 __device__ __forceinline__ void load_rows(E* tile, int ld, const View& view, const Chunk& c, Factors f, int rows,
                                           int column, TileWalk<E> w, int width) {
@@ -161,7 +162,7 @@ __device__ __forceinline__ void load_rows(E* tile, int ld, const View& view, con
   }
 }
 
-// The warp's 16 columns (from `column` on) of rows kept as tile[row][16] back to the tensor
+// Stores the warp's 16 columns, held as tile[row][16], to the tensor from column `column` on
 template <class E>
 __device__ __forceinline__ void store_rows(const E* tile, int ld, const View& view, const Chunk& c, Factors f,
                                            int column, int width) {
@@ -180,7 +181,8 @@ __device__ __forceinline__ void store_rows(const E* tile, int ld, const View& vi
   }
 }
 
-// e^{gamma_row - gamma_column} for the lane's elements of 16 rows of pairs; rows of the chunk or its tokens
+// e^{gamma_row - gamma_column} for the lane's elements in 16 rows of a matrix of pairs, whose rows are the chunk's rows
+// (of_rows) or its tokens (of_tokens)
 struct PairDecay {
   const float* gates;
   int first_row, first_column;
@@ -219,7 +221,7 @@ __device__ inline E* pairs_of(void* matrices, const Chunk& c) {
   return static_cast<E*>(matrices) + c.index * (kRows * kRows);
 }
 
-// The warp's 16 columns of a state to memory, from its transpose in registers, through 64 rows of a tile
+// Stores the warp's 16 columns of a state, whose transpose is in registers, to memory, via 64 rows of a tile
 template <int Tiles, class E>
 __device__ __forceinline__ void store_state(const Sum (&state)[Tiles], E* tile, int ld, E* to, int to_ld) {
   constexpr int depth = Left<E>::depth;
@@ -238,7 +240,7 @@ __device__ __forceinline__ void store_state(const Sum (&state)[Tiles], E* tile, 
   }
 }
 
-// Calls f(tile, element, key, value) for the lane's share of a walk's state
+// Calls f(tile, element, key, value) for the lane's elements of the state
 template <int Tiles, class F>
 __device__ __forceinline__ void each_of_state(int column, F f) {
 #pragma unroll
@@ -251,7 +253,7 @@ __device__ __forceinline__ void each_of_state(int column, F f) {
   }
 }
 
-// Calls f<E, key tile, most tokens of a chunk>.
+// Calls f<E, key tile, maximum tokens per chunk>.
 template <class F>
 cudaError_t dispatch(const Problem& p, bool bf16_operands, F f) {
   const bool four = p.n == 4;

@@ -1,5 +1,5 @@
-// Elementwise gates over rows [rows, width] on CUDA, forward and backward, without torch. Log-decays, strengths and
-// steps (the inputs of recurrences) and their gradients are fp32; everything else is of the problem's element.
+// Elementwise gates over rows [rows, width] on CUDA, forward and backward, without torch. Log-decays, write strengths
+// and steps (the inputs of recurrences) and their gradients are fp32; other activations have the type `element`.
 #pragma once
 #include <cmath>
 
@@ -19,32 +19,32 @@ cudaError_t gate_silu_forward(const GateRows& p, const RowsIn& y, const RowsIn& 
 cudaError_t gate_silu_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
                                const RowsOut& dy, const RowsOut& dz, cudaStream_t stream);
 
-// a sigma(beta a) b; ab [rows, 2 width] holds a then b; beta [1] (null: 1)
+// a sigma(beta a) b; a row of ab [rows, 2 width] holds a, then b; beta [1] (null: 1)
 cudaError_t gate_swish_forward(const GateRows& p, const RowsIn& ab, const float* beta, const RowsOut& out,
                                cudaStream_t stream);
 size_t gate_swish_scratch_bytes();
-// d_beta: null where not wanted. The same bytes on every run.
+// d_beta may be null. Deterministic.
 cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& ab, const float* beta,
                                 const RowsOut& d_ab, float* d_beta, void* scratch, cudaStream_t stream);
 
-// Steps and log-decays of one projection, either or both:
-//   step = softplus(x + bias) (the identity above 20);  decay = max(-e^{A_log} step, least)
-// bias, A_log [width]; step, decay [rows, width] fp32, data null: not wanted.
+// Steps or log-decays of one projection, or both:
+//   step = softplus(x + bias), or x + bias above 20;  decay = max(-e^{A_log} step, least)
+// bias, A_log [width]; step, decay [rows, width] fp32, whose data may be null.
 struct StepGates {
   GateRows rows;
   RowsIn x;
   const float *bias = nullptr, *A_log = nullptr;
-  float least = -INFINITY;  // the log of a_min; a decay held there passes no gradient
+  float least = -INFINITY;  // log(a_min); a decay that is clamped to it has no gradient
 };
 cudaError_t step_gates_forward(const StepGates& p, const TokenRows<float>& step, const TokenRows<float>& decay,
                                cudaStream_t stream);
 size_t step_gates_scratch_bytes(const StepGates& p);
-// d_step, d_decay: data null for zeros. d_bias, d_A_log: null where not wanted. The same bytes on every run.
+// d_step, d_decay: null data means zeros. d_bias and d_A_log may be null. Deterministic.
 cudaError_t step_gates_backward(const StepGates& p, const TokenRows<const float>& d_step,
                                 const TokenRows<const float>& d_decay, const RowsOut& dx, float* d_bias, float* d_A_log,
                                 void* scratch, cudaStream_t stream);
 
-// log: max(scale log(sigma(x)), least), GLA's log-decay; else scale sigma(x), the delta rules' strength.
+// If `log`: max(scale log(sigma(x)), least), GLA's log-decay. Else: scale sigma(x), the delta rules' write strength.
 struct SigmoidGate {
   GateRows rows;
   bool log = false;

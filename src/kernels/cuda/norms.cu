@@ -1,6 +1,6 @@
-// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
-// registers and read the next one while they work; blocks walk the rows, so that a thread keeps its columns' gains and
-// the sums of their gradients.
+// A row is processed by a block, by part of a block, or, if it is narrow, together with other rows by a warp. The
+// threads hold the row in registers and read the next one at the same time. Blocks loop over rows, so that a thread
+// keeps the gains of its columns and the sums of their gradients.
 #include "kernels/cuda/norms.h"
 
 #include <type_traits>
@@ -269,7 +269,7 @@ struct Launch {
     if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, Kind::before>();
     return run<E, A, Lanes, Packs, Kind::none>();
   }
-  // Rows of up to 256 columns: one pack a thread, or two where that leaves fewer threads of a warp without work
+  // For rows of up to 256 columns: one pack per thread, or two if fewer threads of a warp are then idle
   template <class E, Access A>
   cudaError_t narrow() {
     const int packs = (q.p.width + kPack - 1) / kPack, half = (packs + 1) / 2;

@@ -1,4 +1,4 @@
-// Philox4x32-10 on the device: the bits of random/philox.h.
+// Philox4x32-10 on the device, with the same bits as random/philox.h.
 #pragma once
 #include <cuda_runtime.h>
 

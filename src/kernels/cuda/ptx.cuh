@@ -1,4 +1,4 @@
-// The instructions that recurrences are made of, each behind one function.
+// Wrappers of the PTX instructions that the recurrence kernels use.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes of which the first `bytes` come from src, the rest are zeros
+// Starts an asynchronous copy of 16 bytes: the first `bytes` come from src, the rest are zeros
 __device__ inline void copy_async(void* dst, const void* src, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)), "l"(src), "r"(bytes)
                : "memory");
@@ -23,7 +23,7 @@ __device__ inline void copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// Four (two) 8 x 8 matrices of 16-bit elements; lanes 8i..8i+7 name the rows of matrix i.
+// Loads four (or two) 8 x 8 matrices of 16-bit elements; lanes 8i..8i+7 pass the addresses of the rows of matrix i.
 __device__ inline void load_matrices(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -64,7 +64,7 @@ __device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uin
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// Rounded to TF32's 10 bits, halves away from zero
+// Rounds to TF32's 10 mantissa bits, with ties away from zero
 __device__ inline uint32_t to_tf32(float x) {
   return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
 }

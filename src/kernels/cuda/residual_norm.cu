@@ -1,5 +1,5 @@
-// A row belongs to a block, to a part of one, or (narrow ones, several at a time) to a warp. Its threads hold it in
-// registers and read the next one while they work.
+// A row is processed by a block, by part of a block, or, if it is narrow, together with other rows by a warp. The
+// threads hold the row in registers and read the next one at the same time.
 #include "kernels/cuda/residual_norm.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What the kernels over rows share: elements as floats in packs of eight, sums over the threads of a row, sums of
-// parameters' gradients over blocks.
+// Shared parts of the kernels over rows: packs of eight elements as floats, sums over the threads of a row, and sums of
+// parameter gradients over blocks.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -10,10 +10,10 @@
 namespace sb::cuda {
 
 constexpr int kPack = 8;
-constexpr int kThreads = 256;     // of a block over rows
-constexpr int kBlocksWanted = 8;  // a multiprocessor, at most
+constexpr int kThreads = 256;     // per block
+constexpr int kBlocksWanted = 8;  // maximum per multiprocessor
 
-// e^x and the functions of it to a few units of float's last place
+// Accurate to a few units in float's last place
 __device__ inline float sigmoid(float x) {
   return __fdividef(1.f, 1.f + __expf(-x));
 }
@@ -23,12 +23,15 @@ __device__ inline float silu_slope(float x, float sig) {
 
 // ---- packs ----
 
-// How a thread's pack lies in a row: eight neighbours moved in pieces of 16 bytes (`whole`: rows of whole packs;
-// `padded`: the last pack's columns after the width are written as zeros; `vectors`: they are left alone), the same one
-// by one, or (rows at odd places) columns as far apart as a row has threads, one by one.
+// How a thread accesses its packs of a row.
+//   whole: eight adjacent columns, 16 bytes at a time; the width is a multiple of a pack
+//   padded: the same, but columns of the last pack beyond the width are written as zeros
+//   vectors: the same, but columns of the last pack beyond the width are not written
+//   neighbours: eight adjacent columns, one at a time
+//   scattered: for unaligned rows; columns one at a time, with a stride of the number of threads per row
 enum class Access { whole, padded, vectors, neighbours, scattered };
 
-// A pack as it was read; turned to floats when it is needed.
+// A pack in the type in which it was read; elements are converted to float on access.
 template <class E>
 struct Raw;
 template <>
@@ -37,7 +40,7 @@ struct Raw<bf16> {
   __device__ float operator[](int j) const {
     return __uint_as_float(j & 1 ? bits[j >> 1] & 0xffff0000u : bits[j >> 1] << 16);
   }
-  // Only the first `count` elements stay.
+  // Sets all but the first `count` elements to zero.
   __device__ void cut(int count) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) bits[i] &= count >= 2 * i + 2 ? 0xffffffffu : count == 2 * i + 1 ? 0xffffu : 0u;
@@ -84,8 +87,8 @@ __device__ inline void store_whole(float* p, const float (&v)[kPack]) {
   *reinterpret_cast<float4*>(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
 }
 
-// The columns of one of a row's `Lanes` threads (0: said when it runs). Columns from `width` on read as zero and are
-// not written, but for those up to `padded`, which are written as zero.
+// The columns of one thread of a row. A row has `Lanes` threads (0: `some`, known only at run time). Columns >= width
+// read as zero. Of these, columns < padded are written as zero, the others are not written.
 template <Access A, int Lanes>
 struct Columns {
   int lane, width, padded, some = Lanes;
@@ -94,7 +97,7 @@ struct Columns {
     return A == Access::scattered ? lane + (pack * kPack + j) * lanes() : (lane + pack * lanes()) * kPack + j;
   }
   __device__ bool inside(int pack, int j) const { return column(pack, j) < width; }
-  // Whether a thread of the warp has any of the pack; the same for the whole warp
+  // Whether any thread of the warp has columns in this pack; uniform across the warp
   __device__ bool used(int pack) const {
     if (Lanes <= 32 || A == Access::scattered) return true;
     return ((lane & ~31) + pack * lanes()) * kPack < width;
@@ -107,13 +110,13 @@ struct Columns {
       if (A == Access::whole || sizeof(E) == 2 || first + kPack <= width) {
         if (first < width) load_whole(raw, row + first);
         if constexpr (A == Access::padded) raw.cut(width - first);
-      } else {  // not both pieces of 16 bytes need be there
+      } else {  // the second 16 bytes may be outside the row's memory
 #pragma unroll
         for (int j = 0; j < kPack; ++j)
           if (first + j < width) raw.set(j, row[first + j]);
       }
     } else if constexpr (A == Access::vectors) {
-      // the piece of 16 bytes with a row's last element lies in memory as a whole
+      // the 16 bytes that contain a row's last element can be read entirely
       if (first < width && sizeof(E) == 2) {
         load_whole(raw, row + first);
       } else if (first + kPack <= width) {
@@ -135,7 +138,7 @@ struct Columns {
   template <class E>
   __device__ void store(E* row, int pack, const float (&v)[kPack]) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::whole || A == Access::padded) {  // v is zero where what was read is
+    if constexpr (A == Access::whole || A == Access::padded) {  // v is zero beyond the width, as the input is
       if (first < width) store_whole(row + first, v);
       return;
     }
@@ -144,7 +147,7 @@ struct Columns {
     for (int j = 0; j < kPack; ++j)
       if (column(pack, j) < padded) row[column(pack, j)] = from_float<E>(inside(pack, j) ? v[j] : 0.f);
   }
-  // A row of parameters
+  // Reads the thread's columns of a row of parameters; `absent` beyond the width or if `from` is null
   __device__ void parameters(float (&to)[kPack], const float* from, int pack, float absent) const {
 #pragma unroll
     for (int j = 0; j < kPack; ++j) to[j] = from && inside(pack, j) ? from[column(pack, j)] : absent;
@@ -153,8 +156,8 @@ struct Columns {
 
 // ---- sums ----
 
-// Each of v summed over the `Lanes` >= 32 threads of a row; every thread gets the same bits. Above a warp, all threads
-// of the block must come here, and `turn` alternates between 0 and 1.
+// Sums each element of v over the `Lanes` >= 32 threads of a row; every thread gets the same bits. If Lanes > 32, all
+// threads of the block must call this, with `turn` alternating between 0 and 1.
 template <int Lanes, int N>
 __device__ __forceinline__ void sum_over_row(float (&v)[N], int turn) {
 #pragma unroll
@@ -180,12 +183,13 @@ __device__ __forceinline__ void sum_over_row(float (&v)[N], int turn) {
   }
 }
 
-// How threads share rows: `Lanes` threads a row, or (Lanes = 0) as many rows of `lanes` <= 32 threads as a warp holds.
+// Assignment of threads to rows: `Lanes` threads per row or, if Lanes = 0, `lanes` <= 32 threads per row and as many
+// rows as fit into a warp.
 template <int Lanes>
 struct RowGroups {
-  int lanes, lane, group, groups;  // of a row; in it; of the block, the last two
+  int lanes, lane, group, groups;  // threads per row; index in the row; index of the row in the block; rows per block
   int leader;                      // Lanes = 0: lane of the warp where the row starts
-  uint32_t takes = 0;              // Lanes = 0: bit i: adds what the thread 2^i further has
+  uint32_t takes = 0;              // Lanes = 0: bit i is set if this thread adds the value of the thread 2^i further
   __device__ explicit RowGroups(int some) {
     if constexpr (Lanes > 0) {
       lanes = Lanes, lane = threadIdx.x % Lanes, group = threadIdx.x / Lanes, groups = kThreads / Lanes;
@@ -193,7 +197,7 @@ struct RowGroups {
     } else {
       const int in_warp = threadIdx.x % 32, each = 32 / some, row = in_warp / some;
       lanes = some, groups = kThreads / 32 * each;
-      lane = row < each ? in_warp - row * some : 1 << 20;  // threads left over have no columns
+      lane = row < each ? in_warp - row * some : 1 << 20;  // surplus threads have no columns
       group = threadIdx.x / 32 * each + min(row, each - 1);
       leader = row < each ? row * some : 0;
       for (int i = 0; i < 5; ++i)
@@ -220,14 +224,15 @@ struct RowGroups {
   }
 };
 
-// A thread's sums over its rows (of the columns it owns), added over the block's rows in order, to part[column].
+// Adds the threads' sums (each over the thread's own rows and columns) over the block's rows in order, and writes the
+// result to part[column].
 template <Access A, int Lanes, int Packs>
 __device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Columns<A, Lanes>& at,
                                            const RowGroups<Lanes>& rows, float* part) {
   constexpr int most = Lanes > 0 ? Lanes : 32;
   __shared__ float total[most * Packs * kPack];
   int group = rows.group, groups = rows.groups;
-  if constexpr (Lanes == 0) {  // the rows of a warp first
+  if constexpr (Lanes == 0) {  // first add the rows of each warp
     const int each = 32 / rows.lanes;
 #pragma unroll
     for (int p = 0; p < Packs; ++p) {
@@ -248,7 +253,7 @@ __device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Co
     for (int p = 0; p < Packs; ++p) {
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        // neighbours of a warp in neighbouring banks
+        // adjacent threads use adjacent banks
         float& to = total[(p * kPack + j) * most + at.lane];
         to = (g == 0 ? 0.f : to) + sums[p][j];
         if (g == groups - 1 && at.inside(p, j)) part[at.column(p, j)] = to;
@@ -258,15 +263,15 @@ __device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Co
   __syncthreads();
 }
 
-// work(ahead, round, row) for a thread's rows, each read the round before; work itself reads the next one, once it has
-// taken what it needs.
+// Calls work(ahead, round, row) for a thread's rows. `ahead` holds the row, read in advance; `work` must read the next
+// row into it as soon as it no longer needs the current one.
 template <class Ahead, class Read, class Work>
 __device__ __forceinline__ void walk_rows(Ahead& ahead, int rounds, int row, int step, Read read, Work work) {
   read(ahead, row);
   for (int round = 0; round < rounds; ++round, row += step) work(ahead, round, row);
 }
 
-// n / divisor for 0 <= n < 2^31
+// Fast n / divisor for 0 <= n < 2^31
 struct Division {
   uint32_t factor = 0, shift = 0;
   explicit Division(uint32_t divisor) {
@@ -279,7 +284,7 @@ struct Division {
   __device__ uint32_t operator()(uint32_t n) const { return factor ? __umulhi(n, factor) >> shift : n; }
 };
 
-// first[c] or second[c - split] = sum over parts [count][width], in order
+// Sums parts [count][width] over the first axis, in order, to first[c] if c < split, else to second[c - split].
 cudaError_t sum_parts(const float* parts, int count, int width, float* first, int split, float* second,
                       cudaStream_t stream);
 
@@ -290,7 +295,7 @@ inline bool on_vectors(const void* data, int64_t token, int64_t head, int heads,
          (heads == 1 || head * element % 16 == 0);
 }
 
-// Blocks of a kernel that walks rows by strides of its grid: as many as run at once, or fewer rows.
+// Blocks for a kernel with a grid-stride loop: as many as can run at once, but at most `rows_left` and `most`.
 template <class Kernel>
 int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
   int each = 1;
@@ -299,9 +304,9 @@ int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
   return static_cast<int>(std::max<int64_t>(1, std::min({rows_left, at_once, static_cast<int64_t>(most)})));
 }
 
-// Packs of rows counted through, for kernels whose threads take any of them
+// Numbers the packs of all rows consecutively, for kernels that can assign any pack to any thread
 struct PackCount {
-  int packs;    // of a row
+  int packs;    // per row
   int64_t all;  // < 2^31
   Division by_row;
   PackCount(int64_t rows, int width)
@@ -309,7 +314,7 @@ struct PackCount {
   bool valid() const { return all < int64_t{1} << 31; }
   int64_t blocks() const { return (all + kThreads - 1) / kThreads; }
 };
-// body(row, pack) for all of them
+// Calls body(row, pack) for all packs
 template <class Body>
 __device__ __forceinline__ void for_packs(const PackCount& count, Body body) {
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count.all;

@@ -1,4 +1,4 @@
-// Rows of a tensor as the fused kernels see them: [tokens, heads, width], strides in elements, a row without gaps.
+// Rows of a tensor for the fused kernels: [tokens, heads, width], strides in elements, rows contiguous.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -9,18 +9,18 @@ namespace sb::cuda {
 
 enum class Element { bf16, fp32 };  // of activations and their gradients; parameters, sums and gates are fp32
 
-// Rows on 16-byte steps are read and written fastest, whatever their width.
+// Access is fastest if rows are aligned to 16 bytes, whatever their width.
 template <class Void>
 struct TokenRows {
   Void* data = nullptr;
   int64_t token = 0;
-  int64_t head = 0;  // unused where heads = 1
+  int64_t head = 0;  // unused if heads = 1
 };
 using RowsIn = TokenRows<const void>;
 using RowsOut = TokenRows<void>;
 
-// Most rows of partial sums that a backward pass keeps in its scratch: gradients of parameters are summed over the rows
-// of a block first, then over blocks in order.
+// Maximum rows of partial sums in the scratch memory of a backward pass. Gradients of parameters are first summed over
+// the rows of a block, then over blocks in order.
 inline constexpr int kMostParts = 1024;
 
 }  // namespace sb::cuda

@@ -2,7 +2,7 @@
 //   h_t[c,n] = exp(-delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + w_t[c] B_t[n] x_t[c]
 //   y_t[c] = sum_n C_t[n] h_t[c,n] + skip[c] x_t[c]
 // x, delta, y [B,T,D]; A_log [D,N]; B, C [B,T,N]; skip [D]; state [B,D,N], N up to 256. w = delta, or `write` [B,T,D].
-// No factor of h_{t-1} is below a_min. States, delta, write, A_log, skip and their gradients are fp32.
+// The factor of h_{t-1} is at least a_min. States, delta, write, A_log, skip and their gradients are fp32.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,7 @@
 
 namespace sb::cuda {
 
-// [B,T,width], strides in elements, the width's is 1.
+// [B,T,width], strides in elements; the width has stride 1.
 template <class E>
 struct ScanRows {
   E* data;
@@ -20,9 +20,9 @@ struct ScanRows {
 
 struct SelectiveScan {
   int64_t batch, time, channels, states;
-  bool bf16;  // x, B, C, y and their gradients; else fp32
+  bool bf16;  // type of x, B, C, y and their gradients: bf16, else fp32
   ScanRows<const void> x, B, C;
-  ScanRows<const float> delta, write;  // write.data null: delta
+  ScanRows<const float> delta, write;  // write.data null: w = delta
   const float *A_log, *skip;
   const float* initial_state;  // null: zeros
   float a_min;
@@ -32,20 +32,20 @@ struct SelectiveScanGradients {
   ScanRows<const void> d_out;
   const float* d_final_state;  // null: zeros
   ScanRows<void> dx, dB, dC;
-  ScanRows<float> d_delta, d_write;  // without `write`, d_delta holds both shares and d_write is not read
+  ScanRows<float> d_delta, d_write;  // without `write`, d_delta includes the gradient of w, and d_write is not used
   float *d_A_log, *d_skip;
-  float* d_initial_state;  // or null
+  float* d_initial_state;  // may be null
 };
 
-// Bytes of the states that the forward pass can keep for the backward pass, and of the backward pass's scratch (more
-// where it must make the states again, from the inputs: has_kept false).
+// Bytes of the states that the forward pass can keep for the backward pass, and bytes of the backward pass's workspace.
+// The workspace is larger if the backward pass must recompute the states (has_kept = false).
 size_t selective_scan_kept_bytes(const SelectiveScan& p);
 size_t selective_scan_workspace_bytes(const SelectiveScan& p, bool has_kept);
 
-// kept, final_state: null where not wanted. cudaErrorInvalidValue: sizes out of range.
+// kept and final_state may be null. Returns cudaErrorInvalidValue if sizes are out of range.
 cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>& out, float* final_state, void* kept,
                                    cudaStream_t stream);
-// kept null: made again in the workspace. The same bytes on every run.
+// If kept is null, the states are recomputed in the workspace. Deterministic.
 cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, const SelectiveScanGradients& d,
                                     void* workspace, cudaStream_t stream);
 

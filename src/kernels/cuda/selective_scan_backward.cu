@@ -1,8 +1,8 @@
-// Gradients of the selective scan, walking back over chunks of L steps. From the kept state a chunk's decayed states
-// a_t h_{t-1} are made again and held in shared memory; then, with gh the gradient of h_t,
+// Gradients of the selective scan, in a backward loop over chunks of L steps. Recomputes a chunk's decayed states
+// a_t h_{t-1} from the kept state and holds them in shared memory. Then, with gh the gradient of h_t:
 //   gh += gy C;  dC = sum_c gy h;  dB = sum_c gh w x;  s = sum_n gh B;  ge = gh a h_{t-1};  gh <- gh a
 //   dx = w s + gy skip;  dw = x s;  d delta = -sum_n ge e^{A_log};  dA_log = -sum_t ge delta e^{A_log}
-// Sums over channels: over a thread's, a warp's and a block's, then over blocks, in this order.
+// Sums over channels are made within a thread, a warp and a block, then over blocks, in this order.
 #include "kernels/cuda/selective_scan_tiles.cuh"
 
 namespace sb::cuda::scan {

@@ -1,6 +1,6 @@
-// What the passes of the selective scan share. A thread holds 4 channels x NT states; NL lanes of a warp lie along the
-// states, the others along channels; a block has 8 warps, all of one sequence. Time goes by chunks of L steps whose
-// first states can be kept; the inputs of 16 steps at a time lie in shared memory.
+// Shared parts of the selective-scan kernels. A thread holds 4 channels x NT states. NL lanes of a warp are distributed
+// along the states, the others along the channels. A block has 8 warps, all for the same sequence. Time is divided into
+// chunks of L steps, whose initial states can be kept. Shared memory holds the inputs of up to 16 steps at a time.
 #pragma once
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/selective_scan.h"
@@ -11,7 +11,7 @@ inline constexpr int kThreads = 256, kWarps = 8, CT = 4;
 
 struct Sizes {
   int batch, time, channels, states;
-  int chunks, groups;  // of L steps, of a block's channels
+  int chunks, groups;  // chunks of L steps; groups of channels, one block each
 };
 struct ForwardArguments {
   SelectiveScan p;
@@ -36,12 +36,12 @@ struct Shape {
   static constexpr bool bounded = bounded_;
   static constexpr int channels = kWarps * CL * CT, states = NL * NT;
   static constexpr int L = 8 / (NT / 4);                            // steps between kept states
-  static constexpr int stage = sizeof(E) == 4 && NL == 4 ? 8 : 16;  // steps whose inputs lie in shared memory at once
-  // 16-byte parts that hold a thread's states in the operands' type
+  static constexpr int stage = sizeof(E) == 4 && NL == 4 ? 8 : 16;  // steps whose inputs are in shared memory at once
+  // number of 16-byte parts for a thread's states in the operands' type
   static constexpr int parts = CT * NT * static_cast<int>(sizeof(E)) / 16;
 };
 
-// A thread's states, packed to the operands' type: part i of 16 bytes.
+// Part i (16 bytes) of a thread's states, converted to the operands' type.
 template <class S>
 __device__ inline uint4 packed(const float (&h)[CT][S::NT], int i) {
   uint4 x;
@@ -77,7 +77,7 @@ __device__ inline void unpack(float (&h)[CT][S::NT], int i, const uint4& x) {
   }
 }
 
-// The sums of x[0..3] over the NL lanes along the states; a lane gets the sum of x[channel_of(lane)].
+// Sums x[0..3] over the NL lanes along the states. Each lane gets the sum of x[channel_of(lane)].
 template <int NL>
 __device__ inline float sum_states(const float (&x)[CT], int lane) {
   const bool odd = lane & 1, second = lane & 2;
@@ -94,15 +94,15 @@ __device__ inline int channel_of(int lane) {
   return lane % 2 * 2 + lane / 2 % 2;
 }
 
-// Where a thread stands: its sequence, its first channel and state inside the block's.
+// Position of a thread: its warp and lane, and its first channel and state relative to the block's.
 template <class S>
 struct Place {
   int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  int along = lane % S::NL;  // the states
+  int along = lane % S::NL;  // index along the states
   int channel = (warp * S::CL + lane / S::NL) * CT, state = along * S::NT;
 };
 
-// Decay rates in base 2: a = 2^(delta rate), rate = -e^{A_log} log2(e); zero outside the matrix.
+// Reads decay rates in base 2: a = 2^(delta rate), rate = -e^{A_log} log2(e); zero outside the matrix.
 template <class S>
 __device__ inline void read_rates(float (&rate)[CT][S::NT], const SelectiveScan& p, const Sizes& z, int first_channel,
                                   const Place<S>& at) {
@@ -139,7 +139,7 @@ __device__ inline void write_state(const float (&h)[CT][S::NT], float* to, const
     }
 }
 
-// Four neighbours of a row.
+// Four adjacent elements of a row.
 template <class E>
 struct Four;
 template <>
@@ -162,7 +162,8 @@ struct Four<__nv_bfloat16> {
   }
 };
 
-// Columns first..end of rows from step `begin` of sequence b; `aligned`: all rows start where four can be read at once.
+// Columns first..end - 1 of the rows of sequence b from step `begin` on. `aligned`: in all rows, four elements can be
+// accessed at once.
 template <class E>
 struct Window {
   E* data;
@@ -175,12 +176,13 @@ struct Window {
   }
 };
 
-// A thread's share of a tile of S::stage steps x Width columns, four neighbours each, on its way to shared memory.
+// A thread's share of a tile of S::stage steps x Width columns, in registers on the way to shared memory, as groups of
+// four adjacent elements.
 template <class S, class E, int Width>
 struct Share {
   static constexpr int fours = S::stage * Width / 4, count = (fours + kThreads - 1) / kThreads;
   Four<E> x[count];
-  // body(index of the four, step, column)
+  // Calls body(index, step, column) for each group of four
   template <class Body>
   __device__ static void for_fours(const Body& body) {
 #pragma unroll
@@ -266,7 +268,7 @@ cudaError_t launch(void (*kernel)(Arguments), const Sizes& z, size_t shared, con
   return cudaGetLastError();
 }
 
-// body(Shape) for the lanes and states a thread that N needs
+// Calls body(Shape) with the numbers of lanes and of states per thread that fit N
 template <class E, bool bounded, class Body>
 auto with_states(int64_t N, const Body& body) {
   if (N <= 16) return body(Shape<E, 4, 4, bounded>{});

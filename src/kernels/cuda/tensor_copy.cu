@@ -9,7 +9,7 @@ using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*
                             const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                             CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-// The driver's function, asked of the driver itself, so that nothing has to be linked
+// The driver's function, looked up at run time, so that the driver library need not be linked
 Encode encoder() {
   static const Encode found = [] {
     void* function = nullptr;

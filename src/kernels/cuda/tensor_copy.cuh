@@ -1,5 +1,5 @@
-// Copies of boxes of tensors to shared memory by the copy engine: one thread asks, a barrier in shared memory counts
-// the bytes.
+// Copies of tensor boxes to shared memory by the Tensor Memory Accelerator (TMA). One thread starts a copy; a barrier
+// in shared memory counts the bytes that have arrived.
 #pragma once
 #include <cuda.h>
 
@@ -11,7 +11,7 @@ namespace sb::cuda {
 
 struct CopyBarrier {
   alignas(8) uint64_t bits;
-  // One thread, before all threads meet
+  // Call from one thread, before a barrier of all threads
   __device__ void init() {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&bits)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -20,7 +20,7 @@ struct CopyBarrier {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&bits)), "r"(bytes)
                  : "memory");
   }
-  // The copies of round 0, 1, ... are there
+  // Waits for the copies of this round (0, 1, ...)
   __device__ void wait(int round) {
     asm volatile(
         "{.reg .pred done;\n"
@@ -31,7 +31,7 @@ struct CopyBarrier {
   }
 };
 
-// A box at (column, second, third, fourth) of a tensor of four axes; outside of it there are zeros.
+// Copies the box at (column, second, third, fourth) of a tensor. Elements outside the tensor become zero.
 __device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int column, int second, int third, int fourth,
                                 CopyBarrier& done) {
   asm volatile(
@@ -41,7 +41,7 @@ __device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int column,
       "r"(shared_address(&done.bits))
       : "memory");
 }
-// All panels of a tile
+// Copies all panels of a tile
 template <class Tile>
 __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int second, int third, int fourth,
                                  CopyBarrier& done) {
@@ -50,11 +50,11 @@ __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int second
     copy_box(to + static_cast<uint32_t>(p * Tile::panel), map, p * Tile::panel_columns, second, third, fourth, done);
 }
 
-// The map of a tensor of bf16 [fourth][third][second][column] for tiles of Tile, whose rows lie along `rows` (the
-// second or the third axis). Strides in elements, multiples of 8.
+// Shape of a bf16 tensor [fourth][third][second][column]; strides in elements, multiples of 8.
 struct TensorShape {
   int64_t columns, second, third, fourth, second_stride, third_stride, fourth_stride;
 };
+// Creates the TMA descriptor for boxes of this size. wide_rows: 128-byte swizzle, as in PanelTile<., ., 128>; else 64.
 cudaError_t tensor_map(CUtensorMap& map, const void* data, const TensorShape& shape, int box_columns, int box_second,
                        int box_third, bool wide_rows);
 

@@ -1,5 +1,6 @@
-// Products of a warp group (wgmma) of bf16 tiles in shared memory, and the tiles themselves. A group is four warps; of
-// the 64 rows of a product warp w has the rows 16 w on, held as by mma.m16n8k16 (Place in attention_tiles.cuh).
+// Warp-group products (wgmma) of bf16 tiles in shared memory, and the layout of these tiles. A group has four warps.
+// Warp w holds the 16 rows from 16 w on of the product's 64 rows, in the layout of mma.m16n8k16 (Place in
+// attention_tiles.cuh).
 #pragma once
 #include "kernels/cuda/ptx.cuh"
 
@@ -7,22 +8,22 @@ namespace sb::cuda {
 
 inline constexpr int kGroupThreads = 128;
 
-// Before the first product, and after registers that a product takes were changed
+// Call before the first product, and after changing registers that a product uses
 __device__ inline void group_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void group_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// All but the last `Pending` commits are done, `acc` among them
+// Waits until at most the last `Pending` commits are unfinished. `acc` must belong to a finished one.
 template <int Pending, int N>
 __device__ inline void group_wait(float (&acc)[N][4]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 #pragma unroll
-  for (int n = 0; n < N; ++n)  // nothing may read them earlier
+  for (int n = 0; n < N; ++n)  // keeps the compiler from reading them earlier
     asm volatile("" : "+f"(acc[n][0]), "+f"(acc[n][1]), "+f"(acc[n][2]), "+f"(acc[n][3])::"memory");
 }
-// What this thread wrote to shared memory is seen by products after the next barrier.
+// Makes this thread's writes to shared memory visible to products after the next barrier.
 __device__ inline void shared_writes_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -38,8 +39,8 @@ __device__ inline void shared_writes_to_products() {
 #define SB_R48 SB_R32 "," SB_R8(32, 33, 34, 35, 36, 37, 38, 39) "," SB_R8(40, 41, 42, 43, 44, 45, 46, 47)
 #define SB_R64 SB_R48 "," SB_R8(48, 49, 50, 51, 52, 53, 54, 55) "," SB_R8(56, 57, 58, 59, 60, 61, 62, 63)
 
-// d[64, N] = (add ? d : 0) + a b over 16 of depth. The depth of an operand lies along its rows in memory, or down
-// (transposed).
+// d[64, N] = (add ? d : 0) + a b, over a depth of 16. In memory, the depth of an operand is along its rows, or down its
+// columns (a_down, b_down: transposed).
 template <int N>
 struct GroupProduct;
 
@@ -47,7 +48,7 @@ struct GroupProduct;
 #define SB_ACC96 SB_ACC64, SB_ACC(8), SB_ACC(9), SB_ACC(10), SB_ACC(11)
 #define SB_ACC128 SB_ACC64, SB_ACC8(8)
 
-// i0 to i6: numbers of the operands behind the accumulators
+// i0 to i6: numbers of the operands after the accumulators
 #define SB_GROUP_PRODUCT(N, registers, accumulators, i0, i1, i2, i3, i4, i5, i6)                            \
   template <>                                                                                               \
   struct GroupProduct<N> {                                                                                  \
@@ -82,22 +83,22 @@ SB_GROUP_PRODUCT(128, SB_R64, SB_ACC128, 64, 65, 66, 67, 68, 69, 70)
 #undef SB_R48
 #undef SB_R64
 
-// A tile of bf16 as panels of rows of `Bytes` (64 or 128) each, the 16-byte parts of a row exchanged by the row's
-// number so that neither rows nor columns meet in a bank. Starts at a multiple of 8 Bytes.
+// A bf16 tile in shared memory, as panels with rows of `Bytes` bytes (64 or 128). The 16-byte parts of a row are
+// swizzled by the row number, so that neither rows nor columns have bank conflicts. Must be aligned to 8 * Bytes.
 template <int Rows, int Columns, int Bytes>
 struct PanelTile {
   static_assert(Bytes == 64 || Bytes == 128);
   static constexpr int panel = Rows * Bytes, panels = (Columns * 2 + Bytes - 1) / Bytes, bytes = panels * panel;
   static constexpr int panel_columns = Bytes / 2, rows = Rows;
-  // Bytes from the tile's start to a part of a row; the parts of a row differ in bits 4 and up, so that
-  // place(row, n) = n-th panel + (place(row, 0) ^ 16 n's rest)
+  // Byte offset of a 16-byte part of a row. With e = Bytes / 16 parts per panel row,
+  // place(row, part) = part / e * panel + (place(row, 0) ^ 16 * (part % e)).
   __device__ static int place(int row, int part) {
     constexpr int each = Bytes / 16;
     const int turn = Bytes == 128 ? row % 8 : row / 2 % 4;
     return part / each * panel + row * Bytes + ((part % each ^ turn) << 4);
   }
-  // The operand whose depth lies along the rows (rows are its other index), and the one whose depth lies down; the
-  // 16 of depth of number `step`. From row 0, from the panel `first`.
+  // Descriptors of an operand for the depths 16 step .. 16 step + 15. along: the depth is along the rows, and the other
+  // index starts at row 0. down: the depth is down the columns, and the other index starts at panel `first`.
   __device__ static uint64_t along(uint32_t tile, int step) {
     constexpr int steps = Bytes / 32;
     return descriptor(tile + static_cast<uint32_t>(step / steps * panel + step % steps * 32), 16);
@@ -107,7 +108,7 @@ struct PanelTile {
   }
 
  private:
-  // address, from panel to panel, from eight rows to the next eight: in units of 16 bytes; which exchange
+  // Address, offset between panels, and offset between groups of eight rows, all in units of 16 bytes; kind of swizzle
   __device__ static uint64_t descriptor(uint32_t address, int leading) {
     constexpr uint64_t stride = 8 * Bytes / 16, exchange = Bytes == 128 ? 1 : 2;
     return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | stride << 32 | exchange << 62;

@@ -53,11 +53,12 @@ class DeltaRule : public Mixer {
     const auto copy = in_.copy();
     const int64_t K = computed_width(o_.key_width(), copy), V = computed_width(o_.value_width(), copy);
     const PaddedRows key_rows{(n + 1) * h, o_.key_width(), K}, value_rows{n * h, o_.value_width(), V};
-    // Gates last, and zeros behind them: products are fastest where rows of the result begin at whole 16 bytes.
+    // Gates come last, padded by zeros: products are fastest if the rows of the result are aligned to 16 bytes.
     const int64_t gates = gate_width_ / o_.value_width(), few = n * h + (A_log_ ? h : 0),
                   most = computed_width(few, copy);
     const auto rows = Padding::of_rows({key_rows, value_rows, {gates, o_.value_width(), V}, {1, few, most}});
-    // Where weights have copies queries and keys are convolved apart: before their norm nobody has to keep them.
+    // If weights have copies, queries and keys are convolved separately from values: then only their normalised form
+    // must be kept for the backward pass.
     const bool apart = copy.defined();
     const int64_t keys = (n + 1) * h * K, values = n * h * V;
     std::vector<int64_t> widths{gates * V, n * h, A_log_ ? h : 0, most - few};
@@ -83,7 +84,7 @@ class DeltaRule : public Mixer {
       if (context.gates) context.record("decay", g.exp());
     }
     const double scale = 1 / std::sqrt(static_cast<double>(o_.key_width()));
-    // Without the delta term there is one factor a token: S <- e^g S + k (beta v)^T.
+    // Without the delta term there is one factor per token: S <- e^g S + k (beta v)^T.
     const auto o = o_[delta] ? carried_delta_rule(context, qk[0], k, v, beta, g, scale)
                              : carried_attention(context, qk[0], k.squeeze(2),
                                                  scale_heads(v.squeeze(2), beta.squeeze(2)), g, scale);

@@ -2,7 +2,7 @@
 //   q, k, v = silu(conv4(.)), g = logsigmoid(gk(x)) / 16 per key channel
 //   S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = K^{-1/2} q_t^T S_t
 //   out = o_proj(RMS(o) * silu(g_proj(x)))
-// complementary: k_t (1 - e^{g_t}) is written instead of k_t.
+// With complementary gating, k_t (1 - e^{g_t}) is written instead of k_t.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/registry.h"

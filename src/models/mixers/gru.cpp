@@ -1,6 +1,6 @@
 // GRU, gates in the order (r, z, n):
 //   r, z = sigma(W_i x + b_i + W_h h + b_h);  n = tanh(W_in x + b_in + r (W_hn h + b_hn));  h' = (1 - z) n + z h
-// With a_min, z is no smaller than that.
+// z is at least a_min.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/registry.h"

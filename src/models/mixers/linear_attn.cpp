@@ -53,7 +53,7 @@ class LinearAttention : public Mixer {
       const auto qk_v = slices(projected, {2 * keys_, values_});
       const auto phi = slices(at::elu(heads_of(qk_v[0], 2 * h)) + 1, {h, h}, 2);
       const auto v = heads_of(qk_v[1], h);
-      // A column of ones beside the values sums the keys.
+      // An additional column of ones in the values gives the sums of the keys.
       const auto one = at::ones({v.size(0), v.size(1), h, 1}, v.options());
       const auto summed = carried_attention(context, phi[0], phi[1], at::cat({v, one}, -1), {}, scale);
       const auto wide_sum = wide(summed);

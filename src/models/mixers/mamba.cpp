@@ -1,9 +1,9 @@
-// Mamba, D = 2d channels, N states a channel:
+// Mamba, D = 2d channels, N states per channel:
 //   (x, z) = in_proj(u), x = silu(conv4(x)), (r, B, C) = x_proj(x), Delta = softplus(dt_proj(r))
 //   h_t[c,n] = exp(-Delta_t[c] e^{A_log[c,n]}) h_{t-1}[c,n] + Delta_t[c] B_t[n] x_t[c];  y = C h + Dskip x
 //   out = out_proj(y * silu(z))
-// Without complementary gating softplus(dt_proj.bias) writes, whatever the decay's Delta is. With a_min, no state's
-// factor is below it; the write is as it was.
+// Without complementary gating, the write strength is softplus(dt_proj.bias) instead of Delta. a_min bounds the decay
+// of every state from below; it does not change the write strength.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/recorded.h"

@@ -2,7 +2,7 @@
 //   (z, xBC, dt) = in_proj(u), (x, B, C) = silu(conv4(xBC)), Delta = softplus(dt + dt_bias)
 //   S_t = exp(-Delta e^{A_log}) S_{t-1} + B_t (Delta x_t)^T;  y_t = C_t^T S_t + Dskip x_t    per head; B, C shared
 //   out = out_proj(RMS(y * silu(z)))
-// Without complementary gating softplus(dt_bias) writes, whatever Delta is.
+// Without complementary gating, the write strength is softplus(dt_bias) instead of Delta.
 #include "base/torch_pch.h"
 #include "models/ops.h"
 #include "models/recorded.h"

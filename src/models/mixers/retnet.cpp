@@ -62,7 +62,7 @@ class RetNet final : public Mixer {
 
  private:
   at::Tensor log_decays(const at::Tensor& like) const {
-    // Numbers that travel with the calls: a copy from the host could not be part of a recorded step.
+    // at::full passes the numbers as kernel arguments. A copy from the host could not be captured in a graph.
     std::vector<at::Tensor> g;
     for (int64_t j = 0; j < o_.heads(); ++j)
       g.push_back(

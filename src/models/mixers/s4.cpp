@@ -1,9 +1,9 @@
-// S4D, M = N/2 complex modes a channel, A = -e^{log_A_real} + i A_imag, dt = e^{log_dt}, z = e^{dt A}:
+// S4D, M = N/2 complex modes per channel, A = -e^{log_A_real} + i A_imag, dt = e^{log_dt}, z = e^{dt A}:
 //   g_t = z g_{t-1} + x_t;  y_t = 2 Re sum_n C_n (z_n - 1)/A_n g_t[n] + Dskip x_t        (zero-order hold)
 //   [a, b] = out(Dropout(GELU(y))), result a sigma(b); the dropout mask is shared over time.
-// In chunks of 64 frames: a Toeplitz product inside, products with powers of z for what enters and leaves. On a GPU,
-// which has no time for so many small operations, whole sequences that neither take nor leave a state by Fourier
-// transforms. Powers are formed in double whatever the precision: an angle dt A t in float would be off by 1e-4.
+// Works in chunks of 64 frames: a Toeplitz product within a chunk, and products with powers of z for the chunk's
+// initial and final state. On a GPU, many small operations are slow, so whole sequences without a carried state use
+// Fourier transforms. Powers are always computed in double: in float, an angle dt A t would be off by 1e-4.
 #include "base/torch_pch.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
@@ -21,7 +21,7 @@ constexpr IntegerSwitch even_states{"d_state",
                                     "numbers a channel of the state holds, two a mode",
                                     "an even integer in 2..4096",
                                     [](int64_t v) { return v % 2 == 0; }};
-// The time constants learn slowly, and nothing pulls them to 0.
+// Time constants have a lower learning rate and no weight decay.
 constexpr LearningGroup slow{1e-3, false};
 
 struct Complex {
@@ -44,7 +44,7 @@ Complex powers(const Complex& z, int64_t count) {
   return out.slice(0, count);
 }
 
-// The least even number from `least` on without prime factors above 5.
+// The smallest even number >= `least` without prime factors above 5.
 int64_t transform_length(int64_t least) {
   const auto smooth = [](int64_t n) {
     for (const int64_t factor : {2, 3, 5})
@@ -145,8 +145,8 @@ class S4d final : public Mixer {
     return at::fft_irfft(spectrum, span).narrow(2, 0, length).permute({1, 2, 0});
   }
 
-  // The kernel alone, [d,count]: tap i inner + j = sum_n Re(read z^{i inner} z^j), a product over modes, so that the
-  // powers of all taps never exist at once.
+  // The convolution kernel [d,count]: tap i inner + j = sum_n Re(read z^{i inner} z^j). As a product over modes, it
+  // never needs the powers of all taps at once.
   static at::Tensor taps(const Modes& m, int64_t count) {
     int64_t inner = 1;
     while (inner * inner < count) inner *= 2;

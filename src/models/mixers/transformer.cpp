@@ -1,8 +1,8 @@
 // Transformer layer; nrm(x; w) = w x / (||x|| / sqrt(n) + 1e-8):
 //   q, k = rope(nrm(.)), att = softmax(q k^T / sqrt(d/h), causal) v, z = nrm(out(att)); in pre z = out(att)
 //   mlp(x) = linear2(a sigma(beta a) b), [a, b] = linear1(x)
-// With conv = 4 a causal convolution over 4 frames follows the projections to q, k and v.
-// No recurrence: a carried state is the cache of all keys and values, which grows by 2d elements a frame.
+// With conv = 4, a causal convolution over 4 frames follows the projections to q, k and v.
+// There is no recurrence: the carried state is a cache of all keys and values, which grows by 2d elements per frame.
 
 #include "base/error.h"
 #include "base/format.h"
@@ -88,7 +88,8 @@ class Transformer final : public Mixer {
   Param up_ = nullptr, up_bias_ = nullptr, down_ = nullptr, down_bias_ = nullptr;
 };
 
-// The label 648 stands for 768 channels and 1296 for 1280; heads come from the label.
+// The requested width 648 stands for 768 channels and 1296 for 1280. The number of heads follows from the requested
+// width.
 int64_t labelled_width(int64_t label) {
   if (label == 960)
     throw bad_input("model.width", "the transformer has no width 960 (the paper skips it), expected e.g. 768 or 1024");
@@ -97,7 +98,7 @@ int64_t labelled_width(int64_t label) {
 
 void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
   options.set(switches::mlp, layer.extent("linear1.weight", 0) / (2 * options.width));
-  options.residual = Residual::doubled;  // recorded layers hold their input
+  options.residual = Residual::doubled;  // the recorded outputs include the layer's input
 }
 
 }  // namespace

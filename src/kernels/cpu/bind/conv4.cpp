@@ -10,7 +10,7 @@ using kernels::Tensors;
 
 namespace {
 
-// weight [C,1,4] as four rows of C; bias as a fifth (zeros where absent)
+// weight [C,1,4] as four rows of C; bias as a fifth (zeros if absent)
 Tensor rows_of_weight(const Tensor& weight, const Tensor& bias) {
   const Tensor w = at::zeros({5, weight.size(0)}, weight.options());
   w.narrow(0, 0, 4).copy_(weight.reshape({-1, 4}).t());

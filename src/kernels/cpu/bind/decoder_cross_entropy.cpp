@@ -1,5 +1,5 @@
-// Rows go in groups of kGroup, and only a group's logits exist at a time. Gradients are made in the forward pass; the
-// backward pass scales them.
+// Processes rows in groups of kGroup; only the logits of one group exist at a time. The forward pass computes the
+// gradients, the backward pass scales them.
 #include "base/error.h"
 #include "kernels/cpu/bind/tensors.h"
 #include "kernels/cpu/cross_entropy.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kGroup = 1024;
 
-// The loops write where a target points to.
+// The kernels use targets as indices for writing.
 void check_targets(const Tensor& target, int64_t classes) {
   const char* here = "decoder_cross_entropy";
   const int64_t* values = target.data_ptr<int64_t>();

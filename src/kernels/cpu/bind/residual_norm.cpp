@@ -11,7 +11,7 @@ using kernels::Tensors;
 
 namespace {
 
-// The masks of a call on rows of `frames` a sample; `samples` must lie in order.
+// The masks of a call with `frames` rows per sample; `samples` must be contiguous.
 DropoutMask mask_of(double p, const DropoutKey& key, int64_t frames, int64_t channels) {
   return {key.seed,
           key.place,
@@ -48,7 +48,7 @@ Tensor dropout_factors(const op::Dropout& op, const Tensor& x) {
 // z, residual, gain, bias
 Tensors residual_layer_norm(const op::ResidualLayerNorm& op, const Tensors& in, Tensors* saved) {
   const Tensor &z = in[0], gain = in[2].contiguous(), bias = in[3].contiguous(), y = fresh_like(z);
-  // Kept in place of z, which nobody needs any more.
+  // Saved instead of z, which the backward pass does not need.
   const Tensor x = saved ? fresh_like(z) : Tensor();
   const Tensor scales = saved ? fresh({z.numel() / z.size(-1)}, z.options()) : Tensor();
   with_type_of(z, [&](auto type) {
@@ -64,7 +64,7 @@ Tensors residual_layer_norm(const op::ResidualLayerNorm& op, const Tensors& in, 
 
 Tensors residual_layer_norm_back(const op::ResidualLayerNorm& op, const kernels::Back& back) {
   const Tensor &x = back.saved[0], &gain = back.saved[1], &scales = back.saved[2];
-  // x is this node's own: its gradient takes its place, row for row.
+  // Only this node uses x, so its gradient overwrites it, row by row.
   const Tensor d_residual = back.last ? x : fresh_like(x), dz = op.p == 0 ? d_residual : fresh_like(x);
   const Tensor d_gain = fresh_like(gain), d_bias = fresh_like(gain);
   with_type_of(x, [&](auto type) {

@@ -1,4 +1,4 @@
-// Tensors as the loops of cpu/ see them: rows read in place where the strides allow it, fresh results, padded states.
+// Adapts tensors to the kernels of cpu/: reads rows in place if the strides allow it, allocates results, pads states.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -10,13 +10,13 @@
 
 namespace sb::cpu {
 
-// A buffer whose every element somebody will write.
+// Returns an uninitialised tensor; the caller must write every element.
 at::Tensor fresh(at::IntArrayRef sizes, const at::TensorOptions& options);
 inline at::Tensor fresh_like(const at::Tensor& x) {
   return fresh(x.sizes(), x.options());
 }
 
-// Memory for the gradient of an input of these sizes, its last axis without gaps: its place (operation.h), or fresh.
+// Returns memory for an input's gradient, with a contiguous last axis: its destination (Back::place) or a new tensor.
 at::Tensor gradient_of(const kernels::Back& back, size_t input, at::IntArrayRef sizes,
                        const at::TensorOptions& options);
 inline at::Tensor gradient_of(const kernels::Back& back, size_t input, const at::Tensor& like) {
@@ -29,7 +29,7 @@ auto with_type_of(const at::Tensor& x, const Body& body) {
   return x.scalar_type() == at::kFloat ? body(float{}) : body(double{});
 }
 
-// The data of a tensor that may be absent.
+// The data pointer of a tensor, or null if the tensor is undefined.
 template <class T>
 T* data_or_null(const at::Tensor& x) {
   return x.defined() ? x.data_ptr<T>() : nullptr;
@@ -38,12 +38,12 @@ T* data_or_null(const at::Tensor& x) {
 inline at::Tensor contiguous(const at::Tensor& x) {
   return x.defined() ? x.contiguous() : x;
 }
-// Tensor whose last axis is contiguous: itself, or a copy.
+// Returns x if its last axis is contiguous, else a contiguous copy.
 inline at::Tensor rows_of(const at::Tensor& x) {
   return !x.defined() || x.size(-1) == 1 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-// All rows along the last axis; a copy where their starts have no two strides.
+// All rows of a tensor along its last axis. Copies the tensor if more than two strides are needed to locate the rows.
 template <class T>
 class Rows {
  public:
@@ -57,7 +57,7 @@ class Rows {
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
   RowStarts<T> starts() const { return {data_, inner_ >= count_, inner_, outer_stride_, inner_stride_}; }
-  // To write to; only where the rows are no copy.
+  // The rows for writing. Use only if the rows are not a copy.
   RowTargets<T> targets() const { return {starts()}; }
   bool is_copy_of(const at::Tensor& x) const { return !hold_.is_same(x); }
 
@@ -88,14 +88,13 @@ class Rows {
 
 at::Tensor sum_in_order(const at::Tensor& parts);  // over the first axis
 
-// [B H, slots, padded K, padded V] whose slot 0 holds `state` [B,H,K,V] (undefined: zeros), zeros in the padding.
+// Returns [B H, slots, padded K, padded V] with `state` [B,H,K,V] (undefined: zeros), padded by zeros, in slot 0.
 at::Tensor start_states(const at::Tensor& state, int64_t B, int64_t H, int64_t K, int64_t V, int64_t slots,
                         const at::TensorOptions& options);
-// Slot `slot` of such a tensor as a fresh [B,H,K,V].
+// Copies one slot of such a tensor into a new tensor [B,H,K,V].
 at::Tensor unpadded_state(const at::Tensor& states, int64_t slot, int64_t B, int64_t H, int64_t K, int64_t V);
 
-// out = a b, plus bias [N] on every row where one is given, plus what out held where `add`; out [M,N] with rows that
-// lie in order.
+// out = a b + bias, or out += a b + bias if `add`. out [M,N] has contiguous rows; bias [N] may be undefined.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {},
               bool add = false);
 inline at::Tensor multiplied(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {}) {

@@ -1,4 +1,4 @@
-// The library's flash kernels, in their deterministic mode: gradients of q are then summed in a fixed order.
+// Uses libtorch's flash-attention kernels in deterministic mode, which sums the gradients of q in a fixed order.
 #include <cmath>
 
 #include "kernels/cuda/bind/operations.h"
@@ -7,7 +7,7 @@
 namespace sb::cuda::bind {
 namespace {
 
-// While one lives, the library's kernels give the same bytes on every run; memory that they take is not filled.
+// RAII guard: makes libtorch's kernels deterministic, without filling their uninitialised memory.
 class Deterministic {
  public:
   Deterministic()
@@ -28,8 +28,8 @@ class Deterministic {
   bool on_, warns_, fills_;
 };
 
-// [B,T,H,w] as [B,H,T,w'], w' the next multiple of 8, which the kernels ask for: zeros add nothing to q . k, and what
-// they make of v is cut off.
+// [B,T,H,w] as [B,H,T,w'], with w' the next multiple of 8, which the kernels require. The padding zeros do not change
+// q . k; the padded columns of the output are removed.
 Tensor heads_first(const Tensor& x) {
   const int64_t width = x.size(3), behind = (width + 7) / 8 * 8 - width;
   return (behind == 0 ? x : at::constant_pad_nd(x, {0, behind})).transpose(1, 2);

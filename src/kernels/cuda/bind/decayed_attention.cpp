@@ -63,7 +63,7 @@ DecayedAttention written_problem(const op::WrittenAttention& op, const Tensors& 
   return p;
 }
 
-// Rows that the copy engine can read
+// Rows that TMA can read
 Tensor at_16_bytes(const Tensor& x) {
   const bool fits = x.stride(3) == 1 && x.stride(0) % 8 == 0 && x.stride(1) % 8 == 0 && x.stride(2) % 8 == 0 &&
                     reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0;

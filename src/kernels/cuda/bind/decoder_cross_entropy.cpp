@@ -1,4 +1,4 @@
-// Gradients are made in the forward pass; the backward pass scales them.
+// The forward pass computes the gradients; the backward pass scales them.
 #include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/decoder_loss.h"

@@ -1,13 +1,13 @@
-// The library's fused cell, frame after frame: one product and one kernel forward, one addition, one kernel and one
-// product backward; the gradients of weight and bias are one product and one sum over all frames. (cuDNN's whole
-// sequences multiply by the input's weights themselves, which are behind us here, know no float32 state beside bfloat16
-// gates, and sum in an order that depends on cuBLAS's workspace.)
+// Uses libtorch's fused GRU cell for each frame. Forward: one product and one kernel per frame. Backward: one addition,
+// one kernel and one product per frame; the gradients of weight and bias are one product and one sum over all frames.
+// cuDNN's GRU for whole sequences is not suitable: it includes the product with the input weights, does not support a
+// float32 state with bfloat16 gates, and its order of sums depends on cuBLAS's workspace.
 #include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 
 namespace sb::cuda::bind {
 
-// The cell has no bound of z.
+// The cell does not support a lower bound of z.
 bool takes_gru(const op::Gru& op, const Tensors& in) {
   return op.a_min <= 0 && readable(in[0]) && readable(in[1]) && !is_low(in[1]) && same_type(in[1], in[2]) &&
          same_type(in[1], in[3]);

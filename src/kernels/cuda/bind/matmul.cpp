@@ -1,5 +1,4 @@
-// Products in bf16 with fp32 sums, of activations with the bf16 copy of a weight. The weight's own gradient leaves them
-// in fp32.
+// Products of bf16 activations and the bf16 copy of a weight, with fp32 sums. The gradient of the weight is fp32.
 #include <cublas_v2.h>
 
 #include "kernels/cuda/bind/operations.h"
@@ -27,7 +26,7 @@ void multiply_transposed(const Tensor& a, const Tensor& b, const Tensor& out, bo
   on.check("project", status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown);
 }
 
-// Undefined where it was added to what there is already.
+// Undefined if the gradient was added to an existing tensor instead.
 Tensor weight_gradient(const Back& back, const Tensor& grad, const Tensor& x) {
   const Tensor sum = back.sum(1);
   if (sum.defined() && sum.scalar_type() == at::kFloat && sum.is_contiguous() && sum.dim() == 2) {

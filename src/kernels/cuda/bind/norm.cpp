@@ -37,7 +37,7 @@ bool takes_row_norm(const op::RowNorm&, const Tensors& in) {
 Tensors row_norm(const op::RowNorm& op, const Tensors& in, Tensors* saved) {
   const Tensor &x = in[0], gain = floats(in[1]), y = fresh_like(x);
   NormInput rows(op, x, gain, in[2]);
-  // Whoever reads unit rows keeps them: kept here too, they cost nothing, while x is free to go.
+  // For a plain l2 norm, saves the result instead of x. The next operation keeps the result anyway, so x can be freed.
   const bool unit = saved && op.norm == Norm::l2 && op.gate == sb::NormGate::none && !gain.defined();
   const Tensor scales = unit ? fresh({rows.p.tokens, rows.p.heads}, x, at::kFloat) : Tensor();
   rows.p.scales = float_data(scales);

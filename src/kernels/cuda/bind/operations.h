@@ -1,4 +1,4 @@
-// The operations that have CUDA kernels: forward, backward, and the shapes and types they are made for.
+// The operations that have CUDA kernels: forward, backward, and predicates of the supported shapes and types.
 #pragma once
 #include "kernels/operations.h"
 

@@ -1,4 +1,4 @@
-// Heads times a number each, and Mamba2's read-out behind them.
+// Multiplication of each head by a number, and Mamba2's read-out.
 #include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/head_scale.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMostScaledWidth = 256, kLeastSkipWidth = 8;
 
-// `token`: 0 where all tokens share the numbers
+// `token`: token stride; 0 if all tokens share the numbers
 HeadScale scale_of(const Held& x, const Tensor& w, int64_t token) {
   HeadScale p;
   p.tokens = x.tokens, p.heads = x.heads, p.width = x.width, p.element = element_of(x.x), p.x = x.in();

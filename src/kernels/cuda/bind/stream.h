@@ -1,4 +1,4 @@
-// What the kernels' callers need of the library's CUDA: the current stream and a cuBLAS handle.
+// Access to libtorch's current CUDA stream and cuBLAS handle.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,7 @@ struct cublasContext;
 namespace sb::cuda::bind {
 
 cudaStream_t current_stream(int device);
-// Tied to the current stream and to the library's workspace.
+// Uses the current stream and libtorch's workspace.
 cublasContext* blas_handle();
 
 }  // namespace sb::cuda::bind

@@ -10,7 +10,7 @@
 namespace sb::cuda::bind {
 namespace {
 
-// The one stride of axes 0 .. count - 1, where they have one; none where an axis repeats its values.
+// The common stride of axes 0..count - 1, if they have one; nullopt also if an axis has stride 0.
 std::optional<int64_t> one_stride(const Tensor& x, int64_t count) {
   int64_t stride = 0, reach = 0;
   bool any = false;

@@ -1,4 +1,4 @@
-// Tensors as the kernels of cuda/ see them: rows read in place where the strides allow it, fresh results, scratch.
+// Adapts tensors to the kernels of cuda/: reads rows in place if the strides allow it, allocates results and scratch.
 #pragma once
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
@@ -13,12 +13,12 @@ using at::Tensor;
 using kernels::Back;
 using kernels::Tensors;
 
-// The device of a tensor and its stream, for as long as this lives.
+// RAII guard: makes the device of a tensor current, and provides its stream.
 class OnDevice {
  public:
   explicit OnDevice(const Tensor& x) : guard_(x.device()), stream_(current_stream(x.device().index())) {}
   cudaStream_t stream() const { return stream_; }
-  // Throws where a kernel did not start.
+  // Throws if a kernel launch failed.
   void check(const char* where, cudaError_t status) const;
 
  private:
@@ -26,7 +26,7 @@ class OnDevice {
   cudaStream_t stream_;
 };
 
-// Buffers whose every element somebody will write.
+// Return uninitialised tensors; the caller must write every element.
 Tensor fresh(at::IntArrayRef sizes, const Tensor& like, at::ScalarType type);
 inline Tensor fresh(at::IntArrayRef sizes, const Tensor& like) {
   return fresh(sizes, like, like.scalar_type());
@@ -35,13 +35,13 @@ inline Tensor fresh_like(const Tensor& x) {
   return fresh(x.sizes(), x);
 }
 Tensor scratch(size_t bytes, const Tensor& like);
-// Memory for the gradient of an input of these sizes and this type: its place (operation.h), or fresh.
+// Returns memory for the gradient of an input, of the type of `like`: its destination (Back::place) or a new tensor.
 Tensor gradient_of(const Back& back, size_t input, at::IntArrayRef sizes, const Tensor& like);
 inline Tensor gradient_of(const Back& back, size_t input, const Tensor& like) {
   return gradient_of(back, input, like.sizes(), like);
 }
 
-// bfloat16 or float32 on a CUDA device, not empty: what kernels read
+// Whether kernels can read the tensor: bfloat16 or float32 on a CUDA device, not empty
 bool readable(const Tensor& x);
 inline bool readable_or_absent(const Tensor& x) {
   return !x.defined() || readable(x);
@@ -59,7 +59,7 @@ inline bool same_type(const Tensor& x, const Tensor& y) {
 inline Tensor contiguous(const Tensor& x) {
   return x.defined() ? x.contiguous() : x;
 }
-// Parameters, gates and states: float32 without gaps
+// Converts parameters, gates and states to contiguous float32
 inline Tensor floats(const Tensor& x) {
   return x.defined() ? x.to(at::kFloat).contiguous() : x;
 }
@@ -69,13 +69,13 @@ inline float* float_data(const Tensor& x) {
 inline void* data(const Tensor& x) {
   return x.defined() ? x.data_ptr() : nullptr;
 }
-// Itself where the last axis lies without gaps, else a copy.
+// Returns x if its last axis is contiguous, else a contiguous copy.
 inline Tensor packed_last(const Tensor& x) {
   return !x.defined() || x.size(-1) == 1 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-// x as [tokens, heads, width]: the last axis is the width; of four axes or more the one before is the heads, else there
-// is one. A copy where the tokens have no single stride.
+// x as [tokens, heads, width]. The last axis is the width. With four axes or more, the axis before it is the heads;
+// otherwise there is one head. Copies x if the tokens do not have a single stride.
 struct Held {
   Tensor x;
   int64_t tokens = 0, token = 0, head = 0;
@@ -86,10 +86,10 @@ struct Held {
   TokenRows<float> floats_out() const { return {float_data(x), token, head}; }
 };
 Held by_heads(const Tensor& x);
-// The same with one head always.
+// The same, always with one head.
 Held by_rows(const Tensor& x);
 
-// The same of memory for a gradient, never a copy of it.
+// Like gradient_of(), but the result can always be passed to by_heads() or by_rows() without a copy.
 Tensor gradient_by_heads(const Back& back, size_t input, const Tensor& like);
 Tensor gradient_by_rows(const Back& back, size_t input, const Tensor& like);
 
