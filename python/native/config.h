@@ -1,4 +1,4 @@
-// A resolved config with the settings it came from, so that others can build on it.
+// A resolved config with the settings it came from, so that other configs can build on it.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace sb::python {
 
-// "section.key", value, and the place that messages name.
+// "section.key", the value, and the location that messages name.
 using Item = std::tuple<std::string, py::object, std::string>;
 
 struct Config {
-  std::string name;  // stands for a file in messages
+  std::string name;  // used instead of a file name in messages
   Settings settings;
-  std::shared_ptr<const AutomatonFile> automaton;  // null where the grammar is built
+  std::shared_ptr<const AutomatonFile> automaton;  // null if the grammar is generated
   ResolvedConfig resolved;
 };
 
-// `automaton`: name and text of the file that grammar.automaton names. Throws bad_input, one line a fault.
+// `automaton`: name and text of the file that grammar.automaton names. Throws bad_input with one line per error.
 std::shared_ptr<const Config> make_config(const std::vector<Item>& items, const std::string& name,
                                           const std::optional<std::pair<std::string, std::string>>& automaton);
 std::shared_ptr<const Config> read_config(const std::string& path, const std::vector<std::string>& overrides);
