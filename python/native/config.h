@@ -16,11 +16,11 @@ using Item = std::tuple<std::string, py::object, std::string>;
 struct Config {
   std::string name;  // used instead of a file name in messages
   Settings settings;
-  std::shared_ptr<const AutomatonFile> automaton;  // null if the grammar is generated
+  std::shared_ptr<const AutomatonFile> automaton;  // null where the grammar is built
   ResolvedConfig resolved;
 };
 
-// `automaton`: name and text of the file that grammar.automaton names. Throws bad_input with one line per error.
+// `automaton`: name and text of the file that grammar.automaton names. Throws bad_input, one line a fault.
 std::shared_ptr<const Config> make_config(const std::vector<Item>& items, const std::string& name,
                                           const std::optional<std::pair<std::string, std::string>>& automaton);
 std::shared_ptr<const Config> read_config(const std::string& path, const std::vector<std::string>& overrides);

@@ -52,7 +52,7 @@ struct FrameBatch {
   void fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to);
 };
 
-// Keeps released batches for reuse: touching fresh pages costs more than filling them.
+// Large buffers are kept for the next batch: fresh pages cost more than filling them.
 class BatchPool : public std::enable_shared_from_this<BatchPool> {
  public:
   explicit BatchPool(size_t most) : most_(most) {}
