@@ -12,7 +12,7 @@ void add_compare(const Outline& outline, PageData& data);
 Estimate paired_difference(const std::map<std::vector<std::string>, double>& a,
                            const std::map<std::vector<std::string>, double>& b);
 std::string interval_text(
-    const std::optional<Interval>& interval);  // in points, "[-1.0, +3.4]"; "" where there is none
+    const std::optional<Interval>& interval);  // in points, "[-1.0, +3.4]"; "" if there is no interval
 std::string p_text(std::optional<double> p);   // "0.210", "< 0.001", "–"
 
 }  // namespace sb

@@ -20,7 +20,7 @@ struct RunData {
 
 // `poll` is called now and then and may throw to end the work.
 RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
-std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task);  // another one of its language
+std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task);  // on the same language
 // The task with gaps of `gap` frames on this split: a point of the generalisation grid. The elements with a gap and the
 // content of gaps do not change.
 TaskConfig with_gap(TaskConfig task, Split split, int gap);

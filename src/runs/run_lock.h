@@ -2,15 +2,16 @@
 // on any file system that can link or create a file exclusively and rename it atomically.
 //
 // A lock is a chain of files: PATH, then PATH.next-TOKEN with the token of the previous file. The owner of the last
-// file holds the lock, unless that file says released. An owner is dead if its process no longer exists on this
+// file holds the lock, unless that file is marked as released. An owner is dead if its process no longer exists on this
 // machine, or if its record has not changed for kMissedBeats heartbeats while this process watched by its own clock.
 // Times of files and of other machines are never compared. Only one process can create the file that follows a token,
 // so only one process takes over. It then renames its file to PATH. PATH is never removed and never has the same token
 // twice. A process that followed a token which is no longer in the chain detects this and removes its file.
 //
-// An owner that was suspended for longer detects in check() that its token was followed or is gone. Files are published
-// through FencedFiles: written to a temporary name next to the target, checked, then renamed. A new owner first deletes
-// all files with temporary names, so that an owner suspended between check and rename has nothing left to rename.
+// An owner that was suspended beyond this time detects in check() that its token was followed or is gone. Files are
+// published through FencedFiles: written to a temporary name next to the target, checked, then renamed. A new owner
+// first deletes all files with temporary names, so that an owner suspended between check and rename has nothing left to
+// rename.
 #pragma once
 #include <chrono>
 #include <functional>

@@ -1,4 +1,4 @@
-// Predictors without a network: chance, the commonest state, n-grams, and a table of counted transitions.
+// Predictors without a network: chance, the most frequent state, n-grams, and a table of counted transitions.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace sb {
 
 struct Baselines {
   double chance = 0;                      // 1 / states
-  double majority = 0;                    // the commonest state of the training samples
+  double majority = 0;                    // the most frequent state of the training samples
   std::array<double, kMaxGram> n_gram{};  // entry n-1
   int n = 1;                              // the n-gram to cite: the best on `test_samples` samples of valid
   double n_gram_stderr = 0;               // of its accuracy

@@ -1,4 +1,4 @@
-// Which elements of a sample have a gap, how long it is and what fills it.
+// Draws the gaps of a sample: which elements have a gap, its length and its content.
 #pragma once
 #include <cstdint>
 #include <memory>
