@@ -1,4 +1,4 @@
-// Batches in order, made ahead by threads that never touch Python.
+// Batches in order, prepared in advance by threads that never touch Python.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -15,14 +15,14 @@ namespace sb::python {
 struct StreamRequest {
   Split split = Split::train;
   int batch = 64;
-  uint64_t start = 0;              // place of the first sample
+  uint64_t start = 0;              // position of the first sample
   uint64_t count = 0;              // samples; the last batch may be smaller
-  SampleOrder order;               // place to sample
-  uint64_t shard = 0, shards = 1;  // of the batches: number shard, shard + shards, …
+  SampleOrder order;               // maps positions to samples
+  uint64_t shard = 0, shards = 1;  // the stream delivers batches shard, shard + shards, …
   bool dense = true;
-  int pad_to = 0;   // frames of every batch; 0: those of its longest sample
+  int pad_to = 0;   // frames of every batch; 0: as many as its longest sample
   int threads = 0;  // 0: all cores
-  int ahead = 4;    // batches made before they are asked for
+  int ahead = 4;    // batches prepared in advance
 };
 
 class BatchStream {
@@ -33,8 +33,8 @@ class BatchStream {
   BatchStream& operator=(const BatchStream&) = delete;
 
   uint64_t batches() const { return total_; }
-  // The next one, null after the last. With the interpreter lock held; waits without it and raises what Ctrl-C asks
-  // for. What making a batch threw is thrown in its place.
+  // The next batch, or null after the last. Call with the GIL held: waits with the GIL released, and raises
+  // KeyboardInterrupt on Ctrl-C. An exception from making a batch is rethrown in its place.
   std::shared_ptr<FrameBatch> next();
   void close();
 
@@ -43,8 +43,8 @@ class BatchStream {
     std::shared_ptr<FrameBatch> batch;
     std::exception_ptr failure;
   };
-  // What threads share; left behind, never freed, in a process that was forked off: its threads are not there, and its
-  // lock may be held.
+  // State shared by the threads. In a forked process it is leaked on purpose: the threads do not exist there, and the
+  // mutex may be locked.
   struct Shared {
     std::mutex mutex;
     std::condition_variable wanted, made;

@@ -1,5 +1,5 @@
-// What the files of the Python module share. Each of them binds one topic; the package in python/selectivbench checks
-// arguments, names and documents them.
+// Shared declarations of the native module. Each source file binds one topic. The package python/selectivbench checks
+// arguments, names and documents the bindings.
 #pragma once
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -26,7 +26,7 @@ void bind_results(py::module_& m);
 
 using Shape = std::vector<py::ssize_t>;
 
-// Memory of `owner` as an array that keeps the owner alive.
+// Array view of memory that belongs to `owner`; the view keeps the owner alive.
 template <class T>
 py::array_t<T> view(const T* data, const Shape& shape, py::handle owner) {
   return py::array_t<T>(shape, data, owner);
@@ -37,7 +37,7 @@ py::array_t<T> copied(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-// Calls `work` without the interpreter lock.
+// Calls `work` with the GIL released.
 template <class Work>
 auto unlocked(const Work& work) {
   const Unlocked here;

@@ -1,4 +1,4 @@
-// A resolved config with the settings it came from, so that others can build on it.
+// A resolved config with the settings it came from, so that other configs can build on it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace sb::python {
 
-// "section.key", value, and the place that messages name.
+// "section.key", the value, and the location that messages name.
 using Item = std::tuple<std::string, py::object, std::string>;
 
 struct Config {
-  std::string name;  // stands for a file in messages
+  std::string name;  // used instead of a file name in messages
   Settings settings;
   std::shared_ptr<const AutomatonFile> automaton;  // null if the grammar is built
   ResolvedConfig resolved;                         // its run id is the program's for external models alone

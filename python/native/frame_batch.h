@@ -1,4 +1,4 @@
-// Batches as Python sees them, and their buffers, which come back when Python has let go of them.
+// Batches as Python sees them, and a pool that reuses their buffers once Python has released them.
 #pragma once
 #include <unistd.h>
 
@@ -13,11 +13,11 @@
 
 namespace sb::python {
 
-// At least so many bytes, unwritten, in huge pages where they are many: the first touch of a small page costs twice
-// what filling it does (bench/notes/python.md). `bytes` becomes what there is.
+// Allocates at least `bytes` bytes, uninitialised; large blocks use huge pages, since the first touch of a small page
+// costs twice as much as filling it (bench/notes/python.md). Sets `bytes` to the allocated size.
 std::unique_ptr<void, decltype(&std::free)> fresh_memory(size_t& bytes);
 
-// Values that are all written after every resize(): growing neither copies nor clears.
+// Uninitialised array. The caller writes all values after every resize(), so growing neither copies nor clears.
 template <class T>
 class Block {
   static_assert(std::is_trivial_v<T>);
@@ -25,7 +25,7 @@ class Block {
  public:
   T* resize(size_t count) {
     if (count * sizeof(T) > bytes_) {
-      memory_.reset();  // before the next one is there
+      memory_.reset();  // free the old memory before allocating the new
       bytes_ = 0;
       size_t bytes = count * sizeof(T);
       memory_ = fresh_memory(bytes);
@@ -40,12 +40,12 @@ class Block {
   size_t bytes_ = 0;
 };
 
-// Symbols and gaps of tasks/batch.h, what a model is asked, and dense frames where they are wanted.
+// A batch of tasks/batch.h with its targets and, on request, dense frames.
 struct FrameBatch {
   Batch batch;
   bool dense = false;
   Block<float> frames;           // [batch][frames][channels]
-  Block<int64_t> targets;        // [batch][frames]: the answer, -1 where none is asked for
+  Block<int64_t> targets;        // [batch][frames]: the answer; -1: none
   std::vector<uint8_t> mask;     // [batch][frames]: 0 on padding
   std::vector<int64_t> indices;  // [batch]
 
@@ -62,7 +62,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   void give_back(std::unique_ptr<FrameBatch> batch);
 
   const size_t most_;
-  const pid_t process_ = ::getpid();  // after a fork the lock may be held by a thread that is not there
+  const pid_t process_ = ::getpid();  // after a fork, the mutex may be locked by a thread that does not exist
   std::mutex mutex_;
   std::vector<std::unique_ptr<FrameBatch>> spare_;
 };

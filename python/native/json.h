@@ -1,4 +1,4 @@
-// Parts of a result as the JSON that travels between the module and the package.
+// Converts parts of a result to and from the JSON exchanged between the native module and the Python package.
 #pragma once
 #include <string>
 

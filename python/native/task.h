@@ -1,4 +1,4 @@
-// A task as Python holds it: the config, and what it is drawn from.
+// A task as Python holds it: the config and its data.
 #pragma once
 #include "native/config.h"
 #include "runs/data.h"
@@ -8,7 +8,7 @@ namespace sb::python {
 struct PyTask {
   std::shared_ptr<const Config> config;
   RunData data;
-  std::optional<int> gap;  // frames of every test gap, where it is not the task's own law
+  std::optional<int> gap;  // fixed length of every test gap, if it replaces the task's distribution
 
   const Task& task() const { return *data.maker; }
 };

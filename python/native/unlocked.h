@@ -1,6 +1,6 @@
-// Work without the interpreter lock. A thread that asks for the lock while Python shuts down is ended on the spot,
-// which C++ does not survive; so before that (end_threads, at exit) what other threads have under way is waited for,
-// and nothing more of theirs begins.
+// RAII guard that releases the GIL. If a thread requests the GIL during interpreter shutdown, Python kills the thread,
+// which C++ code does not survive. Therefore end_threads(), called at exit, waits for all work in progress on other
+// threads and prevents new work there.
 #pragma once
 #include <pybind11/pybind11.h>
 
@@ -12,25 +12,26 @@ namespace py = pybind11;
 
 class Unlocked {
  public:
-  Unlocked();  // with the lock held; throws where Python shuts down and this is another thread
+  Unlocked();  // call with the GIL held; throws during shutdown, except on the exiting thread
   ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
-  static bool refused();  // whether the constructor would throw; needs no lock
+  static bool refused();  // whether the constructor would throw; needs no GIL
 
  private:
   std::optional<py::gil_scoped_release> unlocked_;
 };
 
-// For long work inside Unlocked, on the thread that began it: true where Ctrl-C asks for its end, which leaves the
-// exception set, or where Python shuts down.
+// For long work inside Unlocked, on the thread that began it. Returns true on Ctrl-C, with the Python exception set, or
+// during shutdown.
 bool interrupted();
-// The same as an exception; and that exception, with the lock held, after interrupted() was true.
+// end_if_interrupted: throws if interrupted(). raise_interruption: throws that exception, with the GIL held, after
+// interrupted() returned true.
 void end_if_interrupted();
 [[noreturn]] void raise_interruption();
 
-void end_threads();     // before Python shuts down: waits
-void forget_threads();  // in a process that was forked off: those of its parent are not there
+void end_threads();     // call at exit: waits for other threads
+void forget_threads();  // call in a forked process: the threads of its parent do not exist there
 
 }  // namespace sb::python

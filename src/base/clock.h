@@ -1,4 +1,4 @@
-// The time of day as text.
+// UTC times as text.
 #pragma once
 #include <ctime>
 #include <string>

@@ -1,22 +1,21 @@
-// SHA-256 and CRC-32 by the processor's own instructions, where it has them. Both digests are written by hand because a
-// GPU machine builds this program without packages: nothing but a compiler, libtorch and header-only libraries is
-// there.
+// SHA-256 and CRC-32 with CPU instructions, if the CPU has them. Both digests are hand-written because the program must
+// also build on GPU machines without packages, from a compiler, libtorch and header-only libraries alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace sb {
 
-// Takes `blocks` blocks of 64 bytes into the state.
+// Updates the state with `blocks` blocks of 64 bytes.
 using Sha256Blocks = void (*)(uint32_t (&state)[8], const uint8_t* data, size_t blocks);
-// The polynomial of zlib and zip; `crc` as between two calls of it, not inverted.
+// CRC-32 of zlib and zip. `crc` is the result of the previous call, 0 to begin.
 using Crc32Bytes = uint32_t (*)(uint32_t crc, const uint8_t* data, size_t size);
 
-// nullptr: this processor has no such instructions.
+// nullptr if this CPU lacks the instructions.
 Sha256Blocks sha256_instructions();
 Crc32Bytes crc32_instructions();
 
-// The same in plain C++.
+// Portable versions.
 void sha256_blocks(uint32_t (&state)[8], const uint8_t* data, size_t blocks);
 uint32_t crc32_bytes(uint32_t crc, const uint8_t* data, size_t size);
 

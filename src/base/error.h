@@ -1,4 +1,4 @@
-// Every failure the library reports is one of these; only the command line turns them into text and exit codes.
+// The library reports every failure as an Error. Only the command line turns errors into text and exit codes.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -9,11 +9,11 @@ enum class Exit : int {
   done = 0,
   check_failed = 1,
   bad_input = 2,
-  no_scheduler = 69,  // it does not answer, or refuses
+  no_scheduler = 69,  // the scheduler does not answer, or refuses
   cannot_write = 74,
-  stopped = 75,     // the same command goes on
-  taken_over = 76,  // by another process, which has the run now
-  lost_rank = 79,   // of several; the same command goes on
+  stopped = 75,     // the same command resumes
+  taken_over = 76,  // another process owns the run now
+  lost_rank = 79,   // one of several ranks is lost; the same command resumes
 };
 
 class Error : public std::runtime_error {

@@ -1,4 +1,4 @@
-// The few calls that writing a file takes, behind an interface, so that a test can fail any one of them.
+// The system calls that write a file, behind an interface so that a test can make any of them fail.
 #pragma once
 #include <sys/types.h>
 
@@ -7,11 +7,11 @@
 
 namespace sb {
 
-// Every call answers as POSIX does: -1 and errno on failure.
+// Every call returns what POSIX returns: -1 and errno on failure.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open_unnamed(const std::string& folder);  // a file without a name: gone with its descriptor unless linked
+  virtual int open_unnamed(const std::string& folder);  // unnamed file: deleted on close unless linked
   virtual int create(const std::string& path);          // fails if `path` exists
   virtual int open_existing(const std::string& path);   // for devices and pipes
   virtual ssize_t write(int fd, const void* data, size_t size);

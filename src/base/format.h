@@ -1,5 +1,5 @@
-// fmt's formatting, compiled once: a file that calls it only gathers the arguments (fmt::format costs each file 2 s of
-// compilation).
+// fmt's formatting, compiled once. Callers only gather the arguments; fmt::format itself costs each file 2 s of
+// compilation.
 #pragma once
 #include <fmt/format.h>
 
@@ -11,13 +11,13 @@ namespace sb {
 
 std::string format_arguments(fmt::string_view text, fmt::format_args values);
 
-// As fmt::format; the text is checked against the arguments when it is compiled.
+// Like fmt::format; the format string is checked against the arguments at compile time.
 template <class... Values>
 std::string formatted(fmt::format_string<Values...> text, Values&&... values) {
   return format_arguments(text, fmt::make_format_args(values...));
 }
 
-// The elements as `{}` writes them.
+// Joins the elements, each formatted as by `{}`.
 template <class Range>
 std::string joined(const Range& elements, std::string_view between) {
   std::string out;

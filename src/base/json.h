@@ -1,5 +1,4 @@
-// JSON as this program writes it: nlohmann's values, members in the order they were added, numbers as shortest() has
-// them.
+// JSON as this program writes it: nlohmann's values, members in insertion order, numbers formatted by shortest().
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,9 +8,9 @@ namespace sb {
 
 using Json = nlohmann::ordered_json;
 
-// On one line. NaN and infinities become null; bytes that are not UTF-8 become U+FFFD.
+// Writes one line. NaN and infinities become null; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const Json& value);
-// Members and elements of the outer `levels` on lines of their own, deeper ones in line; ends in a line break.
+// Writes members and elements of the outer `levels` on separate lines and deeper ones inline. Ends in a line break.
 std::string json_document(const Json& value, int levels = 1);
 
 std::string json_quoted(std::string_view text);  // a string, with quotes

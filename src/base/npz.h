@@ -1,4 +1,4 @@
-// Arrays as numpy's .npz: a zip of stored .npy members, written front to back.
+// Writes arrays as numpy's .npz: a zip of uncompressed .npy members, written front to back.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sb {
 
-// Takes the bytes of the archive in order, e.g. a file and a digest.
+// Receives the bytes of the archive in order, e.g. for a file and a digest.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -44,8 +44,9 @@ constexpr const char* npy_type<double>() {
   return "<f8";
 }
 
-// begin_array(shape), write portions until the shape is full, and so on; finish() writes the directory.
-// Plain zip, so the archive stays below 4 GiB; one that would not is refused as bad_input before its array is begun.
+// For each array, call begin_array(shape), then write() until the shape is full. finish() writes the zip directory. The
+// archive is plain zip, limited to 4 GiB. An array that would exceed the limit is refused with bad_input before any of
+// its bytes are written.
 class NpzWriter {
  public:
   explicit NpzWriter(ByteSink& sink) : sink_(sink) {}

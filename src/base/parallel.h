@@ -1,4 +1,4 @@
-// A loop over chunks on several threads. Chunks are handed out in order; what they write must not depend on the thread.
+// A parallel loop over chunks. Chunks are handed out in order; results must not depend on which thread runs a chunk.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -18,8 +18,8 @@ inline int thread_count(int requested, size_t chunks) {
   return static_cast<int>(std::max<size_t>(1, std::min(wanted, chunks)));
 }
 
-// Calls body(begin, end) for [0, count) in chunks of `grain`. The first exception stops the hand-out and is thrown
-// here.
+// Calls body(begin, end) for [0, count) in chunks of `grain`. After the first exception no further chunk starts, and
+// the exception is rethrown here.
 template <class Body>
 void parallel_for(size_t count, size_t grain, int threads, const Body& body) {
   grain = std::max<size_t>(1, grain);
@@ -42,7 +42,7 @@ void parallel_for(size_t count, size_t grain, int threads, const Body& body) {
   try {
     for (int t = 1; t < thread_count(threads, chunks); ++t) others.emplace_back(work);
   } catch (const std::system_error&) {
-    // The system gives no more threads: those there are do the work.
+    // No more threads are available: the existing threads do the work.
   }
   work();
   others.clear();

@@ -2,7 +2,7 @@
 
 namespace sb {
 
-// Elementary functions out of + - * / and integer operations alone: no dependence on the C library's rounding.
+// Elementary functions built only from + - * / and integer operations, so results do not depend on the C library.
 namespace portable {
 double log(double x);        // x > 0, normal
 double exp(double x);        // |x| < 700

@@ -1,12 +1,12 @@
-// How a layer's output f(h) joins its input h.
+// How the output f(h) of a layer is combined with its input h.
 #pragma once
 
 namespace sb {
 
 enum class Residual {
   post,     // h <- LN(h + f(h))
-  doubled,  // h <- LN(h + (h + f(h))): the published Transformer, whose layer already holds its input
-  pre,      // h <- h + f(LN(h)), the MLP as a second such step, and a last LN before the decoder
+  doubled,  // h <- LN(h + (h + f(h))): the published Transformer, whose layer already adds its input
+  pre,      // h <- h + f(LN(h)), then the same with the MLP as f; a final LN precedes the decoder
 };
 constexpr int kResidualKinds = 3;
 

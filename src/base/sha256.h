@@ -1,4 +1,4 @@
-// SHA-256 as a stream: feed bytes in any portions, read the digest once.
+// Streaming SHA-256: add bytes in portions of any size, read the digest once.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,6 +21,6 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view text);
-std::string sha256_bytes(std::string_view text);  // the same 32 bytes as they are
+std::string sha256_bytes(std::string_view text);  // the digest as 32 raw bytes
 
 }  // namespace sb

@@ -3,7 +3,7 @@
 
 namespace sb {
 
-// Counts from where it is made.
+// Measures the time since its construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }

@@ -1,4 +1,5 @@
-// Archives of plain files in the ustar format: the same files give the same bytes, and any tar unpacks them.
+// Tar archives of plain files in the ustar format. The same files give the same bytes, and any tar program can unpack
+// them.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,16 +13,17 @@ struct TarFile {
   std::string content;
 };
 
-// Relative, of printable ASCII without backslashes, no component empty, "." or "..", and short enough for a header.
+// True for a relative path of printable ASCII that has no backslash, has no component that is empty, "." or "..", and
+// is short enough for a tar header.
 bool is_tar_name(std::string_view name);
 
-// Files by name; owners, times and modes are fixed. Throws bad_input "[tar] …" for a name that is none or stands there
-// twice.
+// Writes the files sorted by name, with fixed owners, times and modes. Throws bad_input "[tar] …" for an invalid or
+// duplicate name.
 std::string tar_bytes(std::vector<TarFile> files);
 
-// The files of an archive, in its order. Folders are passed over; anything else that is no plain file, a name that
-// is_tar_name refuses or that stands there twice, a checksum that does not fit, more than `most_files` files and an
-// archive without its end are refused: bad_input with one line "[tar] file: …".
+// Reads the files of an archive in their order and skips folders. Throws bad_input with one line "[tar] file: …" for
+// any other entry that is not a plain file, a name that is_tar_name rejects, a duplicate name, a wrong checksum, more
+// than `most_files` files, or a truncated archive.
 std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, size_t most_files);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Text for terminals: what others wrote made safe to print, and aligned tables.
+// Text for terminals: makes untrusted text safe to print, and aligns tables.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,20 +6,21 @@
 
 namespace sb {
 
-// Control bytes and bytes beyond ASCII as \xNN, cut at `limit` characters: safe inside a one-line message.
+// Escapes control bytes and non-ASCII bytes as \xNN and cuts at `limit` characters: safe inside a one-line message.
 std::string printable(std::string_view text, size_t limit = 60);
 
-// Any length on one line: UTF-8 stays, but control characters, those that reorder text, and bytes that are no UTF-8
-// become \xNN. For file names and whole messages.
+// Escapes control characters, characters that reorder text and invalid UTF-8 as \xNN; keeps other UTF-8. The result is
+// one line of any length. For file names and whole messages.
 std::string one_line(std::string_view text);
 
-// Columns padded to their widest cell; the first is left-aligned, the others right-aligned unless said.
+// Table with columns padded to their widest cell. By default the first column is left-aligned and the others
+// right-aligned.
 class TextTable {
  public:
   enum class Align { left, right };
   explicit TextTable(std::vector<std::string> header, std::vector<Align> align = {});
-  void row(std::vector<std::string> cells);  // each through one_line
-  std::string text() const;                  // lines ending in '\n', a rule under the header; no header: no rule
+  void row(std::vector<std::string> cells);  // each cell passes through one_line()
+  std::string text() const;                  // lines end in '\n'; a rule follows the header, if there is one
 
  private:
   std::vector<std::string> header_;
@@ -31,9 +32,9 @@ size_t display_width(std::string_view utf8);  // code points
 
 std::string counted(size_t count, const std::string& what);  // "1 run", "2 runs"
 
-// The parts between these characters: one more than there are of them.
+// Splits at every `at`: n separators give n + 1 parts.
 std::vector<std::string> split(std::string_view text, char at);
-// The last line that is not blank, whole; "" where there is none.
+// The last line that is not blank, without trailing spaces; "" if there is none.
 std::string last_line(std::string_view text);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Threads that are started while one of these lives leave all signals to the threads that are there.
+// RAII guard: blocks all signals in the current thread. Threads started meanwhile inherit the mask and keep it.
 #pragma once
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-// The options of one command. Values are checked here, so that a command meets only what it can work with.
+// Options of one command. Values are checked here, so that a command receives only valid values.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,10 +17,10 @@ class Arguments {
  public:
   Arguments(CLI::App& app, std::string command) : app_(app), command_(std::move(command)) {}
 
-  void heading(const std::string& title) { heading_ = title; }  // of the options that follow, in --help
+  void heading(const std::string& title) { heading_ = title; }  // heading of the following options in --help
   void flag(const std::string& name, bool& target, const std::string& help);
   void text(const std::string& name, std::string& target, const std::string& value, const std::string& help);
-  // May be given many times, one value each.
+  // May be repeated; each occurrence has one value.
   void texts(const std::string& name, std::vector<std::string>& target, const std::string& value,
              const std::string& help);
   void integer(const std::string& name, int& target, int low, int high, const std::string& help);
@@ -28,14 +28,14 @@ class Arguments {
   void integer(const std::string& name, std::optional<int>& target, int low, int high, const std::string& help);
   void real(const std::string& name, double& target, double low, double high, const std::string& help);
   void real(const std::string& name, std::optional<double>& target, double low, double high, const std::string& help);
-  void density(const std::string& name, double& target, const std::string& help);  // a number or auto, -1 for auto
+  void density(const std::string& name, double& target, const std::string& help);  // a number, or "auto" (-1)
   void choice(const std::string& name, std::string& target, const std::vector<std::string>& names,
               const std::string& help);
   void positional(const std::string& name, std::string& target, bool required, const std::string& help);
   void positionals(const std::string& name, std::vector<std::string>& target, bool required, const std::string& help);
 
-  bool given(const std::string& name) const;  // on the command line; false where there is none of this name
-  std::string where(const std::string& name) const { return command_ + " " + name; }  // of an error about an option
+  bool given(const std::string& name) const;  // on the command line; false if there is no such option
+  std::string where(const std::string& name) const { return command_ + " " + name; }  // for error messages
 
  private:
   using Setter = std::function<void(const std::string&)>;

@@ -1,10 +1,10 @@
-// Which linear algebra libtorch found, told from the loaded libraries: calling it could hang where threads or memory
-// are limited.
+// Name of the linear algebra library that libtorch uses, from the list of loaded libraries. The library itself is not
+// called: that could hang under limits of threads or memory.
 #pragma once
 #include <string>
 
 namespace sb::cli {
 
-std::string blas_library();  // "OpenBLAS", "MKL", "BLIS", "ATLAS", "reference"; "unknown" where none is seen
+std::string blas_library();  // "OpenBLAS", "MKL", "BLIS", "ATLAS", "reference"; "unknown" if none is found
 
 }  // namespace sb::cli

@@ -14,12 +14,12 @@ class Board {
   Board(size_t total, size_t done, Console console);
 
   void started(size_t work, const std::string& name);
-  void said(size_t work, const std::string& line);                  // what a run printed; only progress is understood
+  void said(size_t work, const std::string& line);  // output of a run; everything but progress is ignored
   void over(size_t work, const std::string& outcome, bool counts);  // `counts`: one more is done
   void say(const std::string& line) { lines_.say(line); }
   void tick();
   std::function<double()> clock() const { return lines_.console().clock; }  // seconds
-  // Where the run stood when last heard of; null before its first word.
+  // The last known progress of the run; null before its first report.
   const RunProgress* progress(size_t work) const;
 
  private:
@@ -32,7 +32,7 @@ class Board {
   size_t total_, done_;
   LiveLines lines_;
   std::map<size_t, Job> jobs_;
-  double heard_ = 0;  // when running jobs were last said
+  double heard_ = 0;  // when running jobs were last printed
 };
 
 }  // namespace sb::cli

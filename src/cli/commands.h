@@ -1,4 +1,4 @@
-// Every command adds itself with one line here and one in commands.cpp.
+// Registration of commands: one line here and one in commands.cpp per command.
 #pragma once
 #include "cli/program.h"
 
@@ -28,7 +28,7 @@ void add_train(Program& program);
 void add_verify(Program& program);
 void add_watch(Program& program);
 
-void add_torch_commands(Program& program);  // runs: those that need libtorch are left out in a build without it
+void add_torch_commands(Program& program);  // commands on runs; without libtorch, only those that do not need it
 void add_all_commands(Program& program);
 
 }  // namespace sb::cli

@@ -1,4 +1,4 @@
-// Where people watch: standard error, a terminal or not. Tests put their own clock, size and sink in its place.
+// Standard error as people see it, on a terminal or not. Tests replace clock, size and sink.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,16 +9,17 @@ namespace sb::cli {
 
 struct Console {
   bool terminal = false;
-  std::function<double()> clock;                     // seconds, never backwards
-  std::function<std::pair<int, int>()> size;         // columns and rows of the terminal, as they are now
-  std::function<void(std::string_view text)> write;  // whole or not at all matters to nobody here
+  std::function<double()> clock;                     // seconds, monotonic
+  std::function<std::pair<int, int>()> size;         // current columns and rows of the terminal
+  std::function<void(std::string_view text)> write;  // errors are ignored
 };
 Console standard_error();
 
-// At most `columns` characters, the last one … where something was lost.
+// Cuts the line to at most `columns` characters; the last one is … if something was cut.
 std::string cut(const std::string& line, int columns);
 
-// Lines that redraw themselves below what was said. Elsewhere than on a terminal only what is said appears.
+// Lines at the bottom of a terminal that are redrawn in place, below printed lines. Without a terminal, only printed
+// lines appear.
 class LiveLines {
  public:
   explicit LiveLines(Console console) : console_(std::move(console)) {}
@@ -29,14 +30,14 @@ class LiveLines {
   void show(const std::vector<std::string>& lines);
   void say(const std::string& line);
   const Console& console() const { return console_; }
-  double said_at() const { return said_at_; }  // when the last line was said; -1: none
+  double said_at() const { return said_at_; }  // time of the last printed line; -1: none
 
  private:
   std::string erased(int columns);
 
   Console console_;
-  std::vector<std::string> drawn_;  // as cut
-  int columns_ = 0, rows_ = 0;      // when they were drawn
+  std::vector<std::string> drawn_;  // cut to the width
+  int columns_ = 0, rows_ = 0;      // terminal size when they were drawn
   double said_at_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// What the device of runs means for those who start them.
+// Consequences of the device of runs for the process that starts them.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,12 +8,11 @@
 
 namespace sb::cli {
 
-// Processes at a time where nobody said how many: one a core, and one alone where a run is of the GPU, which more would
-// share.
+// Default number of concurrent processes: one per core, or one if a run uses the GPU, since more would share it.
 int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 
-// One line where a run is of the CPU only since the GPU that this build is for (`built`) cannot be used, `missing` says
-// why; empty: there is nothing to say.
+// One line if a run falls back to the CPU because the GPU cannot be used, although this build supports it (`built`).
+// `missing` says why the GPU cannot be used. Empty if there is nothing to report.
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
 // The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`, up
@@ -21,9 +20,9 @@ std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const 
 // (null).
 std::vector<std::string> visible_cards(const char* visible, int count);
 
-// What a rank is to see of them (`visible`, as above): its own card alone. One that sees a single card, as srun's
-// --gpus-per-task has it, or whose number on its machine nobody told, sees what it saw (nothing); one without a card
-// sees none.
+// The GPU that a rank should see (a value for CUDA_VISIBLE_DEVICES); `visible` as above. nullopt: no change, since only
+// one GPU is visible (as with srun --gpus-per-task) or the local rank is not known. Empty: no GPU is left for this
+// rank.
 std::optional<std::string> card_of_rank(const char* visible, int local);
 
 }  // namespace sb::cli

@@ -1,4 +1,4 @@
-// Where everything printed goes through: results to standard output, the rest to standard error.
+// All output goes through these functions: results to standard output, everything else to standard error.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,12 +6,12 @@
 namespace sb::cli {
 
 void print(std::string_view text);
-void finish_output();                         // throws cannot_write if standard output did not take everything
-void complain(std::string_view line);         // to standard error, on one line whatever is in it
-void complain_of_all(std::string_view list);  // a list of faults "[where] what", a line each
-void write_error(std::string_view text);      // to standard error as it is
+void finish_output();                         // throws cannot_write if standard output failed
+void complain(std::string_view line);         // to standard error, always as one line
+void complain_of_all(std::string_view list);  // a list of errors "[where] what", one per line
+void write_error(std::string_view text);      // to standard error, unchanged
 
-// `destination` "-" prints, anything else is a file that appears whole or not at all.
+// Prints to standard output if `destination` is "-", otherwise writes a file atomically.
 void deliver(const std::string& destination, std::string_view content);
 
 // Colours for text: --color always | never | auto (a terminal, NO_COLOR not set).
@@ -23,7 +23,7 @@ class Palette {
   std::string dim(std::string_view text) const { return paint("2", text); }
   std::string good(std::string_view text) const { return paint("32", text); }
   std::string bad(std::string_view text) const { return paint("1;31", text); }
-  std::string symbol(int symbol, std::string_view text) const;  // one hue a class
+  std::string symbol(int symbol, std::string_view text) const;  // one hue per class
 
  private:
   std::string paint(std::string_view code, std::string_view text) const;

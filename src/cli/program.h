@@ -1,4 +1,4 @@
-// The program: its commands, and how a failure becomes one line and an exit code.
+// The program: its commands, and the conversion of failures to one line and an exit code.
 #pragma once
 #include <exception>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace sb::cli {
 
-// What a failure is to whoever started the program.
+// A failure as the user sees it.
 struct Failure {
   Exit code;
   std::string line;
@@ -23,10 +23,11 @@ class Program {
   Program();
   ~Program();
 
-  // `path`: "grammar", or "bench data" for a command within a group. `examples` end the command's --help.
+  // `path`: "grammar", or "bench data" for a command in a group. `examples` are shown at the end of --help.
   Arguments& command(const std::string& path, const std::string& what, const std::vector<std::string>& examples,
                      std::function<Exit()> action);
-  // What a group of commands is for; before the first of them. `action`: what it does by its own name alone.
+  // Adds a group of commands; call before the first of its commands. `action` runs if the group is called without a
+  // command.
   Arguments& group(const std::string& name, const std::string& what, std::function<Exit()> action = {});
   int run(int argc, const char* const* argv);
 

@@ -1,4 +1,4 @@
-// How far long work has come, on standard error: lines that redraw themselves on a terminal, plain lines elsewhere.
+// Progress of long work on standard error: redrawn lines on a terminal, plain lines otherwise.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,26 +10,26 @@
 
 namespace sb::cli {
 
-// Into a log or pipe a line appears at least this often, in seconds.
+// Maximum seconds between two lines in a log or pipe.
 constexpr double kPlainLine = 20;
 
-// How fast work goes: over its last stretch, without the pauses (evaluations) between.
+// Speed of work over a recent window, excluding pauses (evaluations).
 class Pace {
  public:
-  void reach(double now, int64_t done);  // the first call is where counting begins
+  void reach(double now, int64_t done);  // the first call starts counting
   void pause(double now);
   void resume(double now);
-  double rate() const;                   // a second; 0: not known yet
-  double left(int64_t remaining) const;  // seconds, pauses in the proportion seen so far; -1: not known yet
+  double rate() const;                   // per second; 0: not known yet
+  double left(int64_t remaining) const;  // seconds, including a proportional share of pauses; -1: not known yet
 
  private:
   struct Mark {
     double worked = 0;  // seconds
     int64_t done = 0;
   };
-  std::deque<Mark> marks_;  // the first is where the window begins
+  std::deque<Mark> marks_;  // the first is the start of the window
   Mark now_;
-  double last_ = 0, paused_ = 0;  // clock; seconds
+  double last_ = 0, paused_ = 0;  // clock time; seconds
   int64_t first_ = 0;
   bool running_ = false;
 };
@@ -52,7 +52,7 @@ class Progress {
   LiveLines lines_;
 };
 
-// Where a run stands; between processes one JSON object a line.
+// Progress of a run; processes exchange it as one JSON object per line.
 struct RunProgress {
   std::string phase;  // waiting, train, valid, evaluated, test, ceiling, grid
   int64_t update = 0, updates = 0;
@@ -60,9 +60,9 @@ struct RunProgress {
   double valid = -1;  // accuracy of the last evaluation; -1: none yet
 };
 std::string to_line(const RunProgress& progress);
-bool from_line(std::string_view line, RunProgress& progress);  // false: something else
+bool from_line(std::string_view line, RunProgress& progress);  // false: the line is not progress
 
-// The state of one run in words, kept from report to report.
+// State of one run as text, updated by each report.
 class RunPace {
  public:
   void report(double now, const RunProgress& progress);
@@ -73,7 +73,7 @@ class RunPace {
  private:
   RunProgress progress_;
   Pace pace_;
-  double since_ = 0;  // the phase, or the update where it trains
+  double since_ = 0;  // start of the phase or, in training, of the update
   bool known_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A sample as a line of text.
+// Writes a sample as a line of text.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace sb::cli {
 
-// Texts of every state's class and id, ready to append.
+// Holds the texts of every state's class and id.
 class RowWriter {
  public:
   explicit RowWriter(const Automaton& automaton);
 
-  // class ids joined by ',', ';', state ids joined by ',', newline: the text that sha256_canon is taken over.
+  // Class ids joined by ',', then ';', state ids joined by ',', newline. sha256_canon is the digest of this text.
   void canonical(std::string& out, const uint16_t* states, int length) const;
-  // {"index":…,"classes":[…],"states":[…]} with "gaps" and "wrong" where they are given.
+  // {"index":…,"classes":[…],"states":[…]}, with "gaps" and "wrong" if given.
   void json(std::string& out, uint64_t index, const uint16_t* states, int length, const Gaps* gaps, bool wrong) const;
 
  private:

@@ -1,4 +1,4 @@
-// Option groups that several commands share: the grammar, its sequences, the task.
+// Option groups that several commands share: grammar, sequences, task.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -20,11 +20,11 @@ namespace sb::cli {
 // --vocab --ambiguities --depth --density --start-states --seed, or --automaton FILE.
 struct GrammarSettings {
   GrammarConfig config;
-  std::string automaton_file;  // empty: built from `config`; else read once
+  std::string automaton_file;  // empty: built from `config`; otherwise read once
 
   void add_to(Arguments& arguments);
   std::shared_ptr<const Automaton> load() const;
-  std::optional<GrammarConfig> origin() const;  // nothing for a user's own automaton
+  std::optional<GrammarConfig> origin() const;  // nullopt for a user's own automaton
   Json description() const;
 
  private:
@@ -46,16 +46,17 @@ struct SequenceSettings {
   Json description() const;
 };
 
-// --task N and what overrides its parameters: the keys of [task], with the defaults, ranges and rules a config has.
-// --gap-* change the training law and move the test law along as there; --test-gap-* change the law of the other
-// splits.
+// --task N and options that override its parameters: the keys of [task], with the defaults, ranges and rules of a
+// config. --gap-* change the distribution of training gaps and, as in a config, that of test gaps; --test-gap-* change
+// that of the other splits.
 class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
   TaskConfig config(const SequenceSettings& sequences) const;
-  // Refuses each option that no value of would change what the command sees of the task: `blind` takes away the rest.
+  // Rejects every given option that has no effect for this command, whatever its value. `blind` removes the parts of a
+  // task that the command does not use.
   void refuse_idle(const SequenceSettings& sequences, const std::function<void(TaskConfig&)>& blind) const;
-  // The first option of the task that was given, --task too; empty: none.
+  // The first task option that was given, including --task; empty: none.
   std::string first_given() const;
   bool asks_objective() const { return arguments_->given("--objective"); }
 
@@ -70,10 +71,10 @@ class TaskSettings {
   void add(Arguments& arguments, const std::string& flag, const std::string& key, const std::string& help);
   const Arguments* arguments_ = nullptr;
   int number_ = 0;
-  std::deque<Option> options_;  // addresses are handed out
+  std::deque<Option> options_;  // a deque, since callers keep addresses of its elements
 };
 
-// Of the task, what samples of this split depend on: their gap law, noise and objective.
+// Keeps only the parts of the task that samples of this split depend on: their gap distribution, noise and objective.
 void keep_law_of(const SequenceSettings& sequences, TaskConfig& task);
 
 Json description_of(const TaskConfig& task);

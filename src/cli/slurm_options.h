@@ -1,4 +1,4 @@
-// What `--slurm` is asked for, checked: values reach sbatch as the data they are meant to be, or are refused.
+// Options of `--slurm`, checked: sbatch receives values only as data, or they are rejected.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,33 +8,33 @@
 namespace sb::cli {
 
 struct SlurmOptions {
-  std::string command = "suite";  // for messages about its options
+  std::string command = "suite";  // name of the command in messages
   bool submit = false;            // --slurm
-  bool dry_run = false;           // only show what would be submitted
+  bool dry_run = false;           // show only what would be submitted
   bool requeue = false;
   std::string partition, account, memory, time, signal;
-  std::vector<std::string> raw;  // words for sbatch, each an option with its value
+  std::vector<std::string> raw;  // further words for sbatch, each an option with its value
   int cpus = 4, per_task = 1, max_parallel = 0;
 };
 
 void add_slurm_options(Arguments& arguments, SlurmOptions& options);
-// Throws bad_input for options without --slurm, for those that mean nothing with it, and for what check_slurm_values
-// refuses.
+// Throws bad_input for options that require --slurm or cannot be combined with it, and for values that
+// check_slurm_values rejects.
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments);
-// Throws bad_input for what sbatch would not take as the data it is meant to be.
+// Throws bad_input for values that sbatch would not take as data.
 void check_slurm_values(const SlurmOptions& options);
 
 bool is_letter_or_digit(char c);  // of ASCII
 
-// "90", "30:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00" in seconds; throws bad_input.
+// Converts "90", "30:00", "2:00:00", "1-12", "1-12:30" or "1-12:30:00" to seconds; throws bad_input.
 double parse_slurm_time(const std::string& text, const std::string& where);
-// Seconds before the limit that runs are asked to save.
+// Seconds before the time limit at which runs are asked to save.
 double notice_of(const SlurmOptions& options);
 
-// Words between spaces, quotes of either kind kept together; each must be an option with its value, "--key=value" or
-// "-kvalue", or a flag of sbatch.
+// Splits at spaces; both kinds of quotes keep words together. Each word must be an option with its value, "--key=value"
+// or "-kvalue", or a flag of sbatch.
 std::vector<std::string> split_raw_options(const std::vector<std::string>& texts, const std::string& where);
-// Those of these words that say whose a job is and how urgent, not what it needs.
+// Keeps the words that also apply to other jobs: who owns the job and its priority, not its resources.
 std::vector<std::string> words_for_any_job(const std::vector<std::string>& words);
 
 }  // namespace sb::cli

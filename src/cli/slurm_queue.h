@@ -1,4 +1,4 @@
-// What was handed to Slurm for a folder of runs, and what became of it there.
+// Submissions to Slurm for a folder of runs, and their state in the queue.
 #pragma once
 #include <map>
 #include <optional>
@@ -7,64 +7,65 @@
 
 namespace sb::cli {
 
-// ROOT/slurm/001, 002, …: a folder a submission with its scripts, its suite, its logs, and this as submission.json. It
-// is written before anything is submitted: a job without a number may be in the queue under its name (array_name).
+// A submission: folder ROOT/slurm/001, 002, … with its scripts, suite and logs, and this record as submission.json. The
+// record is written before anything is submitted, so a job without an id may be in the queue under its name
+// (array_name).
 struct Submission {
   struct Job {
-    std::string id;               // of an array; empty: not known to have been submitted
+    std::string id;               // id of an array; empty: not known to be submitted
     size_t first = 0, count = 0;  // its tasks
   };
-  std::string folder, label;                    // label: what the names of its jobs begin with
-  std::vector<std::vector<std::string>> tasks;  // ids of the runs of each
+  std::string folder, label;                    // label: prefix of its job names
+  std::vector<std::vector<std::string>> tasks;  // run ids of each task
   std::vector<Job> jobs;
   std::string table_job;
-  bool changed = false;  // numbers were found that its file does not have
+  bool changed = false;  // job ids were found that its file does not have
 };
 
 constexpr int kMostSubmissions = 100000;
 std::string submission_folder(const std::string& root, int number);  // from 1
-int last_submission(const std::string& root);                        // 0: there is none; a few numbers may be missing
+int last_submission(const std::string& root);                        // 0: none; a few numbers may be missing
 void write_submission(const Submission& submission);
-// Opened by their numbers, oldest first; those without jobs, and damaged ones, are left out.
+// Reads submissions by number, oldest first; skips damaged ones and those without jobs.
 std::vector<Submission> read_submissions(const std::string& root);
 
-// A task as squeue or sacct has it.
+// A task as reported by squeue or sacct.
 struct SlurmTask {
   std::string job, state, node, reason;  // job: "123_4"
-  std::string log;                       // its file
-  bool alive = true;                     // waits or is at work, else it is over
-  size_t submission = 0;                 // its place among them
+  std::string log;                       // path of its log
+  bool alive = true;                     // waiting or running; false: over
+  size_t submission = 0;                 // index of its submission
 };
-using SlurmTasks = std::map<std::string, SlurmTask>;  // by run id; of a run that was submitted again its last task
+using SlurmTasks = std::map<std::string, SlurmTask>;  // by run id; the last task if a run was resubmitted
 
-// A state of Slurm's in its long form, without what sacct adds ("CANCELLED by 1000"); nothing for what is none.
+// A Slurm state in its long form, without additions of sacct ("CANCELLED by 1000"); nullopt for an unknown text.
 struct SlurmState {
   std::string name;
   bool alive = true, at_work = false;
 };
 std::optional<SlurmState> slurm_state(const std::string& text);
 
-// Those that wait or are at work. `lines`: of `squeue --format=%F|%K|%T|%N|%r|%j`. Jobs that are found by their names
-// get their numbers.
+// Waiting and running tasks. `lines`: output of `squeue --format=%F|%K|%T|%N|%r|%j`. Sets the ids of jobs that are
+// found by name.
 SlurmTasks tasks_in_queue(std::vector<Submission>& submissions, const std::string& lines);
-// `lines`: of `sacct --format=JobID,State,NodeList,ExitCode`.
+// `lines`: output of `sacct --format=JobID,State,NodeList,ExitCode`.
 SlurmTasks tasks_in_accounting(const std::vector<Submission>& submissions, const std::string& lines);
 
-// What is queued or at work now; nothing, and why in `fault`, where squeue cannot say.
+// Tasks that are queued or running now; nullopt if squeue fails, with the reason in `fault`.
 std::optional<SlurmTasks> ask_queue(std::vector<Submission>& submissions, std::string& fault);
-// How tasks ended, or stand; empty where there is no accounting.
+// States of tasks from accounting; empty if there is no accounting.
 SlurmTasks ask_accounting(const std::vector<Submission>& submissions);
 
-// What came of a job that was to be submitted.
+// Outcome of a submission.
 struct Submitted {
-  std::string id;         // empty: it was not, `complaint` says why
+  std::string id;         // empty: not submitted; `complaint` says why
   std::string complaint;  // one line
-  bool certain = true;    // false: it may have been all the same
+  bool certain = true;    // false: the job may have been submitted nevertheless
 };
-// `name`: the job's, under which it is looked for where sbatch does not say that it was refused. sbatch is given so
-// many seconds.
+// Runs sbatch for at most `seconds`. If sbatch does not clearly refuse the job, looks for the job in the queue by
+// `name`.
 Submitted submit_job(const std::vector<std::string>& command, const std::string& name, double seconds = 120);
-// The most indices an array may have.
+// Maximum number of indices of a job array.
 size_t ask_array_limit();
 
 }  // namespace sb::cli

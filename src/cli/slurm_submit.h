@@ -1,4 +1,4 @@
-// `suite --slurm`: what is missing of a suite handed to Slurm, once.
+// `suite --slurm`: submits the missing runs of a suite to Slurm, each once.
 #pragma once
 #include "base/error.h"
 #include "cli/suite_session.h"
@@ -6,8 +6,8 @@
 
 namespace sb::cli {
 
-// Runs that have a result, or are queued, are left alone. Says on standard error what was submitted. Throws
-// no_scheduler where Slurm does not do it.
+// Skips runs that have a result or are queued. Reports on standard error what was submitted. Throws no_scheduler if
+// Slurm fails.
 Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known);
 
 }  // namespace sb::cli

@@ -1,4 +1,4 @@
-// Which device's runs a suite means where they are worked on by other machines.
+// The device of a suite whose runs are done on other machines.
 #pragma once
 #include <functional>
 
@@ -7,8 +7,8 @@
 
 namespace sb::cli {
 
-// The suite as `read` has it with one or the other for a device "auto": the one that --gpus says, or that was
-// submitted last, or that the folder has more runs of, or that `rules` have; they have that one then.
+// Reads the suite with the device that "auto" stands for elsewhere. The device is that of --gpus, or of the last
+// submission, or of most runs in the folder, or of `rules`. Changes `rules` to this device.
 Suite suite_for_elsewhere(const SuiteOptions& options, ModelRules& rules,
                           const std::function<Suite(const ModelRules&)>& read);
 

@@ -1,4 +1,4 @@
-// The runs of a suite as people see them: names, sizes, how far each is, and what is left to do.
+// Overview of the runs of a suite: names, sizes, progress, and what remains to be done.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace sb::cli {
 
-// How large a run is: what --list shows and estimates are scaled by.
+// Size of a run, for --list and for scaling estimates.
 struct Size {
   int64_t parameters = 0;
-  double flops = 0;  // of training, a token
+  double flops = 0;  // training FLOPs per token
 };
 
-Size size_of(const ResolvedConfig& run);  // nothing where there is no such network
-// Rates of the shipped table, with the FLOPs of the networks they were measured on.
+Size size_of(const ResolvedConfig& run);  // zeros if there is no such network
+// The shipped table of rates, with the FLOPs of the measured networks.
 CostTable shipped_costs();
 
-// What a finished run took of one process; nothing where its result does not say, or several ranks made it.
+// Time of a finished run in one process; nullopt if the result does not say, or if several ranks trained it.
 std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree = RunTree::disk());
-// Seconds of a run that has its device to itself: by runs like it of which that is known or can be reckoned, else by
-// the table. Every estimate of a command begins with it.
+// Seconds of a run that has its device to itself: from similar runs if known, else from the table. Every estimate of a
+// command starts with it.
 std::optional<double> alone_seconds(const RunCosts& costs, const CostTable& rates, const ResolvedConfig& run,
                                     double flops, double left = 1);
-// What a process of its own takes for it, for estimates: it has more to do than it can put into its result, `start`
-// seconds before, and all of the `whole` seconds where it did the run alone.
+// Adjusts a time to that of a separate process: adds `start` seconds, which the result does not include; at least
+// `whole`, the seconds of the process if it did the run alone.
 TimeTaken with_start(TimeTaken taken, double start, double whole = 0);
 
 struct Overview {
@@ -37,22 +37,22 @@ struct Overview {
     Size size;
     bool done = false;
     std::string state;  // "done", "begun, 3 of 70 updates", "damaged" or "missing"
-    double left = 1;    // share of its updates
+    double left = 1;    // share of its updates that remain
     std::optional<TimeTaken> taken;
   };
   std::vector<Run> runs;
   RunCosts costs;
-  CostTable rates;     // for runs that no other of the folder is like; empty: nothing is said of them
-  double sharing = 1;  // runs at a time on a machine or card
+  CostTable rates;     // for runs without a similar run in the folder; empty: no estimate for them
+  double sharing = 1;  // concurrent runs per machine or GPU
 
-  // `start`: seconds a process takes to begin. Runs that are not done in `root` may be known elsewhere.
+  // `start`: seconds that a process takes to start. Runs without a result in `root` are looked up in `known`.
   Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known = {});
 
   size_t done() const;
-  size_t count(const std::string& state) const;  // of those that begin so
+  size_t count(const std::string& state) const;  // runs whose state begins with this text
   std::optional<double> estimate(const Suite& suite, size_t run) const;
-  bool by_rates(const Suite& suite, size_t run) const;  // whether that is by the table
-  // Until all that is missing is done, `jobs` at a time; nothing where nothing is known of one of them.
+  bool by_rates(const Suite& suite, size_t run) const;  // whether the estimate comes from the table
+  // Seconds until all missing runs are done, `jobs` at a time; nullopt if there is no estimate for one of them.
   std::optional<double> seconds_left(const Suite& suite, int jobs) const;
 };
 

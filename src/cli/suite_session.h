@@ -1,4 +1,4 @@
-// A suite at work: what is missing is run in processes of its own, then its table is made.
+// Runs a suite: starts a process for each missing run, then makes the table.
 #pragma once
 #include "base/error.h"
 #include "cli/suite_options.h"
@@ -6,7 +6,7 @@
 
 namespace sb::cli {
 
-// Lists the runs, says where they stand, hands those that are missing to Slurm, or works on them and writes
+// Depending on the options: lists the runs, shows their status, submits missing runs to Slurm, or runs them and writes
 // ROOT/TABLE.{txt,md,csv,json,tex}.
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules);
 

@@ -1,4 +1,4 @@
-// `suite --status`: what each run of a suite is about, by its folder and, where there is one, by Slurm's queue.
+// `suite --status`: the state of each run of a suite, from its folder and, if there is one, from Slurm's queue.
 #pragma once
 #include <map>
 #include <optional>
@@ -20,42 +20,42 @@ struct RunStatusLine {
   std::string text;  // where, how far, why
 };
 
-// What Slurm says of a run; absent: nothing.
+// What Slurm reports about a run; absent: nothing.
 struct SlurmView {
   std::optional<SlurmTask> queued, over;
   bool submitted = false;
-  bool answered = true;  // false: `queued` is absent since nobody could be asked
+  bool answered = true;  // false: `queued` is absent because squeue could not be asked
 };
-// By squeue, where it answers, else by accounting as far as that goes.
+// From squeue if it answers, else from accounting as far as possible.
 SlurmView slurm_view(const std::string& run, const std::set<std::string>& submitted,
                      const std::optional<SlurmTasks>& queue, const SlurmTasks& accounting);
-// Ids of all runs that were submitted; with `intended` those too that may have been.
+// Ids of all submitted runs; with `intended`, also of runs that may have been submitted.
 std::set<std::string> submitted_runs(const std::vector<Submission>& submissions, bool intended);
-// `now`: seconds since 1970 by the clock of the file system, for locks of other machines; absent: not to be had.
+// `now`: seconds since 1970 by the clock of the file system, for locks of other machines; absent: not available.
 RunStatusLine run_status(const std::string& folder, int64_t updates, const SlurmView& slurm, std::optional<double> now);
-// By a file made in `folder` for a moment.
+// Reads the clock of the file system with a temporary file in `folder`.
 std::optional<double> clock_of(const std::string& folder);
-// How fast a run is, updates a second, by the median of its last rows of timing, so that neither a wait between two
-// sittings nor an evaluation counts; and how far it was then.
+// Speed of a run in updates per second, and its last update. The median over its last timing rows excludes evaluations
+// and pauses between processes.
 struct UpdateRate {
   int64_t update = 0;
   double rate = 0;
 };
 std::optional<UpdateRate> pace_of(const std::string& folder);
 
-// Prints a line a run and their sum.
+// Prints one line per run, then totals.
 void print_status(const std::string& root, const Suite& suite, const KnownRuns& known);
 
-// The last error of a run, kept in its folder by the suite that worked on it.
+// The last error of a run, stored in its folder by the suite that ran it.
 struct RunFailure {
-  std::string line;  // what was said last, and what came of it
-  std::string task;  // of Slurm, "123_4", that it happened in; empty: in none
+  std::string line;  // last error message and outcome
+  std::string task;  // Slurm task "123_4" of the failure; empty: none
 };
 std::string failure_path(const std::string& folder);
 void keep_failure(const std::string& folder, const RunFailure& failure);
-// Nothing where a result is there, or where somebody had the run since.
+// nullopt if there is a result, or if a process has had the run since.
 std::optional<RunFailure> last_failure(const std::string& folder);
-// Of which this process is a part, by its environment; "" where it is of none.
+// The Slurm task of this process, from its environment; "" if there is none.
 std::string this_slurm_task();
 
 }  // namespace sb::cli

@@ -1,4 +1,4 @@
-// What may still be begun within a limit of time.
+// Decides which runs may still start within a time limit.
 #pragma once
 #include <functional>
 #include <optional>
@@ -14,18 +14,18 @@ class TimeBudget {
  public:
   using Clock = std::function<double()>;  // seconds
   TimeBudget() = default;                 // without a limit
-  // `used`: seconds of the limit that were spent before.
+  // `used`: seconds of the limit that are already spent.
   TimeBudget(double seconds, Clock clock, double used = 0);
 
   bool limited() const { return limit_.has_value(); }
   bool over() const { return limit_ && left() <= 0; }
   double left() const;
 
-  // Which of the runs that wait is begun next, by their estimates in seconds (nothing: unknown), in their order;
-  // nothing: none. The first that can be finished in time, as far as is known. One that takes longer than the whole
-  // limit can only be done in pieces: it is begun where none is left that can be finished, and a tenth of the limit
-  // still is. So is the first where nothing was begun so far: a run that just fits the limit, but not what is left of
-  // it after the start, would never be.
+  // Index of the waiting run to start next, or nullopt. `estimates`: seconds of the waiting runs in order; nullopt:
+  // unknown. Takes the first run that should finish in time; unknown estimates count as fitting. If there is none and
+  // at least a tenth of the limit is left, takes the first run that is longer than the whole limit, since it can only
+  // be done in parts. If nothing was started before, takes the first run: otherwise a run that just fits the limit, but
+  // not the time left after the start, would never run.
   std::optional<size_t> next(const std::vector<std::optional<double>>& estimates);
 
  private:

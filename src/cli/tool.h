@@ -1,4 +1,4 @@
-// Programs of others, started by their arguments: no shell sees them.
+// Runs external programs by argument list, without a shell.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,18 +7,18 @@ namespace sb::cli {
 
 struct ToolOutput {
   bool found = false;  // the program could be started
-  int code = 0;        // 128 + signal where one ended it
+  int code = 0;        // 128 + signal if a signal ended it
   std::string out, err;
 };
 
-// Looked for on the PATH; standard input is empty. One that takes longer than `seconds` is killed.
+// Searches the program on the PATH; its standard input is empty. Kills it after `seconds`.
 ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds);
-// Of what it wrote to standard error, or else its exit code: one line for a message.
+// One line for a message: from its standard error, else its exit code.
 std::string complaint_of(const ToolOutput& output);
-// The same with the tool's name before it, once.
+// The same, prefixed once with the name of the tool.
 std::string complaint_of(const ToolOutput& output, const std::string& tool);
 
-// One word for a POSIX shell, whatever is in it.
+// Quotes any text as one word for a POSIX shell.
 std::string shell_quoted(const std::string& text);
 std::string shell_line(const std::vector<std::string>& arguments);
 

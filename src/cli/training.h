@@ -1,4 +1,4 @@
-// What the commands around training share: reading a config with the models' rules, working on one run, threads.
+// Shared by commands around training: reading a config with the rules of models, working on one run, threads.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,36 +13,37 @@
 
 namespace sb::cli {
 
-// 0: all cores, or this process' part of them; large tensors keep their memory from here on.
+// Sets the number of threads. 0: all cores, divided by `processes`. Also makes large tensors keep their memory from now
+// on.
 void use_threads(int threads, int processes = 1);
-// Warns on standard error where the linear algebra behind torch is the slow reference one.
+// Warns on standard error if torch uses the slow reference BLAS.
 void warn_about_slow_blas();
 
 struct Cards {
   int count = 0;
-  std::string missing;  // why none can be used; empty: they can
+  std::string missing;  // why no GPU can be used; empty: GPUs can be used
 };
 Cards usable_cards();
 
-// A rank of several on GPUs sees the card of its number alone from here on; before CUDA is asked for anything.
+// Makes a rank on GPUs see only the GPU of its local rank. Call before any use of CUDA.
 void see_own_card(const RankPlace& place);
-// What `resolve` makes of a config. Where its device cannot be had since the rank has no card, that is said of the
-// rank.
+// Resolves a config. If its device is not available because the rank has no GPU, the error names the rank.
 ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
 
-// Says on standard error where runs are of the CPU only since the GPU that this build is for cannot be used.
+// Reports on standard error if runs fall back to the CPU because the GPU cannot be used, although this build supports
+// it.
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
 
-// One line where a finished run keeps another label than the config has; empty: it does not.
+// One line if a finished run keeps a label that differs from the config; empty otherwise.
 std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree = RunTree::disk());
 
-// Works on the run until it is over or stopped; an existing result is left alone. Progress goes to standard error, or
-// as one JSON object a line to standard output where `machine` is set.
+// Works on the run until it is finished or stopped; an existing result is kept. Progress goes to standard error, or as
+// one JSON object per line to standard output if `machine` is set.
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by = 1);
-// The same as one rank of several, of which the first writes and reports. Does not return where one is lost.
+// The same as one of several ranks; the first rank writes and reports. Does not return if a rank is lost.
 Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place);
 
 }  // namespace sb::cli

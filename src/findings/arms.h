@@ -1,4 +1,4 @@
-// Which groups of runs are an arm of a comparison, by their resolved configs.
+// Decides by resolved configs which groups of runs form an arm of a comparison.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,15 +13,14 @@ bool contains(const std::vector<std::string>& all, const std::string& one);
 const Result& some_result(const Rows& rows, const Group& group);
 int64_t params_of(const Rows& rows, size_t group);
 bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free);
-// Whether the runs are of this scale, but for the keys that are free; `by_size`: of its sizes.
+// Whether the runs belong to this scale, except for the keys in `free`. `by_size`: uses the range of sizes.
 bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
               bool by_size = false);
-// The same of runs that left no result, as far as can be known: by their parameters only where a group has that
-// network.
+// The same for runs without a result, as far as known: parameters are checked only if a group has the same network.
 bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
                      bool by_size = false);
-// The arm's model with its switches and keys, other switches as in the paper. Free are sizes (heads, d_state) and what
-// the corrected protocol chooses (conv).
+// Whether the group has the arm's model with its switches and keys, and other switches as in the paper. Sizes (heads,
+// d_state) and choices of the corrected protocol (conv) may differ.
 bool fits(const Group& group, const ArmModel& arm);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Settings chosen on a grammar that no reported figure has: learning rate, residual and convolution of each model.
+// Settings of each model (learning rate, residual, convolution) that were chosen on a grammar without reported figures.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sb {
 
-// What the corrected protocol chooses of a network; "" if the config does not have it.
+// The network choices of the corrected protocol; "" if the config does not have the key.
 struct Variant {
   std::string residual, conv;
   auto operator<=>(const Variant&) const = default;
@@ -20,13 +20,12 @@ Variant variant_of(const Group& group);
 // Whether the run is on the grammar of the choices.
 bool is_choice(const Rows& rows, const Claims& claims, size_t run);
 
-// One setting that was tried on task 1 at the scale of the choices: the corrected protocol with its learning rate,
-// residual and convolution.
+// One setting that was tried on task 1 at the scale of the choices, under the corrected protocol.
 struct Choice {
   std::string model;
   Variant variant;
   std::string lr;               // plain text
-  std::optional<double> valid;  // accuracy; nothing: the run diverged or collapsed
+  std::optional<double> valid;  // accuracy; nullopt if the run diverged or collapsed
   bool chosen = false;          // best of its model
 };
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims);  // by model, in the paper's order

@@ -1,32 +1,32 @@
 // clang-format off
 // The paper's claims as rows of data:
 //
-//   [choices]                                       # runs on this grammar only choose settings; no figure has them
+//   [choices]                                       # runs on this grammar only choose settings; excluded from figures
 //   grammar_seed = 11
 //   scale = "small"
 //
-//   [[scale]]                                       # which runs belong together
+//   [[scale]]                                       # defines which runs belong together
 //   name = "small"
 //   title = "8 layers, 4.7 M parameters"
-//   keys = {model.layers = 8, grammar.vocab = 41}   # a run has these values
-//   params = [4.4e6, 5e6]                           # and this many parameters
-//   sizes = [1e6, 1.2e7]                            # in comparisons over params: this many instead
+//   keys = {model.layers = 8, grammar.vocab = 41}   # values that a run must have
+//   params = [4.4e6, 5e6]                           # range of parameters
+//   sizes = [1e6, 1.2e7]                            # range of parameters in comparisons over params
 //   match = 1.2                                     # largest ratio of parameters between two arms
 //
-//   [[task]]                                        # what a comparison on the task asks of its runs by default
+//   [[task]]                                        # default requirements on runs of the task
 //   number = 2
 //   keys = {task.gap_max = 10}
 //
 //   [[published]]                                   # figures of language models, for published_order
 //   id = "fineweb"
-//   source = "..."                                  # where the figures stand
+//   source = "..."                                  # where the figures were published
 //   figures = [{model = "mamba2", perplexity = 16.56, accuracy = 54.89}, ...]
 //
 //   [[claim]]
 //   id = "gates"
 //   number = 1                                      # of the paper's claims; 0: a question of our own
 //   title = "Gates help recall"
-//   sentence = "..."                                # as the paper makes it
+//   sentence = "..."                                # as in the paper
 //   paper = "..."                                   # a paragraph on the paper's own figures, optional
 //   untested = "..."                                # what the comparisons do not show, optional
 //   statistic = "accuracy"
@@ -34,14 +34,14 @@
 //   delta = 0.01                                    # smallest difference that matters
 //   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
 //
-//   [[deviation]]                                   # of the published protocol
-//   id, title, sentence, comparisons                # a: with it, b: without; without comparisons it is only described
+//   [[deviation]]                                   # a deviation of the published protocol
+//   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //
-// A comparison may have statistic, asks, delta and match of its own. `a`, `b` and `task` may be lists: every combination is
-// one comparison. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
-// {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: their mean, for orders the models that are ranked. Without `b` the
-// effect is a itself; b = "chance" is the run's chance. `reference` is subtracted from the effect. A comparison with
-// reported = true is shown and is no part of the claim.
+// A comparison may override statistic, asks, delta and match. `a`, `b` and `task` may be lists: every combination is one
+// comparison. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
+// {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
+// rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
+// effect. A comparison with reported = true is shown, but is not part of the claim.
 // clang-format on
 #pragma once
 #include <map>
@@ -67,19 +67,19 @@ enum class Statistic {
   published_order,     // rank correlation with the figures of `published` (Kendall's tau)
   throughput,          // training frames per second on one device; the effect is a / b - 1
   gate_parameters,     // per layer, with the key projection of the delta rule; exact
-  gates_without_keys,  // per layer, without it; exact
+  gates_without_keys,  // per layer, without the key projection; exact
 };
 const char* to_string(Statistic statistic);
-bool counted(Statistic statistic);  // exact: neither interval nor spread
+bool counted(Statistic statistic);  // whether the statistic is exact, without interval and spread
 
-// What a claim asks of the effect a - b, with delta the smallest difference that matters.
+// What a claim asserts about the effect a - b; delta is the smallest difference that matters.
 enum class Asks { above, below, at_least, at_most };
 const char* to_string(Asks asks);
 
 struct ArmModel {
   std::string model;
   std::map<std::string, std::string> switches;  // plain text; those not named are as in the paper
-  ConfigMap keys;                               // of the config, JSON text; others follow from the protocol
+  ConfigMap keys;                               // config keys with JSON text; other keys follow from the protocol
   auto operator<=>(const ArmModel&) const = default;
 
   std::string text() const;  // "Mamba2, mlp 2", "DeltaNet, delta_bf16 on"
@@ -94,14 +94,14 @@ struct Comparison {
   Asks asks = Asks::above;
   double delta = .01;
   double reference = 0;
-  bool reported = false;  // no part of the claim
+  bool reported = false;  // shown, but not part of the claim
   int task = 1;           // 4: runs of task 2 or 4 with these gaps
-  int from = 0;           // of drop
+  int from = 0;           // for drop: task to subtract from
   std::vector<int> gaps;
   std::string over, published;
   ConfigMap keys;                 // JSON text as in Result::config
   std::vector<std::string> free;  // keys that may differ between the levels
-  std::optional<double> match;    // instead of the scale's
+  std::optional<double> match;    // overrides that of the scale
 
   std::string name() const;  // "task 3: Mamba2 − GLA"
 };
@@ -148,7 +148,7 @@ Claims read_claims(const std::string& path);
 // Throws bad_input "[claims] …, file:line:col".
 Claims parse_claims(std::string_view text, const std::string& path);
 
-// The part of an experiment's file that `verdict` reads; the name is the file's if it gives none.
+// The part of an experiment's file that `verdict` reads; the name defaults to the name of the file.
 struct ExperimentClaims {
   std::string name, title, sentence;
   std::vector<std::string> claims;

@@ -7,17 +7,17 @@
 
 namespace sb {
 
-// What a claim says for all of its comparisons.
+// Values that a claim sets for all of its comparisons.
 struct ComparisonDefaults {
   Statistic statistic = Statistic::accuracy;
   Asks asks = Asks::above;
   double delta = .01;
 
-  // False if the member is none of these.
+  // Stores the member; returns false if it is none of these fields.
   bool take(const TomlMember& member);
 };
 
-// {task.gap_max = 10, …} as Result::config has it.
+// Converts {task.gap_max = 10, …} to the form of Result::config.
 ConfigMap config_keys_of(const TomlValue& value);
 // Appends every combination of the row's lists.
 void read_comparisons(const ComparisonDefaults& defaults, const TomlValue& row, std::vector<Comparison>& out);

@@ -1,5 +1,6 @@
 // The figures of docs/findings.md as SVG files. Accuracies and their differences are shares: .01 is one point. Every
-// function returns the whole file, the same bytes for the same input, or nothing if there is nothing to draw.
+// function returns the complete file, or an empty string if there is nothing to draw. The same input gives the same
+// bytes.
 #pragma once
 #include <optional>
 #include <string>
@@ -27,7 +28,7 @@ struct DifferencesFigure {
 };
 std::string differences_svg(const DifferencesFigure& figure);
 
-// Points that are not finite are left out; so are bands and bars of such points.
+// Non-finite points are skipped, with their bands and bars.
 struct LinePoint {
   double x = 0, y = 0;
   std::optional<Interval> interval;
@@ -37,7 +38,7 @@ struct Line {
   std::string model;  // "gated_delta_net": colour and marker; a second line of the same model is hollow and dashed
   std::vector<LinePoint> points;  // by growing x
 };
-// What models are held against: "n-gram", "ceiling", "chance". One point: the same at every x.
+// Reference for models: "n-gram", "ceiling", "chance". A single point means the same value at every x.
 struct ReferenceLine {
   std::string label;
   std::vector<LinePoint> points;
@@ -45,7 +46,7 @@ struct ReferenceLine {
 struct LinesFigure {
   std::string title;
   std::vector<Line> lines;
-  std::vector<ReferenceLine> references;  // dashed; alone they are no figure
+  std::vector<ReferenceLine> references;  // dashed; without lines there is no figure
 };
 std::string curves_svg(const LinesFigure& figure);  // x: updates; y: accuracy on valid; intervals as bands
 std::string gaps_svg(const LinesFigure& figure);  // x: gap length, logarithmic; y: accuracy on test; intervals as bars

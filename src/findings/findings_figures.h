@@ -12,10 +12,10 @@ struct FindingsFigure {
   std::string title;
   std::string svg;
 };
-// Differences with their intervals, and accuracy over gap length: at every scale but quick under the corrected
-// protocol. Figures without anything to draw are left out.
+// Differences with their intervals, and accuracy over gap length, at every scale except quick, under the corrected
+// protocol. Empty figures are omitted.
 std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims);
-// Their place in the page; `folder` is where the files are, as the page names it.
+// Markdown section that shows the figures; `folder` is the path of the files as the page names it.
 std::string figures_section(const std::vector<FindingsFigure>& figures, const std::string& folder);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Parameters of one layer that its gates are computed from.
+// Number of parameters of one layer that determine its gates.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace sb {
 
-// Projections, biases and decay rates that forgetting (A_t) and the strength of writing are computed from. For the
-// delta rule, whose A_t = I - beta k k^T depends on the keys, the key projection and its convolution are counted too
-// unless `with_keys` is false. Nothing for models without such gates and for unknown models.
+// Counts the projections, biases and decay rates from which forgetting (A_t) and the write strength are computed. For
+// the delta rule, A_t = I - beta k k^T depends on the keys, so the key projection and its convolution count too, unless
+// `with_keys` is false. nullopt for unknown models and models without such gates.
 std::optional<int64_t> gate_parameters(const Result& result, bool with_keys = true);
 
 }  // namespace sb

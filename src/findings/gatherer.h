@@ -1,5 +1,5 @@
-// The parts of figures_of: placing groups into strata (population.cpp), effects (effects.cpp), and words for what is
-// missing (missing_runs.cpp).
+// Implementation of figures_of: assigns groups to strata (population.cpp), computes effects (effects.cpp) and describes
+// missing runs (missing_runs.cpp).
 #pragma once
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// Runs of a claim that no figure comes from.
+// Runs of a claim that contribute to no figure.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,7 +19,8 @@ const char* to_string(LostRun::Why why);  // "diverged", "not finished", …
 LostRun lost_run(const AbsentRun& run);
 LostRun diverged_run(const Rows& rows, size_t run);
 
-// Each run once, by what became of it; ids of the first ten: "2 runs of this claim diverged and are in no mean: …".
+// One line per reason, each run once, with the ids of the first ten: "2 runs of this claim diverged and are in no mean:
+// …".
 std::vector<std::string> lost_lines(std::vector<LostRun> runs);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// docs/findings.md and the results table of the README, made from rows alone.
+// Generates docs/findings.md and the results table of the README, from rows only.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,15 +7,15 @@
 
 namespace sb {
 
-// Prose, results, one section per claim, deviations, choices, and what would decide the undecided. `source` is how the
-// page names the results.
+// The page: summary, results, one section per claim, deviations, choices, and what would decide the undecided claims.
+// `source` is the name of the results on the page.
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source);
 
-// The short form of its table of results.
+// The short form of the results table.
 std::string top_table(const Rows& rows, const Claims& claims);
 
-// The page with the text between the two markers replaced, the markers on lines of their own. Throws bad_input that
-// names the file unless there is one of each, in order.
+// Replaces the text between the two markers, which are on separate lines. Throws bad_input that names the file unless
+// each marker occurs once, in order.
 constexpr std::string_view table_begins = "<!-- results: `selectivbench experiments findings` writes this table -->";
 constexpr std::string_view table_ends = "<!-- /results -->";
 std::string with_table(std::string_view page, std::string_view table, const std::string& path);

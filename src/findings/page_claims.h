@@ -7,7 +7,7 @@
 
 namespace sb {
 
-// The strata that the page judges: both protocols at every scale but quick, which only shows the program work.
+// The strata that the page judges: both protocols at every scale except quick, which only demonstrates the program.
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim);
 
 std::string claims_overview(const std::vector<ClaimVerdict>& verdicts);

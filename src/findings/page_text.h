@@ -1,4 +1,4 @@
-// Text of a claims file or of a run inside Markdown, and numbers as the findings write them.
+// Text of a claims file or of a run for Markdown, and the number formats of the findings.
 #pragma once
 #include <string>
 

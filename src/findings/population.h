@@ -1,13 +1,14 @@
-// The runs behind a comparison, found by their resolved configs, never by folder names.
+// Finds the runs of a comparison by their resolved configs, never by folder names.
 //
-// A stratum is the groups of one protocol whose configs agree in everything but the model, the label, what changes
-// rounding or the times of evaluation alone, and what the comparison frees: arms are compared within one only. Learning
-// rate, residual and convolution are the protocol's for each model, so they may differ between arms. Of several strata
-// the one with the most grammars in common is taken, then the one with more updates, then the first; the others are
-// counted. Of several sizes of an arm the largest pair within the scale's ratio of parameters is taken. None of this
-// looks at a test accuracy.
+// A stratum is a set of groups of one protocol. Their configs may differ only in the model, the label, keys that affect
+// only rounding or evaluation times, and the free keys of the comparison. Arms are compared only within a stratum.
+// Learning rate, residual and convolution are chosen by the protocol per model, so they may differ between arms.
 //
-// Diverged and collapsed runs enter no mean.
+// Of several strata, the one with the most common grammars is used, then the one with more updates, then the first; the
+// others are counted. Of several sizes of an arm, the largest pair within the scale's ratio of parameters is used. None
+// of these choices depends on a test accuracy.
+//
+// Diverged and collapsed runs are excluded from every mean.
 #pragma once
 #include <map>
 #include <optional>
@@ -23,23 +24,23 @@ namespace sb {
 
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
-  std::map<Unit, double> ceilings;  // of the same measurements, if every run has one
+  std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
-  std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, in words: to repeat
-  std::vector<std::string> unmeasured;  // runs without the gap lengths asked for
+  std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
+  std::vector<std::string> unmeasured;  // runs without the requested gap lengths
   std::vector<int64_t> params;          // of the networks, one per model and level
-  std::vector<std::string> variants;    // residual and convolution of these, if the config has them
+  std::vector<std::string> variants;    // residual and convolution of the networks, if the config has them
   std::optional<int64_t> gate_parameters;
-  bool swept = false;  // its learning rate was chosen among several
+  bool swept = false;  // its learning rate was selected from several
 };
 
 struct Figures {
-  bool found = false;  // a stratum with every arm
+  bool found = false;  // a stratum has every arm
   ArmFigures a, b;
   std::map<Unit, double> effects;    // a - b by grammar; a if there is no b
-  std::vector<std::string> missing;  // runs that are not there, in words
-  std::vector<LostRun> lost;         // runs of the population, at any setting, that have no figure
+  std::vector<std::string> missing;  // missing runs, in words
+  std::vector<LostRun> lost;         // runs of the population, at any setting, without a figure
   size_t levels = 0;                 // of slope, drop and rank_correlation
   size_t other_strata = 0;
   int64_t updates = 0;  // of the stratum

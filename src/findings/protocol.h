@@ -1,4 +1,4 @@
-// The protocol of runs as findings name it. Runs of different protocols are never compared or averaged.
+// Names of protocols in the findings. Runs of different protocols are never compared or averaged.
 #pragma once
 #include <set>
 #include <string>
@@ -12,16 +12,16 @@ constexpr const char* corrected_protocol = "corrected";
 constexpr const char* published_protocol = "published";
 
 // "corrected", "published", "corrected but dropout 0.2": from the keys of a config ("section.key" or "model.switch
-// NAME", values as JSON), whatever the values of the keys in `ignored` are.
+// NAME", values as JSON). Keys in `ignored` may have any value.
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored = {});
-// Of the group's chosen setting.
+// The protocol of the group's chosen setting.
 std::string protocol_of(const Rows& rows, const Group& group, const std::set<std::string>& ignored = {});
-// Of a run without a result.
+// The protocol of a run without a result.
 std::string protocol_of(const AbsentRun& run, const std::set<std::string>& ignored = {});
-// Of all runs: corrected, published, then the others in order of their names.
+// The protocols of all runs: corrected, published, then the others by name.
 std::vector<std::string> protocols_of(const Rows& rows, const std::set<std::string>& ignored = {});
 
-// The value of a key of the config in a group's config, "true" or "false" for a quirk.
+// The value of a config key in a group's config; "true" or "false" for a quirk.
 std::string key_of(const ConfigMap& config, const std::string& key);
 
 }  // namespace sb

@@ -1,5 +1,5 @@
-// The table of docs/findings.md and its short form for the README: the paper's models on its four tasks at one scale,
-// as the paper has them, as its protocol gives them here, and as the corrected protocol does.
+// The results table of docs/findings.md and its short form for the README: the paper's models on its four tasks at one
+// scale. The columns are the paper's figures, its protocol reproduced here, and the corrected protocol.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,8 +19,8 @@ const char* to_string(ResultColumn column);
 
 struct ResultValue {
   std::optional<double> accuracy;    // absent: shown as "–"
-  std::optional<Interval> interval;  // 95 %; of the paper its own ±
-  std::set<std::string> grammars;    // that the mean is over; of the paper none
+  std::optional<Interval> interval;  // 95 %; for the paper, its own ±
+  std::set<std::string> grammars;    // grammars of the mean; empty for the paper
   std::vector<std::string> footnotes;
 };
 
@@ -30,20 +30,20 @@ struct ResultRow {
 };
 using ResultsTable = std::vector<ResultRow>;
 
-// As Markdown, a row a line, then footnotes. The long form has every task and column, each mean with its interval and
-// number of grammars; the short form has means alone, of the tasks and columns that were measured.
+// Markdown, one line per row, then footnotes. The long form has every task and column, each mean with its interval and
+// number of grammars. The short form has only means, of the measured tasks and columns.
 std::string results_markdown(const ResultsTable& table);
 std::string short_results_markdown(const ResultsTable& table);
 
-// "published", "corrected" or something else, of a result's config.
+// Returns "published", "corrected" or another label for the config of a result.
 using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
-// The accuracy of n-grams on the run's task and grammar, if the result has it.
+// Accuracy of n-grams on the run's task and grammar, if the result has it.
 using NGramAccuracy = std::function<std::optional<double>(const Result& result)>;
 
-// Rows: the paper's models in its order, then n-grams and the ceiling, each the mean over all grammars of its column.
-// Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs have the paper's switches, this scale and exactly this
-// protocol; of several groups of them the one with the most grammars is taken, then the one with more updates, then the
-// larger, then the first. Collapsed and diverged runs are in no mean: a footnote names them.
+// Rows: the paper's models in its order, then n-grams and the ceiling, each as the mean over all grammars of its
+// column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must have the paper's switches, this scale and
+// exactly this protocol. Of several groups, the one with the most grammars is used, then the one with more updates,
+// then the larger, then the first. Collapsed and diverged runs are excluded; a footnote names them.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
                            const NGramAccuracy& n_gram);
 

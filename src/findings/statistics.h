@@ -1,6 +1,6 @@
-// Intervals and tests over grammars. The unit is the grammar: runs that share one are averaged before they come here,
-// so the number of values is the effective sample size. Student's t on (paired differences of) these has the coverage
-// it claims from two grammars on; a percentile bootstrap of three has not (tests/findings/statistics_test.cpp).
+// Intervals and tests over grammars. The unit is the grammar: runs on the same grammar are averaged first, so the
+// number of values is the effective sample size. Student's t on these values (or on paired differences) has its nominal
+// coverage from two grammars on; a percentile bootstrap of three does not (tests/findings/statistics_test.cpp).
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -16,7 +16,7 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-// The part of it that a share, as an accuracy is, can have.
+// Clips the interval to [0, 1], the range of an accuracy. leaves_shares: whether it exceeds this range.
 Interval within_shares(const Interval& interval);
 bool leaves_shares(const Interval& interval);
 
@@ -25,30 +25,30 @@ struct Estimate {
   double mean = 0;
   std::optional<double> sd;  // n >= 2
 
-  // Two-sided, with this probability of missing the truth; nothing for n < 2.
+  // Two-sided interval that misses the truth with probability `error`; nullopt for n < 2.
   std::optional<Interval> interval(double error) const;
-  // Two-sided p of "the truth is `value`"; nothing for n < 2. Without spread it is 1 at the mean and 0 elsewhere.
+  // Two-sided p-value of "the truth is `value`"; nullopt for n < 2. Without spread: 1 at the mean and 0 elsewhere.
   std::optional<double> p_against(double value) const;
-  // p of "the truth is not between -bound and bound": the larger of two one-sided tests; nothing for n < 2.
+  // p-value of "the truth is not between -bound and bound": the larger of two one-sided tests; nullopt for n < 2.
   std::optional<double> p_outside(double bound) const;
-  // The least n, up to 1,000, at which an interval of this error around the same mean with the same spread would not
-  // hold `value`; nothing if none does or there is no spread to go by.
+  // The smallest n, up to 1,000, at which the interval of this error, with the same mean and spread, would exclude
+  // `value`; nullopt if there is none or the spread is not known.
   std::optional<size_t> needed(double value, double error) const;
 };
 Estimate estimate(std::span<const double> values);
 
-// Holm's step-down over one family. A test that could not be made has no p, counts in the family, and is never decided.
-// `error` is what the test's own interval may miss with: a decided one excludes the tested value at it, another one
-// holds it.
+// Holm's step-down correction over one family of tests. A test that could not be made has no p-value, counts in the
+// family, and is never decided. `error` is the error of the test's own interval: at this error, the interval of a
+// decided test excludes the tested value, and that of an undecided test contains it.
 struct HolmStep {
   bool decided = false;
   double error = 0;
 };
 std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double family_error);
 
-// Least squares; nothing where all x are equal.
+// Slope of a least-squares line; nullopt if all x are equal.
 std::optional<double> slope(std::span<const double> x, std::span<const double> y);
-// Kendall's tau-b; nothing where one side has only ties.
+// Kendall's tau-b; nullopt if one side has only ties.
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 
 }  // namespace sb

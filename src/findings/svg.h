@@ -19,7 +19,7 @@ std::string svg_escaped(std::string_view text);
 // Upper bound on the width of the text at font size svg_font: the advance widths of DejaVu Sans, the widest font in
 // common use.
 double text_width(std::string_view text, bool bold = false);
-// The text in lines of at most this width, broken at spaces, inside a word only if the word is wider.
+// Breaks the text into lines of at most this width, at spaces; inside a word only if the word is wider.
 std::vector<std::string> wrapped(const std::string& text, double width, bool bold = false);
 
 class Svg {
@@ -33,15 +33,15 @@ class Svg {
   void line(double x1, double y1, double x2, double y2, const std::string& classes);
   void polyline(const Points& points, const std::string& classes);
   void polygon(const Points& points, const std::string& classes);
-  // The middle of small letters is at y.
+  // y is the middle of lowercase letters.
   void text(double x, double y, const std::string& text, const std::string& classes, Anchor anchor = Anchor::start);
-  // One of 12 shapes around this point, told apart without colours; `filled` false: only its outline.
+  // Draws one of 12 shapes that can be told apart without colours; `filled` false: only the outline.
   void marker(int shape, double x, double y, const std::string& classes, bool filled = true);
 
-  // The class of a colour of the palette (report/palette.h), for lines and markers.
+  // The class for a palette colour (report/palette.h), for lines and markers.
   std::string series_class(int colour);
 
-  // The whole file. `title` and `description` are for readers who do not see the figure.
+  // The complete file. `title` and `description` are for readers who cannot see the figure.
   std::string document(double width, double height, const std::string& title, const std::string& description) const;
 
  private:

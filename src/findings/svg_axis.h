@@ -1,4 +1,4 @@
-// From numbers to places in a figure: axes, their ticks, and labels that do not overlap.
+// Axes of figures, their ticks, and labels that do not overlap.
 #pragma once
 #include <vector>
 
@@ -17,11 +17,12 @@ struct Ticks {
       values;        // multiples of a step of 1, 2 or 5 times a power of ten; the first <= low, the last >= high
   int decimals = 0;  // that the step needs
 };
-// The smallest such step that covers the range in `most` steps, plus one if the ends are not multiples of it.
+// Ticks with the smallest such step that covers the range in `most` steps, plus one if the ends are not multiples of
+// the step.
 Ticks ticks_over(double low, double high, int most);
 
-// Centres of labels, as near as possible to where they are wanted, at least `distance` apart and within [low, high],
-// which has room for all of them; in the order of `wanted`.
+// Centres of labels in the order of `wanted`: as near as possible to the wanted positions, at least `distance` apart,
+// and within [low, high], which must have room for all of them.
 std::vector<double> spread_labels(const std::vector<double>& wanted, double distance, double low, double high);
 
 }  // namespace sb

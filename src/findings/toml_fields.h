@@ -1,4 +1,4 @@
-// Members of a TOML table as checked values; every fault is bad_input "[claims] …, file:line:col".
+// Reads members of a TOML table as checked values; every error is bad_input "[claims] …, file:line:col".
 #pragma once
 #include <string>
 #include <vector>

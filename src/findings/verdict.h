@@ -1,16 +1,16 @@
-// Verdicts on claims, from the runs that are there.
+// Verdicts on claims, from the available runs.
 //
-// A comparison has an effect a - b per grammar; intervals are Student's t over grammars. With delta the smallest
+// A comparison has an effect a - b per grammar; intervals are Student's t over grammars. With delta as the smallest
 // difference that matters:
-//   "a is above b":     supported if the 95 % interval lies above delta, contradicted if it lies below -delta,
-//   equivalent
-//                       if the 90 % interval lies within ±delta, else undecided; below: the same with a and b
-//                       exchanged;
-//   "a is at least b":  supported if the 95 % interval lies above -delta, contradicted if it lies below -delta, else
-//                       undecided; at most: the same with a and b exchanged.
-// A diverged or collapsed run makes its comparison undecided. A claim is supported if every part is. Parts that stay
-// contradicted under Holm's correction over the parts with runs make it "contradicted in k of n"; without these, parts
-// that stay equivalent make it "equivalent in k of n".
+//   "a is above b":
+//     supported if the 95 % interval lies above delta, contradicted if it lies below -delta, equivalent if the
+//     90 % interval lies within ±delta, else undecided; below: the same with a and b exchanged;
+//   "a is at least b":
+//     supported if the 95 % interval lies above -delta, contradicted if it lies below -delta, else undecided;
+//     at most: the same with a and b exchanged.
+// A diverged or collapsed run makes its comparison undecided. A claim is supported if every part is supported. Parts
+// that stay contradicted under Holm's correction over the parts with runs make the claim "contradicted in k of n".
+// Without these, parts that stay equivalent make it "equivalent in k of n".
 #pragma once
 #include <string>
 #include <vector>
@@ -37,17 +37,17 @@ struct ComparisonVerdict {
   Verdict verdict = Verdict::undecided;
   Figures figures;
   Estimate effect;
-  std::optional<Estimate> a, b;      // the arms by themselves, over the same grammars
+  std::optional<Estimate> a, b;      // each arm alone, over the same grammars
   std::optional<Interval> interval;  // 95 %; absent for fewer than two grammars
-  bool exact = false;                // counted, not measured: no interval
+  bool exact = false;                // an exact statistic, without interval
   std::optional<PaperEffect> paper;  // only at the paper's scale
-  std::vector<std::string> decides;  // what would decide it, if it is undecided
+  std::vector<std::string> decides;  // what would decide an undecided comparison
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
-  bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar that every arm has
+  bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
 };
 
-// The rule for one comparison, without regard to failed runs.
+// The rule for one comparison; ignores failed runs.
 Verdict verdict_of(const Comparison& comparison, const Estimate& effect);
 
 // A claim at one scale under one protocol.
@@ -56,8 +56,8 @@ struct ScaleVerdict {
   std::string protocol;
   Verdict verdict = Verdict::undecided;
   size_t parts = 0, with_runs = 0;                         // comparisons of the claim, and those with runs
-  size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm
-  bool tested = false;                                     // some comparison, reported ones too, has runs
+  size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm's correction
+  bool tested = false;                                     // some comparison, including reported ones, has runs
   std::vector<ComparisonVerdict> comparisons;
 
   std::string words() const;  // "contradicted in 2 of 12"
@@ -67,13 +67,13 @@ void conclude(ScaleVerdict& verdict);
 
 struct ClaimVerdict {
   const Claim* claim = nullptr;
-  std::vector<ScaleVerdict> scales;  // those with finished runs; empty: there are none
-  std::vector<LostRun> lost;         // runs of a claim without these, whatever their scale
+  std::vector<ScaleVerdict> scales;  // scales with finished runs
+  std::vector<LostRun> lost;         // if `scales` is empty: lost runs of the claim at any scale
 };
 
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale,
                    const std::string& protocol);
-// At every scale, or at this one alone, under every protocol that has a run of one of its comparisons.
+// Judges the claim at every scale, or only at `scale`, under every protocol that has a run of one of its comparisons.
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale = {});
 
 // Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
@@ -83,12 +83,13 @@ std::vector<std::string> above_ceiling(const Rows& rows);
 // are none.
 std::vector<std::string> counts_of(const Rows& rows);
 
-// Effects and their ends as people read them: points of accuracy, or the statistic's own unit.
+// Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
 std::string asks_text(const Comparison& comparison);          // "above +1.0", "at least −1.0"
-// What would decide the undecided ones, a line each: "task 1: a − b: …", or "10 comparisons: …" if many lack the same.
+// What would decide the undecided comparisons, one line each: "task 1: a − b: …", or "10 comparisons: …" if many lack
+// the same.
 std::vector<std::string> decides_of(const ScaleVerdict& verdict);
 std::string unit_text(const Comparison& comparison);        // "points", "points per nat", …
 std::vector<LostRun> lost_of(const ScaleVerdict& verdict);  // of all its comparisons

@@ -1,4 +1,4 @@
-// A finite automaton whose states emit symbols; the object every task is built on.
+// A finite automaton whose states emit symbols. Every task is built on one.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace sb {
 
-// States are numbered in the order of the reference ("states" of its files); `id` is the number a model is asked for.
-// Edges of state s are [row[s], row[s+1]), ascending by destination; probabilities of a row sum to 1.
+// States are indexed in the order of the reference ("states" of its files); `id` is the number that a model predicts.
+// State s has edges [row[s], row[s+1]), ascending by destination; the probabilities of a row sum to 1.
 struct Automaton {
-  int vocab = 0;                   // symbols, the end symbol '#' (class 0) counted
+  int vocab = 0;                   // number of symbols, including the end symbol '#' (class 0)
   std::vector<std::string> names;  // state names, e.g. "A", "C2", "#"
   std::vector<int32_t> symbol;     // class of each state, 0..vocab-1
   std::vector<int32_t> id;         // target id of each state, a permutation of 0..states-1, '#' is 0

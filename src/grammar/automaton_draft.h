@@ -1,4 +1,4 @@
-// What an automaton's JSON text says, before it is checked as an automaton.
+// Contents of an automaton's JSON text before validation.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ struct DraftEdge {
 
 struct AutomatonDraft {
   std::string file;
-  std::unordered_set<std::string> keys;  // of the object
+  std::unordered_set<std::string> keys;  // of the JSON object
   std::vector<std::string> states, start_states;
   std::vector<DraftEdge> edges;
   std::optional<std::vector<int32_t>> symbols;
@@ -29,7 +29,7 @@ struct AutomatonDraft {
   Error problem(const std::string& what) const { return bad_input("automaton", file + ": " + what); }
 };
 
-// Throws bad_input for text that is not JSON or not of an automaton's shape.
+// Throws bad_input if the text is not JSON or lacks the structure of an automaton.
 AutomatonDraft parse_automaton_draft(std::string_view text, const std::string& file);
 
 }  // namespace sb

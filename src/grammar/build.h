@@ -1,4 +1,4 @@
-// Random automata, drawn exactly as the reference draws them: the same parameters and seed give the same automaton.
+// Random automata, drawn exactly as in the reference: the same parameters and seed give the same automaton.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,10 +13,10 @@ namespace sb {
 constexpr int kMaxStates = 65536;  // sequences hold state indices in 16 bits
 
 // Name of letter 0, 1, …: A..Z, a..z, then AA, AB, …, Az, BA, … (spreadsheet columns over those 52 letters).
-// A name has no digits, so the index of a state, which follows it ("AB12"), is never part of it.
+// Names contain no digits, so the index of a state can follow the name ("AB12").
 std::string letter_name(int letter);
 
-// An automaton with what its construction left behind.
+// An automaton with the details of its construction.
 struct GrammarDraw {
   std::shared_ptr<const Automaton> automaton;
   int attempts = 0;
@@ -25,8 +25,8 @@ struct GrammarDraw {
   PythonRandom symbols;  // generator of the symbol order, after the last draw
 };
 
-// Throws bad_input where no grammar can come out, or none within the attempts that a few seconds allow. `poll` is
-// called now and then and ends the work by throwing: the largest grammars take a minute.
+// Throws bad_input if no grammar is possible, or if none is found within the attempts that take a few seconds. `poll`
+// is called now and then and may throw to end the work: the largest grammars take a minute.
 GrammarDraw draw_grammar(const GrammarConfig& config, const std::function<void()>& poll = {});
 std::shared_ptr<const Automaton> build_automaton(const GrammarConfig& config, const std::function<void()>& poll = {});
 

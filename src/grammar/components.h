@@ -1,4 +1,4 @@
-// Strongly connected components of the chain of strings, in which '#' goes to the start states.
+// Strongly connected components of the automaton with additional edges from '#' to the start states.
 #pragma once
 #include <vector>
 

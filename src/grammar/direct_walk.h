@@ -1,9 +1,10 @@
-// The law of the reference's sampler without rejection: each step is drawn given that '#' comes in time.
+// Samples the distribution of the reference's sampler without rejection: each step is drawn on condition that '#' is
+// reached in time.
 //
 // With k steps left, state s goes to t with probability p(s,t) h_{k-1}(t) / h_k(s), where h_k(s) = P(reach '#' within k
 // steps).
-// '#' is decided first; among the other successors of a uniform row one is proposed and kept with probability
-// h_{k-1}(t) / max over the row, which takes few tries since h varies little within a row.
+// The choice of '#' is drawn first. Otherwise, in a uniform row, one of the other successors is proposed and accepted
+// with probability h_{k-1}(t) / max over the row. Few tries are needed, since h varies little within a row.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,7 +23,7 @@ class DirectWalk {
 
  private:
   struct Row {
-    uint32_t first;   // of dst_
+    uint32_t first;   // index into dst_
     uint32_t degree;  // successors other than '#'
     double end;       // probability of '#'
     bool uniform;

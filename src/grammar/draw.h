@@ -6,7 +6,7 @@
 
 namespace sb {
 
-constexpr int kMaxDrawnInFull = 40;  // states; above it the SVG is an adjacency picture
+constexpr int kMaxDrawnInFull = 40;  // states; with more, the SVG shows the adjacency matrix
 
 std::string to_dot(const Automaton& automaton);  // for Graphviz, every state and edge
 std::string to_svg(const Automaton& automaton);

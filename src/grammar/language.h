@@ -1,5 +1,5 @@
-// What sequences are made of, whoever makes them: hidden states, each of which shows a symbol. Tasks, tally and filter
-// see languages through this alone; those of automata (grammar/sampler.h) are the first.
+// Interface of a sequence source: hidden states, each emitting a symbol. Tasks, tally and filter use languages only
+// through this interface. Automata (grammar/sampler.h) are the first implementation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace sb {
 
-enum class Split { train, valid, test, reference };  // `reference`: test and training samples overlap, as published
+enum class Split { train, valid, test, reference };  // `reference`: as published, it overlaps the training samples
 
 Split parse_split(const std::string& name);
 const char* to_string(Split);
 
-// State indices of `count` samples, row-major [count][length]; 16 bits hold every language of up to 65,536 states.
+// State indices of `count` samples, row-major [count][length]. 16 bits suffice for up to 65,536 states.
 struct SampleBlock {
   uint64_t first = 0;
   int length = 0;
@@ -26,31 +26,31 @@ struct Successor {
   double probability;
 };
 
-// A sample is strings one after the other, cut at length() elements, and a pure function of (language, split, index):
-// any thread count, order or resume gives the same bytes. States are numbered by index, and by id where a model is
-// asked for them.
+// A sample is a sequence of strings, cut at length() elements. It is a pure function of (language, split, index):
+// thread count, order and resuming do not change its bytes. States have an index, used here, and an id, which models
+// predict.
 class Language {
  public:
   virtual ~Language() = default;
 
-  virtual int length() const = 0;                           // elements a sample; also of the longest string
-  virtual uint64_t seed() const = 0;                        // keys what a task adds to its samples: gaps, noise
-  virtual int classes() const = 0;                          // of symbols
-  virtual const std::vector<int32_t>& symbols() const = 0;  // [states]: class that each shows
-  virtual const std::vector<int32_t>& ids() const = 0;      // [states]: its id, a permutation of 0 .. states-1
-  virtual std::string text() const = 0;                     // canonical: equal texts, equal samples
+  virtual int length() const = 0;                           // elements per sample; also the maximum length of a string
+  virtual uint64_t seed() const = 0;                        // seeds what a task adds to its samples: gaps, noise
+  virtual int classes() const = 0;                          // number of symbol classes
+  virtual const std::vector<int32_t>& symbols() const = 0;  // [states]: class that each state emits
+  virtual const std::vector<int32_t>& ids() const = 0;  // [states]: id of each state, a permutation of 0 .. states-1
+  virtual std::string text() const = 0;                 // canonical: equal texts mean equal samples
 
   // Samples first .. first+count-1, [count][length] state indices.
   virtual void draw(Split split, uint64_t first, size_t count, uint16_t* states) const = 0;
-  virtual void check_split(Split) const {}  // throws bad_input where the split cannot be drawn
+  virtual void check_split(Split) const {}  // throws bad_input if the split cannot be drawn
 
-  // The state that ends a string, and stands before the first one.
+  // The state that ends a string. It also precedes the first string.
   virtual int32_t end() const = 0;
-  // Law of the element after `state`, of a string's first one after end(); in a fixed order. Lengths are not looked at:
-  // with `left` elements still to come at most, t follows s with probability p(t) ends_within(left - 1, t) /
-  // ends_within(left, s).
+  // Distribution of the element after `state`, in a fixed order; after end(), of the first element of a string. Lengths
+  // are not considered. If at most `left` elements may follow s, the probability that t follows s is
+  //   p(t) ends_within(left - 1, t) / ends_within(left, s).
   virtual void successors(int32_t state, std::vector<Successor>& out) const = 0;
-  // P(a string in `state` ends within so many more elements), 0 .. length(); 1 at end().
+  // P(a string now in `state` ends within this many more elements), for 0 .. length(); 1 at end().
   virtual double ends_within(int elements, int32_t state) const = 0;
 
   int states() const { return static_cast<int>(symbols().size()); }
@@ -58,11 +58,11 @@ class Language {
   SampleBlock block(Split split, uint64_t first, size_t count, int threads) const;  // threads 0: all cores
 };
 
-// Law of the next element's class, [classes]: what the objective `predict` asks for.
+// Distribution of the next element's class, [classes]: the target of the objective `predict`.
 void next_symbol_law(const Language& language, int32_t state, double* law);
-// The same for every state, [states][classes], rows by state id: gather with Batch::target.
+// next_symbol_law of every state, [states][classes], one row per state id: gather rows with Batch::target.
 std::vector<float> symbol_law_table(const Language& language);
-// Classes that cannot follow each state, ascending, by state index; every class after end().
+// For each state index, the classes that cannot follow it, ascending; every class for end().
 std::vector<std::vector<int32_t>> forbidden_classes(const Language& language);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// A callback for loops whose rounds may be short: it is called once in many steps.
+// Calls a callback once in many steps, for loops with short iterations.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,7 +7,7 @@ namespace sb {
 
 class Poll {
  public:
-  explicit Poll(const std::function<void()>& call) : call_(call) {}  // which may be empty, and outlives this
+  explicit Poll(const std::function<void()>& call) : call_(call) {}  // `call` may be empty; it must outlive this object
 
   void after(int64_t steps) {
     done_ += steps;

@@ -1,4 +1,4 @@
-// h_k(s) = P(reach '#' within k steps from state s): what conditioning strings on their length needs.
+// h_k(s) = P(reach '#' within k steps from state s), used to condition strings on their length.
 #pragma once
 #include <vector>
 
@@ -17,10 +17,11 @@ class ReachTable {
   std::vector<double> values_;  // [steps + 1][states]
 };
 
-// h_k from h_{k-1}; both of length states.
+// Computes h_k from h_{k-1}; both have length states.
 void reach_step(const Automaton& automaton, const double* before, double* after);
 
-// P(a string has at most `length` elements, '#' counted). Stops early, at a lower bound, once that exceeds `enough`.
+// P(a string has at most `length` elements, '#' included). Stops early, with a lower bound, once the bound exceeds
+// `enough`.
 double fit_probability(const Automaton& automaton, int length, double enough = 2);
 
 }  // namespace sb

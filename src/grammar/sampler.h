@@ -11,28 +11,30 @@
 
 namespace sb {
 
-enum class Stream { reference, direct };  // rejection as published | same law, no rejection
+enum class Stream { reference, direct };  // rejection as published | same distribution, no rejection
 
 Stream parse_stream(const std::string& name);
 const char* to_string(Stream);
 
-// Of the table behind Sampler::ends_within, (length + 1) x states: 2 GB.
+// Limit on the table behind Sampler::ends_within, (length + 1) x states: 2 GB.
 constexpr int64_t kMaxReachEntries = int64_t{1} << 28;
 
 struct SamplerConfig {
   uint64_t seed = 1;
-  int length = 200;  // elements a sample; also the longest accepted string
+  int length = 200;  // elements per sample; also the maximum length of a string
   Stream stream = Stream::reference;
 };
 
-// The generator of a sample, in numpy's words:
-//   stream reference: default_rng(seed * i) for train and reference, default_rng([seed, 1, i]) for valid, [seed, 2, i]
-//   for test; stream direct:    default_rng([seed, 3, i]) for train and reference, [seed, 4, i] for valid, [seed, 5, i]
-//   for test.
-// Train reaches a stream of valid or test only past index 2^32 / seed: numpy takes [seed, 1, 0] and 2^32 + seed for the
-// same. seed * i is the exact product (the reference stops at 2^32; numpy, and so we, take integers of any size).
+// The generator of a sample, in numpy's terms:
+//   stream reference: default_rng(seed * i) for train and reference,
+//                     default_rng([seed, 1, i]) for valid, default_rng([seed, 2, i]) for test;
+//   stream direct:    default_rng([seed, 3, i]) for train and reference,
+//                     default_rng([seed, 4, i]) for valid, default_rng([seed, 5, i]) for test.
+// A train stream can equal a valid or test stream only past index 2^32 / seed: numpy treats [seed, 1, 0] and 2^32 +
+// seed alike. seed * i is the exact product (the reference stops at 2^32; numpy and this function take integers of any
+// size).
 Pcg64 sample_stream(const SamplerConfig& config, Split split, uint64_t index);
-// Throws bad_input for seed 0 where it would make all training samples equal.
+// Throws bad_input if seed 0 would make all training samples equal.
 void check_split(const SamplerConfig& config, Split split);
 
 // The language of an automaton.
@@ -55,7 +57,7 @@ class Sampler final : public Language {
   void check_split(Split split) const override;
   int32_t end() const override;
   void successors(int32_t state, std::vector<Successor>& out) const override;
-  double ends_within(int elements, int32_t state) const override;  // a table: the direct stream and the filter share it
+  double ends_within(int elements, int32_t state) const override;  // a table; also used by the direct stream
 
  private:
   struct Impl;

@@ -1,4 +1,4 @@
-// Files of web/ and what they stand on, compiled in.
+// Files of web/ and their dependencies, compiled into the program.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -1,4 +1,4 @@
-// From runs to everything the page shows.
+// Builds all data of the page from runs.
 #pragma once
 #include <string>
 
@@ -8,10 +8,10 @@
 namespace sb {
 
 struct PageRequest {
-  std::vector<std::string> sources;  // as they were named
+  std::vector<std::string> sources;  // as named by the user
   std::string page_folder;           // links to runs are relative to it; empty: no links
   std::string citation;              // text of CITATION.cff
-  bool live = false;                 // with a board of runs that are not finished
+  bool live = false;                 // include a board of unfinished runs
 };
 PageData make_page(const SourceContent& content, const PageRequest& request);
 

@@ -1,4 +1,4 @@
-// All that the report page shows, typed. Texts are ready to be shown, numbers beside them are for sorting.
+// Typed data of the report page. Texts are ready to be shown; numbers next to them are for sorting.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,22 +13,22 @@ constexpr int page_schema = 1;
 
 struct PageModel {
   std::string name, title;
-  int colour = 0;  // of the palette; a model has the same in every page
+  int colour = 0;  // index into the palette
 };
 
-// A row of tables: a model with what tells its settings apart.
+// A row of tables: a model, with the settings that tell it apart.
 struct PageSeries {
   std::string id, name, model, setting;
   int colour = 0, dash = 0;
 };
 
-// A column of tables: a task with its settings, and what was measured of it.
+// A column of tables: a task with its settings, and what was measured.
 struct PageColumn {
   std::string id, name, setting, section;
   std::vector<std::string> lines;
   int task = 0;
   std::optional<int> gap;
-  bool own = true;  // the run's own test
+  bool own = true;  // the column is the run's own test
   std::optional<double> n_gram, ceiling, chance;
   std::string n_gram_text, ceiling_text, chance_text, metric_text;
 };
@@ -40,8 +40,8 @@ struct PageMark {
 struct VersusBest {
   double difference = 0;
   std::optional<double> p;
-  std::string difference_text, interval_text, p_text;  // by itself
-  bool significant = false;                            // together with the others of the column
+  std::string difference_text, interval_text, p_text;  // for this comparison alone
+  bool significant = false;                            // corrected for the other comparisons of the column
   size_t n = 0;
 };
 
@@ -51,7 +51,7 @@ struct PageCell {
   std::string mean_text, interval_text, sd_text, sd_over, fraction_text, n_gram_text, ceiling_text, chance_text;
   std::string paper_text;
   std::string difference_text, n_text;
-  std::string uneven_text;  // "n = 2" where cells of its column rest on different grammars
+  std::string uneven_text;  // "n = 2" if cells of the column have different grammars
   int64_t grammars = 0, seeds = 0;
   bool best = false;
   std::optional<VersusBest> versus_best;
@@ -62,7 +62,7 @@ struct PageCell {
 struct SummaryRow {
   std::string series;
   std::optional<int64_t> params, state;
-  std::optional<double> speed;  // training frames a second
+  std::optional<double> speed;  // training frames per second
   std::string params_text, state_text, precision_text, speed_text;
 };
 
@@ -114,7 +114,7 @@ struct PageSample {
 };
 
 struct ConfigDifference {
-  std::string key, value, usual;  // usual: empty where it is not known
+  std::string key, value, usual;  // usual: empty if not known
 };
 struct PageRun {
   std::string key, id, folder, state, state_text, standing, standing_text, model, seeds_text, label;
@@ -169,10 +169,10 @@ struct PageData {
   std::vector<MethodPart> method;
 };
 
-// What is not of the runs.
+// Settings of the page that do not come from runs.
 struct PageSettings {
-  std::optional<std::string> dated;  // when it was made; absent: the same runs give the same bytes
-  bool charts = true;                // what draws them is in the page
+  std::optional<std::string> dated;  // creation time; absent: the same runs give the same bytes
+  bool charts = true;                // the page contains the code that draws charts
   struct Live {
     std::string data;  // address of the JSON, relative to the page
     int every_ms = 2000;

@@ -10,13 +10,14 @@
 
 namespace sb {
 
-// Numbers are rounded to six decimals when they come in: chart, table, CSV and JSON show the same characters.
+// A table value. Numbers are rounded to six decimals on construction, so chart, table, CSV and JSON show the same
+// digits.
 class FigureValue {
  public:
-  FigureValue() = default;  // nothing was measured
+  FigureValue() = default;  // no value
   FigureValue(std::string text) : value_(std::move(text)) {}
   FigureValue(const char* text) : value_(std::string(text)) {}
-  FigureValue(double number);  // not finite: nothing
+  FigureValue(double number);  // no value if not finite
   FigureValue(int64_t number) : value_(number) {}
   FigureValue(int number) : value_(int64_t{number}) {}
   FigureValue(size_t number) : value_(static_cast<int64_t>(number)) {}
@@ -26,13 +27,13 @@ class FigureValue {
   }
 
   Json json() const;
-  std::string text() const;  // as the CSV has it, unquoted; empty: nothing
+  std::string text() const;  // as in the CSV, unquoted; empty: no value
 
  private:
   std::variant<std::monostate, std::string, double, int64_t> value_;
 };
 
-// Rounded to six decimals, in plain notation and without zeros at the end, as JavaScript writes it.
+// Rounds to six decimals; plain notation without trailing zeros, as in JavaScript.
 std::string plain_number(double value);
 
 struct FigureColumn {
@@ -41,12 +42,12 @@ struct FigureColumn {
 
 struct Figure {
   std::string id, section, kind;
-  std::string setting;  // what tells it from other figures of its kind in the section
+  std::string setting;  // what tells it apart from figures of the same kind in the section
   std::string title, caption;
-  std::string summary;  // one sentence for who does not see it
+  std::string summary;  // one sentence for readers who cannot see the figure
   std::vector<FigureColumn> columns;
   std::vector<std::vector<FigureValue>> rows;
-  Json spec;                        // its data by the name "rows"
+  Json spec;                        // uses data named "rows"
   int height = 0;                   // pixels
   std::vector<std::string> series;  // ids, in the order of the colour scale
   std::vector<int> palette;         // their colours

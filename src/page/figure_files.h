@@ -1,4 +1,4 @@
-// Figures as files of a folder, for papers.
+// Writes figures to files in a folder, for papers.
 #pragma once
 #include <map>
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace sb {
 
-// Sealed: the digest of every file that was written, by name. What it names with the bytes it names is ours.
+// List of written files: sealed, with the digest of every file by name. Only files that match a digest of the list are
+// ours.
 constexpr const char* figure_list_name = "selectivbench-figures.json";
 std::string figure_list(const std::map<std::string, std::string>& digests);
-// Throws bad_input that names the file for anything else than such a list.
+// Throws bad_input that names the file if the text is not such a list.
 std::map<std::string, std::string> parse_figure_list(std::string_view text, const std::string& file);
 
-// ID.vl.json and ID.csv of each, and the list. Files of an earlier list that are not written this time are removed,
-// nothing else ever is: the lines say what was removed and what was left.
+// Writes ID.vl.json and ID.csv of each figure, and the list. Removes files of an earlier list that are not written this
+// time, and no other file. Returns lines that name removed and kept files.
 std::vector<std::string> write_figures(const std::string& folder, const std::vector<Figure>& figures,
                                        FileSystem& files = real_file_system());
 

@@ -1,4 +1,4 @@
-// The page of folders that change: made anew when somebody asks and some time has passed.
+// Live page of folders that change: rebuilt on request if the last build is old enough.
 #pragma once
 #include <chrono>
 #include <mutex>
@@ -11,22 +11,23 @@ namespace sb {
 
 class LivePage {
  public:
-  // `every_ms`: how long an answer is good for, and how often the page asks.
+  // `every_ms`: how long data stays valid, and how often the page polls.
   LivePage(PageSource source, const PageParts& parts, int every_ms);
 
-  // Reads for the first time: what is damaged, a line each. Throws bad_input "[where] …" where nothing can be read.
+  // Reads the sources for the first time and returns one line per damaged item. Throws bad_input "[where] …" if nothing
+  // can be read.
   std::vector<std::string> begin(const std::string& where);
 
   struct Data {
     std::string json, tag;  // the tag is the digest of the JSON
   };
-  // Both may be called from several threads.
+  // Thread-safe.
   Data data();
   std::string html();
 
  private:
-  void refresh();                           // with the lock held
-  void show(const SourceContent& content);  // the same
+  void refresh();                           // requires the lock
+  void show(const SourceContent& content);  // requires the lock
 
   std::mutex lock_;
   PageSource source_;

@@ -1,4 +1,4 @@
-// Which rows and columns the page has, and where each cell and run stands in them.
+// Rows and columns of the page, and the position of each cell and run.
 #pragma once
 #include <map>
 #include <string>
@@ -18,13 +18,13 @@ struct Outline {
   std::vector<PageSeries> series;
   std::vector<PageColumn> columns;
   std::vector<Point> points;          // what each column measures
-  std::vector<std::string> settings;  // what tells each column's data from others of its task
+  std::vector<std::string> settings;  // what tells each column apart from others of its task
   struct Place {
     size_t series = 0, column = 0;
   };
-  std::vector<Place> cells;  // by place in Rows::cells
+  std::vector<Place> cells;  // by index in Rows::cells
   std::vector<std::vector<size_t>>
-      column_cells;               // cells of a column in the order of series; those without a figure too
+      column_cells;               // cells of a column in the order of series, including cells without a figure
   std::vector<std::string> keys;  // of Rows::runs
   std::vector<size_t> series_of_group;
   std::vector<size_t> own_column_of_group;
@@ -39,7 +39,7 @@ std::string task_title(int task);
 std::string symbol_name(int symbol);         // "#", "A", …
 std::string points_text(double difference);  // "+1.2": a difference of accuracies in points
 
-// What was left of the runs that are in no row: by cell, how many are not finished, damaged, …
+// Runs that are in no row, counted by group: unfinished, damaged, …
 struct MissingCounts {
   size_t unfinished = 0, damaged = 0, other = 0;
 };

@@ -1,4 +1,4 @@
-// The table of the page: cells as `table` has them, with intervals and tests over grammars as `verdict` has them.
+// The table of the page: cells as in `table`, intervals and tests over grammars as in `verdict`.
 #pragma once
 #include "findings/statistics.h"
 #include "page/outline.h"
@@ -8,11 +8,11 @@ namespace sb {
 void add_summary(const Outline& outline, PageData& data);
 void add_compare(const Outline& outline, PageData& data);
 
-// Differences a - b on the grammars that both have.
+// Differences a - b on their common grammars.
 Estimate paired_difference(const std::map<std::vector<std::string>, double>& a,
                            const std::map<std::vector<std::string>, double>& b);
 std::string interval_text(
-    const std::optional<Interval>& interval);  // in points, "[-1.0, +3.4]"; "" where there is none
+    const std::optional<Interval>& interval);  // in points, "[-1.0, +3.4]"; "" if there is no interval
 std::string p_text(std::optional<double> p);   // "0.210", "< 0.001", "–"
 
 }  // namespace sb

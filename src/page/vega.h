@@ -1,5 +1,5 @@
-// Pieces of Vega-Lite specifications that figures share. Data are rows by the name "rows"; the column "series" holds
-// the name of a row of the tables or of a reference line, "kind" tells which.
+// Shared pieces of Vega-Lite specifications. The data are rows named "rows". The column "series" holds the name of a
+// table row or of a reference line; the column "kind" tells which.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,19 +11,19 @@ namespace sb {
 struct Axis {
   std::string field, title;
   bool log = false, zero = false;
-  bool padded = false;  // no mark is cut in two at its ends
+  bool padded = false;  // adds space at the ends, so that no mark is cut off
 };
 
-// Title, ground and the colours of these series as the scale "category".
+// Title, background, and the colours of these series as the scale "category".
 Json vega_base(const std::vector<PageSeries>& series, int plot_height);
-// Colour (and dashes where settings of one model need them) by the column "series", with the legend beneath.
+// Encodes the column "series" by colour (and by dashes if a model has several settings), with the legend below.
 void colour_by_series(Json& encoding, const std::vector<PageSeries>& series);
-Json legend_pick();  // a click on the legend shows one series
+Json legend_pick();  // a click on the legend highlights one series
 Json pan_and_zoom();
 Json dimmed_unless_picked();  // an opacity
 Json axis_encoding(const Axis& axis);
 
-// Lines over x, points with every figure at hand on hover; where there are such rows, a band from "low" to "high" and
+// Line chart over x, with all values of a point shown on hover. If the rows exist: a band from "low" to "high", and
 // dashed reference lines with their names.
 struct LineParts {
   bool band = false, references = false;

@@ -1,4 +1,4 @@
-// MT19937 as CPython's `random` and numpy's legacy `np.random` use it.
+// MT19937 as used by CPython's `random` and numpy's legacy `np.random`.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Mersenne {
   size_t next_ = kWords;
 };
 
-// random.seed(seed) and what the reference draws from it.
+// Python's `random` after random.seed(seed), with the draws that the reference uses.
 class PythonRandom {
  public:
   explicit PythonRandom(uint128 seed);
@@ -34,7 +34,7 @@ class PythonRandom {
   Mersenne engine_;
 };
 
-// np.random.seed(seed) and the draws of the reference's gaps.
+// numpy's legacy generator after np.random.seed(seed), with the draws that the reference uses for gaps.
 class NumpyLegacy {
  public:
   explicit NumpyLegacy(uint32_t seed) : engine_(seed) {}

@@ -19,7 +19,7 @@ class Pcg64 {
     step();
     return std::rotr(high64(state_) ^ low64(state_), static_cast<int>(state_ >> 122));
   }
-  // Low half of a 64-bit draw, then its high half; 64-bit draws in between leave the waiting half alone.
+  // Returns the low half of a 64-bit draw, then its high half. 64-bit draws in between do not touch the buffered half.
   uint32_t next32() {
     if (has_half_) {
       has_half_ = false;
@@ -30,7 +30,8 @@ class Pcg64 {
     half_ = static_cast<uint32_t>(draw >> 32);
     return static_cast<uint32_t>(draw);
   }
-  // For callers that split 64-bit draws themselves: the high half is left for next32, or was used.
+  // For callers that split 64-bit draws themselves: keep_half() leaves the high half for next32(), used_half() marks it
+  // as used.
   void keep_half(uint32_t half) {
     has_half_ = true;
     half_ = half;
@@ -42,14 +43,14 @@ class Pcg64 {
   double random() { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
   uint64_t bounded(uint64_t max);   // uniform on 0..max by Lemire's method: Generator.integers(max + 1)
-  uint32_t interval(uint32_t max);  // uniform on 0..max by masking: what shuffles draw
+  uint32_t interval(uint32_t max);  // uniform on 0..max by masking, as numpy's shuffles draw
   std::vector<uint32_t> permutation(uint32_t n);
   std::vector<uint32_t> choice(uint32_t n, uint32_t k);  // choice(n, k, replace=False); k <= n
 
   uint128 state() const { return state_; }
   uint128 increment() const { return increment_; }
   bool has_half() const { return has_half_; }
-  uint32_t half() const { return half_; }  // the last buffered half, also after it was given out
+  uint32_t half() const { return half_; }  // the last buffered half, even after next32() returned it
 
  private:
   void step() { state_ = state_ * kMultiplier + increment_; }

@@ -1,4 +1,4 @@
-// Philox4x32-10 on vectors of counters: the generator of random/philox.h, several blocks side by side.
+// Vectorised Philox4x32-10: the generator of random/philox.h, several blocks at a time.
 #pragma once
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
@@ -10,7 +10,7 @@ namespace sb::simd {
 using Words = xsimd::batch<uint32_t>;
 inline constexpr int kWordLanes = static_cast<int>(Words::size);
 
-// The 64-bit products of all lanes with a number, in two halves.
+// High and low halves of the 64-bit product of each lane with `factor`.
 struct Product {
   Words high, low;
 };
@@ -44,8 +44,8 @@ inline __attribute__((always_inline)) Product product(const Words& a, uint32_t f
 #endif
 }
 
-// The blocks of counters {c0, c1, c2, c3} that differ in c0 only: V vectors of them, word by word. Half of the first
-// two rounds is the same for all.
+// Blocks of the counters {c0, c1, c2, c3}, which differ only in c0: V vectors for each of the four words. Half of the
+// first two rounds is common to all counters and computed once.
 template <int V>
 inline __attribute__((always_inline)) void philox(const Words (&c0)[V], uint32_t c1, uint32_t c2, uint32_t c3,
                                                   uint32_t k0, uint32_t k1, Words (&word)[4][V]) {

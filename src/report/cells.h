@@ -1,4 +1,4 @@
-// From the runs of a chosen candidate to its cells.
+// Computes the cells of a group from the runs of its chosen candidate.
 #pragma once
 #include "report/labels.h"
 #include "report/rows.h"
@@ -6,12 +6,12 @@
 namespace sb {
 
 void add_cells(Rows& rows, size_t group);
-// What decides the grammar of a run among the averaged axes.
+// The values of those averaged axes that determine the grammar of a run.
 std::vector<std::string> grammar_of(const Rows& rows, size_t run);
-// Means over the runs of each grammar; `values` are of `runs`, in their order.
+// Means over the runs of each grammar; `values` belong to `runs`, in the same order.
 std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, const std::vector<size_t>& runs,
                                                             const std::vector<double>& values);
-// Of what the cell measures.
+// Means of the accuracy that the cell measures.
 std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, const Cell& cell);
 // Evaluations saved later may be there for some runs only.
 void note_missing_points(Rows& rows, const Labels& labels);

@@ -1,4 +1,4 @@
-// Runs of a folder, read for tables. A run that cannot be used is named in the notes and spoils nothing.
+// Reads the runs of folders for tables. An unusable run is named in the notes and does not affect the others.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,33 +10,33 @@
 
 namespace sb {
 
-// One folder, looked at and, where the run can be used, read.
+// One run folder: its check and, if usable, its content.
 struct ReadRun {
   RunReport report;
-  bool begun = true;                    // it has a config or a result
-  std::optional<TableRun> run;          // with its samples
-  ConfigMap config;                     // of one that cannot be used, where it is known
+  bool begun = true;                    // the folder has a config or a result
+  std::optional<TableRun> run;          // including its samples
+  ConfigMap config;                     // of an unusable run, if known
   std::optional<int64_t> other_schema;  // of such a result
   std::vector<std::string> notes;       // safe to print
   size_t other_weights = 0;             // saved evaluations of other weights than the run's
 };
 ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
-// How a folder is read, from several threads; one that keeps what it has read makes reading the same folders again
+// Function that reads a folder, called from several threads. A caching reader makes reading the same folders again
 // cheap.
 using RunReader = std::function<std::shared_ptr<const ReadRun>(const std::string& folder, const RunTree& tree)>;
 
-// Everything in folders and archives and below them, in order of path, with the axes recorded there.
+// All runs in and below folders and archives, sorted by path, with the axes recorded there.
 struct GatheredRuns {
   Axes axes;
   std::vector<std::shared_ptr<const ReadRun>> runs;
   std::vector<DamagedArchive> archives;
   std::vector<std::string> notes;  // of folders and archives
 };
-// A root that is an archive and cannot be read: bad_input, or one more of the damaged archives.
+// What to do if a root is an archive that cannot be read: throw bad_input, or list it with the damaged archives.
 enum class DamagedRoot { refused, listed };
 GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader = {},
                          DamagedRoot root = DamagedRoot::refused);
-// Rows of them all; samples are left behind.
+// Rows of all these runs, without samples.
 Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults = {});
 
 struct FoundRuns {
@@ -45,18 +45,18 @@ struct FoundRuns {
   std::vector<std::string> notes;   // the same
 };
 
-// A folder that is named twice, in whatever spelling, is read once.
+// A folder that is named twice, even with different spellings, is read once.
 FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree = RunTree::disk());
 // Rows of every finished run in `root`, a folder or an archive, and in the folders and archives below it, with the axes
 // recorded there and those given. Throws bad_input where there is no finished run, or where a given axis is no key of a
 // run.
 Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
                const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
-// Rows of all these folders and archives together, with the usual axes and those recorded there, and without labels:
-// runs of one network that two suites call by different words are one group. No finished run is no fault here, neither
-// folder nor archive is bad_input.
+// Rows of all these folders and archives together, with the default axes and those recorded there. Labels are ignored,
+// so runs of one network with different labels form one group. It is no error if there are no finished runs. Throws
+// bad_input for a root that is neither a folder nor an archive.
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults = {});
-// Throws bad_input "[where] …" for the first of these that is neither a folder that can be read nor a file.
+// Throws bad_input "[where] …" for the first root that is neither a readable folder nor a file.
 void check_roots(const std::vector<std::string>& roots, const std::string& where);
 
 }  // namespace sb

@@ -1,5 +1,5 @@
-// Names for rows and columns: every key that differs between groups is seen, as a label of the row (model, training,
-// quirks), as a label of the column (grammar and task), or in the legend where row or column decide its value.
+// Labels of rows and columns. Every key that differs between groups is shown: in the label of the row (model, training,
+// quirks), in the label of the column (grammar and task), or in the legend if row or column determine its value.
 #pragma once
 #include <map>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sb {
 
-// Keys that always move together share a label.
+// Keys that always change together share a label.
 struct LabelAxis {
   std::vector<std::string> keys, names;
   std::vector<std::map<std::string, std::string>> shown;  // by key: value to a text that no other value has
@@ -21,8 +21,8 @@ struct LabelAxis {
 };
 
 struct Labels {
-  std::vector<LabelAxis> rows;       // the model first
-  std::vector<LabelAxis> columns;    // the task first
+  std::vector<LabelAxis> rows;       // the first is the model
+  std::vector<LabelAxis> columns;    // the first is the task
   std::vector<std::string> varying;  // every key that differs
   std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
   // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
@@ -30,8 +30,8 @@ struct Labels {
   // and told in the legend.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
-  std::vector<std::string> row_values(const Group& group) const;     // which row
-  std::vector<std::string> column_values(const Group& group) const;  // which column
+  std::vector<std::string> row_values(const Group& group) const;     // identifies the row
+  std::vector<std::string> column_values(const Group& group) const;  // identifies the column
   std::vector<std::string> column_lines(const Group& group) const;   // "task 1", "vocab 21"
   std::string name(const Group& group) const;                        // in one line, for notes
   bool everywhere(const std::string& key) const;                     // whether all groups have it alike
@@ -42,9 +42,9 @@ Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defau
 // where the list is long its end is counted only. Empty where there is nothing to say.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
-// Every setting of the paper's task by default, by its number as JSON text; of task 1 where there is no such task.
+// Default settings of the paper's task with this number (JSON text); those of task 1 if there is no such task.
 const ConfigMap& default_settings(const std::string& task_number);
-std::string short_name(const std::string& key);                     // "d_state"; "train.batch" where eval has one too
+std::string short_name(const std::string& key);  // "d_state"; "train.batch", since eval has a batch too
 std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"
 std::vector<std::string> point_lines(const Point& point);           // "gap 20"
 

@@ -1,4 +1,4 @@
-// Rows as sheets that people read.
+// Lays out rows as sheets for people.
 #pragma once
 #include "report/labels.h"
 #include "report/sheet.h"
@@ -7,16 +7,16 @@ namespace sb {
 
 Sheet cell_sheet(const Rows& rows, const Labels& labels);
 Sheet run_sheet(const Rows& rows, const Labels& labels);
-// What a table says beneath itself: how cells were averaged and chosen.
-// `averaged`: what a cell's figures are, where they are not those of a table.
+// Caption below a table: how cells were averaged and chosen. `averaged` describes the figures of a cell, if they are
+// not those of a table.
 std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, const std::string& averaged = {});
 // Above it: that runs are missing or damaged, and which.
 std::vector<std::string> head_of(const Rows& rows);
 void add_notes(Sheet& sheet, const Rows& rows);
 
-// Selected axes and their value, where the chosen one is the same in all groups.
+// Selected axes with their value, if all groups chose the same value.
 std::vector<std::pair<std::string, std::string>> shared_settings(const Rows& rows);
-// "Protocol: corrected.", or each protocol with its models; empty where all runs were trained elsewhere.
+// "Protocol: corrected.", or each protocol with its models; empty if all runs were trained elsewhere.
 std::string protocol_line(const Rows& rows);
 
 std::string amount(double value);  // 159.1 k

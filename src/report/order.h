@@ -13,7 +13,7 @@ inline bool less_all(const std::vector<std::string>& a, const std::vector<std::s
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), less_value);
 }
 
-// The values of a row (model first): the paper's models in its order, then the others.
+// Order of row values (the model first): the paper's models in its order, then the others.
 struct RowOrder {
   bool operator()(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
     const int x = model_rank(plain_value(a[0])), y = model_rank(plain_value(b[0]));

@@ -1,5 +1,4 @@
-// What a train step of the models' published layers was measured to take; shown beside our own, never used in a
-// computation.
+// Measured training steps of the models' published layers. They are shown next to our own, never used in a computation.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,11 +9,11 @@ namespace sb {
 // CUDA graph; batch 64, 8 layers, 1,601 classes.
 struct PeerStep {
   double ms = 0, tokens_per_second = 0;
-  double gibibytes = 0;  // most memory at a time
+  double gibibytes = 0;  // peak memory
 };
 std::optional<PeerStep> peer_step(const std::string& model, int width, int time);
 
-// The width of the paper's largest network of this model; 1024 for those it has not.
+// Width of the paper's largest network of this model; 1024 for other models.
 int paper_width(const std::string& model);
 
 }  // namespace sb

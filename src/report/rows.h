@@ -1,12 +1,13 @@
-// What is one cell. Every table, statistic and page is made from these rows.
+// Defines groups, candidates and cells. Every table, statistic and page is made from these rows.
 //
-// A group is the runs whose resolved config (and label) is the same but for the averaged axes (seeds) and the selected
-// ones (learning rate, warm-up). A candidate is one setting of the selected axes. One candidate a group is chosen:
-// - Seeds that no candidate has finished are left aside; one that has not run them is named. Candidates that have all
-//   the others are eligible; the best mean valid accuracy over those seeds wins, and of equals the first.
-// - Where no candidate has them all, those with any compete over the seeds that all of them have, the cell averages
-//   these seeds alone, and a note says so. Without such a seed none is chosen, and the cell holds no figure.
-// - A lone candidate needs no valid accuracy.
+// A group is a set of runs whose resolved configs (and labels) differ only in averaged axes (seeds) and selected axes
+// (learning rate, warm-up). A candidate is one setting of the selected axes. One candidate per group is chosen:
+// - Seeds that no candidate has finished are ignored; candidates that have not run them are named. A candidate is
+//   eligible if it finished all other seeds. The eligible candidate with the best mean valid accuracy over these seeds
+//   wins; on ties, the first.
+// - If no candidate is eligible, all candidates with finished runs compete over their common seeds. The cell then
+//   averages only these seeds, and a note says so. Without a common seed no candidate is chosen, and the cell is empty.
+// - A single candidate needs no valid accuracy.
 // A cell is one measurement (the run's own test, another gap length, …) of the chosen candidate's runs.
 #pragma once
 #include <functional>
@@ -22,9 +23,9 @@
 
 namespace sb {
 
-// One of `eval --save`.
+// A measurement of `eval --save`.
 struct SavedMeasurement : Measurement {
-  std::string computed;  // "cpu, fp32" where device or precision were not the run's own
+  std::string computed;  // "cpu, fp32" if device or precision differ from the run's
 
   SavedMeasurement(Measurement measured, std::string how = {})
       : Measurement(std::move(measured)), computed(std::move(how)) {}
@@ -33,8 +34,8 @@ struct SavedMeasurement : Measurement {
 struct TableRun {
   std::string folder;
   Result result;
-  std::vector<SavedMeasurement> evaluations;  // saved beside the result afterwards
-  size_t damaged = 0;                         // evaluations beside it that cannot be used
+  std::vector<SavedMeasurement> evaluations;  // saved after the run
+  size_t damaged = 0;                         // saved evaluations that cannot be used
 };
 
 // Values are JSON text as in Result::config; an absent key is "".
@@ -42,29 +43,29 @@ using ConfigMap = std::map<std::string, std::string>;
 
 struct Candidate {
   std::vector<std::string> settings;  // of Axes::select, in order
-  std::vector<size_t> runs;           // done, in order of seeds
+  std::vector<size_t> runs;           // finished, in order of seeds
   std::vector<size_t> diverged;
-  std::vector<std::string> missing;  // seeds of others, finished or diverged, that it has not run, in words
+  std::vector<std::string> missing;  // seeds that others finished or diverged on and this one has not run, in words
   bool eligible = false;
-  std::optional<double> valid;  // mean accuracy over the seeds selection looked at
+  std::optional<double> valid;  // mean accuracy over the seeds used for selection
 };
 
 struct Group {
-  ConfigMap config;  // less the averaged and selected axes; quirks in one key "quirks", the label as "run.label"
+  ConfigMap config;  // without averaged and selected axes; all quirks in one key "quirks", the label as "run.label"
   std::vector<Candidate> candidates;
   std::optional<size_t> chosen;
   std::vector<size_t> averaged;  // runs of the chosen candidate that its cells average
 
-  std::string value(const std::string& key) const;  // "" where absent
+  std::string value(const std::string& key) const;  // "" if absent
   std::string model() const;
 };
 
-// What was measured: the run's own test where all is empty.
+// What was measured. All fields empty: the run's own test.
 struct Point {
   std::optional<int> gap;
-  std::string split;          // of evaluations saved afterwards, where it is not the split of the run's test
-  int64_t samples = 0;        // of such evaluations
-  std::string computed = {};  // of evaluations on another device or in another precision than the run's
+  std::string split;          // of saved evaluations, if it differs from the split of the run's test
+  int64_t samples = 0;        // of these evaluations
+  std::string computed = {};  // of evaluations with another device or precision than the run's
   auto operator<=>(const Point&) const = default;
 };
 
@@ -79,16 +80,16 @@ struct Cell {
   std::optional<double> sd;  // over the means of the grammars where there are several, else over the runs
   std::string sd_over;       // in words: what differs between these: "grammars", "train seeds", "task.noise"
   std::optional<double> valid, kl, ceiling, upper_bound;
-  std::optional<double> kl_bound;  // of the true law: no model has less in expectation
+  std::optional<double> kl_bound;  // of the true distribution: no model has a lower expected KL
   bool ceiling_exact = true;       // false: only the upper bound holds
   std::optional<double> chance;
   std::optional<double> n_gram;  // its accuracy
-  int n_least = 0, n_most = 0;   // its n, as chosen for each run
-  size_t diverged = 0;           // runs of the chosen candidate, or of all where none is chosen
+  int n_least = 0, n_most = 0;   // range of its n, which is chosen per run
+  size_t diverged = 0;           // runs of the chosen candidate, or of all if none is chosen
   std::optional<PaperFigure> paper;
 };
 
-// Every switch of a model where none is set, by name; empty where that is not known.
+// Default of every switch of a model, by name; empty if not known.
 using SwitchDefaults = std::function<std::map<std::string, std::string>(const std::string& model, int64_t width)>;
 SwitchDefaults defaults_of(const ModelRules& rules);
 
@@ -103,7 +104,7 @@ struct LeftOut {
   std::string name, reason;  // in words, safe to print
 };
 
-// A run that is in no cell, and its config where that is known.
+// A run that is in no cell, with its config if known.
 struct MissingRun {
   enum class Why { unfinished, damaged, untested, other_schema };
   std::string name;  // of its folder
@@ -111,10 +112,10 @@ struct MissingRun {
   Why why = Why::unfinished;
 };
 
-// The same among the rows.
+// A MissingRun in terms of the rows.
 struct AbsentRun {
-  std::string id, words;             // "gla, task 1, seed 2"; empty where its config is not known
-  ConfigMap config;                  // as that of the group it would be in; empty where it is not known
+  std::string id, words;             // words: "gla, task 1, seed 2"; empty if the config is not known
+  ConfigMap config;                  // as in the group it would belong to; empty if not known
   std::vector<std::string> grammar;  // as grammar_of
   MissingRun::Why why = MissingRun::Why::unfinished;
 };
@@ -132,8 +133,8 @@ struct Rows {
   // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
-  std::vector<LeftOut> left_out;  // of the runs that were read
-  std::vector<AbsentRun> absent;  // all of these
+  std::vector<LeftOut> left_out;  // runs that were read but are in no row
+  std::vector<AbsentRun> absent;  // all runs of these four lists
   SwitchDefaults defaults;
 };
 
@@ -142,18 +143,18 @@ struct Rows {
 Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {},
                std::vector<MissingRun> missing = {}, SwitchDefaults defaults = {});
 
-// Measurements of a run by what they measure; those of the result win over ones saved later.
+// Measurements of a run by what they measure; those of the result override those saved later.
 std::map<Point, const Measurement*> points_of(const TableRun& run);
-std::set<Point> further_points(const Rows& rows);  // of any run, besides its own test
-bool shows_saved(const TableRun& run);             // whether one of them was saved afterwards
-// Averaged axes beyond the seeds that differ within some cell.
+std::set<Point> further_points(const Rows& rows);  // of any run, except its own test
+bool shows_saved(const TableRun& run);             // whether any of its points was saved after the run
+// Averaged axes other than seeds that differ within some cell.
 std::vector<std::string> averaged_further(const Rows& rows);
 
-// "done", or why there is no figure: "diverged" (every run of the group), "none chosen".
+// "done", or the reason why the cell is empty: "diverged" (every run of the group), "none chosen".
 std::string status_of(const Rows& rows, const Cell& cell);
 
-// The n-gram that stands beside a measurement of the run: that of its test, and of other gap lengths where gaps are
-// blank, which n-grams skip. Nothing where there is none, or of an earlier version.
+// The n-gram to show with a measurement of the run: on its test, and on other gap lengths if gaps are blank, since
+// n-grams skip blanks. nullopt if there is none or the result is of an earlier version.
 struct NgramFigure {
   double accuracy = 0;
   int n = 0;
@@ -161,15 +162,16 @@ struct NgramFigure {
 std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point = {});
 // "6" or "5–7".
 std::string n_text(int least, int most);
-// What the n-gram is, for readers of a table that has one.
+// Explains the n-gram to readers of a table.
 extern const char* const kNgramNote;
 
-// A JSON text as people write it: without quotes, control characters shown.
+// A JSON text for people: without quotes, with control characters escaped.
 std::string plain_value(const std::string& json);
 std::string seeds_text(const Rows& rows, size_t run);
 
-// A finished run whose test accuracy is not above naming the commonest state after the last symbol seen: in words, with
-// both and the setting it was trained at. Nothing where the run learnt more than that, or where it is not known.
+// Describes a finished run whose test accuracy is not above that of the 1-gram (the most frequent state of the last
+// symbol), with both accuracies and the settings it was trained with. nullopt if the run learnt more or if this is not
+// known.
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
 
 }  // namespace sb

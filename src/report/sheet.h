@@ -1,4 +1,4 @@
-// A table ready to be written: cells as text, safe to print, escaped here for each format.
+// A table ready to be written. Cells are text that is safe to print; each format escapes it here.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@ struct Sheet {
   struct Column {
     std::vector<std::string> header;  // lines
     bool left = false;
-    int block = 0;  // 0: labels of the row, repeated where a wide table is cut; columns of one block stay together
+    int block = 0;  // 0: row labels, repeated if a wide table is split; columns of one block stay together
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows, foot;  // foot: below a rule
   std::vector<std::string> head;                     // lines above the table
-  std::vector<std::string> beneath;                  // notes directly beneath it, before the caption
+  std::vector<std::string> beneath;                  // notes directly below the table, before the caption
   std::vector<std::string> caption, notes;
 };
 

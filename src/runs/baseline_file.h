@@ -1,6 +1,6 @@
-// Baselines beside runs: ROOT/.baselines-<16 digits>.json, sealed. They depend on the data alone, so that all runs of a
-// folder on the same samples share one count. The file only saves time: it appears whole or not at all, and one that is
-// lost, damaged or of other data is made again.
+// Cache of baselines next to runs: ROOT/.baselines-<16 digits>.json, sealed. Baselines depend only on the data, so all
+// runs of a folder on the same samples share one file. The file only saves time. It is written atomically; if it is
+// lost, damaged or of other data, the baselines are computed again.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sb {
 
-// `of`: a text of all that the figures depend on.
+// `of`: a text of everything that the figures depend on.
 std::string baseline_file(const std::string& root, const std::string& of);
 std::optional<BaselineFigures> load_baselines(const std::string& root, const std::string& of);
 void save_baselines(const std::string& root, const std::string& of, const BaselineFigures& figures);

@@ -1,4 +1,4 @@
-// Checkpoints of a run: sealed safetensors files, the last two kept, the newest whole one loaded.
+// Checkpoints of a run: sealed safetensors files. The last two are kept, and the newest intact one is loaded.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace sb {
 
-// A tensor of somebody else's memory, row-major and contiguous.
+// Non-owning view of a tensor, row-major and contiguous.
 struct NamedBytes {
   std::string name;
   std::string dtype;  // as in safetensors: F32, F64, BF16, I64, U8, …
@@ -22,12 +22,12 @@ struct NamedBytes {
 
 // The bytes of a sealed safetensors file. Metadata must not hold "sha256".
 std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata);
-// The same bytes written from where the tensors lie; the file's SHA-256.
+// Writes the same bytes without copying the tensors; returns the SHA-256 of the file.
 std::string write_sealed_safetensors(const std::string& path, const std::vector<NamedBytes>& tensors,
                                      std::map<std::string, std::string> metadata,
                                      FileSystem& files = real_file_system());
-// Throws bad_input that names the file if it cannot be read, is longer than `limit`, is not safetensors, or its seal
-// does not fit.
+// Throws bad_input that names the file if it cannot be read, is longer than `limit`, is not safetensors, or has a wrong
+// seal.
 Safetensors load_sealed_safetensors(const std::string& path, size_t limit = size_t{1} << 34);
 
 struct Checkpoint {
@@ -35,10 +35,10 @@ struct Checkpoint {
   Safetensors file;
 };
 
-// What a checkpoint must be beside whole: a seal is a digest, not a signature.
+// Requirements on a checkpoint besides an intact seal, which is a digest, not a signature.
 struct CheckpointRules {
-  std::vector<NamedBytes> tensors;                      // these, of this type and shape; their data is not looked at
-  std::function<std::string(const Checkpoint&)> fault;  // what else is wrong with it, "" for nothing
+  std::vector<NamedBytes> tensors;                      // expected names, types and shapes; the data is ignored
+  std::function<std::string(const Checkpoint&)> fault;  // any other problem; "" if there is none
 };
 
 struct StoredCheckpoint {
@@ -50,20 +50,21 @@ struct StoredCheckpoint {
 std::string checkpoint_name(int64_t update);
 std::vector<StoredCheckpoint> list_checkpoints(const std::string& folder);  // newest first
 
-// A checkpoint from the bytes of `stored.path`. Throws bad_input that names the file for one that is not whole, not of
-// this run, or not as `rules` ask.
+// Parses a checkpoint from the bytes of `stored.path`. Throws bad_input that names the file if the checkpoint is
+// damaged, of another run, or violates `rules`.
 Checkpoint parse_checkpoint(std::string content, const StoredCheckpoint& stored, const std::string& run_id,
                             const CheckpointRules& rules);
-// Adds "update" to the metadata, writes, then prunes to the last two.
+// Adds "update" to the metadata, writes the file, then keeps only the last two checkpoints.
 void save_checkpoint(const std::string& folder, int64_t update, const std::vector<NamedBytes>& tensors,
                      std::map<std::string, std::string> metadata, FileSystem& files = real_file_system());
-// The newest that is whole, of this run and as `rules` ask; each one passed over has its line in `warnings`. Nothing
-// where none is left. `spoken_of`: updates whose checkpoint is opened by name too, since a folder's list may lag behind
-// what another machine wrote.
+// Loads the newest checkpoint that is intact, of this run and within `rules`; nullopt if there is none. Each skipped
+// checkpoint adds a line to `warnings`. `spoken_of`: updates whose checkpoints are also opened by name, since a folder
+// listing may lag behind files written by another machine.
 std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, const std::string& run_id,
                                                  std::vector<std::string>& warnings, const CheckpointRules& rules = {},
                                                  const std::vector<int64_t>& spoken_of = {});
-// Removes all but the newest `keep` of those up to update `newest`, and any later one: it was passed over as damaged.
+// Keeps the newest `keep` checkpoints up to update `newest` and removes all others. Later checkpoints are removed
+// because they were skipped as damaged.
 void prune_checkpoints(const std::string& folder, int64_t newest, size_t keep, FileSystem& files = real_file_system());
 
 }  // namespace sb

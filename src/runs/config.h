@@ -1,4 +1,5 @@
-// One run, resolved: everything that can change a number. Plain values; config_file.h reads them from TOML.
+// The resolved config of one run: everything that can change a number. Plain values; config_file.h reads them from
+// TOML.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,11 +15,11 @@
 namespace sb {
 
 enum class Precision { fp64, fp32, tf32, amp };
-constexpr int kAutomatic = 0;                    // "auto", of a number that is chosen where it acts
-enum class DeviceKind { cpu, cuda, automatic };  // automatic: until the config is resolved
+constexpr int kAutomatic = 0;                    // "auto": a number that the program chooses
+enum class DeviceKind { cpu, cuda, automatic };  // automatic: only before the config is resolved
 
-// An automaton's file, read once: what is digested, what is copied into the run's folder and what is trained on are the
-// same bytes.
+// The file of an automaton, read once, so that the digest, the copy in the run folder and the training use the same
+// bytes.
 struct AutomatonFile {
   std::string text;
   std::string sha256;
@@ -28,12 +29,12 @@ struct AutomatonFile {
 struct GrammarSection {
   GrammarConfig build;
   std::string automaton;                      // path of a JSON automaton; empty: build one
-  std::shared_ptr<const AutomatonFile> file;  // what was there when the config was resolved
+  std::shared_ptr<const AutomatonFile> file;  // its content when the config was resolved
 };
 
 struct TaskSection {
   TaskConfig task;
-  int length = 200;  // elements a sample
+  int length = 200;  // elements per sample
   Stream stream = Stream::reference;
 };
 
@@ -43,14 +44,14 @@ struct ModelSection {
   int layers = 8;
   double dropout = 0;
   Residual residual = Residual::post;
-  // What a mixer may have beyond that (heads, d_state, expand_k, a_min, …), checked by the models room.
+  // Further parameters of the mixer (heads, d_state, expand_k, a_min, …), checked by the models module.
   std::map<std::string, std::string> switches;
 };
 
 struct TrainSection {
   int64_t updates = 3125;
   int batch = 64;
-  int accumulate = kAutomatic;  // micro-batches an update; batch % accumulate == 0
+  int accumulate = kAutomatic;  // micro-batches per update; batch % accumulate == 0
   double lr = 1e-3;
   int64_t warmup = 476;  // updates
   double clip = 1;       // global L2 norm; 0: off
@@ -58,7 +59,7 @@ struct TrainSection {
   double weight_decay = 0;       // decoupled
   int64_t dropout_until = 3125;  // dropout acts in the updates before this one
   uint64_t seed = 1;             // initialisation and dropout
-  uint64_t order_seed = 0;       // order of the training samples; 0: by index
+  uint64_t order_seed = 0;       // order of the training samples; 0: in index order
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::automatic;
 };
@@ -69,12 +70,12 @@ struct EvalSection {
   int test_samples = 1000;
   int batch = 50;
   std::vector<int> gaps;    // gap lengths of the generalisation grid (task 4), tested without retraining
-  int grid_samples = 1000;  // samples a grid point
-  int chunk = 1024;         // frames a forward pass of streamed evaluation
+  int grid_samples = 1000;  // samples per grid point
+  int chunk = 1024;         // frames per forward pass of an evaluation
   int ceiling_samples = 1000;
 };
 
-// Faults of the published code, each off by default.
+// Errors of the published code that can be reproduced; each is off by default.
 struct Quirks {
   bool delta_bf16 = false;       // DeltaNet family: weights, gradients and Adam state kept in bfloat16
   bool padding_correct = false;  // elements that are only padding count as right
@@ -83,7 +84,7 @@ struct Quirks {
   bool select_on_test = false;   // periodic evaluation and selection use the test set
 };
 
-// Whose settings hold where a config says nothing (runs/protocol.h).
+// Which defaults apply to keys that a config does not set (runs/protocol.h).
 enum class Protocol { corrected, published };
 
 struct RunSection {

@@ -1,4 +1,4 @@
-// What a run trains and is tested on, built from its config.
+// The data of a run, built from its config.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,28 +9,28 @@
 
 namespace sb {
 
-// The one place that knows which language and which task a config names.
+// Created by the only code that knows which language and task a config names.
 struct RunData {
   std::shared_ptr<const Language> language;
-  std::shared_ptr<const Automaton> automaton;  // the language's; null where it has none
+  std::shared_ptr<const Automaton> automaton;  // the language's automaton; null if it has none
   TaskConfig task;
-  std::shared_ptr<const Task> maker;  // `task`: fills its batches
-  Split select = Split::valid;        // what periodic evaluation looks at
+  std::shared_ptr<const Task> maker;  // the task object of `task`
+  Split select = Split::valid;        // split of the periodic evaluation
 };
 
-// `poll` is called now and then and ends the work by throwing.
+// `poll` is called now and then and may throw to end the work.
 RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
-std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task);  // another one of its language
-// The task with gaps of `gap` frames on this split: a point of the generalisation grid. Which elements have one, and
-// what fills it, stays as it is.
+std::shared_ptr<const Task> make_task(const RunData& data, const TaskConfig& task);  // on the same language
+// The task with gaps of `gap` frames on this split: a point of the generalisation grid. The elements with a gap and the
+// content of gaps do not change.
 TaskConfig with_gap(TaskConfig task, Split split, int gap);
 
-// Frames of a sample, on average over the law of its gaps: one of training, one of the other splits, the same at
-// another gap length.
+// Expected number of frames of a sample: of the training split, and of the other splits, optionally with another gap
+// length.
 double training_frames(const RunConfig& config);
 double test_frames(const RunConfig& config, std::optional<int> gap = {});
 
-// What a network for the run takes and gives, known without building the automaton.
+// Input and output sizes of the network, known without building the automaton.
 struct NetworkEnds {
   int64_t inputs = 0, outputs = 0;
 };

@@ -1,5 +1,5 @@
-// A suite as it was resolved, in a file of its own: later work on it reads no other file, so none can change or be gone
-// by then. ROOT/…/NAME.json with the resolved runs, and automaton-DIGEST.json beside it where one is used.
+// A resolved suite saved in its own file. Later work reads no other file, so changed or deleted configs cannot affect
+// it. ROOT/…/NAME.json holds the resolved runs; automaton-DIGEST.json next to it holds an automaton, if used.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace sb {
 
-// Writes into `folder`, which is there; the path of the suite's file.
+// Writes into the existing `folder`; returns the path of the suite file.
 std::string freeze_suite(const std::string& folder, const Suite& suite);
 bool is_frozen_suite(const std::string& path);  // by its name
-// Only the runs of these ids where there are any. Throws bad_input that names the file for one that is changed, or
-// whose runs have other ids here than they had.
+// Reads the suite; with `ids`, only these runs. Throws bad_input that names the file if it was changed, or if its runs
+// now have other ids.
 Suite read_frozen_suite(const std::string& path, const std::vector<std::string>& ids, const ModelRules& rules);
 
-// The networks of a suite that were brought to a size, as files keep them.
+// JSON of the networks that were matched to a size.
 nlohmann::ordered_json networks_json(const std::vector<MatchedNetwork>& networks);
 std::vector<MatchedNetwork> parse_networks(const nlohmann::json& list, const std::string& path);
 

@@ -1,4 +1,4 @@
-// Compressed archives. gzip.cpp or gzip_absent.cpp is compiled, as the build has zlib or not.
+// Compression of archives. The build compiles gzip.cpp if it has zlib, else gzip_absent.cpp.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,8 +7,9 @@
 namespace sb {
 
 bool has_gzip();
-bool is_gzip(std::string_view bytes);  // begins as such a file does
-// The same bytes for the same content and zlib. Both throw bad_input "[archive] file: …" where the build has no zlib.
+bool is_gzip(std::string_view bytes);  // by its first bytes
+// The same content and zlib version give the same bytes. Both functions throw bad_input "[archive] file: …" if the
+// build has no zlib.
 std::string gzip(std::string_view content, const std::string& file);
 // Refuses what is torn, followed by something else, or longer than `limit`.
 std::string gunzip(std::string_view bytes, const std::string& file, size_t limit);

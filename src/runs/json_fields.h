@@ -1,5 +1,5 @@
-// One description of a struct's fields serves its JSON both ways: `describe(fields, value)` names each field with its
-// bounds; FieldWriter makes the object, FieldReader checks and takes it. Absent is not zero: empty lists and absent
+// One description of a struct's fields for both directions of JSON. `describe(fields, value)` names each field with its
+// bounds; FieldWriter writes the object, FieldReader checks and reads it. Absent is not zero: empty lists and absent
 // optionals are not written.
 #pragma once
 #include <cmath>
@@ -18,8 +18,8 @@ namespace sb {
 constexpr int64_t most_count = int64_t{1} << 53;
 constexpr size_t most_text = 4096;
 
-// JSON text whose size, depth and number of values are bounded before it is parsed; an object, no key twice.
-// Throws bad_input "[where] …, file".
+// Parses a JSON object without duplicate keys. Size, depth and number of values are bounded before parsing. Throws
+// bad_input "[where] …, file".
 nlohmann::json parse_bounded(std::string_view text, size_t most_bytes, const char* where, const std::string& file);
 
 class FieldWriter {
@@ -149,7 +149,7 @@ class FieldReader {
  private:
   FieldReader(const Json& in, const char* key, const FieldReader& outer);
 
-  const Json* find(const char* key) const;  // null where absent
+  const Json* find(const char* key) const;  // null if absent
   const Json& required(const char* key) const;
   const Json* find_list(const char* key, size_t most) const;
   double as_real(const Json& value, const char* key, double low, double high) const;

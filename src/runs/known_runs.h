@@ -1,4 +1,4 @@
-// Whole runs of folders and archives, by id.
+// Intact finished runs of folders and archives, by id.
 #pragma once
 #include <map>
 #include <string>
@@ -10,13 +10,13 @@ namespace sb {
 
 struct KnownRuns {
   RunTree tree;
-  std::map<std::string, std::string> folders;  // by run id, of runs whose result stands; readable through `tree`
-  std::vector<std::string> notes;              // what could not be read, one line each
+  std::map<std::string, std::string> folders;  // by run id, runs with a valid result; readable through `tree`
+  std::vector<std::string> notes;              // files that could not be read, one line each
 
-  const std::string* find(const std::string& run_id) const;  // null where absent
+  const std::string* find(const std::string& run_id) const;  // null if absent
 };
 
-// Throws bad_input "[where] …" where a root is neither a folder nor an archive.
+// Throws bad_input "[where] …" if a root is neither a folder nor an archive.
 KnownRuns known_runs(const std::vector<std::string>& roots, const std::string& where);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// What stands in a lock: who holds it, and a count that goes on for as long as the holder lives.
+// Content of a lock file: its owner, and a heartbeat counter that increases while the owner lives.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,30 +8,30 @@
 namespace sb {
 
 struct LockRecord {
-  std::string token;     // of this one holding: no other ever has it
-  uint64_t beats = 0;    // goes up every so many seconds
-  bool held = true;      // false: given back
-  double every = 0;      // seconds from beat to beat
-  int64_t process = 0;   // its number …
-  uint64_t started = 0;  // … and start, in ticks since the machine's: numbers are given out again
-  std::string place;     // where process numbers mean the same ones: this boot of this kernel, this space of processes
+  std::string token;        // unique to this acquisition
+  uint64_t beats = 0;       // heartbeat counter
+  bool held = true;         // false: released
+  double every = 0;         // seconds between heartbeats
+  int64_t process = 0;      // process id …
+  uint64_t started = 0;     // … and its start, in ticks since boot, since ids are reused
+  std::string place;        // scope of the process id: boot id and PID namespace
   std::string host, since;  // for people
 };
 
 constexpr double kLeastBeat = 0.01, kMostBeat = 3600;
-// Seconds from beat to beat, 10; SELECTIVBENCH_HEARTBEAT has another. Throws bad_input for what is none.
+// Seconds between heartbeats: SELECTIVBENCH_HEARTBEAT, default 10. Throws bad_input for an invalid value.
 double beat_seconds();
-// A lock whose beats stay away for so many of them is anybody's.
+// After this many missed heartbeats, any process may take the lock.
 constexpr double kMissedBeats = 6;
 
 LockRecord own_record();
-// Its length does not depend on `beats` and `held`, which are written in place.
+// The length does not depend on `beats` and `held`, which are overwritten in place.
 std::string lock_text(const LockRecord& record);
 std::optional<LockRecord> parse_lock(std::string_view text);
 std::string holder_text(const LockRecord& record);  // "process 12 on host since …", printable
 
-// What can be said of the process without waiting for a beat.
-enum class Holder { gone, there, unknown };  // unknown: of another machine, boot or space of processes
+// What is known about the owner without waiting for a heartbeat.
+enum class Holder { gone, there, unknown };  // unknown: another machine, boot or PID namespace
 Holder look_for(const LockRecord& record);
 
 }  // namespace sb

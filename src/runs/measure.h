@@ -1,4 +1,4 @@
-// What evaluations found, as the parts of a result. threads 0: all cores; no influence on results.
+// Converts evaluations to parts of a result. threads 0: all cores; results do not depend on it.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -13,25 +13,25 @@
 
 namespace sb {
 
-// The part of a result that follows from config and data: what a run is, before anything was measured.
+// The part of a result that follows from config and data, without measurements.
 Result result_header(const ResolvedConfig& run, const RunData& data, int64_t updates);
-// Breakdowns where the evaluation has them and `breakdowns` asks for them.
+// Includes breakdowns if the evaluation has them and `breakdowns` is true.
 Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
                         bool breakdowns);
-// The ceiling of one task, its objective and a split; nothing where `samples` is 0 or the task has no oracle.
-// `stop` true: throws Stopped.
+// The ceiling of a task on a split, for the objective of the task; nullopt if `samples` is 0 or the task has no oracle.
+// Throws Stopped if `stop` returns true.
 std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
                                               int threads, const std::function<bool()>& stop = {});
-// The n-gram beside a run: what to count, and where counts are kept.
+// Request for the n-gram baseline of a run.
 struct BaselineRequest {
-  int64_t train_samples = 0;  // that the run saw; as many are counted as memory allows
+  int64_t train_samples = 0;  // that the run saw; counted up to the memory limit
   int64_t valid_samples = 0, test_samples = 0;
   int threads = 0;
-  std::string root;                 // folder of counts shared with other runs (baseline_file.h); empty: none
+  std::string root;                 // folder of the cache shared with other runs (baseline_file.h); empty: none
   std::function<bool()> stop = {};  // true: throws Stopped
   std::function<void(const std::string&)> warning = {};
 };
-// Nothing where the objective is not `state`, nor where counting fails: the warning says why.
+// nullopt if the objective is not `state`, or if counting fails: the warning says why.
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request);
 // "accuracy 0.7600 ± 0.0200 over 10 samples, KL 0.1000, ceiling 0.9380 ± 0.0030 over 20 samples".
 std::string accuracy_text(const Measurement& measurement, bool with_loss = false);

@@ -1,4 +1,4 @@
-// Rows of numbers over a run, one JSON object a line.
+// Metrics of a run, one JSON object per line.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// A folder of runs as one archive: configs, results, saved evaluations and thinned metrics. No weights, checkpoints or
-// timings.
+// Packs a folder of runs into one archive: configs, results, saved evaluations and thinned metrics. Weights,
+// checkpoints and timings are not packed.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,17 +10,17 @@
 namespace sb {
 
 struct Packed {
-  std::vector<TarFile> files;  // with the packing list
+  std::vector<TarFile> files;  // including the packing list
   size_t runs = 0;
   size_t unfinished = 0;
-  std::vector<std::string> notes;  // what was not taken and why, one line each
-  bool damaged = false;            // one of them for being damaged
+  std::vector<std::string> notes;  // what was left out and why, one line each
+  bool damaged = false;            // something was left out because it is damaged
 };
 
-// Whole runs below `root`, a folder or an archive, and the records of suites beside them, under their paths there.
-// `except`: an archive that is not looked into, the one to be written. Throws bad_input where there is none.
+// Intact runs below `root`, a folder or an archive, and the suite records next to them, under their relative paths.
+// `except`: an archive to ignore, e.g. the one to be written. Throws bad_input if there are no runs.
 Packed pack_runs(const std::string& root, const std::string& except = "");
-// Whole or not at all; compressed where the name ends in .gz or .tgz. Returns the SHA-256 of the file.
+// Writes atomically; compressed if the name ends in .gz or .tgz. Returns the SHA-256 of the file.
 std::string write_archive(const std::string& path, const std::vector<TarFile>& files,
                           FileSystem& system = real_file_system());
 

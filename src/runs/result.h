@@ -1,4 +1,5 @@
-// What a run found, typed: result.json and back. Missing is not zero: what was not measured is absent.
+// The typed result of a run, and its conversion to and from result.json. Missing is not zero: a field that was not
+// measured is absent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,14 +13,14 @@
 
 namespace sb {
 
-// Raised when a field changes its meaning or a reader could mistake one result for another.
+// Incremented when a field changes its meaning or a reader could misread a result.
 constexpr int result_schema = 3;
 
-// What the exact filter reaches on the same split, task and gap.
+// Ceiling: the score of the exact filter on the same split, task and gap.
 struct CeilingFigure {
   double accuracy = 0, stderr_ = 0;
   double upper_bound = 0;    // no causal model exceeds it in expectation
-  std::optional<double> kl;  // objective predict: of the true law given the frames, nats
+  std::optional<double> kl;  // objective predict: KL of the true distribution given the frames, nats
   bool exact = true;         // false: noise above 1 hides symbols, and the figures are only upper bounds
   int64_t samples = 0;
 };
@@ -30,28 +31,28 @@ struct AccuracyBin {
   int64_t count = 0;
 };
 
-// Wrong answers of elements of one symbol: another state of the same symbol, or a state of another symbol.
+// Answers for elements of one symbol: right, another state of the same symbol, or a state of another symbol.
 struct SymbolConfusion {
   int symbol = 0;
   int64_t right = 0, same_symbol = 0, other_symbol = 0;
 };
 
-// One pass over a split.
+// One evaluation of a split.
 struct Measurement {
   std::string split;       // train, valid, test or reference
-  std::optional<int> gap;  // frames after every element; absent: the task's own law
+  std::optional<int> gap;  // frames after every element; absent: the task's own distribution
   int64_t samples = 0, elements = 0, frames = 0;
   double accuracy = 0, stderr_ = 0;  // stderr from the spread between samples
-  double loss = 0;                   // nats a frame
-  std::optional<double> kl;          // objective predict, nats an element
+  double loss = 0;                   // nats per frame
+  std::optional<double> kl;          // objective predict, nats per element
   std::optional<CeilingFigure> ceiling;
-  // Breakdowns; empty where they were not asked for.
+  // Breakdowns; empty unless requested.
   std::vector<std::optional<double>> by_position;
   std::vector<AccuracyBin> by_gap_frame, by_since_certain, by_entropy;
   std::vector<SymbolConfusion> confusion;
 };
 
-// A histogram of one gate over frames of one kind.
+// Histogram of one gate over data frames or gap frames.
 struct GateCounts {
   std::vector<int64_t> counts;  // equal bins from `low` to `high` of GateFigure
   double mean = 0;
@@ -69,7 +70,7 @@ struct GateFigures {
   std::optional<double> write_selectivity, forget_selectivity;
 };
 
-// Decays of one layer that do not depend on data, or their mean over data frames: quantiles over channels.
+// Decays of one layer as quantiles over channels. Decays that depend on data are first averaged over data frames.
 struct DecaySpectrum {
   int layer = 0;
   std::vector<double> quantiles;  // at 0, 5, 25, 50, 75, 95 and 100 %
@@ -79,34 +80,34 @@ struct StateShare {
   int32_t state = 0;
   double probability = 0;
 };
-// One element of a recorded sample: what was shown, what was true, what was believed at its last frame.
+// One element of a recorded sample: the symbol, the true state, and the predictions.
 struct ElementRecord {
   int symbol = 0;
   int32_t state = 0;
   int64_t gap_frames = 0;
-  std::vector<int> gap;                     // symbols of its first recorded_gap gap frames, -1 a blank one
-  std::vector<StateShare> network, filter;  // the five likeliest, mean over the element's frames as the metric sums
+  std::vector<int> gap;                     // symbols of its first recorded_gap gap frames; -1: blank
+  std::vector<StateShare> network, filter;  // the five likeliest states, averaged over the element's frames
 };
 struct SampleRecord {
   int64_t index = 0;                    // in the split of `test`
   int64_t length = 0;                   // elements of the sample
-  std::vector<ElementRecord> elements;  // the first recorded_elements of them
+  std::vector<ElementRecord> elements;  // the first recorded_elements elements
 };
 constexpr int recorded_samples = 3, recorded_elements = 48, recorded_gap = 32, recorded_states = 5;
-// Breakdowns by position go no further than this.
+// Maximum number of positions in by_position.
 constexpr int recorded_positions = 4096;
 
 // Predictors without a network on the same task and split. Absent n: a result of an earlier version, whose n-grams were
-// counted on fewer samples than the run saw and go no further than 4.
+// counted on fewer samples than the run saw, with n up to 4.
 struct BaselineFigures {
   double majority = 0;
-  std::optional<double> table_learner;  // of earlier versions
-  std::vector<double> n_gram;           // entry n-1; empty where noise hides symbols
+  std::optional<double> table_learner;  // only in results of earlier versions
+  std::vector<double> n_gram;           // entry n-1; empty if noise hides symbols
   std::optional<int> n;                 // the best on valid
   std::optional<double> n_gram_stderr;  // of its accuracy
   int64_t train_samples = 0, test_samples = 0;
 
-  // Also absent where n is not among the n-grams, in a file that somebody edited.
+  // nullopt if n is absent, or outside of n_gram in an edited file.
   std::optional<double> best_n_gram() const {
     if (!n || *n < 1 || static_cast<size_t>(*n) > n_gram.size()) return std::nullopt;
     return n_gram[static_cast<size_t>(*n) - 1];
@@ -119,17 +120,17 @@ struct DivergenceFigure {
   std::string tensor;
 };
 
-// What made the result. None of it is compared between runs.
+// How and where the result was computed. Not compared between runs.
 struct Provenance {
   std::string version, commit, compiler, libtorch, blas, instructions, device, host;
-  std::optional<std::string> precision;  // of an evaluation; a run's own stands in its result
+  std::optional<std::string> precision;  // of an evaluation; that of a run is in its result
   int threads = 0;
-  std::optional<int64_t> accumulate;  // micro-batches an update, as resolved; absent where nothing was trained
-  std::optional<int64_t> world;       // ranks of the process group that finished it; absent where nothing was trained
-  // Of all processes that worked on the run; absent where nothing was trained.
+  std::optional<int64_t> accumulate;  // micro-batches per update, as resolved; absent if nothing was trained
+  std::optional<int64_t> world;       // ranks of the process group that finished the run; absent if nothing was trained
+  // Over all processes that worked on the run; absent if nothing was trained.
   std::optional<double> train_seconds, total_seconds;
-  std::optional<double> tokens_per_second;  // training frames over train_seconds
-  std::optional<int64_t> shared_by;         // runs of its suite at a time on its device, itself counted
+  std::optional<double> tokens_per_second;  // training frames / train_seconds
+  std::optional<int64_t> shared_by;         // concurrent runs of its suite on its device, including this run
   std::string finished;                     // UTC, 2026-01-31T12:00:00Z
 };
 
@@ -139,19 +140,20 @@ struct Result {
   std::string model;
   int task = 0;
   std::string objective, precision, device;
-  // What can change a number: "section.key" (a switch: "model.switch KEY") to its JSON text, as the run id takes it.
+  // Everything that can change a number: "section.key" ("model.switch KEY" for a switch) to JSON text, as in the run
+  // id.
   std::map<std::string, std::string> config;
   std::string label;
   uint64_t run_seed = 0, grammar_seed = 0, train_seed = 0;
   int64_t width = 0, layers = 0;
-  std::vector<std::string> quirks;  // those that were on
+  std::vector<std::string> quirks;  // enabled quirks
   int64_t params = 0;
-  std::optional<int64_t> state_size;  // numbers a layer carries from frame to frame; absent: grows with time
+  std::optional<int64_t> state_size;  // numbers that a layer keeps between frames; absent: grows with time
   int64_t updates = 0, samples_seen = 0, states = 0;
   double lr = 0, chance = 0;
   std::optional<double> topological_entropy;
-  std::optional<Measurement> test, valid;     // what selection looks at is `valid`, whatever its split
-  std::optional<Measurement> published_test;  // the first training samples, which the published code tests on
+  std::optional<Measurement> test, valid;     // `valid` is used for selection, whatever its split
+  std::optional<Measurement> published_test;  // on the first training samples, the published test set
   std::vector<Measurement> grid;              // test at other gap lengths
   std::optional<BaselineFigures> baselines;
   std::optional<GateFigures> gates;
@@ -159,17 +161,17 @@ struct Result {
   std::vector<SampleRecord> samples;
   std::optional<DivergenceFigure> divergence;
   std::optional<Provenance> made;
-  std::map<std::string, std::string> files;  // SHA-256 of the run's other files by name
+  std::map<std::string, std::string> files;  // SHA-256 of the run's other files, by name
 };
 
 nlohmann::ordered_json to_json(const Result& result);
 
-// A result of another schema: whole, but not for this program.
+// Error: an intact result of a schema that this program does not read.
 class OtherSchema : public Error {
  public:
   OtherSchema(int64_t schema, int64_t expected, const std::string& line)
       : Error(Exit::bad_input, line), schema_(schema), newer_(schema > expected) {}
-  int64_t schema() const { return schema_; }  // 1: before results said which
+  int64_t schema() const { return schema_; }  // 1: results that do not name a schema
   bool newer() const { return newer_; }
 
  private:
@@ -178,12 +180,12 @@ class OtherSchema : public Error {
 };
 
 constexpr size_t largest_result = size_t{8} << 20;  // bytes
-// Bounded and typed: throws bad_input "[result] …, file" for anything that is not a result of this schema, OtherSchema
-// for results of another ("schema 1, this program reads 3").
+// Parses and validates a result of bounded size. Throws bad_input "[result] …, file" for anything that is not a result,
+// and OtherSchema for another schema ("schema 1, this program reads 3").
 Result parse_result(std::string_view text, const std::string& file);
-// The bytes compared between runs: the JSON without `made`.
+// The text that is compared between runs: the JSON without `made`.
 std::string comparable_text(const Result& result);
-// result.json before it is sealed: members on lines of their own, with "numbers_sha256", the digest of comparable_text.
+// result.json before sealing: one member per line, with "numbers_sha256", the digest of comparable_text.
 std::string result_text(const Result& result);
 // Result::config of a resolved run: its canonical JSON, flattened.
 std::map<std::string, std::string> config_map(const std::string& canonical);

@@ -1,4 +1,4 @@
-// The parts of a result that other files hold too, described for FieldWriter and FieldReader.
+// Descriptions for FieldWriter and FieldReader of result parts that other files contain too.
 #pragma once
 #include <limits>
 

@@ -1,16 +1,17 @@
-// One process a run, on any file system that links or creates a file exclusively and renames one in one step, by any
-// number of machines whose clocks differ.
+// Lock that gives a run to one process at a time. It works between any number of machines, without synchronised clocks,
+// on any file system that can link or create a file exclusively and rename it atomically.
 //
-// A lock is a chain of files: PATH, then PATH.next-TOKEN for the token of the one before. Whoever makes the last of
-// them holds it, unless that one was given back. A holder is dead where its process is gone from this machine, or where
-// its record has not changed for kMissedBeats beats while this process, by its own clock, looked on; times of files and
-// of other machines are never compared. Only one can make the file that follows a token, so only one takes over. It
-// then renames its file to PATH, which is never removed and never has the same token twice; one that followed a token
-// that is no longer in the chain finds so and takes its file away.
+// A lock is a chain of files: PATH, then PATH.next-TOKEN with the token of the previous file. The owner of the last
+// file holds the lock, unless that file is marked as released. An owner is dead if its process no longer exists on this
+// machine, or if its record has not changed for kMissedBeats heartbeats while this process watched by its own clock.
+// Times of files and of other machines are never compared. Only one process can create the file that follows a token,
+// so only one process takes over. It then renames its file to PATH. PATH is never removed and never has the same token
+// twice. A process that followed a token which is no longer in the chain detects this and removes its file.
 //
-// A holder that sleeps for longer than that and wakes finds its token followed or gone (check()). Files are published
-// through FencedFiles: named beside their target, then checked, then renamed. A taker first removes what has such a
-// name, so that a holder which falls asleep between its check and its rename finds nothing to rename.
+// An owner that was suspended beyond this time detects in check() that its token was followed or is gone. Files are
+// published through FencedFiles: written to a temporary name next to the target, checked, then renamed. A new owner
+// first deletes all files with temporary names, so that an owner suspended between check and rename has nothing left to
+// rename.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -23,16 +24,17 @@
 
 namespace sb {
 
-// What one who waits for a lock has seen of it.
+// Observations of a lock by a waiting process.
 class LockWatch {
  public:
-  bool beating() const { return beating_; }          // the holder was seen to; one that was not may still be dead
-  bool alive() const { return beating_ || there_; }  // or its process is on this machine, if only asleep
-  double proof() const { return proof_; }            // seconds without a beat that prove its holder dead
+  bool beating() const { return beating_; }          // a heartbeat of the owner was seen
+  bool alive() const { return beating_ || there_; }  // or its process exists on this machine
+  double proof() const { return proof_; }            // seconds without a heartbeat that prove the owner dead
 
  private:
   friend class RunLock;
-  // Looks once more: true where the content has stayed for `seconds`. Time in which nobody looked counts as one beat.
+  // Records an observation; true if the content has not changed for `seconds`. Time between two observations counts as
+  // at most one heartbeat, since this process may have been suspended.
   bool still(const std::string& content, const std::string& token, double every, double seconds);
 
   std::string content_, token_;
@@ -43,32 +45,32 @@ class LockWatch {
 
 class RunLock {
  public:
-  // Throws Error(stopped) that says who holds it, cannot_write if the file cannot be made. `watch`: what earlier
-  // attempts saw; without, only what is surely dead is taken over.
+  // Throws Error(stopped) that names the owner, or cannot_write if the file cannot be created. `watch`: observations of
+  // earlier attempts; without it, only a lock that is certainly stale is taken over.
   explicit RunLock(const std::string& path, LockWatch* watch = nullptr);
-  ~RunLock();  // gives it back
+  ~RunLock();  // releases the lock
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
 
-  // Throws Error(taken_over) that says by whom.
+  // Throws Error(taken_over) that names the new owner.
   void check() const;
-  bool lost() const;  // as the last beat found it; costs nothing
+  bool lost() const;  // state at the last heartbeat; costs nothing
 
  private:
   class Holding;
   std::unique_ptr<Holding> holding_;
 };
 
-// Whether somebody holds the lock of this path, asked without touching it; nothing for a holder of another machine.
+// Whether the lock of this path is held, without modifying it; nullopt if the owner is on another machine.
 std::optional<bool> lock_is_held(const std::string& path);
-// Who holds it, or held it last; nothing where there is no lock, or none that can be read.
+// The current or last owner; nullopt if there is no readable lock.
 std::optional<LockRecord> lock_record(const std::string& path);
 
-// Waits for a lock: until it can be had, its holder is seen to live and `seconds` are over, or `stop` says so, which is
-// asked many times a second. Throws as RunLock does.
+// Waits until the lock can be taken. Gives up when `stop` returns true (polled many times a second), or when `seconds`
+// have passed and the owner is alive. Throws like RunLock.
 RunLock wait_for_lock(const std::string& path, double seconds, const std::function<bool()>& stop);
 
-// Nothing is renamed or removed that the lock is not for any more: Error(taken_over) instead.
+// File system that checks the lock before every rename and removal, and throws Error(taken_over) if the lock was lost.
 class FencedFiles : public FileSystem {
  public:
   FencedFiles(FileSystem& files, const RunLock& lock) : files_(files), lock_(lock) {}

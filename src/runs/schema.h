@@ -1,5 +1,5 @@
-// Every key of a config in one table: its name, kind, range, meaning, and where it lives in RunConfig.
-// Reading, checking, `config show`, `config keys` and the run id all go through it.
+// Table of all config keys: name, kind, range, meaning and member of RunConfig.
+// Reading, checking, `config show`, `config keys` and the run id all use this table.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace sb {
 
-// What stands for kAutomatic in a file.
+// Text of kAutomatic in a file.
 constexpr const char* kAutomaticWord = "auto";
 
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct ConfigKey {
-  enum class Kind { truth, whole, real, text, choice, wholes };  // wholes: a set of them, kept in order
+  enum class Kind { truth, whole, real, text, choice, wholes };  // wholes: a sorted set of integers
 
   std::string section, key;
   Kind kind = Kind::whole;
   int64_t least = 0, most = 0;       // whole, and each of wholes
-  bool or_auto = false;              // whole: "auto" too
+  bool or_auto = false;              // whole: "auto" is also allowed
   double low = 0, high = 0;          // real
-  bool above_low = false;            // low itself is out
-  bool below_high = false;           // high itself is out
+  bool above_low = false;            // excludes low
+  bool below_high = false;           // excludes high
   std::vector<std::string> choices;  // choice
   std::string meaning;
   bool identifies = true;  // part of the run id
@@ -38,7 +38,7 @@ struct ConfigKey {
 };
 
 const std::vector<ConfigKey>& config_keys();              // grouped by section, in the order of documentation
-const ConfigKey* find_config_key(std::string_view name);  // "train.lr"; null where absent
+const ConfigKey* find_config_key(std::string_view name);  // "train.lr"; null if absent
 const std::vector<std::string>& section_names();
 
 // The value, checked for kind and range. Throws bad_input "[train.lr] …, file:line:col".

@@ -1,4 +1,4 @@
-// A size that every network of a suite is brought to: what is asked for, and what came of it.
+// Matching networks of a suite to a size: the request and the result.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,25 +16,26 @@ const char* in_words(MatchedSize size);  // "parameters", "state elements a laye
 
 constexpr double kLeastMatch = 1, kMostMatch = 1e15;
 constexpr int kMostMatchStep = 1024;
-// A network further from its target than this share of it is no match.
+// Maximum relative difference between a matched network and its target.
 constexpr double kMatchTolerance = 0.1;
 
 struct SizeMatch {
   MatchedSize by = MatchedSize::params;
   double target = 0;
-  int step = 1;  // widths are multiples of it
+  int step = 1;  // widths are multiples of this
 };
 
 struct SizeFound {
   int64_t width = 0;
-  std::optional<int64_t> d_state;  // where it was solved too
+  std::optional<int64_t> d_state;  // if it was solved for too
   double size = 0;
 };
 
-// Why the nearest network is no match, in words; empty: it is one. Nothing was found where no width has such a size.
+// Why the nearest network is no match, in words; empty if it is a match. `nearest` is nullopt if no width has such a
+// size.
 std::string size_fault(const SizeMatch& asked, const std::optional<SizeFound>& nearest);
 
-// Of one network of a suite.
+// The match of one network of a suite.
 struct MatchedNetwork {
   std::string model;
   int64_t width = 0;
@@ -43,8 +44,8 @@ struct MatchedNetwork {
   auto operator<=>(const MatchedNetwork&) const = default;
 };
 
-// A sentence a size and target: "parameters matched to 4,700,000: 0.980 (gated_delta_product) to 1.010 (delta_net) of
-// it".
+// One sentence per size and target: "parameters matched to 4,700,000: 0.980 (gated_delta_product) to 1.010 (delta_net)
+// of it".
 std::vector<std::string> match_lines(const std::vector<MatchedNetwork>& networks);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// `match`, `match_target` and `match_step` of [suite]: the sizes that every network of a suite is brought to.
+// `match`, `match_target` and `match_step` of [suite]: the sizes that the networks of a suite are matched to.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,12 +12,13 @@ struct SuiteTargets {
   std::optional<MatchedSize> by;
   std::vector<double> sizes;
   int step = 1;
-  Place place;  // of `match`, or of what stands there without it
+  Place place;  // location of `match`, or of the other keys if it is missing
 };
 
-// True: the member was one of the three, and was taken. Throws bad_input "[suite.KEY] …" for what is no value of it.
+// Returns true if the member is one of the three keys, and stores its value. Throws bad_input "[suite.KEY] …" for an
+// invalid value.
 bool take_match_key(std::optional<SuiteTargets>& match, const TomlMember& member);
-// Throws bad_input where one of them lacks another, or nobody here knows the models.
+// Throws bad_input if a required key is missing or the models are unknown here.
 void check_match(const std::optional<SuiteTargets>& match, const ModelRules& rules);
 
 }  // namespace sb

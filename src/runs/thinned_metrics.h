@@ -1,5 +1,5 @@
-// metrics.thinned.json: what stands in the place of metrics.jsonl in a run that was packed. Sealed; of the updates only
-// every `every`-th and the last, of everything else all rows.
+// metrics.thinned.json: replaces metrics.jsonl in a packed run. Sealed. It keeps every `every`-th and the last row of
+// training, and all other rows.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ constexpr int packed_every = 25;
 struct ThinnedMetrics {
   std::string run_id;
   int64_t every = packed_every;
-  std::string metrics_sha256;  // of the metrics.jsonl it was made from, as result.json has it
+  std::string metrics_sha256;  // of the original metrics.jsonl, as in result.json
   std::vector<MetricRow> rows;
 };
 
@@ -24,13 +24,13 @@ ThinnedMetrics thin_metrics(const std::vector<MetricRow>& rows, const std::strin
 std::string thinned_text(const ThinnedMetrics& thinned);  // sealed
 ThinnedMetrics parse_thinned(const std::string& text, const std::string& file);
 
-// Rows of a run folder: those of metrics.jsonl or, where it was packed, those that were kept; `every` is then more than
-// 1. Throws bad_input where they do not fit the digest in its result.
+// Metrics of a run folder, from metrics.jsonl or, for a packed run, from the thinned file; `every` is then greater than
+// 1. Throws bad_input if they do not match the digest in the result.
 struct RunMetrics {
   std::vector<MetricRow> rows;
   int64_t every = 1;
 };
 RunMetrics load_metrics(const std::string& folder, const RunTree& tree = RunTree::disk());
-RunMetrics load_metrics(const std::string& folder, const Result& result, const RunTree& tree);  // its result is known
+RunMetrics load_metrics(const std::string& folder, const Result& result, const RunTree& tree);  // its loaded result
 
 }  // namespace sb

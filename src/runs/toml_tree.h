@@ -1,4 +1,4 @@
-// TOML as plain values that know where they stand; the only unit that sees the TOML library.
+// TOML as plain values with their locations. Only this source file uses the TOML library.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct Place {
   unsigned line = 0;
   unsigned column = 0;
 
-  std::string text() const;  // "quick.toml:14:7", printable whatever the file is called
+  std::string text() const;  // "quick.toml:14:7", always printable
 };
 
 struct TomlMember;
@@ -39,14 +39,14 @@ struct TomlMember {
 
 // "an integer", "text", … for messages.
 std::string_view kind_name(const TomlValue& value);
-// The value as it would be written, cut to one short printable piece.
+// The value as written in TOML, cut to a short printable text.
 std::string shown(const TomlValue& value);
-// A string as TOML writes it.
+// The text as a TOML string.
 std::string toml_quoted(std::string_view text);
 
-// The whole file. Throws bad_input "[where] …" that ends in `from`, the place that asked for it.
+// Reads a file. Throws bad_input "[where] …" that ends in `from`, the location that asked for it.
 std::string read_text(const std::string& path, size_t limit, const std::string& where, const Place& from);
-// The document's top table. Throws bad_input with one line that ends in file:line:col.
+// Parses a document and returns its top table. Throws bad_input with one line that ends in file:line:col.
 TomlValue parse_toml(std::string_view text, const std::string& file);
 
 }  // namespace sb

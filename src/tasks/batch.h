@@ -1,5 +1,5 @@
-// Batches ready for a model: contiguous buffers of symbol ids and gap flags, a few bytes a frame. Dense frames are a
-// function of them, made where they are consumed.
+// Batches for a model: contiguous buffers of symbol ids and gap flags, a few bytes per frame. Dense frames are computed
+// from them by the consumer.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,16 +11,16 @@ namespace sb {
 constexpr int16_t kBlankFrame = -1;    // a zero row
 constexpr int16_t kPaddingFrame = -2;  // a zero row without noise, target or weight
 
-// All arrays are row-major [batch][frames] unless said; `frames` is the longest sample of the batch, or what it was
-// padded to.
+// All arrays are row-major [batch][frames] unless noted. `frames` is the length of the longest sample of the batch, or
+// the length it was padded to.
 struct Batch {
   int batch = 0;
   int frames = 0;
-  int elements = 0;  // elements a sample
-  int channels = 0;  // of a dense frame: symbol classes
+  int elements = 0;  // elements per sample
+  int channels = 0;  // channels of a dense frame: symbol classes
   Split split = Split::train;
-  double noise = 0;               // each channel of a real frame + noise * U(0,1)
-  uint64_t seed = 0;              // of the noise
+  double noise = 0;               // every channel of a real frame gets + noise * U(0,1)
+  uint64_t seed = 0;              // seed of the noise
   std::vector<uint64_t> samples;  // [batch]: index of each row's sample
   std::vector<int16_t> symbol;    // class, kBlankFrame or kPaddingFrame
   std::vector<uint8_t> gap;       // 1 on gap frames
@@ -33,10 +33,10 @@ struct Batch {
   const int32_t* starts(int row) const { return start.data() + static_cast<size_t>(row) * (elements + 1); }
 };
 
-// Frames [from, to) of a row as dense ones, [to - from][channels]: one-hot, zero in gaps and padding, plus noise on
-// real frames: channel c of frame t of sample i adds float(noise) * unit_float(w), w word t*channels + c of its stream
-// (seed, split, i, noise). The product is rounded to float before the sum (no FMA), so every device gives the same
-// bits.
+// Writes frames [from, to) of a row as dense frames, [to - from][channels]. Symbols are one-hot; blanks and padding are
+// zero. Real frames get noise: channel c of frame t of sample i adds float(noise) * unit_float(w), where w is word
+// t*channels + c of the stream (seed, split, i, noise). The product is rounded to float before the sum (no FMA), so
+// every device gives the same bits.
 void expand_row(const Batch& batch, int row, int from, int to, float* out);
 void expand_frames(const Batch& batch, float* out);  // all of them, [batch][frames][channels]
 

@@ -1,4 +1,4 @@
-// The best any causal model can do: what the task's oracle scores.
+// The best expected accuracy of any causal model: the score of the task's oracle.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,22 +9,21 @@
 
 namespace sb {
 
-// `accuracy`: what the exact filter scores under the metric when its posterior is a model's output at each frame.
-// Estimated as the posterior, given frames and segment, of the state the filter names: the same mean as counting right
-// answers
-// (`filter_accuracy`), with less spread.
-// `upper_bound`: the posterior of the best state given frames and segment. The metric's decision on a causal model is a
-// function of exactly these, so none exceeds it; the best causal model lies between the two. They are equal where
-// frames tell data from gaps (none, or blank ones); with wrong symbols the metric's knowledge of the segment is worth a
-// little.
+// `accuracy`: score of the exact filter under the metric, with its posterior as a model's output at each frame.
+// Estimated as the posterior, given frames and segment, of the state that the filter names. This has the same mean as
+// counting right answers (`filter_accuracy`), with a smaller variance.
+// `upper_bound`: posterior of the best state, given frames and segment. The metric's decision for a causal model is a
+// function of exactly these, so no causal model exceeds the bound. The best causal model lies between the two.
+// The two are equal if frames tell data from gaps (no gaps, or blank gaps). With wrong symbols, the metric's knowledge
+// of the segment makes a small difference.
 struct Ceiling {
   double accuracy = 0;
   double stderr_ = 0;          // of `accuracy`, from the spread between samples
-  double filter_accuracy = 0;  // `accuracy` by counting
+  double filter_accuracy = 0;  // `accuracy`, counted
   double filter_stderr = 0;
   double upper_bound = 0;
-  double realised = 0;             // `upper_bound` by counting
-  double last_frame_accuracy = 0;  // counted, where the posterior at the element's last frame decides, without the sum
+  double realised = 0;             // `upper_bound`, counted
+  double last_frame_accuracy = 0;  // counted; uses only the posterior at the element's last frame, no sum
   uint64_t samples = 0;
   double mean_entropy = 0;                  // nats per element, given frames and segment
   bool exact = true;                        // false: noise > 1 hides symbols, and the figures are only upper bounds
@@ -37,37 +36,39 @@ struct CeilingRequest {
   uint64_t first = 0;
   uint64_t samples = 1000;
   int threads = 0;  // 0: all cores; the result does not depend on it
-  // Samples done; called from the calling thread, ends the work by throwing.
+  // Called from the calling thread with the number of samples done; may throw to end the work.
   std::function<void(uint64_t)> progress = {};
 };
-// Samples worked on between two calls of `progress`: some tens of thousands of frames a thread, however long they are.
+// Samples between two calls of `progress`: tens of thousands of frames per thread, whatever the length of a sample.
 size_t samples_a_round(const Task& task, Split split, int threads);
-// All of these throw bad_input where the task has no oracle.
+// These functions throw bad_input if the task has no oracle.
 std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split);
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request);
 
-// Objective `predict`. The metric sums a model's output over the frames of element e, t = 1..n; its first largest entry
-// is held against the class of element e + 1 (elements with a successor count), and KL(law(s_e) || sum / n), law the
-// grammar's next_symbol_law of the true state, is averaged over all elements. The two have different best predictors:
-//   accuracy  of q_t(c) = P(next class = c | frames 1..t), with strings conditioned on fitting the length, as they are
-//             drawn. Estimated as P(next class = the one named | frames, segment): the mean of counting (`counted`).
-//   kl        of q_t = sum_s P(s | frames 1..t) law(s). Estimated as its mean over P(s | frames, segment): the mean of
-//             what the metric scores with the true state (`kl_counted`).
-// `upper_bound` and `kl_bound` are those of the same laws given frames and segment: what the metric makes of a causal
-// model is a function of exactly these, so none has a higher expected accuracy or a lower expected KL. Where frames
-// tell data from gaps they equal `accuracy` and `kl`.
+// Ceiling of the objective `predict`. The metric sums a model's outputs over the frames t = 1..n of element e. It
+// compares the argmax of the sum (the first on ties) with the class of element e + 1; the last element does not count.
+// It also averages KL(law(s_e) || sum / n) over all elements, where law is next_symbol_law of the true state. Accuracy
+// and KL have different best predictors:
+//   accuracy  uses q_t(c) = P(next class = c | frames 1..t), with strings conditioned on fitting the length, as they
+//             are drawn. Estimated as P(next class = predicted class | frames, segment): the expected value of
+//             `counted`.
+//   kl        uses q_t = sum_s P(s | frames 1..t) law(s). Estimated as the mean over P(s | frames, segment): the
+//             expected value of `kl_counted`, which uses the true state.
+// `upper_bound` and `kl_bound` use the same distributions given frames and segment. The metric's result for a causal
+// model is a function of exactly these, so no causal model has a higher expected accuracy or a lower expected KL. The
+// bounds equal `accuracy` and `kl` if frames tell data from gaps.
 struct PredictCeiling {
   double accuracy = 0, stderr_ = 0;
   double counted = 0, counted_stderr = 0;
   double upper_bound = 0;
-  double kl = 0, kl_stderr = 0;  // nats an element
+  double kl = 0, kl_stderr = 0;  // nats per element
   double kl_counted = 0, kl_counted_stderr = 0;
   double kl_bound = 0;
   uint64_t samples = 0;
-  bool exact = true;                   // false: noise > 1 hides symbols; no accuracy is higher, no KL lower
+  bool exact = true;                   // false: noise > 1 hides symbols, and the figures are only bounds
   std::vector<double> by_position;     // [elements - 1], of `accuracy`
   std::vector<double> kl_by_position;  // [elements], of `kl`
 };
-PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request);  // of a task with a law
+PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request);  // requires task.has_law()
 
 }  // namespace sb

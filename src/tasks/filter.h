@@ -7,14 +7,13 @@
 
 namespace sb {
 
-class FilterModel;  // what filtering needs of a language, made once for any number of filters
+class FilterModel;  // precomputed data of a language, shared by any number of filters
 std::shared_ptr<const FilterModel> filter_model(std::shared_ptr<const Language> language);
 
-// Follows one sample frame by frame. Knows the language, the length conditioning of strings (each is at most `length`
-// long), concatenation, the number of elements, the gap law and the law of wrong symbols. A hypothesis is (state,
-// elements of the current string so far, element index, gap frames since the element); the belief is the list of live
-// ones. Frames are taken for what they show: exact for noise <= 1, where the largest channel tells symbol and blank
-// apart.
+// Follows one sample frame by frame. The filter knows the language, the maximum string length, the concatenation of
+// strings, the number of elements, and the distributions of gaps and wrong symbols. A hypothesis is (state, elements of
+// the current string so far, element index, gap frames since the element). The belief is the list of live hypotheses.
+// The filter reads frames without noise: exact for noise <= 1, where the largest channel identifies symbol or blank.
 class ExactFilter final : public Oracle {
  public:
   ExactFilter(std::shared_ptr<const FilterModel> model, const TaskConfig& task, Split split);

@@ -1,6 +1,8 @@
-// Forward filtering of the element a frame belongs to, over any model of the hidden states that offers
-//   end(), id(state); may_gap(state): a wrong symbol exists; wrong(state, class): its probability in a gap frame;
-//   successors(state, used, class, emit(next, probability)): next elements of that class, a string's first after end().
+// Forward filtering of the element that a frame belongs to. The model of the hidden states provides
+//   end() and id(state);
+//   may_gap(state): whether a wrong symbol exists;
+//   wrong(state, class): probability of the class in a gap frame;
+//   successors(state, used, class, emit(next, probability)): next elements of the class; after end(), first elements.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,7 +15,7 @@
 
 namespace sb {
 
-// P(the gap goes on | m gap frames so far) and P(it ends there), for m = 0 .. longest.
+// on[m] = P(the gap continues | m gap frames so far), stop[m] = P(it ends there), for m = 0 .. longest.
 struct GapHazard {
   explicit GapHazard(const GapConfig& gap) : start(gap.start) {
     const std::vector<double> law = gap_length_law(gap);
@@ -38,7 +40,7 @@ struct GapHazard {
 
 struct Hypothesis {
   int32_t state;
-  int32_t used;     // elements of the current string so far; 0 after '#', where it no longer matters
+  int32_t used;     // elements of the current string so far; 0 after '#'
   int32_t element;  // -1 before the first frame
   int32_t gap;      // gap frames since the element
   double weight;
@@ -52,9 +54,9 @@ struct Hypothesis {
 template <class Model>
 class FilterCore {
  public:
-  // `elements` of a sample, 0: a model without length; then `used` stays 0 and elements from gap.start on are one.
-  // Hypotheses of weight below `prune` are dropped: at 1e-30 they cannot be seen in a double, even summed.
-  // The model must outlive the filter.
+  // `elements`: elements of a sample; 0 for a model without length, where `used` stays 0 and all elements from
+  // gap.start on share one index. Hypotheses with a weight below `prune` are dropped; at 1e-30 even their sum is lost
+  // in a double. The model must outlive the filter.
   FilterCore(const Model& model, const GapConfig& gap, int elements, double prune)
       : model_(model), content_(gap.content), hazard_(gap), elements_(elements), prune_(prune) {
     reset();
@@ -66,10 +68,10 @@ class FilterCore {
     log_likelihood_ = 0;
   }
 
-  // False where no hypothesis explains the frame; the filter then needs a reset or frame_without_law().
+  // Returns false if no hypothesis explains the frame; the filter then needs reset() or frame_without_law().
   bool frame(int16_t symbol) {
     next_.clear();
-    bool began = false;  // some hypothesis starts an element
+    bool began = false;  // some hypothesis starts a new element
     for (const Hypothesis& h : live_) {
       const double on = gap_goes_on(h);
       const double wrong = on > 0 ? gap_emits(h.state, symbol) : 0;
@@ -90,11 +92,12 @@ class FilterCore {
     return normalise();
   }
 
-  // After a frame() that failed: the same symbol as a new element of every hypothesis, gaps free to end anywhere or be
-  // absent. What a vanishing probability of "no gap here" comes to. False where no state of the class can follow.
+  // Call after frame() returned false. Takes the symbol as a new element of every hypothesis, whatever the length of
+  // the gap before it. This is the limit of a vanishing probability that the gap is absent or ends there. Returns false
+  // if no state of the class can follow.
   bool frame_without_law(int16_t symbol) {
     live_.clear();
-    live_.swap(next_);  // as it was before the frame
+    live_.swap(next_);  // the hypotheses before the failed frame
     if (symbol < 0) return !live_.empty();
     for (const Hypothesis& h : live_) {
       model_.successors(h.state, h.used, symbol, [&](int32_t state, double probability) {
@@ -108,8 +111,8 @@ class FilterCore {
     return normalise();
   }
 
-  // visit(state, probability) for each possible state, ascending by state index. gap_frames < 0: causal posterior;
-  // otherwise given that the element began that many frames ago and ends here.
+  // Calls visit(state, probability) for each possible state, ascending by state index. gap_frames < 0: causal
+  // posterior. Otherwise: given that the element has exactly this many gap frames and ends here.
   template <class Visit>
   void visit(int gap_frames, const Visit& visit) const {
     double total = gap_frames < 0 ? 1 : 0;
@@ -129,7 +132,7 @@ class FilterCore {
     }
   }
 
-  // visit(state, used, probability) for each hypothesis; `gap_frames` as above.
+  // Calls visit(state, used, probability) for each hypothesis; `gap_frames` as above.
   template <class Visit>
   void visit_hypotheses(int gap_frames, const Visit& visit) const {
     double total = gap_frames < 0 ? 1 : 0;
@@ -187,7 +190,7 @@ class FilterCore {
     for (const Hypothesis& h : live_) total += h.weight;
     if (!(total > 0)) return false;
     log_likelihood_ += std::log(total);
-    bool faint = false, clear = false;  // never all of them: very many can be faint alike
+    bool faint = false, clear = false;  // if all are faint, none is dropped
     for (Hypothesis& h : live_) {
       h.weight /= total;
       (h.weight < prune_ ? faint : clear) = true;

@@ -1,4 +1,4 @@
-// Which elements of a sample have a gap, how long it is and what fills it.
+// Draws the gaps of a sample: which elements have a gap, its length and its content.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,20 +9,21 @@
 
 namespace sb {
 
-// Gaps of one sample: frames after element e, and for forbidden_symbol content their symbols, concatenated.
+// Gaps of one sample: the number of gap frames after each element and, for forbidden_symbol content, the symbols of all
+// gap frames, concatenated.
 struct Gaps {
   std::vector<int32_t> length;
   std::vector<int32_t> wrong;
 };
 
-// Pure function of (language, config, split, index, states of the sample). What each word w of a PhiloxStream
-// (language's seed, split, index, purpose) decides; all in integers, so that every machine agrees:
+// Draws gaps as a pure function of (language, config, split, index, states of the sample). Each word w of the
+// PhiloxStream (language's seed, split, index, purpose) decides one value, in integers, so that all machines agree:
 //   gap_place,    word e: element e >= start has a gap iff w < round(probability * 2^32).
-//   gap_length,   word e: its n. uniform: min + ((w * 2(max-min) >> 32) + 1) / 2, integer division;
+//   gap_length,   word e: gap length n. uniform: min + ((w * 2(max-min) >> 32) + 1) / 2, integer division;
 //                         lognormal: min + number of thresholds <= w, threshold k = round(2^32 P(n <= min+k)), from
 //                         additions, multiplications, divisions and square roots of IEEE doubles in a fixed order.
 //   wrong_symbol, word j: symbol of the sample's gap frame number j: entry (w * size >> 32) of forbidden(state).
-// The split's number is its place in enum Split. After a state that forbids no class, the gap is dropped.
+// The split's number is its position in enum Split. After a state that forbids no class, the gap is dropped.
 class GapProcess {
  public:
   GapProcess(const Language& language, const TaskConfig& config);
@@ -31,7 +32,7 @@ class GapProcess {
   const GapConfig& law(Split split) const { return split == Split::train ? config_.train : config_.test; }
 
  private:
-  struct Draws {                       // one law, ready to draw from
+  struct Draws {                       // one distribution, prepared for drawing
     uint64_t place = 0;                // round(probability * 2^32)
     std::vector<uint64_t> thresholds;  // lognormal only
   };

@@ -1,4 +1,5 @@
-// Samples of a language, a gap after its elements, noise on its frames: the paper's tasks and all between them.
+// Samples of a language, with a gap after each element and noise on the frames: the paper's tasks and everything in
+// between.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -23,7 +24,7 @@ class GapTask final : public Task {
   double mean_frames(Split split) const override;
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to = 0) const override;
-  // The same from samples drawn before: rows first_row .. first_row+count-1 of a block of this split.
+  // Like fill() above, from samples drawn before: rows first_row .. first_row+count-1 of a block of this split.
   void fill(Split split, const SampleBlock& block, size_t first_row, int count, Batch& out, int pad_to = 0) const;
   void answers(const Batch& batch, int row, int32_t* out) const override;
   std::span<const int32_t> shown() const override;
@@ -43,8 +44,8 @@ class GapTask final : public Task {
   mutable std::shared_ptr<const FilterModel> filter_;  // shared by all oracles
 };
 
-// Lays out rows of states [count][length] with their gaps. A gap frame's symbol is the next of `wrong`, or blank where
-// the sample has none.
+// Lays out rows of states [count][length] with their gaps. The symbols of gap frames come from `wrong` in order; if
+// `wrong` is empty, gap frames are blank.
 void assemble(const Language& language, const uint16_t* states, int length, const Gaps* gaps, int count, Batch& out,
               int pad_to = 0);
 

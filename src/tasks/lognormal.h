@@ -1,5 +1,5 @@
-// The rounded lognormal law in integers. The functions use IEEE +, -, *, / in a fixed order and nothing of the
-// machine's mathematical library, so the table is the same everywhere.
+// The rounded lognormal distribution in integers. The functions use IEEE +, -, *, / in a fixed order and no
+// mathematical library, so every machine computes the same table.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -3,7 +3,7 @@
 
 namespace sb {
 
-// Mean and its standard error, in one pass in a fixed order.
+// Mean and standard error, computed in one pass in a fixed order.
 class RunningMean {
  public:
   void add(double x) {

@@ -12,7 +12,7 @@ class SummedPosterior {
     if (sum_[id] == 0) touched_.push_back(id);
     sum_[id] += probability;
   }
-  int32_t take_best() {  // and start anew
+  int32_t take_best() {  // the lowest id on ties; clears the sums
     int32_t best = 0;
     double top = -1;
     for (const int32_t id : touched_) {

@@ -1,4 +1,4 @@
-// The metric and its breakdowns, added up batch by batch from what a model gives for each frame.
+// Accumulates the metric and its breakdowns over batches, from the outputs of a model for each frame.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,16 +22,16 @@ struct Confusion {
 
 struct Evaluation {
   int64_t samples = 0;
-  Share elements;   // the metric: probabilities summed over an element's frames, argmax against its answer
+  Share elements;   // the metric: argmax of the probabilities summed over an element's frames, against its answer
   double loss = 0;  // mean cross-entropy over real frames, nats
-  double kl = 0;    // tasks with a law: mean over elements of KL(law || mean prediction), nats
+  double kl = 0;    // if the task has_law(): mean over elements of KL(law || mean prediction), nats
   int64_t frames = 0;
-  std::vector<Share> by_position;       // element index
+  std::vector<Share> by_position;       // by element index
   std::vector<Share> by_gap_frame;      // single frames: 0 = data frame, g = g-th gap frame after it
-  std::vector<Share> by_since_certain;  // elements since the oracle was last certain; the last bin holds the rest
-  std::vector<Share> by_entropy;        // posterior entropy of the oracle, bins of kEntropyBin nats, the last open
-  std::vector<Confusion> confusion;     // answers that are states: by symbol of the true one
-  double stderr_ = 0;                   // of the accuracy, from the spread between samples
+  std::vector<Share> by_since_certain;  // by elements since the oracle was last certain; last bin open
+  std::vector<Share> by_entropy;     // by posterior entropy of the oracle, in bins of kEntropyBin nats; last bin open
+  std::vector<Confusion> confusion;  // by symbol of the true state; empty if answers are not states
+  double stderr_ = 0;                // of the accuracy, from the spread between samples
 };
 
 constexpr double kEntropyBin = 0.1;
@@ -39,7 +39,7 @@ constexpr int kEntropyBins = 12;
 constexpr int kCertaintyBins = 32;
 constexpr int kGapFrameBins = 128;
 
-// A prediction that is not finite: no accuracy can be had of it.
+// Error: the output of a model on a real frame is not finite.
 class NotFinite : public Error {
  public:
   NotFinite(Split split, int64_t sample, int frame);
@@ -49,40 +49,43 @@ class NotFinite : public Error {
 };
 
 struct TallyOptions {
-  bool padding_correct = false;  // the reference's fault: elements without frames count as right
-  bool breakdowns = false;       // run the oracle beside the predictions
+  bool padding_correct = false;  // error of the reference: elements without frames count as right
+  bool breakdowns = false;       // also run the oracle, for the breakdowns that need it
   int threads = 0;               // 0: all cores; the result does not depend on it
 };
 
-// What the tally needs of a batch's predictions, reduced where they were made.
+// A batch's predictions, reduced on their device to what the metric needs. On ties, argmax is the first.
 struct Marks {
-  const float* of_answer = nullptr;  // [batch][frames]: probability of the frame's answer, of the first one where it
-                                     // has none; not finite where the prediction is not
-  const int32_t* best = nullptr;     // [batch][frames]: the first largest probability
-  const int32_t* named = nullptr;  // [batch][elements]: the first largest of the sums over the element's frames, added
-                                   // in float from first to last
-  const float* sum = nullptr;      // [batch][elements][answers]: these sums; read where the task has a law
+  // [batch][frames]: probability of the frame's answer; of answer 0 if the frame has no answer; not finite if the
+  // prediction is not finite.
+  const float* of_answer = nullptr;
+  const int32_t* best = nullptr;  // [batch][frames]: argmax of the probabilities
+  // [batch][elements]: argmax of the probabilities summed over the element's frames, in float from first to last.
+  const int32_t* named = nullptr;
+  const float* sum = nullptr;  // [batch][elements][answers]: these sums; read only if the task has_law()
 };
 
-// Per batch begin(), its frames in any number of stretches from first to last, end(); then the result of all of them.
+// For each batch: begin(), then its frames from first to last in any number of chunks, then end(). result() covers all
+// batches.
 class Tally {
  public:
   explicit Tally(const Task& task, TallyOptions options = {});
-  void begin(const Batch& batch);  // which must stay until end()
-  // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame that is not.
+  void begin(const Batch& batch);  // the batch must live until end()
+  // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame with a
+  // non-finite output.
   void probabilities(int from, int to, const float* values);
-  void logits(int from, int to, const float* values);  // their softmax, in double, rounded to float
-  void marks(const Marks& marks);                      // of all frames of the batch; throws as probabilities() does
-  void end();                                          // throws check_failed where frames are missing
+  void logits(int from, int to, const float* values);  // applies softmax in double, rounded to float
+  void marks(const Marks& marks);                      // all frames of the batch; throws like probabilities()
+  void end();                                          // throws check_failed if frames are missing
   Evaluation result() const;
 
  private:
-  // What one sample adds; kept apart until the end, so that the order of summation is that of the samples.
+  // Contribution of one sample. Samples are kept apart until the end of the batch, so that sums are in sample order.
   struct Row {
     Share elements;
     double loss = 0, kl = 0;
     int64_t frames = 0;
-    int broken = -1;  // first frame that is not finite
+    int broken = -1;  // first frame with a non-finite output
     std::vector<Share> by_position, by_gap_frame, by_since_certain, by_entropy;
     std::vector<Confusion> confusion;
 
@@ -113,7 +116,7 @@ class Tally {
   bool has_law_;
   std::span<const int32_t> shown_;
   const Batch* batch_ = nullptr;
-  int seen_ = 0;  // frames of the batch
+  int seen_ = 0;  // frames of the batch so far
   std::vector<Row> rows_;
   Totals totals_;
 };

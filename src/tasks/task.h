@@ -1,5 +1,5 @@
-// What a model is trained on and asked: frames, answers and, where it is known, the best that can be done. Training,
-// tally and ceiling see tasks through this alone; a language with gaps (tasks/gap_task.h) is the first.
+// Interface of a task: frames, right answers and, if known, the best possible answers. Training, tally and ceiling use
+// tasks only through this interface. A language with gaps (tasks/gap_task.h) is the first implementation.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,26 +20,28 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual TaskShape shape() const = 0;
-  virtual std::string text() const = 0;               // canonical: equal texts, equal frames and answers
-  virtual int longest(Split split) const = 0;         // most frames a sample of the split can have
+  virtual std::string text() const = 0;               // canonical: equal texts mean equal frames and answers
+  virtual int longest(Split split) const = 0;         // maximum frames of a sample of the split
   virtual double mean_frames(Split split) const = 0;  // of a sample
 
-  // The samples of these indices, in this order. Buffers of `out` are reused; `pad_to` > 0 fixes the frame count, what
-  // lies beyond a sample's end is padding.
+  // Fills `out` with the samples of these indices, in this order. Buffers of `out` are reused. `pad_to` > 0 fixes the
+  // frame count; frames beyond the end of a sample are padding.
   virtual void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to = 0) const = 0;
   void fill(Split split, uint64_t first, int count, Batch& out, int pad_to = 0) const;  // first .. first+count-1
 
-  // What is right for each element of a row, [elements]; -1: it is not asked. Every frame of the element asks for it.
+  // The right answer of each element of a row, [elements]; -1: the element has no answer. All frames of an element have
+  // the same answer.
   virtual void answers(const Batch& batch, int row, int32_t* out) const = 0;
-  // Symbol class that each answer shows, [answers]; empty where answers are not hidden states.
+  // Symbol class that each answer emits, [answers]; empty if answers are not hidden states.
   virtual std::span<const int32_t> shown() const { return {}; }
-  // Law of the answer after the state of this id, [answers], where predictions are held against one.
+  // If has_law(): distribution of the answer given the id of the current state, [answers]. Predictions are compared
+  // with it.
   virtual bool has_law() const { return false; }
   virtual void law(int32_t /*state*/, double* /*over_answers*/) const {}
-  // Follows one sample after the other; null where nobody knows the best answer.
+  // Oracle that follows one sample after the other; null if the best answers are unknown.
   virtual std::unique_ptr<Oracle> oracle(Split split) const = 0;
 
-  // answers() of every frame, [batch][frames]; -1 where there is none.
+  // answers() for every frame, [batch][frames]; -1 if the frame has no answer.
   template <class Integer>
   void targets(const Batch& batch, Integer* out) const {
     std::vector<int32_t> right(static_cast<size_t>(batch.elements));

@@ -1,4 +1,4 @@
-// Parameters of a language with gaps; the paper's tasks 1-4 are named sets of them.
+// Parameters of a language with gaps; the paper's tasks 1-4 are named parameter sets.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace sb {
 
 enum class GapLaw { none, constant, uniform, lognormal };
 enum class GapContent { blank, forbidden_symbol };  // zeros | a symbol the grammar forbids after the current state
-enum class Objective { state, predict };            // name the latent state | next-symbol law
+enum class Objective { state, predict };  // predict the hidden state | predict the distribution of the next symbol
 
 GapLaw parse_gap_law(const std::string& name);
 GapContent parse_gap_content(const std::string& name);
@@ -31,16 +31,16 @@ struct GapConfig {
   int max = 1;
   double mu = 0;
   double sigma = 1;
-  double probability = 1;  // p_G: an element has a gap at all
-  int start = 0;           // first element that may have one
+  double probability = 1;  // p_G: probability that an element has a gap
+  int start = 0;           // first element that may have a gap
   GapContent content = GapContent::blank;
 };
 
 struct TaskConfig {
-  int number = 0;  // 0: bare sequences; 1-4: the paper's
+  int number = 0;  // 1-4: one of the paper's tasks; 0: sequences without gaps by default
   GapConfig train;
-  GapConfig test;    // valid, test and reference splits
-  double noise = 0;  // each channel of every frame + noise * U(0,1)
+  GapConfig test;    // for the splits valid, test and reference
+  double noise = 0;  // every channel of a real frame gets + noise * U(0,1)
   Objective objective = Objective::state;
 };
 
@@ -49,12 +49,12 @@ void check(const TaskConfig&);      // throws bad_input, naming parameter, range
 
 int answer_count(Objective objective, int states, int classes);  // outputs of a model
 
-// P(n = 0), P(n = 1), … of an element that has a gap; what the filter and the tests take for the law.
+// P(n = 0), P(n = 1), … of an element that has a gap: the distribution that the filter and the tests assume.
 std::vector<double> gap_length_law(const GapConfig& config);
 int longest_gap(const GapConfig& config);             // 0 for law none
-double mean_element_frames(const GapConfig& config);  // its own counted
+double mean_element_frames(const GapConfig& config);  // including the data frame
 
-// Keys as in a config file, one a line, those without a say left out: equal texts, equal gaps, noise and answers.
+// The config keys, one per line, without keys that have no effect. Equal texts mean equal gaps, noise and answers.
 std::string canonical_text(const TaskConfig& config);
 
 }  // namespace sb

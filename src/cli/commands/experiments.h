@@ -1,4 +1,4 @@
-// What the commands on experiments share.
+// Shared by the commands on experiments.
 #pragma once
 #include <optional>
 
@@ -7,12 +7,12 @@
 
 namespace sb::cli {
 
-ModelRules experiment_rules();  // the models', whatever this machine can train
+ModelRules experiment_rules();  // rules of the models, independent of this machine
 
 struct SuiteCost {
   int64_t updates = 0;
-  double frames = 0;                               // of training
-  std::optional<double> cpu_seconds, gpu_seconds;  // nothing where a rate is not known
+  double frames = 0;                               // training frames
+  std::optional<double> cpu_seconds, gpu_seconds;  // nullopt if a rate is not known
 };
 SuiteCost cost_of(const Suite& suite, const CostTable& costs);
 

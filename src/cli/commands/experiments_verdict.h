@@ -4,7 +4,7 @@
 
 namespace sb::cli {
 
-// `experiments verdict` and `experiments findings`; the group "experiments" comes first.
+// Adds `experiments verdict` and `experiments findings`; the group "experiments" must exist.
 void add_experiments_verdict(Program& program, SwitchDefaults defaults);
 
 }  // namespace sb::cli

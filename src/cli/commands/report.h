@@ -6,9 +6,9 @@
 
 namespace sb::cli {
 
-// With the defaults of every model's switches; without them switches are told beside the paper's alone.
+// `defaults`: of every model's switches; without them, switches are compared only with the paper's.
 void add_report(Program& program, SwitchDefaults defaults);
-// The page of a folder's runs, as `report FOLDER --out OUT` makes it.
+// Writes the page of a folder's runs, like `report FOLDER --out OUT`.
 void write_report(const std::string& folder, const std::string& out, const SwitchDefaults& defaults);
 void add_watch(Program& program, SwitchDefaults defaults);
 
