@@ -17,8 +17,8 @@ struct ReadRun {
   std::optional<TableRun> run;          // with its samples
   ConfigMap config;                     // of one that cannot be used, where it is known
   std::optional<int64_t> other_schema;  // of such a result
-  std::vector<std::string> notes;       // safe to print
-  size_t other_weights = 0;             // saved evaluations of other weights than the run's
+  std::vector<Note> notes;
+  size_t other_weights = 0;  // saved evaluations of other weights than the run's
 };
 ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
 // How a folder is read, from several threads; one that keeps what it has read makes reading the same folders again
@@ -30,7 +30,7 @@ struct GatheredRuns {
   Axes axes;
   std::vector<std::shared_ptr<const ReadRun>> runs;
   std::vector<DamagedArchive> archives;
-  std::vector<std::string> notes;  // of folders and archives
+  std::vector<Note> notes;  // of folders and archives
 };
 // A root that is an archive and cannot be read: bad_input, or one more of the damaged archives.
 enum class DamagedRoot { refused, listed };
@@ -42,7 +42,7 @@ Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults = {});
 struct FoundRuns {
   std::vector<TableRun> runs;
   std::vector<MissingRun> missing;  // not finished, damaged, of another schema
-  std::vector<std::string> notes;   // the same
+  std::vector<Note> notes;          // the same
 };
 
 // A folder that is named twice, in whatever spelling, is read once.

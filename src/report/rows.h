@@ -95,6 +95,14 @@ SwitchDefaults defaults_of(const ModelRules& rules);
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
+// A line beneath tables, safe to print.
+struct Note : std::string {
+  enum class Kind { other, left_out, damaged, collapsed };  // damaged: left out, since it cannot be read
+  Note(const char* text) : std::string(text) {}
+  Note(std::string text, Kind of = Kind::other) : std::string(std::move(text)), kind(of) {}
+  Kind kind = Kind::other;
+};
+
 // A run that was read and is in no row.
 struct LeftOut {
   enum class Why { fault, untested, copy };
@@ -126,9 +134,9 @@ struct Rows {
   std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
   Axes axes;
   std::vector<Group> groups;
-  std::vector<Cell> cells;         // by group
-  std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
-  size_t choice_notes = 0;         // the first of the notes: how settings were chosen
+  std::vector<Cell> cells;  // by group
+  std::vector<Note> notes;  // what was left out or not eligible, and why
+  size_t choice_notes = 0;  // the first of the notes: how settings were chosen
   // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
@@ -139,7 +147,7 @@ struct Rows {
 
 // `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
 // contradict their own config are left out and named; of two copies the one with fewer damaged evaluations stays.
-Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {},
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<Note> notes = {},
                std::vector<MissingRun> missing = {}, SwitchDefaults defaults = {});
 
 // Measurements of a run by what they measure; those of the result win over ones saved later.
@@ -171,5 +179,8 @@ std::string seeds_text(const Rows& rows, size_t run);
 // A finished run whose test accuracy is not above naming the commonest state after the last symbol seen: in words, with
 // both and the setting it was trained at. Nothing where the run learnt more than that, or where it is not known.
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
+// Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
+// them. A line each.
+std::vector<std::string> above_ceiling(const Rows& rows);
 
 }  // namespace sb
