@@ -24,6 +24,9 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
 // Throws bad_input for what sbatch would not take as the data it is meant to be.
 void check_slurm_values(const SlurmOptions& options);
 
+// A warning where --mem has no unit: Slurm takes it for megabytes. "" if it has one.
+std::string memory_note(const SlurmOptions& options);
+
 bool is_letter_or_digit(char c);  // of ASCII
 
 // "90", "30:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00" in seconds; throws bad_input.

@@ -19,6 +19,7 @@ void use_threads(int threads, int processes = 1);
 void warn_about_slow_blas();
 
 struct Cards {
+  bool built = false;  // this build can use them
   int count = 0;
   std::string missing;  // why none can be used; empty: they can
 };
@@ -29,6 +30,8 @@ void see_own_card(const RankPlace& place);
 // What `resolve` makes of a config. Where its device cannot be had since the rank has no card, that is said of the
 // rank.
 ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
+// Refuses a rank whose `auto` came to the CPU since the machine has fewer cards than ranks: others take their cards.
+void expect_card(const ResolvedConfig& config, const RankPlace& place);
 
 // Says on standard error where runs are of the CPU only since the GPU that this build is for cannot be used.
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
