@@ -188,6 +188,7 @@ TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesEnd) {
 TEST_F(SuiteProcesses, ALimitOfOpenFilesBelowItsOwnIsNamed) {
   for (const rlim_t most : {rlim_t{6}, rlim_t{10}}) {
     Started suite(command(write(suite_text("2"))), [most] {
+      for (int inherited = 3; inherited < 256; ++inherited) ::close(inherited);
       const rlimit limit{most, most};
       ::setrlimit(RLIMIT_NOFILE, &limit);
     });

@@ -234,7 +234,7 @@ class ProcessTest(unittest.TestCase):
     def test_ctrl_c_ends_long_work_with_keyboard_interrupt(self):
         for work in ("sb.ceiling(task, samples=10**7)",
                      "sb.baselines(task, samples=300_000)",
-                     "sb.baselines(task, samples=1, train_samples=10**7)",
+                     "sb.baselines(task, samples=1, train_samples=2_500_000)",
                      "while True: task.batch('train', range(65536))",
                      "[None for _ in task.batches('train', 64)]",
                      "sb.Score(task); s = sb.Score(task); b = task.batch('test', [0]); "
