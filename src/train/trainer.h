@@ -80,6 +80,7 @@ class Trainer {
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
   int64_t micro_batches() const { return micro_batches_; }
+  int64_t ranks() const { return world_ != nullptr ? world_->size() : 1; }
   // Of all ranks together, where that is what the config asks for.
   int64_t micro_batches_asked() const { return may_split() ? micro_batches_ : config_.train.accumulate; }
   // Whether that number is free to be chosen (`accumulate = "auto"`), and choosing it, before the first update.
