@@ -62,10 +62,10 @@
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   };
 
-  // RFC 4180 with line feeds; numbers as they stand in the data.
+  // RFC 4180 with line feeds; numbers as they stand in the data. A leading apostrophe keeps spreadsheets from running text.
   const csv_field = value => {
     if (value === null || value === undefined) return '';
-    const field = String(value);
+    const field = (/^[=+\-@\t\r]/.test(value) && !/^-[\d.]+(e[-+]?\d+)?$/.test(value) ? "'" : '') + value;
     return /[",\r\n]/.test(field) ? '"' + field.replaceAll('"', '""') + '"' : field;
   };
   SB.csv = (header, rows) => [header, ...rows].map(row => row.map(csv_field).join(',') + '\n').join('');

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/parallel.h"
+#include "native/memory.h"
 
 namespace sb::python {
 namespace {
@@ -24,6 +25,13 @@ BatchStream::BatchStream(std::shared_ptr<const PyTask> task, const StreamRequest
       shared_(std::make_shared<Shared>()) {
   const uint64_t all = divided_up(request_.count, static_cast<uint64_t>(request_.batch));
   total_ = all > request_.shard ? divided_up(all - request_.shard, request_.shards) : 0;
+  const uint64_t together = std::min<uint64_t>(total_, static_cast<uint64_t>(request_.ahead) + 1);
+  expect_memory("batches", std::to_string(together) + (together == 1 ? " batch" : " batches at a time"),
+                static_cast<double>(together) *
+                    batch_bytes(task_->task(), request_.split,
+                                std::min<uint64_t>(static_cast<uint64_t>(request_.batch), request_.count),
+                                request_.dense, request_.pad_to),
+                "ask for a smaller batch_size or ahead, or for symbols alone with dense=False");
   const int threads = thread_count(request_.threads, static_cast<size_t>(request_.ahead));
   shared_->threads.reserve(static_cast<size_t>(threads));
   try {
@@ -63,7 +71,9 @@ BatchStream::Made BatchStream::make(uint64_t number) const {
     std::vector<uint64_t> samples(std::min(batch, request_.count - first));
     for (size_t i = 0; i < samples.size(); ++i) samples[i] = request_.order.at(request_.start + first + i);
     out.batch = pool_->take();
-    out.batch->fill(task_->task(), request_.split, samples, request_.dense, request_.pad_to);
+    out.batch->fill(task_->task(), request_.split, samples, request_.dense, request_.pad_to, [this] {
+      if (shared_->stop) throw check_failed("batches", "closed");
+    });
   } catch (...) {
     out.batch = nullptr;
     out.failure = std::current_exception();

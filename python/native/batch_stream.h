@@ -1,5 +1,6 @@
 // Batches in order, prepared in advance by threads that never touch Python.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -50,7 +51,7 @@ class BatchStream {
     std::condition_variable wanted, made;
     std::map<uint64_t, Made> ready;
     uint64_t taken = 0, delivered = 0;
-    bool stop = false;
+    std::atomic<bool> stop = false;  // set with the lock held; ends what is being made, too
     std::vector<std::thread> threads;
   };
   void work(Shared& shared);

@@ -1,19 +1,25 @@
 #include <chrono>
 #include <numeric>
 
+#include "base/text.h"
 #include "native/batch_stream.h"
+#include "native/memory.h"
 
 namespace sb::python {
 namespace {
 
 using BatchPointer = std::shared_ptr<FrameBatch>;
+const std::string kFewer = "ask for fewer samples",
+                  kFewerOrSymbols = kFewer + ", or for symbols alone with dense=False";
 
 BatchPointer make_batch(const PyTask& task, const std::string& split, const std::vector<uint64_t>& samples, bool dense,
                         int pad_to) {
   const Split of = parse_split(split);
+  expect_memory("batch", counted(samples.size(), "sample"), batch_bytes(task.task(), of, samples.size(), dense, pad_to),
+                dense ? kFewerOrSymbols : kFewer);
   const Unlocked here;
   auto out = std::make_shared<FrameBatch>();
-  out->fill(task.task(), of, samples, dense, pad_to);
+  out->fill(task.task(), of, samples, dense, pad_to, &end_if_interrupted);
   return out;
 }
 
@@ -64,11 +70,16 @@ void expect_symbols(const Batch& b) {
 py::array_t<float> expand(const FrameBatch& b, int from, int to) {
   const Batch own = b.batch;  // which nobody writes to between the check and the walk
   expect_symbols(own);
+  expect_memory("batch", "dense frames", 4.0 * own.batch * (to - from) * own.channels,
+                "ask for a part of them, dense_frames()");
   py::array_t<float> out(Shape{own.batch, to - from, own.channels});
   float* rows = out.mutable_data();
   const Unlocked here;
   const auto width = static_cast<size_t>(to - from) * static_cast<size_t>(own.channels);
-  for (int row = 0; row < own.batch; ++row) expand_row(own, row, from, to, rows + width * row);
+  for (int row = 0; row < own.batch; ++row) {
+    if (row % 256 == 255) end_if_interrupted();
+    expand_row(own, row, from, to, rows + width * row);
+  }
   return out;
 }
 

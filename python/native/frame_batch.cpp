@@ -9,6 +9,7 @@ namespace sb::python {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPolled = size_t{1} << 22;  // numbers written between two polls
 
 }  // namespace
 
@@ -22,8 +23,10 @@ std::unique_ptr<void, decltype(&std::free)> fresh_memory(size_t& bytes) {
   return out;
 }
 
-void FrameBatch::fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to) {
+void FrameBatch::fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to,
+                      const std::function<void()>& poll) {
   task.fill(split, samples, batch, pad_to);
+  if (poll) poll();
   const size_t cells = static_cast<size_t>(batch.batch) * static_cast<size_t>(batch.frames);
   task.targets(batch, targets.resize(cells));
   mask.resize(cells);
@@ -32,7 +35,22 @@ void FrameBatch::fill(const Task& task, Split split, std::span<const uint64_t> s
   indices.assign(samples.begin(), samples.end());
   dense = with_frames;
   if (!dense) return;
-  expand_frames(batch, frames.resize(cells * static_cast<size_t>(batch.channels)));
+  const size_t row = static_cast<size_t>(batch.frames) * static_cast<size_t>(batch.channels);
+  float* out = frames.resize(cells * static_cast<size_t>(batch.channels));
+  size_t unpolled = 0;
+  for (int b = 0; b < batch.batch; ++b) {
+    expand_row(batch, b, 0, batch.frames, out + row * static_cast<size_t>(b));
+    unpolled += row;
+    if (!poll || unpolled < kPolled) continue;
+    unpolled = 0;
+    poll();
+  }
+}
+
+double batch_bytes(const Task& task, Split split, uint64_t samples, bool dense, int pad_to) {
+  constexpr double kFrame = 2 + 1 + 4 + 4 + 8 + 1;  // symbol, gap, target, element, answer, mask
+  const double frames = std::max(task.mean_frames(split), static_cast<double>(pad_to));
+  return static_cast<double>(samples) * frames * (kFrame + (dense ? 4.0 * task.shape().channels : 0));
 }
 
 std::shared_ptr<FrameBatch> BatchPool::take() {

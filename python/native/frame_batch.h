@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -49,8 +50,13 @@ struct FrameBatch {
   std::vector<uint8_t> mask;     // [batch][frames]: 0 on padding
   std::vector<int64_t> indices;  // [batch]
 
-  void fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to);
+  // `poll` is called now and then and ends the work by throwing.
+  void fill(const Task& task, Split split, std::span<const uint64_t> samples, bool with_frames, int pad_to,
+            const std::function<void()>& poll = {});
 };
+
+// What a batch of so many samples takes; their lengths are the task's mean.
+double batch_bytes(const Task& task, Split split, uint64_t samples, bool dense, int pad_to);
 
 // Large buffers are kept for the next batch: fresh pages cost more than filling them.
 class BatchPool : public std::enable_shared_from_this<BatchPool> {

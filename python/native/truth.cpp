@@ -1,4 +1,5 @@
 #include "native/common.h"
+#include "native/memory.h"
 #include "native/task.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
@@ -117,11 +118,13 @@ py::array_t<double> posterior_of(const PyTask& task, const std::string& split, u
     task.task().fill(of, index, 1, batch);
     oracle = expect_oracle(task.task(), of);
   }
+  expect_memory("filter", "posteriors", 8.0 * batch.frames * oracle->states(), "ask for them without posterior=True");
   py::array_t<double> out(Shape{batch.frames, oracle->states()});
   double* rows = out.mutable_data();
   const Unlocked here;
   oracle->reset();
   for (int t = 0; t < batch.frames; ++t) {
+    if (t % 64 == 63) end_if_interrupted();
     oracle->frame(batch.symbol[static_cast<size_t>(t)]);
     oracle->posterior(rows + static_cast<size_t>(t) * static_cast<size_t>(oracle->states()));
   }

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 SPLITS = ("train", "valid", "test", "reference")
 MOST_INDEX = 2**62
+MOST_SAMPLES = 65536  # of a batch
 MOST_FRAMES = 2**24  # of a padded sample: more would not fit in memory
 
 Kind = TypeVar("Kind")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from ._checks import MOST_FRAMES, MOST_INDEX, pair, split as check_split, whole
+from ._checks import MOST_FRAMES, MOST_INDEX, MOST_SAMPLES, pair, split as check_split, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,7 +191,7 @@ class Batches:
     ) -> None:
         self.task = task
         self.split = check_split("batches", split)
-        self.batch_size = whole("batches", "batch_size", batch_size, 1, 65536)
+        self.batch_size = whole("batches", "batch_size", batch_size, 1, MOST_SAMPLES)
         self.start = whole("batches", "start", start, 0, MOST_INDEX)
         self.count = None if count is None else whole("batches", "count", count, 0, MOST_INDEX - self.start)
         self.dense = bool(dense)

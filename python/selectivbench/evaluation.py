@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -21,6 +22,9 @@ from .task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+MOST_GAPS = 1000  # lengths of an evaluation
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,11 @@ def evaluate(
         whole("evaluate", what, value, least, 10_000_000)
     whole("evaluate", "batch_size", batch_size, 1, 65536)
     try:
-        points = [task.at_gap(gap) for gap in gaps]
+        points = [task.at_gap(gap) for gap in islice(gaps, MOST_GAPS + 1)]
     except TypeError:
         raise ValueError(f"[evaluate] gaps, expected integers, got {shown(gaps)}") from None
+    if len(points) > MOST_GAPS:
+        raise ValueError(f"[evaluate] gaps, expected at most {MOST_GAPS}, got more")
     if len({point.gap for point in points}) != len(points):
         raise ValueError(f"[evaluate] gaps, expected different lengths, got {shown(gaps)}")
 

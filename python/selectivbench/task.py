@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import MOST_FRAMES, MOST_INDEX, instance, shown, split as check_split, whole
+from ._checks import MOST_FRAMES, MOST_INDEX, MOST_SAMPLES, instance, shown, split as check_split, whole
 from .batches import Batch, Batches
 from .config import Config, given_items, items
 from .grammar import Grammar
@@ -275,8 +276,9 @@ class Task:
             each = iter(indices)
         except TypeError:
             raise ValueError(f"[batch] indices, expected integers, got {shown(indices)}") from None
-        samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in each]
-        whole("batch", "samples", len(samples), 1, 65536)
+        samples = [whole("batch", "index", index, 0, MOST_INDEX) for index in islice(each, MOST_SAMPLES + 1)]
+        if not 1 <= len(samples) <= MOST_SAMPLES:
+            raise ValueError(f"[batch] samples, expected 1..{MOST_SAMPLES}, got {len(samples) and 'more'}")
         padded = 0 if pad_to is None else whole("batch", "pad_to", pad_to, 1, MOST_FRAMES)
         native = _native.make_batch(
             self._native, check_split("batch", split), samples, bool(dense), padded

@@ -1,9 +1,9 @@
-#include "base/tar.h"
+#include "base/tar_reader.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -97,6 +97,10 @@ std::string name_in(std::string_view header) {
   return plain && !prefix.empty() ? std::string(prefix) + "/" + name : name;
 }
 
+Error refused(const std::string& file, const std::string& what) {
+  return bad_input("tar", printable(file, 400) + ": " + what);
+}
+
 }  // namespace
 
 bool is_tar_name(std::string_view name) {
@@ -128,38 +132,70 @@ std::string tar_bytes(std::vector<TarFile> files) {
   return out;
 }
 
-std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, size_t most_files) {
-  const auto refused = [&](const std::string& what) { return bad_input("tar", printable(file, 400) + ": " + what); };
-  std::vector<TarFile> out;
-  std::set<std::string> seen;
-  size_t at = 0;
-  for (;;) {
-    if (bytes.size() - at < block) throw refused("ends early, expected two blocks of zeros at its end");
-    const std::string_view header = bytes.substr(at, block);
-    if (all_zero(header)) break;
-    at += block;
-    if (text_in(header, magic_field).substr(0, magic_field.size) != "ustar" ||
-        octal_in(header, sum_field) != sum_of(header))
-      throw refused("damaged, or no archive: a header does not fit its checksum");
-    const auto size = octal_in(header, size_field);
-    if (!size || *size > bytes.size() - at) throw refused("a file is longer than the archive");
-    const size_t padded = (*size + block - 1) / block * block;
-    if (padded > bytes.size() - at) throw refused("ends early");
-    std::string name = name_in(header);
-    const char type = header[type_field.at];
-    if (type == '5' && *size == 0) continue;
-    if (type != '0' && type != '\0')
-      throw refused("expected plain files, got something else, '" + printable(name) + "'");
-    if (!is_tar_name(name)) throw refused("expected names inside of it, got '" + printable(name) + "'");
-    if (!seen.insert(name).second) throw refused("expected each file once, got '" + printable(name) + "' twice");
-    if (out.size() == most_files) throw refused("expected at most " + std::to_string(most_files) + " files");
-    if (!all_zero(bytes.substr(at + *size, padded - *size))) throw refused("something stands behind the end of a file");
-    out.push_back({std::move(name), std::string(bytes.substr(at, *size))});
-    at += padded;
+TarReader::TarReader(std::string file, size_t size, size_t most_files)
+    : file_(std::move(file)), left_(size), most_files_(most_files) {}
+
+void TarReader::take(std::string_view piece) {
+  while (!piece.empty()) {
+    size_t n = piece.size();
+    if (content_left_ > 0) {
+      n = std::min(n, content_left_);
+      out_.back().content += piece.substr(0, n);
+      content_left_ -= n;
+    } else if (padding_left_ > 0) {
+      n = std::min(n, padding_left_);
+      if (!all_zero(piece.substr(0, n))) throw refused(file_, "something stands behind the end of a file");
+      padding_left_ -= n;
+    } else if (zeros_ > 0) {
+      if (!all_zero(piece)) throw refused(file_, "expected nothing but zeros behind its last file");
+      zeros_ += n;
+    } else {
+      n = std::min(n, block - header_.size());
+      header_ += piece.substr(0, n);
+    }
+    left_ -= std::min(n, left_);
+    piece.remove_prefix(n);
+    if (header_.size() == block) take_header();
   }
-  if (bytes.size() - at < 2 * block || !all_zero(bytes.substr(at)))
-    throw refused("expected nothing but zeros behind its last file");
-  return out;
+}
+
+void TarReader::take_header() {
+  const std::string header = std::exchange(header_, {});
+  if (all_zero(header)) {
+    zeros_ = block;
+    return;
+  }
+  if (text_in(header, magic_field).substr(0, magic_field.size) != "ustar" ||
+      octal_in(header, sum_field) != sum_of(header))
+    throw refused(file_, "damaged, or no archive: a header does not fit its checksum");
+  const auto size = octal_in(header, size_field);
+  if (!size || *size > left_) throw refused(file_, "a file is longer than the archive");
+  const size_t padded = (*size + block - 1) / block * block;
+  if (padded > left_) throw refused(file_, "ends early");
+  std::string name = name_in(header);
+  const char type = header[type_field.at];
+  if (type == '5' && *size == 0) return;
+  if (type != '0' && type != '\0')
+    throw refused(file_, "expected plain files, got something else, '" + printable(name) + "'");
+  if (!is_tar_name(name)) throw refused(file_, "expected names inside of it, got '" + printable(name) + "'");
+  if (!seen_.insert(name).second) throw refused(file_, "expected each file once, got '" + printable(name) + "' twice");
+  if (out_.size() == most_files_) throw refused(file_, "expected at most " + std::to_string(most_files_) + " files");
+  out_.push_back({std::move(name), {}});
+  out_.back().content.reserve(*size);
+  content_left_ = *size;
+  padding_left_ = padded - *size;
+}
+
+std::vector<TarFile> TarReader::finish() {
+  if (zeros_ == 0) throw refused(file_, "ends early, expected two blocks of zeros at its end");
+  if (zeros_ < 2 * block) throw refused(file_, "expected nothing but zeros behind its last file");
+  return std::move(out_);
+}
+
+std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, size_t most_files) {
+  TarReader reader(file, bytes.size(), most_files);
+  reader.take(bytes);
+  return reader.finish();
 }
 
 }  // namespace sb

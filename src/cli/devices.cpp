@@ -1,7 +1,9 @@
 #include "cli/devices.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "runs/world.h"
 
@@ -13,13 +15,36 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores) {
   return gpu ? 1 : cores;
 }
 
-std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing) {
-  const bool fell = std::any_of(runs.begin(), runs.end(), [](const ResolvedConfig& run) {
+namespace {
+
+// Whether "auto" came to the CPU for one of them.
+bool fell_to_cpu(const std::vector<ResolvedConfig>& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const ResolvedConfig& run) {
     const auto origin = run.origins.find("train.device");
     return run.values.train.device == DeviceKind::cpu && origin != run.origins.end() &&
            origin->second.kind == Origin::Kind::derived;
   });
-  if (!fell || !built || missing.empty()) return "";
+}
+
+}  // namespace
+
+int cards_in(const std::string& devices) {
+  int count = 0;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(devices, failed)) {
+    const std::string name = entry.path().filename().string();
+    count += name.starts_with("nvidia") && parse_unsigned(name.substr(6)) ? 1 : 0;
+  }
+  return count;
+}
+
+bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible) {
+  const bool hidden = visible != nullptr && *visible == '\0';
+  return fell_to_cpu({run}) && cards > 0 && (local >= cards || hidden);
+}
+
+std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing) {
+  if (!fell_to_cpu(runs) || !built || missing.empty()) return "";
   return "note: train.device is auto and comes to the CPU, which makes another run than the GPU would: " + missing;
 }
 

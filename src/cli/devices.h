@@ -15,6 +15,13 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 // `missing` says why the GPU cannot be used. Empty if there is nothing to report.
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
+// Cards that a folder of device files (/dev) has, before CUDA is asked for anything.
+int cards_in(const std::string& devices);
+
+// Whether "auto" came to the CPU for a rank alone: the machine has `cards`, and its number `local` is none of them, or
+// it was made to see none (`visible`, as below).
+bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible);
+
 // The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`, up
 // to the first that is none, as CUDA reads it; fewer where it names fewer), or their numbers where it is not set
 // (null).

@@ -37,6 +37,10 @@ void expect_memory(const std::string& where, const std::string& text) {
     throw bad_input(where, "expected a size such as 16G or 4000M, got '" + printable(text) + "'");
 }
 
+bool has_no_unit(const std::string& memory) {
+  return !memory.empty() && memory.back() >= '0' && memory.back() <= '9';
+}
+
 std::string key_of(const std::string& word) {
   return word.substr(0, word.find('='));
 }
@@ -155,6 +159,12 @@ void check_slurm_values(const SlurmOptions& options) {
     throw bad_input(command + " --signal",
                     formatted("expected at most {}s, got '{}'", kMostNotice, printable(options.signal)));
   split_raw_options(options.raw, command + " --sbatch");
+}
+
+std::string memory_note(const SlurmOptions& options) {
+  if (!has_no_unit(options.memory)) return "";
+  return formatted("warning: Slurm reads --mem {} as {} megabytes; for gigabytes write --mem {}G", options.memory,
+                   options.memory, options.memory);
 }
 
 double parse_slurm_time(const std::string& text, const std::string& where) {

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/slurm_job.h"
 #include "cli/tool.h"
@@ -151,7 +152,7 @@ void write_submission(const Submission& submission) {
                          {"jobs", std::move(jobs)},
                          {"table_job", submission.table_job},
                          {"tasks", submission.tasks}};
-  write_file_atomically(submission_path(submission.folder), json_document(document, 2));
+  replace_file(submission_path(submission.folder), json_document(document, 2));
 }
 
 int last_submission(const std::string& root) {

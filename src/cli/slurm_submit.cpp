@@ -9,8 +9,8 @@
 #include <optional>
 #include <set>
 
-#include "base/file.h"
 #include "base/format.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/slurm_job.h"
@@ -195,8 +195,8 @@ void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::
   job.folder = folder.path();
   job.label = job_label(suite.name, own_record().token.substr(0, kTokenDigits));
   job.suite = freeze_suite(job.folder, suite);
-  write_file_atomically(tasks_path(job), tasks_script(job));
-  write_file_atomically(table_path(job), table_script(job));
+  replace_file(tasks_path(job), tasks_script(job));
+  replace_file(table_path(job), table_script(job));
   Submission record{job.folder, job.label, job.tasks, {}, ""};
   for (const auto& [first, count] : arrays_of(job.tasks.size(), ask_array_limit()))
     record.jobs.push_back({"", first, count});

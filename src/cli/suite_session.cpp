@@ -10,8 +10,8 @@
 #include <optional>
 #include <thread>
 
-#include "base/file.h"
 #include "base/number.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/board.h"
 #include "cli/commands/report.h"
@@ -296,11 +296,11 @@ void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRu
                               defaults_of(rules));
   const std::string stem = options.root + "/" + options.table;
   const std::string text = cell_table(rows, TableFormat::text);
-  write_file_atomically(stem + ".txt", text);
-  write_file_atomically(stem + ".md", cell_table(rows, TableFormat::markdown));
-  write_file_atomically(stem + ".csv", cell_table(rows, TableFormat::csv));
-  write_file_atomically(stem + ".json", cell_table(rows, TableFormat::json));
-  write_file_atomically(stem + ".tex", cell_table(rows, TableFormat::latex));
+  replace_file(stem + ".txt", text);
+  replace_file(stem + ".md", cell_table(rows, TableFormat::markdown));
+  replace_file(stem + ".csv", cell_table(rows, TableFormat::csv));
+  replace_file(stem + ".json", cell_table(rows, TableFormat::json));
+  replace_file(stem + ".tex", cell_table(rows, TableFormat::latex));
   print(text);
   print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
 }
@@ -344,6 +344,10 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
   if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
+  if (options.slurm.submit && options.gpus > 0 && !usable_cards().built && !options.slurm.dry_run)
+    throw bad_input(options.command + " --gpus",
+                    "every job would fail, it is this program that nodes run: " + usable_cards().missing);
+  if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
   if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
     complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
   const KnownRuns known = known_runs(options.have, options.command + " --have");

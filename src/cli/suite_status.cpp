@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/run_names.h"
@@ -83,8 +84,8 @@ std::string failure_path(const std::string& folder) {
 
 void keep_failure(const std::string& folder, const RunFailure& failure) {
   fs::create_directories(folder);
-  write_file_atomically(failure_path(folder),
-                        one_line(failure.line) + "\n" + (failure.task.empty() ? "" : "job " + failure.task + "\n"));
+  replace_file(failure_path(folder),
+               one_line(failure.line) + "\n" + (failure.task.empty() ? "" : "job " + failure.task + "\n"));
 }
 
 std::optional<RunFailure> last_failure(const std::string& folder) {

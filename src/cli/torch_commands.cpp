@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/commands/check.h"
 #include "cli/commands/experiments_verdict.h"
 #include "cli/commands/report.h"
 #include "cli/commands/table.h"
@@ -18,7 +19,7 @@ void add_torch_commands(Program& program) {
   add_table(program, defaults_of(model_rules()));
   add_report(program, defaults_of(model_rules()));
   add_watch(program, defaults_of(model_rules()));
-  add_check(program);
+  add_check(program, model_rules());
   add_pack(program);
   add_experiments_verdict(program, defaults_of(model_rules()));
   add_bench_kernels(program);

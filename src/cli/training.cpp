@@ -29,6 +29,7 @@
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
+#include "runs/config_faults.h"
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "train/gpu.h"
@@ -139,26 +140,43 @@ void warn_about_slow_blas() {
 }
 
 Cards usable_cards() {
-  return {gpu_facts().count, gpu_facts().missing};
+  return {gpu_facts().built, gpu_facts().count, gpu_facts().missing};
 }
 
+namespace {
+
+constexpr const char* kVisibleCards = "CUDA_VISIBLE_DEVICES";
+
+bool sees_own_card(const RankPlace& place) {
+  return place.grouped && place.local >= 0 && !world_backend(true).empty();
+}
+
+Error no_card_for(const RankPlace& place, const std::string& missing) {
+  return bad_input(
+      place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
+      "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " + missing);
+}
+
+}  // namespace
+
 void see_own_card(const RankPlace& place) {
-  constexpr const char* visible = "CUDA_VISIBLE_DEVICES";
-  if (!place.grouped || world_backend(true).empty()) return;
-  if (const auto card = card_of_rank(std::getenv(visible), place.local)) ::setenv(visible, card->c_str(), 1);
+  if (!sees_own_card(place)) return;
+  if (const auto card = card_of_rank(std::getenv(kVisibleCards), place.local))
+    ::setenv(kVisibleCards, card->c_str(), 1);
 }
 
 ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve) {
   try {
     return resolve();
-  } catch (const Error& error) {
-    const bool of_card = std::string_view(error.what()).starts_with("[train.device]");
-    if (!of_card || !place.grouped || place.local < 0 || world_backend(true).empty() || usable_cards().missing.empty())
-      throw;
-    throw bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
-                    "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " +
-                        usable_cards().missing);
+  } catch (const ConfigFaults& faults) {
+    if (faults.first_key() != "train.device" || !sees_own_card(place) || usable_cards().missing.empty()) throw;
+    throw no_card_for(place, usable_cards().missing);
   }
+}
+
+void expect_card(const ResolvedConfig& config, const RankPlace& place) {
+  if (sees_own_card(place) && lacks_card(config, place.local, cards_in("/dev"), std::getenv(kVisibleCards)))
+    throw no_card_for(place, usable_cards().missing);
 }
 
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {

@@ -20,6 +20,7 @@ void use_threads(int threads, int processes = 1);
 void warn_about_slow_blas();
 
 struct Cards {
+  bool built = false;  // this build can use them
   int count = 0;
   std::string missing;  // why no GPU can be used; empty: GPUs can be used
 };
@@ -29,6 +30,8 @@ Cards usable_cards();
 void see_own_card(const RankPlace& place);
 // Resolves a config. If its device is not available because the rank has no GPU, the error names the rank.
 ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
+// Refuses a rank whose `auto` came to the CPU since the machine has fewer cards than ranks: others take their cards.
+void expect_card(const ResolvedConfig& config, const RankPlace& place);
 
 // Reports on standard error if runs fall back to the CPU because the GPU cannot be used, although this build supports
 // it.

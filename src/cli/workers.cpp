@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,11 @@ const std::string kCardsVariable = "CUDA_VISIBLE_DEVICES=";
 constexpr int kFirstOwn = 10;  // descriptors here lie above those a new process is given
 
 Error failure(const std::string& doing, int error) {
-  return cannot_write("suite", "cannot " + doing + ": " + std::strerror(error));
+  rlimit files{};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0)
+    return cannot_write("suite", "cannot " + doing + ": " + std::strerror(error));
+  return cannot_write("suite", "cannot " + doing + ": the limit of open files is too low, " +
+                                   std::to_string(files.rlim_cur) + "; raise it with `ulimit -n`");
 }
 
 class Descriptor {
@@ -59,7 +64,7 @@ class Descriptor {
 Descriptor lifted(Descriptor low, const std::string& what) {
   if (!low.open()) throw failure("make " + what, errno);
   Descriptor high(::fcntl(low.get(), F_DUPFD_CLOEXEC, kFirstOwn));
-  if (!high.open()) throw failure("make " + what, errno);
+  if (!high.open()) throw failure("make " + what, errno == EINVAL ? EMFILE : errno);  // the limit is below kFirstOwn
   return high;
 }
 

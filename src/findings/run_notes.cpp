@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/format.h"
@@ -9,25 +8,6 @@
 #include "findings/verdict.h"
 
 namespace sb {
-
-std::vector<std::string> above_ceiling(const Rows& rows) {
-  std::vector<std::string> out;
-  for (size_t i = 0; i < rows.runs.size(); ++i) {
-    const TableRun& run = rows.runs[i];
-    for (const auto& [point, m] : points_of(run)) {
-      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
-      const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
-      // Where the ceiling is not exact the best causal model lies between it and its upper bound.
-      const double most = std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
-      if (m->accuracy <= most + 4 * error) continue;
-      out.push_back(
-          formatted("{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
-                    printable(run.result.model), run.result.task, point.gap ? formatted(", gap {}", *point.gap) : "",
-                    seeds_text(rows, i), fixed(m->accuracy, 4), fixed(most, 4), printable(run.result.run_id)));
-    }
-  }
-  return out;
-}
 
 std::vector<std::string> counts_of(const Rows& rows) {
   constexpr size_t most_named = 20;

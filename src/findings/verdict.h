@@ -76,9 +76,6 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 // Judges the claim at every scale, or only at `scale`, under every protocol that has a run of one of its comparisons.
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale = {});
 
-// Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
-// them. A line each.
-std::vector<std::string> above_ceiling(const Rows& rows);
 // How many runs there are, how many of them diverged, how many left no figure, and the first of these; empty if there
 // are none.
 std::vector<std::string> counts_of(const Rows& rows);

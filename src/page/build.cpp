@@ -28,9 +28,6 @@ void add_head(const Outline& outline, const PageRequest& request, PageData& data
   for (const auto& archive : outline.source.archives)
     data.warnings.push_back(
         "An archive is damaged and none of its runs is in the tables: " + printable(archive.path, 400) + ".");
-  for (const auto& line : above_ceiling(outline.rows))
-    data.warnings.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " +
-                            line);
   for (const auto& note : outline.rows.notes) data.notes.push_back(one_line(note));
 }
 

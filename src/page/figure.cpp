@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/spreadsheet.h"
 
 namespace sb {
 namespace {
@@ -33,7 +34,7 @@ Json FigureValue::json() const {
 }
 
 std::string FigureValue::text() const {
-  if (const auto* text = std::get_if<std::string>(&value_)) return *text;
+  if (const auto* text = std::get_if<std::string>(&value_)) return spreadsheet_safe(*text);
   if (const auto* whole = std::get_if<int64_t>(&value_)) return std::to_string(*whole);
   if (const auto* real = std::get_if<double>(&value_)) return plain_number(*real);
   return "";

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "runs/frozen_suite.h"
 #include "runs/json_fields.h"
@@ -166,7 +166,7 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
   const std::string text = sealed_json(json_document({{"schema", record_schema}, {"suites", std::move(suites)}}));
   FencedFiles files(real_file_system(), *lock);  // one that slept must not overwrite what its taker recorded
   try {
-    write_file_atomically(path, text, files);
+    replace_file(path, text, files);
   } catch (const Error& error) {
     if (error.code() != Exit::taken_over) throw;
     warnings.push_back(std::string(error.what()) + "; the axes of this suite are not recorded");

@@ -23,11 +23,16 @@ std::string name_of(const std::string& folder) {
   return printable((path.has_filename() ? path : path.parent_path()).filename().string());
 }
 
-std::string counted(const std::string& what, const std::vector<std::string>& names) {
+Note damaged_note(const std::string& problem) {
+  return {"left out, damaged: " + printable(problem, 1000), Note::Kind::damaged};
+}
+
+Note counted(const std::string& what, const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), most_names);
   const std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(shown));
-  return formatted("left out: {} {}: {}{}", names.size(), what, joined(first, ", "),
-                   shown < names.size() ? formatted(" and {} more", names.size() - shown) : "");
+  return {formatted("left out: {} {}: {}{}", names.size(), what, joined(first, ", "),
+                    shown < names.size() ? formatted(" and {} more", names.size() - shown) : ""),
+          Note::Kind::left_out};
 }
 
 bool begun(const std::string& run, const RunTree& tree) {
@@ -35,7 +40,7 @@ bool begun(const std::string& run, const RunTree& tree) {
 }
 
 // Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
-void add_evaluations(TableRun& run, const RunTree& tree, std::vector<std::string>& notes, size_t& other_weights) {
+void add_evaluations(TableRun& run, const RunTree& tree, std::vector<Note>& notes, size_t& other_weights) {
   std::vector<std::string> problems;
   const auto final_weights = run.result.files.find("final.safetensors");
   for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems, tree)) {
@@ -45,8 +50,9 @@ void add_evaluations(TableRun& run, const RunTree& tree, std::vector<std::string
     }
     if (final_weights == run.result.files.end() || saved.weights_sha256 != final_weights->second) {
       ++run.damaged;
-      notes.push_back("left out: measured on other final weights than the run's: " +
-                      printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400));
+      notes.emplace_back("left out: measured on other final weights than the run's: " +
+                             printable((fs::path(run.folder) / evaluation_name(saved)).string(), 400),
+                         Note::Kind::left_out);
       continue;
     }
     const std::string how = saved.device || saved.precision
@@ -55,7 +61,7 @@ void add_evaluations(TableRun& run, const RunTree& tree, std::vector<std::string
     for (auto& point : saved.points) run.evaluations.emplace_back(std::move(point), how);
   }
   run.damaged += problems.size();
-  for (const auto& problem : problems) notes.push_back("left out, damaged: " + printable(problem, 1000));
+  for (const auto& problem : problems) notes.push_back(damaged_note(problem));
 }
 
 // Of a run that is not finished; empty where it cannot be read.
@@ -96,8 +102,7 @@ ReadRun read_run(const std::string& folder, const RunTree& tree) {
   }
   try {
     if (out.report.state == RunState::damaged) {
-      for (const auto& problem : out.report.problems)
-        out.notes.push_back("left out, damaged: " + printable(problem, 1000));
+      for (const auto& problem : out.report.problems) out.notes.push_back(damaged_note(problem));
       out.config = config_of(folder, tree);
       return out;
     }
@@ -112,7 +117,7 @@ ReadRun read_run(const std::string& folder, const RunTree& tree) {
     out.config = config_of(folder, tree);
     out.report.state = RunState::damaged;
     out.report.problems.emplace_back(error.what());
-    out.notes.push_back("left out, damaged: " + printable(error.what(), 1000));
+    out.notes.push_back(damaged_note(error.what()));
   }
   return out;
 }
@@ -180,15 +185,16 @@ FoundRuns found_runs(const AllRuns& all) {
     out.notes.push_back(
         counted(formatted("of result schema {} (this program reads {})", schema, result_schema), names));
   if (other_weights > 0)
-    out.notes.push_back(formatted("left out: {} saved evaluation{} of a checkpoint or of weights trained elsewhere",
-                                  other_weights, other_weights == 1 ? "" : "s"));
+    out.notes.emplace_back(formatted("left out: {} saved evaluation{} of a checkpoint or of weights trained elsewhere",
+                                     other_weights, other_weights == 1 ? "" : "s"),
+                           Note::Kind::left_out);
   if (!unfinished.empty()) out.notes.push_back(counted("not finished", unfinished));
   drop_partial_labels(out.runs);
   return out;
 }
 
 Rows rows_of(const GatheredRuns& all, FoundRuns found, SwitchDefaults defaults) {
-  std::vector<std::string> notes = all.notes;
+  std::vector<Note> notes = all.notes;
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   return make_rows(std::move(found.runs), all.axes, std::move(notes), std::move(found.missing), std::move(defaults));
 }
@@ -214,13 +220,14 @@ GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader&
   for (const auto& root : roots) {
     const FoundFolders below = look_below(root);
     out.notes.insert(out.notes.end(), below.notes.begin(), below.notes.end());
-    for (const auto& archive : below.damaged)
-      out.notes.push_back("left out, damaged: " + printable(archive.problem, 1000));
+    for (const auto& archive : below.damaged) out.notes.push_back(damaged_note(archive.problem));
     out.archives.insert(out.archives.end(), below.damaged.begin(), below.damaged.end());
     runs.insert(runs.end(), below.runs.begin(), below.runs.end());
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
-  out.axes = recorded_axes(folders, out.notes, tree);
+  std::vector<std::string> said;
+  out.axes = recorded_axes(folders, said, tree);
+  out.notes.insert(out.notes.end(), said.begin(), said.end());
   out.runs = read_each(runs, tree, reader);
   return out;
 }

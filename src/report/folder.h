@@ -17,8 +17,8 @@ struct ReadRun {
   std::optional<TableRun> run;          // including its samples
   ConfigMap config;                     // of an unusable run, if known
   std::optional<int64_t> other_schema;  // of such a result
-  std::vector<std::string> notes;       // safe to print
-  size_t other_weights = 0;             // saved evaluations of other weights than the run's
+  std::vector<Note> notes;
+  size_t other_weights = 0;  // saved evaluations of other weights than the run's
 };
 ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
 // Function that reads a folder, called from several threads. A caching reader makes reading the same folders again
@@ -30,7 +30,7 @@ struct GatheredRuns {
   Axes axes;
   std::vector<std::shared_ptr<const ReadRun>> runs;
   std::vector<DamagedArchive> archives;
-  std::vector<std::string> notes;  // of folders and archives
+  std::vector<Note> notes;  // of folders and archives
 };
 // What to do if a root is an archive that cannot be read: throw bad_input, or list it with the damaged archives.
 enum class DamagedRoot { refused, listed };
@@ -42,7 +42,7 @@ Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults = {});
 struct FoundRuns {
   std::vector<TableRun> runs;
   std::vector<MissingRun> missing;  // not finished, damaged, of another schema
-  std::vector<std::string> notes;   // the same
+  std::vector<Note> notes;          // the same
 };
 
 // A folder that is named twice, even with different spellings, is read once.

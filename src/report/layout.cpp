@@ -281,9 +281,13 @@ std::vector<std::string> head_of(const Rows& rows) {
     lines.push_back(
         formatted("{}: {}{}.", title, joined(first, "; "), shown < n ? formatted(" and {} more", n - shown) : ""));
   }
-  if (counts.empty()) return {};
-  lines.insert(lines.begin(),
-               formatted("{} of {} run{}: {}.", rows.runs.size(), all, all == 1 ? "" : "s", joined(counts, ", ")));
+  if (!counts.empty())
+    lines.insert(lines.begin(),
+                 formatted("{} of {} run{}: {}.", rows.runs.size(), all, all == 1 ? "" : "s", joined(counts, ", ")));
+  const auto wrong = above_ceiling(rows);
+  for (size_t i = 0; i < std::min(most, wrong.size()); ++i)
+    lines.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " + wrong[i]);
+  if (wrong.size() > most) lines.push_back(formatted("Above its ceiling: {} more.", wrong.size() - most));
   return lines;
 }
 

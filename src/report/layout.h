@@ -10,7 +10,7 @@ Sheet run_sheet(const Rows& rows, const Labels& labels);
 // Caption below a table: how cells were averaged and chosen. `averaged` describes the figures of a cell, if they are
 // not those of a table.
 std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, const std::string& averaged = {});
-// Above it: that runs are missing or damaged, and which.
+// Above it: runs that are missing or damaged, and results above their ceiling.
 std::vector<std::string> head_of(const Rows& rows);
 void add_notes(Sheet& sheet, const Rows& rows);
 

@@ -323,6 +323,25 @@ std::optional<std::string> collapsed_run(const Rows& rows, size_t run) {
                    at.empty() ? "" : "; trained with " + joined(at, ", "));
 }
 
+std::vector<std::string> above_ceiling(const Rows& rows) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < rows.runs.size(); ++i) {
+    const TableRun& run = rows.runs[i];
+    for (const auto& [point, m] : points_of(run)) {
+      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
+      const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
+      // Where the ceiling is not exact the best causal model lies between it and its upper bound.
+      const double most = std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
+      if (m->accuracy <= most + 4 * error) continue;
+      out.push_back(
+          formatted("{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
+                    printable(run.result.model), run.result.task, point.gap ? formatted(", gap {}", *point.gap) : "",
+                    seeds_text(rows, i), fixed(m->accuracy, 4), fixed(most, 4), printable(run.result.run_id)));
+    }
+  }
+  return out;
+}
+
 namespace {
 
 void note_collapsed(Rows& rows) {
@@ -331,16 +350,18 @@ void note_collapsed(Rows& rows) {
   for (size_t i = 0; i < rows.runs.size(); ++i) {
     if (rows.standing[i] != Standing::averaged) continue;
     const auto words = collapsed_run(rows, i);
-    if (words && ++found <= most_named) rows.notes.push_back("collapsed in training, and averaged: " + *words);
+    if (words && ++found <= most_named)
+      rows.notes.emplace_back("collapsed in training, and averaged: " + *words, Note::Kind::collapsed);
   }
   if (found > most_named)
-    rows.notes.push_back(formatted("collapsed in training, and averaged: {} more runs", found - most_named));
+    rows.notes.emplace_back(formatted("collapsed in training, and averaged: {} more runs", found - most_named),
+                            Note::Kind::collapsed);
 }
 
 }  // namespace
 
-Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes,
-               std::vector<MissingRun> missing, SwitchDefaults defaults) {
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<Note> notes, std::vector<MissingRun> missing,
+               SwitchDefaults defaults) {
   Rows rows;
   rows.defaults = std::move(defaults);
   rows.axes = axes;
@@ -359,7 +380,8 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::st
   choose(rows, labels);
   rows.choice_notes = rows.notes.size();
   rows.notes.insert(rows.notes.end(), notes.begin(), notes.end());
-  for (const auto& run : rows.left_out) rows.notes.push_back("left out: " + run.name + ": " + run.reason);
+  for (const auto& run : rows.left_out)
+    rows.notes.emplace_back("left out: " + run.name + ": " + run.reason, Note::Kind::left_out);
   for (size_t i = 0; i < rows.groups.size(); ++i) add_cells(rows, i);
   note_missing_points(rows, labels);
   stand(rows);

@@ -96,6 +96,14 @@ SwitchDefaults defaults_of(const ModelRules& rules);
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
+// A line beneath tables, safe to print.
+struct Note : std::string {
+  enum class Kind { other, left_out, damaged, collapsed };  // damaged: left out, since it cannot be read
+  Note(const char* text) : std::string(text) {}
+  Note(std::string text, Kind of = Kind::other) : std::string(std::move(text)), kind(of) {}
+  Kind kind = Kind::other;
+};
+
 // A run that was read and is in no row.
 struct LeftOut {
   enum class Why { fault, untested, copy };
@@ -127,9 +135,9 @@ struct Rows {
   std::vector<std::vector<std::string>> seeds, settings;  // of each run: values of Axes::average and Axes::select
   Axes axes;
   std::vector<Group> groups;
-  std::vector<Cell> cells;         // by group
-  std::vector<std::string> notes;  // safe to print: what was left out or not eligible, and why
-  size_t choice_notes = 0;         // the first of the notes: how settings were chosen
+  std::vector<Cell> cells;  // by group
+  std::vector<Note> notes;  // what was left out or not eligible, and why
+  size_t choice_notes = 0;  // the first of the notes: how settings were chosen
   // Runs that are not finished, damaged, done without a test accuracy (an output was not finite), or of another result
   // schema, by what tells them apart; safe to print.
   std::vector<std::string> missing, damaged, untested, other_schema;
@@ -140,7 +148,7 @@ struct Rows {
 
 // `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
 // contradict their own config are left out and named; of two copies the one with fewer damaged evaluations stays.
-Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<std::string> notes = {},
+Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<Note> notes = {},
                std::vector<MissingRun> missing = {}, SwitchDefaults defaults = {});
 
 // Measurements of a run by what they measure; those of the result override those saved later.
@@ -173,5 +181,8 @@ std::string seeds_text(const Rows& rows, size_t run);
 // symbol), with both accuracies and the settings it was trained with. nullopt if the run learnt more or if this is not
 // known.
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
+// Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
+// them. A line each.
+std::vector<std::string> above_ceiling(const Rows& rows);
 
 }  // namespace sb

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/spreadsheet.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "report/layout.h"
@@ -175,7 +176,7 @@ std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return shortest(value.get<double>());
   if (!value.is_string()) return json_line(value);
-  const std::string text = printable(value.get_ref<const std::string&>(), 8192);
+  const std::string text = spreadsheet_safe(printable(value.get_ref<const std::string&>(), 8192));
   const bool bare = text.find_first_of(",\"'") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ');
   if (bare) return text;
   std::string out = "\"";
@@ -238,6 +239,7 @@ std::string table_json(const Rows& rows, const Labels& labels,
   out["damaged"] = rows.damaged;
   out["untested"] = rows.untested;
   out["other_schema"] = rows.other_schema;
+  out["above_ceiling"] = above_ceiling(rows);
   out[name] = std::move(records);
   out["legend"] = labels.legend;
   out["notes"] = rows.notes;

@@ -1,13 +1,18 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "grammar/automaton_json.h"
-#include "runs/config_file.h"
+#include "runs/run_identity.h"
 
 namespace sb {
 
 std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from) {
+  return parse_automaton_file(read_text(path, kMaxAutomatonFile, "grammar.automaton", from), path, from);
+}
+
+std::shared_ptr<const AutomatonFile> parse_automaton_file(std::string text, const std::string& path,
+                                                          const Place& from) {
   auto file = std::make_shared<AutomatonFile>();
-  file->text = read_text(path, kMaxAutomatonFile, "grammar.automaton", from);
+  file->text = std::move(text);
   file->sha256 = sha256_hex(file->text);
   try {
     file->automaton = automaton_from_json(file->text, path);

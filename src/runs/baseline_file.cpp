@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/replace_file.h"
 #include "base/sha256.h"
 #include "runs/result_fields.h"
 #include "runs/seal.h"
@@ -43,7 +44,7 @@ void save_baselines(const std::string& root, const std::string& of, const Baseli
   writer.out["schema"] = baseline_schema;
   writer.out["of"] = of;
   writer.object("baselines", figures);
-  write_file_atomically(baseline_file(root, of), sealed_json(writer.out.dump(2)));
+  replace_file(baseline_file(root, of), sealed_json(writer.out.dump(2)));
 }
 
 }  // namespace sb

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "runs/config_file.h"
+#include "runs/run_identity.h"
 
 namespace sb {
 namespace {
@@ -39,6 +40,10 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   if (t.accumulate == 1 || t.accumulate == kAutomatic) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
   if (values.model.dropout == 0) out.insert("train.dropout_until");
+  if (values.grammar.automaton.empty() && values.grammar.build.ambiguities == 0) out.insert("grammar.depth");
+  const TaskConfig& task = values.task.task;
+  if (task.train.probability == 0) out.insert("task.gap_content");
+  if (task.test.probability == 0) out.insert("task.test_gap_content");
   return out;
 }
 
@@ -49,10 +54,14 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
   for (RunConfig* each : {&defaults, &values}) {
     if (each->train.accumulate == kAutomatic) each->train.accumulate = 1;
   }
+  // Evaluations at the end alone: spelled as a config that leaves the key open does where that means the same, else 0.
+  const int64_t updates = values.train.updates;
+  if (values.eval.every == 0 || values.eval.every >= updates)
+    values.eval.every = updates <= defaults.eval.every ? defaults.eval.every : 0;
   for (const auto& p : config_keys()) {
     if (!has_part(config, p)) continue;
     const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] = automaton ? json_quoted(config.values.grammar.file->sha256)
+    sections[p.section][p.key] = automaton ? json_quoted(automaton_identity(*config.values.grammar.file))
                                            : json_text(p.get(config.idle.contains(p.name()) ? defaults : values));
   }
   const NetworkKeys network = rules.network ? rules.network(config.values)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "runs/json_fields.h"
 #include "runs/seal.h"
@@ -76,7 +77,7 @@ std::string freeze_suite(const std::string& folder, const Suite& suite) {
     std::string beside;
     if (const auto& automaton = run.values.grammar.file) {
       beside = "automaton-" + automaton->sha256 + ".json";
-      if (automata.insert(beside).second) write_file_atomically((fs::path(folder) / beside).string(), automaton->text);
+      if (automata.insert(beside).second) replace_file((fs::path(folder) / beside).string(), automaton->text);
     }
     runs.push_back({{"run_id", run.run_id}, {"toml", config_toml(run, false, beside)}});
   }
@@ -87,7 +88,7 @@ std::string freeze_suite(const std::string& folder, const Suite& suite) {
                    {"matched", networks_json(suite.matched)},
                    {"runs", std::move(runs)}};
   const std::string path = (fs::path(folder) / frozen_name).string();
-  write_file_atomically(path, sealed_json(json_document(document, 2)));
+  replace_file(path, sealed_json(json_document(document, 2)));
   return path;
 }
 

@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "runs/run_check.h"
+#include "runs/run_identity.h"
 #include "runs/seal.h"
 #include "runs/thinned_metrics.h"
 
@@ -75,12 +76,10 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
   const RunIdentity identity = check_identity(folder);
   OpenRun run;
   run.folder = folder;
-  run.config = resolve_config(inside(folder, "config.toml"), {}, rules);
-  if (run.config.run_id != identity.run_id) {
-    const bool kept = config_map(identity.canonical).contains("grammar.automaton");
-    throw refused(inside(folder, kept ? "automaton.json" : "config.toml"),
-                  "expected run " + identity.run_id + " of config.json, got " + run.config.run_id);
-  }
+  run.config = resolve_stored(folder, RunTree::disk(), rules);
+  expect_run(run.config, identity, folder);
+  run.config.run_id = identity.run_id;
+  run.config.canonical = identity.canonical;
   std::error_code failed;
   if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
   if (run.result) check_files(folder, *run.result);

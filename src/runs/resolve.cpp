@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "grammar/build.h"
 #include "grammar/sampler.h"
+#include "runs/config_faults.h"
 #include "runs/config_file.h"
 #include "runs/protocol.h"
 
@@ -119,9 +120,14 @@ class Resolver {
     }
   }
 
-  // Where what a line "[section.key] …" speaks of was given.
+  // What a line "[section.key] …" speaks of.
+  static std::string key_of(const std::string& line) {
+    return line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
+  }
+
+  // Where that was given.
   std::string place_of(const std::string& line) const {
-    const std::string key = line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
+    const std::string key = key_of(line);
     if (key.starts_with("model.")) return place({key, "model.width", "model.name"});
     if (key.starts_with("train.")) return place({key, "train.device"});
     if (key.starts_with("task.")) return place({key, "task.number"});
@@ -131,7 +137,7 @@ class Resolver {
   }
 
   void end() const {
-    if (!faults_.empty()) throw Error(Exit::bad_input, joined(faults_, "\n"));
+    if (!faults_.empty()) throw ConfigFaults(joined(faults_, "\n"), key_of(faults_.front()));
   }
 
   void apply(const std::string& name) {

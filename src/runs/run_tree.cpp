@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "base/tar_reader.h"
 #include "base/text.h"
 #include "runs/gzip.h"
 #include "runs/json_fields.h"
@@ -45,6 +46,14 @@ void check_list(const ArchivedFiles& files, const std::string& list, const std::
       throw refused(file, "holds '" + printable(name) + "', which " + packing_list_name + " does not name");
 }
 
+// Unpacked twice where it is compressed: what is damaged or too long is refused before anything of it is kept.
+std::vector<TarFile> files_of(std::string_view bytes, const std::string& file) {
+  if (!is_gzip(bytes)) return parse_tar(bytes, file, most_archived);
+  TarReader reader(file, gunzip(bytes, file, largest_archive, [](std::string_view) {}), most_archived);
+  gunzip(bytes, file, largest_archive, [&](std::string_view piece) { reader.take(piece); });
+  return reader.finish();
+}
+
 }  // namespace
 
 std::string packing_list(const std::vector<TarFile>& files) {
@@ -54,13 +63,8 @@ std::string packing_list(const std::vector<TarFile>& files) {
 }
 
 ArchivedFiles parse_archive(std::string_view bytes, const std::string& file) {
-  std::string unpacked;
-  if (is_gzip(bytes)) {
-    unpacked = gunzip(bytes, file, largest_archive);
-    bytes = unpacked;
-  }
   ArchivedFiles files;
-  for (auto& each : parse_tar(bytes, file, most_archived)) files.emplace(std::move(each.name), std::move(each.content));
+  for (auto& each : files_of(bytes, file)) files.emplace(std::move(each.name), std::move(each.content));
   const auto list = files.extract(packing_list_name);
   if (list.empty())
     throw refused(file, std::string("no ") + packing_list_name + ", expected an archive of `selectivbench pack`");

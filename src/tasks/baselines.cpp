@@ -15,25 +15,31 @@ namespace {
 constexpr double kBackoff = 0.5;  // b of the header
 constexpr double kTablePrune = 1e-4;
 constexpr size_t kGrain = 16;
+constexpr uint64_t kDrawnAtOnce = 4096;  // training samples in memory at a time
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
 struct Counts {
-  Counts(const Language& language, const SampleBlock& block, size_t samples) {
+  Counts(const Language& language, uint64_t samples, int threads, const std::function<void()>& poll = {}) {
     const auto states = static_cast<size_t>(language.states());
     std::unordered_map<uint32_t, uint32_t> seen;  // source << 16 | destination
     leaving.assign(states, 0.0);
     share.assign(states, 1.0);  // one extra visit each, so that no state is impossible
-    for (size_t i = 0; i < samples; ++i) {
-      const uint16_t* sample = block.sample(i);
-      auto before = static_cast<uint32_t>(language.end());
-      for (int e = 0; e < block.length; ++e) {
-        ++seen[before << 16 | sample[e]];
-        leaving[before] += 1;
-        share[sample[e]] += 1;
-        before = sample[e];
+    for (uint64_t first = 0; first < samples; first += kDrawnAtOnce) {
+      if (poll) poll();
+      const SampleBlock block =
+          language.block(Split::train, first, std::min<uint64_t>(kDrawnAtOnce, samples - first), threads);
+      for (size_t i = 0; i < block.count(); ++i) {
+        const uint16_t* sample = block.sample(i);
+        auto before = static_cast<uint32_t>(language.end());
+        for (int e = 0; e < block.length; ++e) {
+          ++seen[before << 16 | sample[e]];
+          leaving[before] += 1;
+          share[sample[e]] += 1;
+          before = sample[e];
+        }
       }
     }
-    const double total = static_cast<double>(samples * static_cast<size_t>(block.length) + states);
+    const double total = static_cast<double>(samples * static_cast<size_t>(language.length()) + states);
     for (double& s : share) s /= total;
     std::vector<std::pair<uint64_t, uint32_t>> sorted;
     for (const auto& [pair, count] : seen) sorted.emplace_back(order(language, pair), count);
@@ -109,40 +115,41 @@ class TableModel {
   const Counts* counts_;
 };
 
-double table_accuracy(const GapTask& task, const Counts& counts, const SampleBlock& test, Split split, int threads,
-                      const std::function<void()>& poll = {}) {
+double table_accuracy(const GapTask& task, const Counts& counts, Split split, uint64_t first, uint64_t samples,
+                      int threads, const std::function<void()>& poll = {}) {
   const Language& language = task.language();
-  std::vector<uint64_t> right(test.count(), 0);
-  const auto score = [&](size_t begin, size_t end) {
-    const TableModel model(language, counts);
-    FilterCore<TableModel> core(model, task.gaps().law(split), 0, kTablePrune);
-    SummedPosterior summed(language.states());
-    Batch batch;
-    for (size_t i = begin; i < end; ++i) {
-      task.fill(split, test, i, 1, batch);
-      core.reset();
-      for (int e = 0; e < batch.elements; ++e) {
-        for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
-          // A class not seen after a state need not be forbidden there: it may wait for a gap that never comes.
-          if (!core.frame(batch.symbol[t]) && !core.frame_without_law(batch.symbol[t])) {
-            throw check_failed("baselines", "the table learner lost the sample");
-          }
-          core.visit(-1, [&](int32_t state, double p) { summed.add(language.ids()[static_cast<size_t>(state)], p); });
-        }
-        right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
-      }
-    }
-  };
   const size_t round = samples_a_round(task, split, threads);
   const size_t grain = std::clamp<size_t>(round / static_cast<size_t>(thread_count(threads, round)), 1, kGrain);
-  for (size_t from = 0; from < test.count(); from += round) {
-    if (poll) poll();
-    parallel_for(std::min(round, test.count() - from), grain, threads,
-                 [&](size_t begin, size_t end) { score(from + begin, from + end); });
-  }
+  std::vector<uint64_t> right(round);
   uint64_t total = 0;
-  for (const uint64_t r : right) total += r;
-  return static_cast<double>(total) / static_cast<double>(test.count() * static_cast<size_t>(test.length));
+  for (uint64_t from = 0; from < samples; from += round) {
+    if (poll) poll();
+    const size_t count = std::min<uint64_t>(round, samples - from);
+    const SampleBlock test = language.block(split, first + from, count, threads);
+    right.assign(count, 0);
+    parallel_for(count, grain, threads, [&](size_t begin, size_t end) {
+      const TableModel model(language, counts);
+      FilterCore<TableModel> core(model, task.gaps().law(split), 0, kTablePrune);
+      SummedPosterior summed(language.states());
+      Batch batch;
+      for (size_t i = begin; i < end; ++i) {
+        task.fill(split, test, i, 1, batch);
+        core.reset();
+        for (int e = 0; e < batch.elements; ++e) {
+          for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
+            // A class not seen after a state need not be forbidden there: it may wait for a gap that never comes.
+            if (!core.frame(batch.symbol[t]) && !core.frame_without_law(batch.symbol[t])) {
+              throw check_failed("baselines", "the table learner lost the sample");
+            }
+            core.visit(-1, [&](int32_t state, double p) { summed.add(language.ids()[static_cast<size_t>(state)], p); });
+          }
+          right[i] += summed.take_best() == batch.state[e] ? 1 : 0;
+        }
+      }
+    });
+    for (const uint64_t r : right) total += r;
+  }
+  return static_cast<double>(total) / (static_cast<double>(samples) * language.length());
 }
 
 void expect_samples(uint64_t samples, const char* what) {
@@ -156,12 +163,10 @@ std::vector<double> table_learner_curve(std::shared_ptr<const Language> language
                                         int threads) {
   expect_samples(test_samples, "test samples");
   const GapTask task(language, config);
-  const uint64_t most = train_samples.empty() ? 0 : *std::max_element(train_samples.begin(), train_samples.end());
-  const SampleBlock train = language->block(Split::train, 0, most, threads);
-  const SampleBlock test = language->block(Split::test, 0, test_samples, threads);
   std::vector<double> curve;
   for (const uint64_t samples : train_samples) {
-    curve.push_back(table_accuracy(task, Counts(*language, train, samples), test, Split::test, threads));
+    const Counts counts(*language, samples, threads);
+    curve.push_back(table_accuracy(task, counts, Split::test, 0, test_samples, threads));
   }
   return curve;
 }
@@ -181,15 +186,14 @@ Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& 
   ask.poll = poll;
   const NgramFigures grams = count_ngrams(language, config, ask);
   const GapTask task(language, config);
-  const SampleBlock train = language->block(Split::train, 0, train_samples, threads);
-  const SampleBlock test = language->block(split, first, test_samples, threads);
+  const Counts counts(*language, train_samples, threads, poll);
   Baselines out;
   out.chance = 1.0 / language->states();
   out.majority = grams.majority;
   out.n_gram = grams.test;
   out.n = grams.n;
   out.n_gram_stderr = grams.stderr_;
-  out.table_learner = table_accuracy(task, Counts(*language, train, train.count()), test, split, threads, poll);
+  out.table_learner = table_accuracy(task, counts, split, first, test_samples, threads, poll);
   out.train_samples = train_samples;
   out.test_samples = test_samples;
   return out;

@@ -257,9 +257,9 @@ class GraphExecutor final : public Executor {
 
   Error full(const TensorBatch& batch, bool dropout) {
     if (const int64_t more = more_that_fit(batch, dropout); more > 0) {
-      return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected " + std::to_string(more) +
-                                               " or more micro-batches, got " +
-                                               std::to_string(trainer_.micro_batches()));
+      return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected " +
+                                               std::to_string(more * trainer_.ranks()) +
+                                               " or more micro-batches, got " + micro_batches());
     }
     return bad_input("model.width", "the GPU's " + memory() +
                                         " are full with one sample at a time, expected a smaller "
@@ -267,9 +267,12 @@ class GraphExecutor final : public Executor {
   }
 
   Error no_room() const {
-    return bad_input("train.accumulate", "the GPU's " + memory() + " are full, expected a larger number, got " +
-                                             std::to_string(trainer_.micro_batches()));
+    return bad_input("train.accumulate",
+                     "the GPU's " + memory() + " are full, expected a larger number, got " + micro_batches());
   }
+
+  // As `train.accumulate` counts them: of all ranks together.
+  std::string micro_batches() const { return std::to_string(trainer_.micro_batches() * trainer_.ranks()); }
 
   static std::string memory() { return gibibytes(static_cast<double>(gpu_facts().bytes)); }
 

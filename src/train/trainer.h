@@ -83,6 +83,7 @@ class Trainer {
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
   int64_t micro_batches() const { return micro_batches_; }  // of this rank
+  int64_t ranks() const { return world_ != nullptr ? world_->size() : 1; }
   // The configured number, which is for all ranks together; with `accumulate = "auto"`, micro_batches().
   int64_t micro_batches_asked() const { return may_split() ? micro_batches_ : config_.train.accumulate; }
   // Whether the program chooses the number of micro-batches (`accumulate = "auto"`).

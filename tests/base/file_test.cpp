@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/replace_file.h"
 #include "faulty_file_system.h"
 #include "temporary_folder.h"
 
@@ -155,6 +156,21 @@ TEST(AtomicFile, KeepsASymbolicLinkAndReplacesItsTarget) {
   write_file_atomically(folder.file("link"), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
   EXPECT_EQ(read_file(folder.file("real"), kNoLimit), "new");
+}
+
+TEST(AtomicFile, ReplacesALinkOrPipeWhereAsked) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.file("real"), "old");
+  std::filesystem::create_symlink(folder.file("real"), folder.file("link"));
+  std::filesystem::create_symlink("absent", folder.file("nowhere"));
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "nowhere", "pipe"}) {
+    replace_file(folder.file(name), "new");
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder.file(name)))) << name;
+    EXPECT_EQ(read_file(folder.file(name), kNoLimit), "new");
+  }
+  EXPECT_EQ(read_file(folder.file("real"), kNoLimit), "old");
+  EXPECT_EQ(folder.entries(), 4U);
 }
 
 TEST(AtomicFile, MakesTheTargetOfALinkThatPointsNowhere) {

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/json_layout.h"
 
 #include <gtest/gtest.h>
 
@@ -35,6 +36,21 @@ TEST(Json, OuterMembersHaveLinesOfTheirOwnInTheOrderTheyWereAdded) {
   EXPECT_EQ(json_document(json, 2),
             "{\n  \"b\": 1,\n  \"a\": [\n    0.1,\n    2.0\n  ],\n  \"c\": {\n    \"d\": []\n  }\n}\n");
   EXPECT_EQ(json_line(json), "{\"b\": 1, \"a\": [0.1, 2.0], \"c\": {\"d\": []}}");
+}
+
+TEST(JsonLaidOut, GivesAnyWhiteSpaceTheLayoutOfADocument) {
+  const Json value = {{"a, b: [", 1.5},
+                      {"list", {1, 2, Json::array({3, "}\\\""})}},
+                      {"none", Json::array()},
+                      {"empty", Json::object()},
+                      {"inner", {{"x", nullptr}}},
+                      {"last", true}};
+  const std::string document = json_document(value);
+  EXPECT_EQ(json_laid_out(document), document);
+  EXPECT_EQ(json_laid_out(value.dump()), document);
+  EXPECT_EQ(json_laid_out("\t" + value.dump(7) + "\r\n\n"), document);
+  EXPECT_EQ(json_laid_out(" [ ] "), "[]\n");
+  EXPECT_EQ(json_laid_out(" 1 "), "1\n");
 }
 
 TEST(JsonQuoted, ReplacesBytesThatAreNotUtf8) {

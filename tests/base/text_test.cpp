@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "base/spreadsheet.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +21,13 @@ TEST(OneLine, KeepsLettersAndEscapesWhatSteersATerminal) {
   for (const char* broken : {"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
     EXPECT_EQ(one_line(broken).find_first_not_of("\\x0123456789abcdef"), std::string::npos) << one_line(broken);
   EXPECT_EQ(one_line(std::string(5000, 'x')).size(), 5000U);
+}
+
+TEST(SpreadsheetSafe, TextThatWouldRunGetsAnApostrophe) {
+  for (const char* text : {"=HYPERLINK(1)", "+cmd", "-1+1", "@SUM(1)", "\t=1", "\r=1", "-", "--1"})
+    EXPECT_EQ(spreadsheet_safe(text), std::string("'") + text);
+  for (const char* text : {"", "gla", "a=1", "-1", "-0.5", "-1e-05", " =1", "'=1"})
+    EXPECT_EQ(spreadsheet_safe(text), text);
 }
 
 TEST(TextTable, KeepsARowOnItsLine) {

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 
+#include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "cli/cost_table.h"
 #include "cli/devices.h"
@@ -163,6 +165,25 @@ TEST(CostTable, TablesThatAreNoneGetOneLine) {
   std::string few = kRates;
   few.replace(few.find("[1000, 500]"), 11, "[1000]");
   EXPECT_NE(fault(few).find("as many widths and rates as models"), std::string::npos);
+}
+
+TEST(Devices, ARankBeyondTheCardsIsNotTakenForOneOfTheCpu) {
+  const auto run = [](const std::string& text) {
+    ModelRules rules;
+    rules.has_gpu = [] { return false; };
+    return resolve_config_text(text, "run.toml", {}, rules);
+  };
+  const ResolvedConfig open = run("[train]\ndevice = 'auto'\n"), cpu = run("[train]\ndevice = 'cpu'\n");
+  EXPECT_TRUE(lacks_card(open, 1, 1, "1"));
+  EXPECT_TRUE(lacks_card(open, 2, 4, "")) << "more ranks than cards that could be seen";
+  EXPECT_FALSE(lacks_card(open, 0, 1, "0")) << "its card is there, something else is wrong";
+  EXPECT_FALSE(lacks_card(open, 1, 0, "1")) << "a machine without cards";
+  EXPECT_FALSE(lacks_card(cpu, 1, 1, "1")) << "as asked for";
+  const test::TemporaryFolder devices;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
+    std::ofstream(devices.file(name)) << "";
+  EXPECT_EQ(cards_in(devices.path()), 2);
+  EXPECT_EQ(cards_in(devices.file("nowhere")), 0);
 }
 
 TEST(Devices, CardsAreNamedAsTheProcessSeesThem) {

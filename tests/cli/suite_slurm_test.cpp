@@ -88,6 +88,24 @@ class SuiteOnSlurm : public ::testing::Test {
   Outcome suite(const Words& more) const {
     return call(Words{"suite", folder_.file("suite.toml"), "--out", root()} + more);
   }
+  bool trains_on_cpu_only() const {
+    return call({"doctor"}).out.find("this build trains on the CPU only") != std::string::npos;
+  }
+  // What `suite --slurm` with these options notes. A build for the CPU submits no jobs for GPUs: there the ids of runs
+  // of the GPU, of `text` where given, take the place of those that it did submit.
+  void submit(const Words& device, const std::string& text = "") const {
+    const bool elsewhere = !device.empty() && trains_on_cpu_only();
+    if (!text.empty() && !elsewhere) write(text);
+    ASSERT_EQ(suite(Words{"--slurm"} + (elsewhere ? Words{} : device)).code, 0);
+    if (!elsewhere) return;
+    if (!text.empty()) write(text);
+    const auto own = ids_in(record()), other = ids_in(suite(Words{"--list"} + device).out);
+    ASSERT_EQ(own.size(), other.size());
+    std::string noted = record();
+    for (auto from = own.begin(), to = other.begin(); from != own.end(); ++from, ++to)
+      noted.replace(noted.find(*from), from->size(), *to);
+    std::ofstream(root() + "/slurm/001/submission.json") << noted;
+  }
   size_t arrays_submitted() const {
     const std::string calls = whole_file(at("calls"));
     size_t count = 0;
@@ -109,12 +127,32 @@ class SuiteOnSlurm : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(SuiteOnSlurm, AGpuForAProgramThatCannotUseItIsRefused) {
+  if (!trains_on_cpu_only()) GTEST_SKIP() << "this build trains on a GPU";
+  refused({"--slurm", "--gpus", "1"},
+          "[suite --gpus] every job would fail, it is this program that nodes run: this build");
+  EXPECT_FALSE(fs::exists(at("calls")));
+  EXPECT_EQ(suite({"--slurm", "--gpus", "1", "--dry-run"}).code, 0);
+}
+
+TEST_F(SuiteOnSlurm, MemoryWithoutAUnitIsMegabytes) {
+  const auto warned = [&](const std::string& memory) {
+    const Outcome outcome = suite({"--slurm", "--dry-run", "--mem", memory});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("--mem=" + memory), std::string::npos) << outcome.out;
+    return outcome.err.find("warning: Slurm reads --mem 16 as 16 megabytes; for gigabytes write --mem 16G\n") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(warned("16"));
+  EXPECT_FALSE(warned("16G"));
+}
+
 // A node without a GPU took the runs of the CPU for those that were meant, and one with it those of the GPU.
 TEST_F(SuiteOnSlurm, WhatWasSubmittedIsLookedAtWhateverThisMachineHas) {
   for (const Words& device : {Words{"--gpus", "1"}, Words{}}) {
     fs::remove_all(root());
     put("queue", "");
-    ASSERT_EQ(suite(Words{"--slurm"} + device).code, 0);
+    submit(device);
     const auto ids = ids_in(record());
     ASSERT_EQ(ids.size(), 2U);
     EXPECT_EQ(ids_in(suite({"--status"}).out), ids);
@@ -125,7 +163,7 @@ TEST_F(SuiteOnSlurm, WhatWasSubmittedIsLookedAtWhateverThisMachineHas) {
 }
 
 TEST_F(SuiteOnSlurm, OfTwoDevicesTheOneThatWasSubmittedLastIsMeant) {
-  ASSERT_EQ(suite({"--slurm", "--gpus", "1"}).code, 0);
+  submit({"--gpus", "1"});
   ASSERT_EQ(suite({"--slurm", "--where", "run.seed=1"}).code, 0);
   EXPECT_EQ(ids_in(suite({"--where", "run.seed=1", "--list"}).out), ids_in(record("002")));
 }
@@ -133,8 +171,7 @@ TEST_F(SuiteOnSlurm, OfTwoDevicesTheOneThatWasSubmittedLastIsMeant) {
 TEST_F(SuiteOnSlurm, ASuiteThatOnlyTheOtherDeviceCanHaveIsLookedAtHere) {
   std::string text = suite_text();
   text.insert(text.find("batch = 2\nupdates"), "precision = 'amp'\n");
-  write(text);
-  ASSERT_EQ(suite({"--slurm", "--gpus", "1"}).code, 0);
+  submit({"--gpus", "1"}, text);
   EXPECT_EQ(ids_in(suite({"--status"}).out), ids_in(record()));
 }
 
@@ -308,7 +345,7 @@ TEST_F(SuiteOnSlurm, WhereNothingIsMissingTableAndReportAreWrittenAtOnce) {
 
 TEST_F(SuiteOnSlurm, ExperimentsAreSubmittedLikeSuites) {
   const Words experiment = {"experiments", "run", "task3", "--scale", "quick", "--out", root()};
-  const Outcome outcome = call(experiment + Words{"--slurm", "--gpus", "1", "--per-task", "4"});
+  const Outcome outcome = call(experiment + Words{"--slurm", "--per-task", "4"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto ids = ids_in(record());
   EXPECT_FALSE(ids.empty());

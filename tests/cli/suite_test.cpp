@@ -175,11 +175,27 @@ TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesEnd) {
   const Outcome outcome = suite.wait();
   EXPECT_EQ(outcome.code, 74) << outcome.err;
   EXPECT_NE(outcome.err.find("[suite] cannot make a "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(": Too many open files\n"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(": the limit of open files is too low, 20; raise it with `ulimit -n`\n"),
+            std::string::npos)
+      << outcome.err;
   for (const std::string& lock : files("lock")) {
     const auto record = lock_record(lock);
     EXPECT_TRUE(!record || !record->held) << lock;
     EXPECT_EQ(saved(), 1U) << outcome.err;
+  }
+}
+
+TEST_F(SuiteProcesses, ALimitOfOpenFilesBelowItsOwnIsNamed) {
+  for (const rlim_t most : {rlim_t{6}, rlim_t{10}}) {
+    Started suite(command(write(suite_text("2"))), [most] {
+      for (int inherited = 3; inherited < 256; ++inherited) ::close(inherited);
+      const rlimit limit{most, most};
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+    });
+    const Outcome outcome = suite.wait();
+    EXPECT_EQ(outcome.code, 74) << outcome.err;
+    EXPECT_EQ(outcome.err, "[suite] cannot make a pipe: the limit of open files is too low, " + std::to_string(most) +
+                               "; raise it with `ulimit -n`\n");
   }
 }
 
@@ -302,6 +318,27 @@ TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
   job.signal(SIGINT);
   EXPECT_EQ(job.wait().code, 75);
   EXPECT_EQ(files("lock").size(), 0U);
+}
+
+// From the handlers' being there on: while libraries are initialised, the config is read and the grammar is built.
+TEST_F(SuiteProcesses, ASignalInTheFirstSecondsEndsWith75) {
+  std::string text = suite_text("1000000");
+  const std::string from = "vocab = 6\nambiguities = 2\ndepth = 3";
+  text.replace(text.find(from), from.size(), "vocab = 256\nambiguities = 255\ndepth = 255");
+  const std::string suite = write(text);
+  text.erase(0, text.find("[grammar]"));
+  std::ofstream(folder_.file("run.toml")) << text;
+  for (const auto& arguments :
+       {std::vector<std::string>{"train", folder_.file("run.toml"), "--out", root()}, command(suite)})
+    for (const double worked : {0.0, .3, .5, .8, 1.2, 2.0}) {
+      Started job(arguments);
+      job.wait_until_it_watches_for_signals();
+      ASSERT_TRUE(arguments.front() == "suite" || job.wait_until_it_has_worked_for(worked)) << worked;
+      job.signal(worked == .5 ? SIGINT : SIGTERM);
+      const Outcome outcome = job.wait();
+      EXPECT_EQ(outcome.code, 75) << arguments.front() << " after " << worked << " s of work: " << outcome.err;
+      if (arguments.front() == "suite") break;  // it waits for its runs, whose work is theirs
+    }
 }
 
 TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {
@@ -441,6 +478,21 @@ TEST_F(SuiteProcesses, ATableCanBeLeftAloneOrMadeAlone) {
   const Outcome both = run(command(file) + std::vector<std::string>{"--no-table", "--table-only"});
   EXPECT_EQ(both.code, 2);
   EXPECT_NE(both.err.find("[suite --no-table] expected without --table-only"), std::string::npos) << both.err;
+}
+
+TEST_F(SuiteProcesses, TablesReplaceLinksAndLeaveTheirTargetsAlone) {
+  const std::string file = write(suite_text("2")), precious = folder_.file("precious");
+  ASSERT_EQ(run(command(file)).code, 0);
+  std::ofstream(precious) << "mine";
+  const std::vector<std::string> names = {"suite.json", "table.txt",  "table.md",
+                                          "table.csv",  "table.json", "table.tex"};
+  for (const auto& name : names) {
+    fs::remove(root() + "/" + name);
+    fs::create_symlink(precious, root() + "/" + name);
+  }
+  ASSERT_EQ(run({"suite", file, "--out", root(), "--table-only"}).code, 0);
+  EXPECT_EQ(whole_file(precious), "mine");
+  for (const auto& name : names) EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(root() + "/" + name))) << name;
 }
 
 TEST_F(SuiteProcesses, WhatSlurmCannotHaveIsOneLineAndNothingIsWritten) {

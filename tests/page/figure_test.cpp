@@ -32,6 +32,13 @@ TEST(Figure, CsvQuotesWhatNeedsIt) {
   EXPECT_EQ(figure_csv(figure), "series,x\n\"a, \"\"b\"\"\",1.5\n\"line\nbreak\",\n");
 }
 
+TEST(Figure, CsvRunsNothingInASpreadsheet) {
+  Figure figure;
+  figure.columns = {{"series", "model", "nominal"}, {"x", "x", "quantitative"}};
+  figure.rows = {{"=HYPERLINK(\"a\")", -1.5}, {"@a", -2}};
+  EXPECT_EQ(figure_csv(figure), "series,x\n\"'=HYPERLINK(\"\"a\"\")\",-1.5\n'@a,-2\n");
+}
+
 // Fields of a line, without line breaks in them.
 std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> out(1);

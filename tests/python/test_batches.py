@@ -234,6 +234,8 @@ class ProcessTest(unittest.TestCase):
     def test_ctrl_c_ends_long_work_with_keyboard_interrupt(self):
         for work in ("sb.ceiling(task, samples=10**7)",
                      "sb.baselines(task, samples=300_000)",
+                     "sb.baselines(task, samples=1, train_samples=2_500_000)",
+                     "while True: task.batch('train', range(65536))",
                      "[None for _ in task.batches('train', 64)]",
                      "sb.Score(task); s = sb.Score(task); b = task.batch('test', [0]); "
                      "s.update(b, __import__('numpy').zeros((1, b.shape[1], task.answers))); s.result(10**7)"):
@@ -247,6 +249,42 @@ class ProcessTest(unittest.TestCase):
             _, said = child.communicate(timeout=120)
             self.assertIn("KeyboardInterrupt", said, work)
             self.assertNotEqual(child.returncode, -signal.SIGABRT)
+
+    def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(self):
+        child = self.run_python("import resource, selectivbench as sb\n"
+                                "task = sb.Task(2)\n"
+                                "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))\n"
+                                "def refused(act):\n"
+                                "    try: act()\n"
+                                "    except ValueError as error: print(error)\n"
+                                "refused(lambda: task.batch('train', range(65536)))\n"
+                                "refused(lambda: task.batch('train', [0], pad_to=2**24))\n"
+                                "refused(lambda: iter(task.batches('train', 20000)))\n"
+                                "print(len(task.batch('train', range(100))), len(task.batch('train', range(5000), dense=False)))\n"
+                                "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2**20)\n")
+        out, said = child.communicate(timeout=300)
+        self.assertEqual(said, "")
+        lines = out.splitlines()
+        fits = r"expected at most [\d.]+ GB, four fifths of what is free"
+        self.assertRegex(lines[0], rf"^\[batch\] 65536 samples take about 1\d\.\d GB, {fits}; ask for fewer samples, or for symbols alone")
+        self.assertRegex(lines[1], rf"^\[batch\] 1 sample take about 3\.1 GB, {fits}")
+        self.assertRegex(lines[2], rf"^\[batches\] 5 batches at a time take about 2\d\.\d GB, {fits}; ask for a smaller batch_size or ahead")
+        self.assertEqual(lines[3:], ["100 5000", "True"])
+
+    def test_too_many_indices_are_refused_after_those_that_fit(self):
+        asked = 0
+
+        def endless():
+            nonlocal asked
+            while True:
+                yield asked
+                asked += 1
+
+        with self.assertRaisesRegex(ValueError, r"\[batch\] samples, expected 1\.\.65536, got more"):
+            task().batch("train", endless())
+        self.assertEqual(asked, 65536)
+        with self.assertRaisesRegex(ValueError, r"\[evaluate\] gaps, expected at most 1000, got more"):
+            sb.evaluate(lambda batch: batch.frames, task(), gaps=range(10**9))
 
     def test_signals_are_handled_while_a_grammar_is_built(self):
         for work in ("sb.Grammar(vocab=256, ambiguities=255, depth=255)",  # takes a minute

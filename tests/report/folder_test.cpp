@@ -36,9 +36,9 @@ bool never() {
   return false;
 }
 
-bool noted(const std::vector<std::string>& notes, const std::string& part) {
+bool noted(const std::vector<Note>& notes, const std::string& part) {
   return std::any_of(notes.begin(), notes.end(),
-                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+                     [&](const Note& note) { return note.find(part) != std::string::npos; });
 }
 
 TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
@@ -104,6 +104,12 @@ TEST(Folder, BadRunsAreListedAndSpoilNothing) {
   const Rows rows = read_rows(root.file(""));
   EXPECT_EQ(rows.runs.size(), 1U);
   EXPECT_EQ(rows.notes.size(), 5U);
+  EXPECT_EQ(std::count_if(rows.notes.begin(), rows.notes.end(),
+                          [](const Note& note) { return note.kind == Note::Kind::damaged; }),
+            3);
+  EXPECT_EQ(std::count_if(rows.notes.begin(), rows.notes.end(),
+                          [](const Note& note) { return note.kind == Note::Kind::left_out; }),
+            2);
   EXPECT_TRUE(noted(rows.notes, torn));
   EXPECT_TRUE(noted(rows.notes, edited));
   EXPECT_TRUE(noted(rows.notes, "1 of result schema 1 (this program reads " + std::to_string(result_schema) + ")"));

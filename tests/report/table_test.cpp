@@ -118,6 +118,40 @@ TEST(Table, HostileTextIsEscapedInEachFormat) {
   }
 }
 
+TEST(Table, CsvRunsNothingInASpreadsheet) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  runs[0].result.label = "=HYPERLINK(1)";
+  runs[1].result.label = "-1+cmd";
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  for (const auto& table : {cell_table, run_table}) {
+    const std::string csv = table(rows, TableFormat::csv);
+    EXPECT_TRUE(has(csv, ",\"'=HYPERLINK(1)\",")) << csv;
+    EXPECT_TRUE(has(csv, ",\"'-1+cmd\",")) << csv;
+  }
+}
+
+TEST(Table, NamesRunsAboveTheirCeiling) {
+  auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
+  ASSERT_TRUE(runs[0].result.test && runs[0].result.test->ceiling);
+  const std::string id = runs[0].result.run_id;
+  for (auto& run : runs) {
+    run.result.test->samples = run.result.test->ceiling->samples = 100;
+    run.result.test->stderr_ = run.result.test->ceiling->stderr_ = .001;
+    run.result.test->ceiling->accuracy = run.result.test->ceiling->upper_bound = .9;
+    run.result.test->accuracy = .8;
+  }
+  const auto said = [&](double accuracy, TableFormat format) {
+    auto changed = runs;
+    changed[0].result.test->accuracy = accuracy;
+    return cell_table(make_rows(std::move(changed), Axes{}), format);
+  };
+  const std::string line = "is above its ceiling 0.9000 by more than 4 standard errors (" + id + ")";
+  for (const TableFormat format : {TableFormat::text, TableFormat::json}) {
+    EXPECT_TRUE(has(said(.95, format), line)) << said(.95, format);
+    EXPECT_FALSE(has(said(.905, format), "is above its ceiling"));
+  }
+}
+
 TEST(Table, EveryCsvLineHasTheFieldsOfTheHeader) {
   for (const char* name : {"quick.toml", "paper/published_faults.toml"}) {
     for (const auto& table : {cell_table, run_table}) {

@@ -7,6 +7,7 @@
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "model_rules.h"
+#include "runs/config_faults.h"
 #include "runs/suite.h"
 
 namespace sb::test {
@@ -341,6 +342,19 @@ TEST_F(ExtendsTest, ErrorsInTheBaseNameTheBase) {
   EXPECT_NE(fault("run.toml").find("run.toml:5:8"), std::string::npos);
   write("base.toml", "[train]\nbatch = 0\n");
   EXPECT_NE(fault("run.toml").find("base.toml:2:9"), std::string::npos);
+}
+
+TEST(Faults, SayWhatTheFirstOfThemIsAbout) {
+  const auto where = [](const std::string& text) {
+    try {
+      resolve_text(text);
+    } catch (const ConfigFaults& faults) {
+      return faults.first_key();
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(where("[train]\ndevice = 'cpu'\nprecision = 'amp'\n"), "train.precision");
+  EXPECT_EQ(where("[model]\nname = 'transformer'\nwidth = 960\n"), "model.width") << "said by the models";
 }
 
 TEST(ConfigText, TheResolvedFileResolvesToItself) {

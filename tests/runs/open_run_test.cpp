@@ -7,7 +7,10 @@
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "model_rules.h"
+#include "runs/run_check.h"
+#include "runs/run_identity.h"
 #include "runs/run_store.h"
 #include "runs/seal.h"
 
@@ -66,6 +69,67 @@ TEST(OpenRun, AnEditedConfigIsRefusedByName) {
   }
   write_file_atomically(folder + "/config.toml", toml + "# a remark\n");
   EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
+}
+
+// Writes config.json of a run anew, sealed, and the run id with it; the folder takes that name.
+std::string forged(const std::string& folder, const std::string& from, const std::string& to) {
+  StoredConfig stored = read_stored_config(folder);
+  const size_t at = stored.canonical.find(from);
+  EXPECT_NE(at, std::string::npos) << stored.canonical;
+  stored.canonical.replace(at, from.size(), to);
+  stored.run_id = sha256_hex(stored.canonical).substr(0, 16);
+  write_file_atomically(folder + "/config.json", stored_config_text(stored));
+  Result result = load_result(folder);
+  result.run_id = stored.run_id;
+  result.config = config_map(stored.canonical);
+  write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
+  const std::string moved = (std::filesystem::path(folder).parent_path() / stored.run_id).string();
+  std::filesystem::rename(folder, moved);
+  return moved;
+}
+
+TEST(OpenRun, CheckAndEvalDecideAlikeWhoseConfigItIs) {
+  const TemporaryFolder root;
+  const std::string good = finish(root.path(), config(2));
+  EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).problem, "");
+  EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).not_evaluated, "");
+  const std::string folder = forged(finish(root.path(), config()), "\"width\":256", "\"width\":512");
+  EXPECT_EQ(inspect_run(folder).state, RunState::whole) << "every digest fits";
+  const std::string line = refusal([&] { open_run(folder, rules()); });
+  EXPECT_NE(line.find("config.toml: expected run "), std::string::npos) << line;
+  EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, line);
+}
+
+TEST(OpenRun, ARunOfAnEarlierSpellingOpensUnderItsOwnId) {
+  const TemporaryFolder root;
+  const auto now = resolve_text("[train]\nupdates = 100\nwarmup = 1\n[eval]\nevery = 0\n");
+  const std::string folder = forged(finish(root.path(), now), "\"every\":0", "\"every\":500");
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_EQ(run.config.run_id, std::filesystem::path(folder).filename());
+  EXPECT_NE(run.config.run_id, now.run_id);
+  EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, "");
+}
+
+TEST(OpenRun, ARunOfAnEarlierAutomatonOpensUnderItsOwnId) {
+  const TemporaryFolder root;
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(root.file("a.json"), text);
+  const auto now = resolve_text("[grammar]\nautomaton = '" + root.file("a.json") + "'\n");
+  const std::string own = automaton_identity(*now.values.grammar.file);
+  const std::string folder = forged(finish(root.path(), now), own, sha256_hex(text));
+  EXPECT_NE(open_run(folder, rules()).config.run_id, now.run_id);
+  write_file_atomically(folder + "/automaton.json", text + "\n");
+  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("automaton.json: expected run "), std::string::npos);
+}
+
+TEST(OpenRun, AConfigThatThisVersionDoesNotReadIsNoDamage) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  ModelRules none = rules();
+  none.checks = {[](const RunConfig&) { throw bad_input("model.name", "unknown model"); }};
+  const ConfigVerdict verdict = judge_config(folder, RunTree::disk(), none);
+  EXPECT_EQ(verdict.problem, "");
+  EXPECT_TRUE(verdict.not_evaluated.starts_with("[model.name] unknown model")) << verdict.not_evaluated;
 }
 
 TEST(OpenRun, FilesThatDoNotFitTheirDigestAreRefusedByName) {

@@ -65,6 +65,34 @@ TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
   EXPECT_NE(resolve_text("").canonical.find("\"grid_samples\":1000"), std::string::npos);
 }
 
+TEST(RunId, EqualRunsHaveOneId) {
+  const auto every = [](int updates, const std::string& value) {
+    return id("[train]\nwarmup = 1\nupdates = " + std::to_string(updates) + "\n" +
+              (value.empty() ? "" : "[eval]\nevery = " + value + "\n"));
+  };
+  for (const char* value : {"100", "101", "100000"}) EXPECT_EQ(every(100, value), every(100, "0")) << value;
+  EXPECT_NE(every(100, "99"), every(100, "0"));
+  EXPECT_NE(every(100, ""), every(100, "0")) << "the default acts";
+  for (const char* value : {"0", "50", "78", "79"}) EXPECT_EQ(every(50, value), every(50, "")) << value;
+  EXPECT_NE(resolve_text("[train]\nupdates = 50\nwarmup = 1\n[eval]\nevery = 0\n").canonical.find("\"every\":78"),
+            std::string::npos)
+      << "as runs whose config leaves it open always had it";
+  EXPECT_NE(every(50, "49"), every(50, ""));
+
+  const std::string single = "[grammar]\nambiguities = 0\ndensity = 0.3\n";
+  EXPECT_EQ(id(single + "depth = 5\n"), id(single + "depth = 9\n"));
+  EXPECT_EQ(id(single + "depth = 5\n"), id(single)) << "the default's";
+  EXPECT_NE(id("[grammar]\nambiguities = 0\ndepth = 5\n"), id("[grammar]\nambiguities = 0\ndepth = 9\n"))
+      << "the density follows from it";
+  EXPECT_NE(id("[grammar]\nambiguities = 1\ndensity = 0.3\ndepth = 5\n"),
+            id("[grammar]\nambiguities = 1\ndensity = 0.3\ndepth = 9\n"));
+
+  const std::string never = "[task]\ngap_law = 'constant'\ngap_min = 2\ngap_probability = 0\n";
+  EXPECT_EQ(id(never + "gap_content = 'forbidden_symbol'\n"), id(never));
+  const std::string rarely = "[task]\ngap_law = 'constant'\ngap_min = 2\ngap_probability = 0.01\n";
+  EXPECT_NE(id(rarely + "gap_content = 'forbidden_symbol'\n"), id(rarely));
+}
+
 // Micro-batches by choice are another run, for they round otherwise; what "auto" comes to is not known yet.
 TEST(RunId, TakesAccumulateAutoForWholeBatches) {
   EXPECT_EQ(id(""), id("[train]\naccumulate = 'auto'\n"));
@@ -126,7 +154,13 @@ TEST(RunId, TakesTheAutomatonByContentNotByPath) {
   write_file_atomically(folder.file("c.json"), text + "\n");
   const auto with = [&](const std::string& path) { return id("[grammar]\nautomaton = '" + path + "'\n"); };
   EXPECT_EQ(with(folder.file("a.json")), with(folder.file("sub/b.json")));
-  EXPECT_NE(with(folder.file("a.json")), with(folder.file("c.json")));
+  EXPECT_EQ(with(folder.file("a.json")), with(folder.file("c.json"))) << "white space";
+  write_file_atomically(folder.file("c.json"), R"({"states":["A","#"],
+    "start_states":[ "A"],"transitions" : [[0,1,1]]})");
+  EXPECT_EQ(with(folder.file("a.json")), with(folder.file("c.json"))) << "white space";
+  write_file_atomically(folder.file("c.json"),
+                        R"({"states": ["A ", "#"], "start_states": ["A "], "transitions": [[0, 1, 1]]})");
+  EXPECT_NE(with(folder.file("a.json")), with(folder.file("c.json"))) << "a name";
   EXPECT_NE(with(folder.file("a.json")), id(""));
   EXPECT_NE(fault_of("[grammar]\nautomaton = 'missing.json'\n").find("[grammar.automaton]"), std::string::npos);
   EXPECT_NE(fault_of("[grammar]\nautomaton = 'missing.json'\n").find("run.toml:2:13"), std::string::npos);
@@ -144,7 +178,9 @@ TEST(RunId, ReadsTheAutomatonOnce) {
   EXPECT_EQ(config.values.grammar.file->text, text);
   EXPECT_EQ(config.values.grammar.file->sha256, sha256_hex(text));
   EXPECT_EQ(config.values.grammar.file->automaton.states(), 2);
-  EXPECT_NE(config.canonical.find(sha256_hex(text)), std::string::npos);
+  const std::string laid_out =
+      "{\n  \"states\": [\"A\", \"#\"],\n  \"start_states\": [\"A\"],\n  \"transitions\": [[0, 1, 1]]\n}\n";
+  EXPECT_NE(config.canonical.find(sha256_hex(laid_out)), std::string::npos);
   EXPECT_NE(fault_of("[grammar]\nautomaton = '" + folder.file("a.json") + "'\n").find("run.toml:2:13"),
             std::string::npos);
 }

@@ -112,6 +112,18 @@ evaluates 2 && tables 2
 grep -q "result.json: its bytes do not fit its sha256" "$work/out" || fail "an edited schema: $(cat "$work/out")"
 fresh
 
+# A config.json of another network than config.toml, sealed anew: eval refuses the run, so check does.
+fresh
+rm "$odd"/result.json "$odd"/*.safetensors
+sed -i -E '/^  "canonical"/s/"width":16/"width":32/' "$odd/config.json"
+forged=$(sed -nE 's/^  "canonical": (.*),$/\1/p' "$odd/config.json" | tr -d '\n' | sha256sum | cut -c1-16)
+sed -i "s/\"run_id\": \"$id\"/\"run_id\": \"$forged\"/" "$odd/config.json"
+reseal "$odd/config.json"
+line="[run] $odd/config.toml: expected run $forged of config.json, got $id"
+"$program" eval "$odd" > /dev/null 2> "$work/err"
+[[ $? -eq 2 && $(cat "$work/err") == "$line" ]] || fail "eval of a forged config: $(cat "$work/err")"
+says 1 damaged "  $line"
+
 # A finished run keeps its label; a config that is missing is not put back without a word.
 again() { "$program" train "$small" --out "$work/odd" "$@" 2> "$work/err" > /dev/null || fail "train again: $(cat "$work/err")"; }
 again && [[ ! -s $work/err ]] || fail "train again says $(cat "$work/err")"

@@ -1,7 +1,10 @@
+#include "cli/commands/check.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -9,6 +12,7 @@
 #include "cli/output.h"
 #include "report/axes.h"
 #include "runs/run_check.h"
+#include "runs/run_identity.h"
 
 namespace sb::cli {
 namespace {
@@ -16,14 +20,26 @@ namespace {
 struct Options {
   std::vector<std::string> folders;
   std::string json;
+  std::optional<ModelRules> rules;
 };
 
 struct Findings {
   std::vector<DamagedArchive> archives;
   std::vector<RunReport> reports;
-  std::vector<std::string> notes;   // what was not looked into
-  std::vector<std::string> suites;  // damaged suite.json beside runs
+  std::vector<std::string> not_evaluated;  // by report: why `eval` cannot test it, "" if it can
+  std::vector<std::string> notes;          // what was not looked into
+  std::vector<std::string> suites;         // damaged suite.json beside runs
 };
+
+// A config.json that tells of another network than config.toml is damaged.
+void look_at_network(RunReport& report, std::string& not_evaluated, const RunTree& tree, const ModelRules& rules) {
+  if (report.state == RunState::damaged || report.state == RunState::older || report.state == RunState::newer) return;
+  ConfigVerdict verdict = judge_config(report.folder, tree, rules);
+  not_evaluated = std::move(verdict.not_evaluated);
+  if (verdict.problem.empty()) return;
+  report.state = RunState::damaged;
+  report.problems.push_back(std::move(verdict.problem));
+}
 
 Findings inspect_all(const Options& options) {
   Findings out;
@@ -63,6 +79,8 @@ Findings inspect_all(const Options& options) {
     for (const auto& folder : found.runs) {
       if (!fresh(folder)) continue;
       out.reports.push_back(inspect_run(folder, Look::all, tree));
+      out.not_evaluated.emplace_back();
+      if (options.rules) look_at_network(out.reports.back(), out.not_evaluated.back(), tree, *options.rules);
     }
   }
   return out;
@@ -97,7 +115,9 @@ constexpr RunState kStates[] = {RunState::whole,   RunState::without_weights, Ru
 std::string as_text(const Findings& findings) {
   const auto& reports = findings.reports;
   std::string out;
-  for (const auto& report : reports) {
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const RunReport& report = reports[i];
+    const std::string& not_evaluated = findings.not_evaluated[i];
     out += one_line(report.folder) + ": " + said_of(report) + "\n";
     for (const auto& problem : report.not_needed) out += "  " + one_line(problem) + "; not needed: the run is over\n";
     if (report.state == RunState::damaged)
@@ -107,6 +127,8 @@ std::string as_text(const Findings& findings) {
              (report.checkpoint
                   ? "tests the checkpoint after " + std::to_string(*report.checkpoint) + " updates with --checkpoint\n"
                   : std::string("does not\n"));
+    if (report.state == RunState::whole && !not_evaluated.empty())
+      out += "  eval does not test it: " + one_line(not_evaluated.substr(0, not_evaluated.find('\n'))) + "\n";
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
     if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
@@ -128,7 +150,8 @@ std::string as_json(const Findings& findings) {
   Json json;
   for (const RunState state : kStates) json[to_string(state)] = count(reports, state);
   Json& runs = json["runs"] = Json::array();
-  for (const auto& report : reports) {
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const RunReport& report = reports[i];
     Json& entry = runs.emplace_back(
         Json{{"folder", report.folder}, {"run_id", report.run_id}, {"state", to_string(report.state)}});
     if (!report.status.empty()) entry["status"] = report.status;
@@ -136,6 +159,7 @@ std::string as_json(const Findings& findings) {
     entry["updates"] = report.updates;
     entry["problems"] = report.problems;
     entry["not_needed"] = report.not_needed;
+    if (!findings.not_evaluated[i].empty()) entry["not_evaluated"] = findings.not_evaluated[i];
   }
   json["suites"] = findings.suites;
   Json& archives = json["archives"] = Json::array();  // damaged ones
@@ -156,8 +180,11 @@ Exit run(const Options& options) {
 
 }  // namespace
 
-void add_check(Program& program) {
+namespace {
+
+void add_check(Program& program, std::optional<ModelRules> rules) {
   auto options = std::make_shared<Options>();
+  options->rules = std::move(rules);
   Arguments& arguments =
       program.command("check", "Are these runs whole: every file against its digest; exit code 1 if one is damaged",
                       {"selectivbench check runs", "selectivbench check runs/quick runs/paper --json check.json",
@@ -165,6 +192,16 @@ void add_check(Program& program) {
                       [options] { return run(*options); });
   arguments.positionals("DIR", options->folders, true, "Folders of runs or of one run each, or archives of `pack`");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
+}
+
+}  // namespace
+
+void add_check(Program& program, ModelRules rules) {
+  add_check(program, std::optional(std::move(rules)));
+}
+
+void add_check(Program& program) {
+  add_check(program, std::nullopt);
 }
 
 }  // namespace sb::cli

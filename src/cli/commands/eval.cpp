@@ -309,6 +309,8 @@ std::string as_text(const SavedEvaluation& e, const Options& options) {
   std::string out;
   if (e.weights == "checkpoint") out += "weights: checkpoint after " + std::to_string(*e.update) + " updates\n";
   if (e.weights == "file") out += "weights: " + printable(options.weights, 400) + ", not the run's own\n";
+  if (e.weights == "final" && !options.weights.empty())
+    out += "weights: " + printable(options.weights, 400) + ", the run's own final.safetensors\n";
   const std::string task = "task " + std::to_string(e.task) + ", ";
   const auto name = [&](const std::string& split, const std::optional<int>& gap) {
     const std::string shown = split == e.split ? split : e.split + " (" + split + " samples)";

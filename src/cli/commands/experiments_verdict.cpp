@@ -101,7 +101,7 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
                                                 : verdict_text(experiment, verdicts, rows));
   if (options.format != "json")
     for (const auto& note : rows.notes)
-      if (note.starts_with("left out")) complain("note: " + note);
+      if (note.kind == Note::Kind::left_out || note.kind == Note::Kind::damaged) complain("note: " + note);
   return Exit::done;
 }
 
@@ -115,7 +115,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const Rows rows = read_all_rows({options.results}, defaults);
   if (rows.runs.empty()) throw without_runs("experiments findings --results", "finished runs", options.results, rows);
   for (const auto& note : rows.notes)
-    if (note.starts_with("left out, damaged"))
+    if (note.kind == Note::Kind::damaged)
       throw bad_input("experiments findings --results", "expected whole runs and archives, got " + note);
   const fs::path results = fs::path(options.results).lexically_normal();
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
@@ -137,7 +137,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   if (options.out == "-") print(page);
   // Collapsed runs are averaged in tables, not on this page.
   for (const auto& note : rows.notes)
-    if (!note.starts_with("collapsed in training")) complain("note: " + note);
+    if (note.kind != Note::Kind::collapsed) complain("note: " + note);
   for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
   if (options.check && !stale.empty()) {
     std::vector<std::string> names;

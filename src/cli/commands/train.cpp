@@ -49,6 +49,7 @@ Exit run(const Options& options) {
   rules.shipped = shipped_folder();
   const ResolvedConfig config =
       with_card(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
+  expect_card(config, place);
   tell_unusable_gpu({config});
   use_threads(options.threads, place.beside);
   const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);

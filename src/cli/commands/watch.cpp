@@ -1,5 +1,5 @@
-#include <httplib.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <memory>
 #include <thread>
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/commands/report.h"
+#include "cli/http_server.h"
 #include "cli/output.h"
 #include "cli/stop.h"
 #include "page/live.h"
@@ -32,39 +33,24 @@ std::string random_token() {
   return out;
 }
 
-void serve(httplib::Server& server, LivePage& page, const std::string& token) {
-  server.set_default_headers({{"Cache-Control", "no-store"},
-                              {"Referrer-Policy", "no-referrer"},
-                              {"X-Content-Type-Options", "nosniff"},
-                              {"X-Frame-Options", "DENY"}});
-  server.Get("/" + token + "/", [&page](const httplib::Request&, httplib::Response& answer) {
-    answer.set_content(page.html(), "text/html; charset=utf-8");
-  });
-  server.Get("/" + token + "/data", [&page](const httplib::Request& asked, httplib::Response& answer) {
-    const LivePage::Data data = page.data();
-    answer.set_header("ETag", data.tag);
-    if (asked.get_header_value("If-None-Match") == data.tag)
-      answer.status = 304;
-    else
-      answer.set_content(data.json, "application/json");
-  });
-  // What cannot be read just now: the page shows the line, and asks again.
-  server.set_exception_handler([](const httplib::Request&, httplib::Response& answer, std::exception_ptr failure) {
-    answer.status = 500;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      answer.set_content(one_line(error.what()) + "\n", "text/plain; charset=utf-8");
-    } catch (...) {
-      answer.set_content("unknown error\n", "text/plain; charset=utf-8");
+HttpAnswer answer_to(const HttpRequest& request, LivePage& page, const std::string& token) {
+  const std::string root = "/" + token + "/";
+  try {
+    if (request.path == root) return {200, "text/html; charset=utf-8", page.html(), ""};
+    if (request.path == root + "data") {
+      LivePage::Data data = page.data();
+      if (request.if_none_match == data.tag) return {304, "", "", data.tag};
+      return {200, "application/json", std::move(data.json), data.tag};
     }
-  });
+  } catch (const std::exception& error) {  // what cannot be read just now: the page shows the line, and asks again
+    return {500, "text/plain; charset=utf-8", one_line(error.what()) + "\n", ""};
+  }
+  return {404, "text/plain; charset=utf-8", "Not Found\n", ""};
 }
 
 // One line that names the option at fault: an address of this machine takes connections on some port.
 Error cannot_listen(const Options& options) {
-  httplib::Server other;
-  if (options.port == 0 || other.bind_to_any_port(options.host) < 0)
+  if (options.port == 0 || !HttpServer(options.host, 0).is_open())
     return bad_input("watch --host", "cannot listen on '" + printable(options.host, 200) +
                                          "', expected an address of this machine, as 127.0.0.1");
   return bad_input("watch --port", "cannot listen on port " + std::to_string(options.port) + " of " +
@@ -76,25 +62,23 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
                 static_cast<int>(options.every * 1000));
   for (const auto& line : page.begin("watch DIR")) complain("note: left out, damaged: " + one_line(line));
   const std::string token = random_token();
-  httplib::Server server;
-  serve(server, page, token);
-  const int port = options.port == 0                                 ? server.bind_to_any_port(options.host)
-                   : server.bind_to_port(options.host, options.port) ? options.port
-                                                                     : -1;
-  if (port < 0) throw cannot_listen(options);
+  HttpServer server(options.host, options.port);
+  if (!server.is_open()) throw cannot_listen(options);
   const GracefulStop ends_the_server;
   const std::string shown = options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
-  print("http://" + shown + ":" + std::to_string(port) + "/" + token + "/\n");
+  print("http://" + shown + ":" + std::to_string(server.port()) + "/" + token + "/\n");
   finish_output();
   complain("Ctrl-C ends it.");
-  std::jthread stopper([&server](const std::stop_token& over) {
+  // Folders may just be being read, for longer than a user waits; there is nothing to save.
+  std::jthread ender([](const std::stop_token& over) {
     while (!over.stop_requested())
       if (stop_within(.2)) {
-        server.stop();
-        return;
+        for (int i = 0; i < 25 && !over.stop_requested(); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (!over.stop_requested()) ::_exit(static_cast<int>(Exit::done));
       }
   });
-  server.listen_after_bind();
+  server.serve([&](const HttpRequest& request) { return answer_to(request, page, token); }, stop_requested);
   return Exit::done;
 }
 

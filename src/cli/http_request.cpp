@@ -1,0 +1,65 @@
+#include "cli/http_request.h"
+
+#include <algorithm>
+
+namespace sb::cli {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Takes the next line off `text`; lines end in CR LF.
+std::string_view next_line(std::string_view& text) {
+  const size_t end = std::min(text.find("\r\n"), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 2, text.size()));
+  return line;
+}
+
+}  // namespace
+
+std::string host_name(std::string_view host) {
+  if (host.starts_with('[')) return lower_case(host.substr(1, std::min(host.find(']'), host.size()) - 1));
+  const size_t colon = host.find(':');
+  const bool has_port = colon != std::string_view::npos && colon == host.rfind(':');
+  return lower_case(has_port ? host.substr(0, colon) : host);
+}
+
+std::optional<HttpRequest> read_request(std::string_view head) {
+  const std::string_view first = next_line(head);
+  const size_t after_method = first.find(' '), before_version = first.rfind(' ');
+  if (after_method == std::string_view::npos || before_version == after_method) return std::nullopt;
+  if (!first.substr(before_version + 1).starts_with("HTTP/1.")) return std::nullopt;
+  HttpRequest out;
+  out.method = first.substr(0, after_method);
+  const std::string_view target = first.substr(after_method + 1, before_version - after_method - 1);
+  out.path = target.substr(0, target.find('?'));
+  int hosts = 0;
+  while (!head.empty()) {
+    const std::string_view line = next_line(head);
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const std::string name = lower_case(line.substr(0, colon));
+    const std::string_view value = trimmed(line.substr(colon + 1));
+    if (name == "host") {
+      ++hosts;
+      out.host = host_name(value);
+    } else if (name == "if-none-match") {
+      out.if_none_match = value;
+    }
+  }
+  if (hosts != 1) return std::nullopt;
+  return out;
+}
+
+}  // namespace sb::cli

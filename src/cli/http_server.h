@@ -1,0 +1,41 @@
+// An HTTP server for one page: GET and HEAD, one request per connection, all of them in one thread. A client that is
+// slow or silent costs an open file, nothing else.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/http_request.h"
+
+namespace sb::cli {
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type, body, tag;  // the tag is its ETag, "" for none
+};
+
+class HttpServer {
+ public:
+  // Listens on an address or a name of this machine; port 0 takes any that is free. is_open() is false if it cannot.
+  HttpServer(const std::string& host, int port);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  bool is_open() const { return listener_ >= 0; }
+  int port() const { return port_; }
+
+  // Answers requests until `stop` says so; it is asked several times a second. Requests whose Host is another name than
+  // this server's never reach `answer`: a page elsewhere could point its own name here (DNS rebinding).
+  void serve(const std::function<HttpAnswer(const HttpRequest&)>& answer, const std::function<bool()>& stop);
+
+ private:
+  bool is_own_name(const std::string& name) const;
+
+  int listener_ = -1;
+  int port_ = 0;
+  bool any_address_ = false;          // bound to 0.0.0.0 or ::
+  std::vector<std::string> names_{};  // accepted in Host
+};
+
+}  // namespace sb::cli

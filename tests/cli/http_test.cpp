@@ -1,0 +1,36 @@
+// The head of a request, as browsers and others send it.
+#include "cli/http_request.h"
+
+#include <gtest/gtest.h>
+
+namespace sb::cli {
+namespace {
+
+TEST(HttpRequest, IsReadFromItsHead) {
+  const auto request = read_request("GET /a/b?c=d HTTP/1.1\r\nhOST:  LocalHost:8080 \r\nIf-None-Match: \"12\"");
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->method, "GET");
+  EXPECT_EQ(request->path, "/a/b");
+  EXPECT_EQ(request->host, "localhost");
+  EXPECT_EQ(request->if_none_match, "\"12\"");
+}
+
+TEST(HttpRequest, IsRefusedIfItIsNone) {
+  for (const char* head : {"", " ", "  ", "GET", "GET /", "GET / HTTP/2\r\nHost: a", "GET / HTTP/1.1",
+                           "GET / HTTP/1.1\r\nHost: a\r\nHost: a", "GET / HTTP/1.1\r\nno colon\r\nHost: a",
+                           "\x16\x03\x01\x02", "GET HTTP/1.1\r\nHost: a"})
+    EXPECT_FALSE(read_request(head)) << head;
+}
+
+TEST(HttpRequest, HostsLoseTheirPort) {
+  EXPECT_EQ(host_name("Example.org"), "example.org");
+  EXPECT_EQ(host_name("example.org:80"), "example.org");
+  EXPECT_EQ(host_name("[::1]:80"), "::1");
+  EXPECT_EQ(host_name("::1"), "::1");
+  EXPECT_EQ(host_name("["), "");
+  EXPECT_EQ(host_name("[::1"), "::1");
+  EXPECT_EQ(host_name(":80"), "");
+}
+
+}  // namespace
+}  // namespace sb::cli
