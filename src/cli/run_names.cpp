@@ -17,6 +17,11 @@ Keys base_parts(const RunConfig& config) {
           "seed " + std::to_string(config.run.seed)};
 }
 
+// "lr", "train.batch" where eval has one too; switches of a model without "model.".
+std::string name_of(const std::string& key) {
+  return find_config_key(key) ? short_name(key) : key.substr(key.find('.') + 1);
+}
+
 // The fewest keys, found greedily, that tell apart as many runs as all varying keys do.
 Keys telling_keys(const std::vector<ResolvedConfig>& runs) {
   Keys keys = varying_keys(runs);
@@ -61,7 +66,7 @@ std::vector<std::string> run_names(const std::vector<ResolvedConfig>& runs) {
     parts.push_back(base_parts(run.values));
     for (const auto& key : keys) {
       const std::string value = value_text(run, key);
-      parts.back().push_back(value.empty() ? "" : short_name(key) + " " + printable(value, longest_value));
+      parts.back().push_back(value.empty() ? "" : name_of(key) + " " + printable(value, longest_value));
     }
     for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], display_width(parts.back()[i]));
   }

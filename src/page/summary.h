@@ -1,7 +1,7 @@
 // The table of the page: cells as `table` has them, with intervals and tests over grammars as `verdict` has them.
 #pragma once
-#include "findings/statistics.h"
 #include "page/outline.h"
+#include "report/statistics.h"
 
 namespace sb {
 

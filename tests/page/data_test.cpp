@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/number.h"
-#include "findings/statistics.h"
 #include "made_up.h"
 #include "report/folder.h"
+#include "report/statistics.h"
 #include "report/table.h"
 #include "runs/seal.h"
 
@@ -50,7 +50,7 @@ TEST_F(ThreeGrammars, CellsAreThoseOfTheTableDigitForDigit) {
     const PageCell& one = cell(record["model"], column);
     EXPECT_EQ(std::round(*one.mean * 1e6) / 1e6, record["mean"].get<double>()) << column;
     EXPECT_EQ(one.mean_text, fixed(*one.mean, 3));
-    EXPECT_EQ(one.sd_text, "± " + fixed(record["sd"].get<double>(), 3));
+    EXPECT_EQ(one.sd_text, fixed(record["sd"].get<double>(), 3));
     EXPECT_EQ(std::round(*one.fraction * 1e6) / 1e6, record["fraction_of_ceiling"].get<double>());
     EXPECT_EQ(one.runs, record["run_ids"].get<std::vector<std::string>>());
     EXPECT_EQ(one.grammars, 3);

@@ -1,4 +1,4 @@
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,7 +134,7 @@ Estimate estimate(std::span<const double> values) {
   return out;
 }
 
-std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double family_error) {
+std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double together) {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a].value_or(2) < p[b].value_or(2); });
@@ -142,7 +142,7 @@ std::vector<HolmStep> holm(std::span<const std::optional<double>> p, double fami
   size_t left = p.size();
   bool stopped = false;
   for (const size_t at : order) {
-    const double error = family_error / static_cast<double>(left);
+    const double error = together / static_cast<double>(left);
     stopped |= !p[at] || *p[at] > error;
     out[at] = {!stopped, error};
     if (!stopped) --left;
