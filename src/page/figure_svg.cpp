@@ -87,7 +87,7 @@ std::string bars_svg(const Figure& figure, const std::vector<PageSeries>& series
     svg.rect(left, y - thickness / 2, end - left, thickness, "mark " + svg.series_class(one->colour));
     const auto low = number(row, "low"), high = number(row, "high");
     if (low && high && *high > *low)
-      svg.line(left + plot * std::clamp(*low, 0.0, 1.0), y, left + plot * std::clamp(*high, 0.0, 1.0), y, "axis");
+      svg.line(left + plot * std::clamp(*low, 0.0, 1.0), y, left + plot * std::clamp(*high, 0.0, 1.0), y, "whisker");
     const auto own_ceiling = number(row, "ceiling");
     if (const auto ceiling = own_ceiling ? own_ceiling : shared_ceiling) {
       const double at = left + plot * std::clamp(*ceiling, 0.0, 1.0);

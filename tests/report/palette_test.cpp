@@ -79,9 +79,10 @@ TEST(Palette, NoTwoModelsHaveOneColour) {
   for (const auto* palette : {&palette_light(), &palette_dark()})
     for (const auto& [model, colour] : colours)
       for (const auto& [other, its] : colours)
-        if (model < other)
+        if (model < other) {
           EXPECT_GE(distance((*palette)[static_cast<size_t>(colour)], (*palette)[static_cast<size_t>(its)]), .06)
               << model << " and " << other;
+        }
 }
 
 TEST(Palette, AModelOfOthersKeepsClearOfThoseThatAreThere) {
