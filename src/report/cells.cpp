@@ -40,7 +40,10 @@ bool shows_saved(const TableRun& run) {
   });
 }
 
-const char* const kNgramNote = "n-gram: the commonest training state after the last n symbols; n chosen on valid.";
+const char* const kNgramNote =
+    "n-gram: the commonest training state after the last n symbols; n chosen on valid. It skips blanks, so tasks 1, 2 "
+    "and "
+    "4 share it.";
 
 std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
   const auto best = result.baselines ? result.baselines->best_n_gram() : std::nullopt;

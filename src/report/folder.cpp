@@ -247,7 +247,7 @@ Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::str
   if (found.runs.empty()) {
     std::vector<std::string> names;
     for (const auto& root : roots) names.push_back(printable(root, 400));
-    throw bad_input("table", formatted("no finished run in {}{}", joined(names, ", "),
+    throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", joined(names, ", "),
                                        found.notes.empty() ? "" : "; " + found.notes.front()));
   }
   add_given(all.axes, select, true, found.runs);

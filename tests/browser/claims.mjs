@@ -37,16 +37,16 @@ export function claims_of(data, argument) {
           assert.equal(lines[i][2], cell.mean_text);
           assert.equal(lines[i][3], cell.interval_text || '–');
           assert.equal(lines[i][5], cell.fraction_text);
-          assert.equal(lines[i][8], cell.paper_text || '–');
-          assert.equal(lines[i][9], cell.difference_text || '–');
+          assert.equal(lines[i][9], cell.paper_text || '–');
+          assert.equal(lines[i][10], cell.difference_text || '–');
         });
       }),
   );
 
   claim('p is sorted as a number, whatever its text', async page => {
     await page.locator('details:has(table.cells) > summary').click();
-    await page.locator('table.cells thead th').nth(11).locator('button').click();
-    const shown = await page.$$eval('table.cells tbody tr', lines => lines.map(line => line.children[11].textContent));
+    await page.locator('table.cells thead th').nth(12).locator('button').click();
+    const shown = await page.$$eval('table.cells tbody tr', lines => lines.map(line => line.children[12].textContent));
     const expected = data.summary.cells.map(cell => (cell.versus_best ? cell.versus_best.p : null));
     expected.sort((a, b) => (a === null) - (b === null) || a - b);
     assert.equal(shown.length, expected.length);

@@ -210,7 +210,7 @@ TEST(Page, ANetworkOfTwoSizesHasAFigureOfSizes) {
   ASSERT_EQ(data.series.size(), 2U);
   EXPECT_EQ(data.series[1].colour, data.series[0].colour);
   EXPECT_NE(data.series[1].dash, data.series[0].dash);
-  EXPECT_EQ(data.series[1].name, "gla, width 128");
+  EXPECT_EQ(data.series[1].name, "gla · width 128");
   EXPECT_TRUE(find_figure(data, "size"));
   EXPECT_FALSE(find_figure(data, "complexity"));
   EXPECT_EQ(data.cells[0].interval_text, "") << "one grammar has no interval";

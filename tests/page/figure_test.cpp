@@ -105,7 +105,7 @@ std::string decoded(const std::string& text) {
 
 TEST(Figure, WithoutVegaThePageHasTheMainFiguresAsSvg) {
   TemporaryFolder root;
-  for (const char* model : {"gla", "mamba", "mine (external)"})
+  for (const char* model : {"gla", "mamba", "transformer"})
     for (const int seed : {1, 2}) finish_small(root.path(), model, seed, 2);
   const PageData data = page_of(root.path());
   PageSettings settings;

@@ -328,7 +328,7 @@ TEST(Folder, SeveralFoldersAndArchivesAreOneTable) {
   fs::create_directory(root.file("empty"));
   const std::vector<std::string> empty = {root.file("empty"), root.file("empty")};
   EXPECT_EQ(error_line([&] { read_rows(empty); }),
-            "[table] no finished run in " + root.file("empty") + ", " + root.file("empty"));
+            "[table] expected finished runs below the folder, got none, " + root.file("empty") + ", " + root.file("empty"));
 }
 
 }  // namespace
