@@ -106,7 +106,7 @@ std::string decoded(const std::string& text) {
 TEST(Figure, WithoutVegaThePageHasTheMainFiguresAsSvg) {
   TemporaryFolder root;
   for (const char* model : {"gla", "mamba", "transformer"})
-    for (const int seed : {1, 2}) finish_small(root.path(), model, seed, 2);
+    for (const int seed : {1, 2}) finish_small(root.path(), model, seed, 2, "[eval]\ngaps = [10, 20]\n");
   const PageData data = page_of(root.path());
   PageSettings settings;
   settings.charts = false;

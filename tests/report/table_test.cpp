@@ -178,7 +178,7 @@ TEST(RowNames, ScalesAreOneWordOfAColumnsHeading) {
     for (const auto& line : lines) EXPECT_FALSE(line.starts_with("vocab") || line.starts_with("length")) << line;
   }
   EXPECT_EQ(headings, (std::set<std::string>{"quick", "paper"}));
-  EXPECT_EQ(scale_name(rows_of(suite_of("[grammar]\nvocab = 11\n")).groups.at(0)), "");
+  EXPECT_EQ(scale_name(rows_of(suite_of("[grammar]\nvocab = 11\nambiguities = 10\ndepth = 10\n")).groups.at(0)), "");
 }
 
 TEST(Table, HostileTextIsEscapedInEachFormat) {
