@@ -41,6 +41,7 @@ std::string hint(const std::string& name, const std::vector<std::string>& names)
   const std::string near = known ? last(name) : nearest(last(name), lasts);
   for (const auto& each : names)
     if (!near.empty() && last(each) == near) found.push_back(each);
+  if (std::find(found.begin(), found.end(), near) != found.end()) found = {near};  // "quick", not scales/quick
   if (!found.empty()) return ", did you mean " + join_or(found) + "?";
   found = nearest_first(name, names);
   found.resize(std::min<size_t>(found.size(), 3));
