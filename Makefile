@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -76,16 +76,23 @@ python: deps
 	@ninja -C build/python -j $(JOBS) sb_python selectivbench
 	scripts/test-python build/python $(PYTHON) build/python/selectivbench
 
-bench: program
+# Charts first, if npm is there: the program takes them in when it is built.
+bench:
+	@{ command -v npm && $(MAKE) vega; } > /dev/null 2>&1 || \
+	  echo "[make bench] npm did not bring Vega: the page draws its main figures only" >&2
+	@$(MAKE) --no-print-directory program
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
 	$(BUILD)/selectivbench report runs/quick --out runs/quick/report.html
 
-# What draws the charts of `report`, from npm by the lock file, into web/node_modules; the program takes it in when it is built again.
+# What draws all charts of `report`: vega, vega-lite and vega-embed from npm by the lock file, into web/node_modules.
+vega:
+	@test web/node_modules/.package-lock.json -nt web/package-lock.json || $(NPM_CI) --prefix web
+
+# The same for a program that is built already: it is linked with them, no source is compiled again.
 charts:
 	@scripts/install-deps charts
-	@echo "npm ci in web/: vega, vega-lite and vega-embed, as web/package-lock.json has them"
-	@$(NPM_CI) --prefix web
-	@$(MAKE) program
+	@$(MAKE) --no-print-directory vega
+	@test ! -x $(BUILD)/selectivbench || ninja -C $(BUILD) selectivbench
 
 bench-data: program
 	$(BUILD)/selectivbench bench data

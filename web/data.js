@@ -40,7 +40,9 @@
           })
         : SB.svg('rect', {x: 1, y: 1, width: 14, height: 14, rx: 4, css: {fill: SB.colour(series.colour)}}),
     );
-  SB.named = series => SB.h('span', {class: 'model'}, SB.key(series), SB.text(series.name, 'name'));
+  // All its settings on hover.
+  SB.named = series =>
+    SB.h('span', {class: 'model', title: series.setting || null}, SB.key(series), SB.text(series.name, 'name'));
 
   // A number and the runs it comes from: one run by its place, several as a choice of the list of runs.
   SB.cell_address = cell =>

@@ -175,11 +175,17 @@
       this.title.replaceChildren(SB.text(figure.title));
       this.caption.replaceChildren(SB.prose(figure.caption));
       this.plot.setAttribute('aria-label', figure.summary);
-      this.plot.hidden = !SB.can_draw();
+      // Without Vega the program draws the main figures itself.
+      const drawn = !SB.can_draw() && figure.svg;
+      this.plot.hidden = !SB.can_draw() && !drawn;
+      if (drawn) {
+        this.plot.classList.remove('waiting');
+        this.plot.replaceChildren(SB.h('img', {src: figure.svg, alt: ''}));
+      }
       this.runs.hidden = !figure.runs.length;
       this.runs.textContent = SB.counted(figure.runs.length, 'run');
       this.runs.href = figure.runs.length === 1 ? '#run-' + figure.runs[0] : '#runs-of-' + figure.id;
-      if (!SB.can_draw()) this.values.open = true;
+      if (!SB.can_draw()) this.values.open = !drawn;
       this.values_of = null;
       this.fill_values();
       this.reserve();

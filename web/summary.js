@@ -46,7 +46,8 @@
       key: cell => cell.mean,
       main: cell => cell.mean_text,
       beside: cell => cell.interval_text,
-      below: cell => [cell.fraction === null ? '' : cell.fraction_text + ' of ceiling', cell.uneven_text],
+      about: 'share of the ceiling',
+      below: cell => [cell.fraction === null ? '' : cell.fraction_text, cell.uneven_text],
     },
     ceiling: {
       title: 'Of the ceiling',
@@ -86,7 +87,7 @@
           ...SB.mark_signs(cell),
         ),
         state.face === 'paper' ? null : bar(cell, column, SB.series.get(row.series)),
-        SB.h('span', {class: 'sub-line'}, face.below(cell).filter(Boolean).join(', ')),
+        SB.h('span', {class: 'sub-line', title: face.about}, face.below(cell).filter(Boolean).join(', ')),
       ];
     };
     const columns = [
@@ -97,6 +98,7 @@
         key: row => SB.series.get(row.series).name,
         cell: row => SB.named(SB.series.get(row.series)),
       },
+      {title: 'parameters', key: row => row.params, cell: row => row.params_text},
       ...data.columns.map(column => ({
         lines: column.lines,
         falling: true,
@@ -107,6 +109,25 @@
         },
         cell: row => content(row, column),
       })),
+    ];
+    const has = column => column.ceiling_text && column.ceiling_text !== '–';
+    const foot = [
+      ['n-gram', '', ...data.columns.map(column => SB.dash(column.n_gram_text))],
+      ['ceiling', '', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–'))],
+      ['chance', '', ...data.columns.map(column => SB.dash(column.chance_text))],
+    ];
+    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30, memory: state.matrix});
+  }
+
+  function sizes(state) {
+    const columns = [
+      {
+        title: 'model',
+        head: true,
+        left: true,
+        key: row => SB.series.get(row.series).name,
+        cell: row => SB.named(SB.series.get(row.series)),
+      },
       {title: 'parameters', key: row => row.params, cell: row => row.params_text},
       {
         title: 'state',
@@ -122,14 +143,15 @@
         cell: row => row.speed_text,
       },
       {title: 'precision', left: true, key: row => row.precision_text, cell: row => row.precision_text},
+      {
+        title: 'settings',
+        left: true,
+        wrap: true,
+        key: row => SB.series.get(row.series).setting,
+        cell: row => SB.dash(SB.series.get(row.series).setting),
+      },
     ];
-    const has = column => column.ceiling_text && column.ceiling_text !== '–';
-    const foot = [
-      ['n-gram', ...data.columns.map(column => SB.dash(column.n_gram_text)), '', '', '', ''],
-      ['ceiling', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–')), '', '', '', ''],
-      ['chance', ...data.columns.map(column => SB.dash(column.chance_text)), '', '', '', ''],
-    ];
-    return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30, memory: state.matrix});
+    return SB.table({columns, rows: SB.data.summary.rows, label: 'Sizes, speed, settings', name: 'sizes', memory: state.sizes});
   }
 
   function every_cell(state) {
@@ -213,6 +235,7 @@
       ['face', 'accuracy'],
       ['matrix', {}],
       ['cells', {}],
+      ['sizes', {}],
     ])
       state[name] = state[name] || first;
     const shown = row => !SB.hidden.has(SB.series.get(row.series).model);
@@ -231,9 +254,9 @@
     const used = new Set(SB.data.summary.cells.flatMap(cell => cell.marks.map(mark => mark.kind)));
     const legend = Object.entries(signs).filter(([kind]) => used.has(kind));
     const large = every_cell(state);
+    const rows = sizes(state);
     SB.on_filter('summary', () => {
-      small.filter(shown);
-      large.filter(shown);
+      for (const table of [small, large, rows]) table.filter(shown);
     });
     const notes = SB.data.meta.notes;
     const overview = SB.figure_grid(SB.data.figures.filter(figure => figure.kind === 'overview'));
@@ -270,8 +293,8 @@
           )
         : '',
       overview.cards.length ? overview.element : '',
-      SB.h('h3', {}, 'Every cell'),
-      large.element,
+      SB.h('details', {}, SB.h('summary', {}, 'Every cell, with its interval, tests and runs'), large.element),
+      SB.h('details', {}, SB.h('summary', {}, 'Sizes, speed and settings of every row'), rows.element),
     );
     return overview.cards;
   };

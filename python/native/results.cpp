@@ -80,11 +80,11 @@ py::dict load_weights(const std::string& folder) {
   return out;
 }
 
-std::string table(const std::string& root, const std::string& format, bool per_run) {
+std::string table(const std::vector<std::string>& roots, const std::string& format, bool per_run) {
   const TableFormat as = parse_table_format(format);
   const Unlocked here;
-  expect_folder_or_archive(root, "table");
-  const Rows rows = read_rows(root);
+  check_roots(roots, "table");
+  const Rows rows = read_rows(roots);
   return per_run ? run_table(rows, as) : cell_table(rows, as);
 }
 

@@ -218,8 +218,17 @@ def load_weights(run: Run | str | os.PathLike[str]) -> dict[str, NDArray[np.gene
     return _native.load_weights(run.folder if isinstance(run, Run) else path("weights", run))
 
 
-def table(root: str | os.PathLike[str], format: str = "text", *, per_run: bool = False) -> str:
-    """The table of ``selectivbench table``: text, md, csv, json or latex."""
+def table(roots: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], format: str = "text", *, per_run: bool = False) -> str:
+    """The table of ``selectivbench table`` of a folder or archive, or of several: text, md, csv, json or latex.
+
+    >>> import selectivbench as sb
+    >>> sb.table([])
+    Traceback (most recent call last):
+    ValueError: [table] expected folders or archives, got none
+    """
     if not isinstance(format, str):
         raise ValueError(f"[table.format] expected text, md, csv, json or latex, got {shown(format)}")
-    return _native.table(path("table", root), format, bool(per_run))
+    several = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)
+    if not several:
+        raise ValueError("[table] expected folders or archives, got none")
+    return _native.table([path("table", root) for root in several], format, bool(per_run))

@@ -14,7 +14,7 @@ constexpr double kRedraw = 0.1;   // seconds between updates of a terminal line
 constexpr double kMark = 0.1;     // seconds between two marks of a pace
 constexpr double kWindow = 20.0;  // seconds of work a rate is taken over
 constexpr double kSlow = 5.0;     // seconds without news after which a line says how long
-constexpr int kBar = 24;
+constexpr int kBar = 12;
 
 std::string share_text(int64_t done, int64_t total) {
   return fixed(total <= 0 ? 100.0 : 100.0 * static_cast<double>(done) / static_cast<double>(total), 0) + " %";
@@ -152,24 +152,30 @@ void RunPace::report(double now, const RunProgress& progress) {
   progress_ = progress;
 }
 
-std::string RunPace::text(double now) const {
-  if (!known_) return "starting";
+std::array<std::string, 5> RunPace::columns(double now) const {
+  if (!known_) return {"starting", "", "", "", ""};
   const RunProgress& p = progress_;
-  const bool training = p.phase == "train" || p.phase == "evaluated";
-  std::string out = share_text(p.update, p.updates);
-  if (training) {
-    if (pace_.rate() > 0) out += ", " + rate_text(pace_.rate()) + left_text(pace_.left(p.updates - p.update));
-    if (now - since_ >= kSlow) out += ", " + duration_text(now - since_) + " in this update";
+  std::string rate, left;
+  if (p.phase == "train" || p.phase == "evaluated") {
+    const double seconds = pace_.left(p.updates - p.update);
+    if (pace_.rate() > 0) rate = rate_text(pace_.rate());
+    if (pace_.rate() > 0 && seconds >= 0) left = duration_text(seconds) + " left";
+    if (now - since_ >= kSlow) left += (left.empty() ? "" : ", ") + duration_text(now - since_) + " in this update";
   } else {
-    out += ", " + (p.phase == "waiting" ? "waiting for another process" : printable(p.phase, 20));
-    if (now - since_ >= kSlow) out += " for " + duration_text(now - since_);
+    left = p.phase == "waiting" ? "waiting for another process" : printable(p.phase, 20);
+    if (now - since_ >= kSlow) left += " for " + duration_text(now - since_);
   }
-  if (p.update > 0) out += ", loss " + fixed(p.loss, 3);
-  if (p.valid >= 0) out += ", valid " + fixed(p.valid, 3);
+  return {share_text(p.update, p.updates), rate, left, p.update > 0 ? "loss " + fixed(p.loss, 3) : "",
+          p.valid >= 0 ? "valid " + fixed(p.valid, 3) : ""};
+}
+
+std::string RunPace::text(double now) const {
+  std::string out;
+  for (const auto& column : columns(now)) out += (out.empty() || column.empty() ? "" : ", ") + column;
   return out;
 }
 
-RunReport::RunReport(Console console) : lines_(std::move(console)) {
+RunReport::RunReport(std::string name, Console console) : name_(std::move(name)), lines_(std::move(console)) {
   began_ = lines_.console().clock();
 }
 
@@ -178,11 +184,11 @@ void RunReport::report(const RunProgress& progress) {
   const bool same = pace_.known() && pace_.progress().phase == progress.phase;
   pace_.report(lines_.console().clock(), progress);
   if (progress.phase == "evaluated") {
-    lines_.say("update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) + ": loss " +
-               fixed(progress.loss, 4) + ", valid accuracy " + fixed(progress.valid, 4));
+    lines_.say(name_ + "  update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) +
+               ": loss " + fixed(progress.loss, 4) + ", valid accuracy " + fixed(progress.valid, 4));
   } else if (!same && progress.phase != "train" && progress.phase != "valid" && progress.phase != "waiting" &&
              !lines_.console().terminal) {  // for whom it waits was said
-    lines_.say(progress.phase == "saving" ? "saving" : "evaluating: " + progress.phase);
+    lines_.say(name_ + (progress.phase == "saving" ? "  saving" : "  evaluating: " + progress.phase));
   }
 }
 
@@ -196,11 +202,11 @@ void RunReport::tick() {
   const double now = lines_.console().clock();
   if (lines_.console().terminal) {
     const RunProgress& p = pace_.progress();
-    lines_.show({bar(p.updates > 0 ? static_cast<double>(p.update) / static_cast<double>(p.updates) : 0) + " " +
-                 pace_.text(now)});
+    lines_.show({bar(p.updates > 0 ? static_cast<double>(p.update) / static_cast<double>(p.updates) : 0) + " " + name_ +
+                 "  " + pace_.text(now)});
   } else if (now - std::max(began_, lines_.said_at()) >= kPlainLine) {
-    lines_.say("update " + std::to_string(pace_.progress().update) + " of " + std::to_string(pace_.progress().updates) +
-               ": " + pace_.text(now));
+    lines_.say(name_ + "  update " + std::to_string(pace_.progress().update) + " of " +
+               std::to_string(pace_.progress().updates) + ": " + pace_.text(now));
   }
 }
 

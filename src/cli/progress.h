@@ -1,5 +1,6 @@
 // Progress of long work on standard error: redrawn lines on a terminal, plain lines otherwise.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -68,7 +69,9 @@ class RunPace {
   void report(double now, const RunProgress& progress);
   const RunProgress& progress() const { return progress_; }
   bool known() const { return known_; }
-  std::string text(double now) const;  // "37 %, 12.3/s, 3 min 20 s left, loss 1.234, valid 0.432"
+  // "37 %", "12.3/s", "3 min 20 s left", "loss 1.234", "valid 0.432"; empty if not known or out of place.
+  std::array<std::string, 5> columns(double now) const;
+  std::string text(double now) const;  // the columns in one line
 
  private:
   RunProgress progress_;
@@ -77,15 +80,17 @@ class RunPace {
   bool known_ = false;
 };
 
-// One run for people. report() comes from the working thread, tick() several times a second from any other.
+// One run for people; its name begins every line. report() comes from the working thread, tick() several times a second
+// from any other.
 class RunReport {
  public:
-  explicit RunReport(Console console);
+  RunReport(std::string name, Console console);
   void report(const RunProgress& progress);
   void say(const std::string& line);
   void tick();
 
  private:
+  std::string name_;
   std::mutex mutex_;
   RunPace pace_;
   LiveLines lines_;

@@ -1,4 +1,4 @@
-// Names of a suite's runs: model, task, seed, and whatever else tells them apart.
+// Names of runs for people: model, task, seed, and the fewest further keys that tell the runs of a suite apart.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace sb::cli {
 
-// "mamba2, task 1, seed 1, train.lr=0.001"; `varying`: keys as varying_keys() gives them.
-std::string run_name(const ResolvedConfig& run, const std::vector<std::string>& varying);
+// A name for each: "mamba2  task 1  seed 1  lr 0.001". Parts are padded, so that names align below each other.
+std::vector<std::string> run_names(const std::vector<ResolvedConfig>& runs);
 
 }  // namespace sb::cli

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "runs/run_tree.h"
 
 namespace sb::cli {
 namespace {
@@ -29,6 +30,22 @@ std::string plain_name(std::string asked) {
   if (asked.starts_with("configs/")) asked.erase(0, 8);
   if (asked.ends_with(".toml")) asked.resize(asked.size() - 5);
   return asked;
+}
+
+// ", did you mean quick?": every config with this last name ("task3": paper/task3, …), else the nearest.
+std::string hint(const std::string& name, const std::vector<std::string>& names) {
+  const auto last = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  std::vector<std::string> lasts, found;
+  for (const auto& each : names) lasts.push_back(last(each));
+  const bool known = std::find(lasts.begin(), lasts.end(), last(name)) != lasts.end();
+  const std::string near = known ? last(name) : nearest(last(name), lasts);
+  for (const auto& each : names)
+    if (!near.empty() && last(each) == near) found.push_back(each);
+  if (std::find(found.begin(), found.end(), near) != found.end()) found = {near};  // "quick", not scales/quick
+  if (!found.empty()) return ", did you mean " + join_or(found) + "?";
+  found = nearest_first(name, names);
+  found.resize(std::min<size_t>(found.size(), 3));
+  return ", the nearest are " + join_or(found);
 }
 
 }  // namespace
@@ -57,14 +74,20 @@ std::vector<std::string> shipped_names(const std::string& folder) {
 }
 
 std::string shipped_config(const std::string& where, const std::string& asked, const std::string& folder) {
-  if (asked.empty() || (is_there(asked) && !is_folder(asked))) return asked;
+  if (asked.empty()) return asked;
+  if (is_there(asked) && !is_folder(asked)) {
+    std::error_code ignored;
+    if (fs::is_regular_file(asked, ignored) && RunTree::is_archive(asked))
+      throw bad_input(where, "expected a config, got an archive of runs, '" + printable(asked, 200) + "'");
+    return asked;
+  }
   const std::vector<std::string> names = folder.empty() ? std::vector<std::string>{} : shipped_names(folder);
   const std::string name = plain_name(asked);
   // Only a name of the list: no "..", no absolute path.
   if (std::binary_search(names.begin(), names.end(), name)) return (fs::path(folder) / (name + ".toml")).string();
   if (names.empty()) throw bad_input(where, "no such file, got '" + printable(asked, 200) + "'");
-  throw bad_input(where, "no such file, nor a config of this name among those shipped, expected a file, " +
-                             join_or(names) + ", got '" + printable(asked, 200) + "'" + did_you_mean(name, names));
+  throw bad_input(where, "no file or shipped config is called '" + printable(asked, 200) + "'" + hint(name, names) +
+                             "; shipped configs are in " + printable(folder, 400));
 }
 
 std::string shipped_folder() {

@@ -81,10 +81,10 @@ TimeTaken with_start(TimeTaken taken, double start, double whole) {
 }
 
 Overview::Overview(const std::string& root, const Suite& suite, double start, const KnownRuns& known) {
-  const auto varying = varying_keys(suite.runs);
+  const auto names = run_names(suite.runs);
   for (const auto& config : suite.runs) {
     Run run;
-    run.name = run_name(config, varying);
+    run.name = names[runs.size()];
     run.folder = root + "/" + config.run_id;
     run.size = size_of(config);
     run.done = has_result(run.folder);

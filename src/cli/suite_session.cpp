@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/replace_file.h"
 #include "base/text.h"
@@ -73,12 +74,11 @@ class Session {
       : suite_(suite),
         start_(options.start),
         overview_(options.root, suite, options.start, known),
-        board_(suite.runs.size(), overview_.done(), standard_error()) {
-    if (!options.time_limit.empty()) {
+        board_(suite.runs.size(), overview_.done(), longest_name(overview_), standard_error()) {
+    if (!options.time_limit.empty())
       budget_ = TimeBudget(parse_duration(options.time_limit, options.command + " --time-limit"), board_.clock(),
                            options.start);
-      overview_.rates = shipped_costs();
-    }
+    overview_.rates = shipped_costs();
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     std::vector<const ResolvedConfig*> missing;
@@ -117,7 +117,7 @@ class Session {
     Workers workers;
     workers.jobs = jobs_;
     workers.cards = cards_;
-    workers.stop = [&] { return stop_requested() || budget_.over(); };
+    workers.stop = [&] { return stopping(); };
     workers.stopping = [&] {
       board_.say(stop_requested()
                      ? "[suite] stopping: runs save after their update; a further signal does not wait for them"
@@ -126,7 +126,7 @@ class Session {
     workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
     workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
     workers.said = [&](size_t w, const std::string& line) { board_.said(w, line); };
-    workers.tick = [&] { board_.tick(); };
+    workers.tick = [&] { tick(); };
     workers.finished = [&](size_t w, const WorkDone& done) { return finished(w, done); };
     work_through(works_, workers);
     return close();
@@ -134,6 +134,28 @@ class Session {
 
  private:
   enum class State { waiting, done, diverged, stopped, held, failed };
+
+  bool stopping() const { return stop_requested() || budget_.over(); }
+
+  static size_t longest_name(const Overview& overview) {
+    size_t width = 0;
+    for (const auto& run : overview.runs) width = std::max(width, display_width(run.name));
+    return width;
+  }
+
+  // The time left for all is reckoned anew every few seconds, with how far the running ones are.
+  void tick() {
+    constexpr double every = 2;
+    const double now = board_.clock()();
+    if (!reckoned_ || now - *reckoned_ >= every) {
+      reckoned_ = now;
+      for (size_t w = 0; w < works_.size(); ++w)
+        if (const RunProgress* p = board_.progress(w); p != nullptr && p->updates > 0)
+          overview_.runs[index_[w]].left = 1 - static_cast<double>(p->update) / static_cast<double>(p->updates);
+      board_.time_left(overview_.seconds_left(suite_, jobs_));
+    }
+    board_.tick();
+  }
 
   // Those that were begun first: they are to be finished.
   std::vector<size_t> in_order(const Suite& suite) const {
@@ -163,10 +185,10 @@ class Session {
     return chosen ? std::optional(places[*chosen]) : std::nullopt;
   }
 
-  std::string stopped_text(size_t w) const {
+  // "12 of 200"; empty before the first update.
+  std::string updates_text(size_t w) const {
     const RunProgress* p = board_.progress(w);
-    return p == nullptr ? "stopped"
-                        : "stopped after update " + std::to_string(p->update) + " of " + std::to_string(p->updates);
+    return p == nullptr || p->update == 0 ? "" : std::to_string(p->update) + " of " + std::to_string(p->updates);
   }
 
   // True: to be tried again after the others.
@@ -175,7 +197,7 @@ class Session {
     const RunProgress* p = board_.progress(w);
     const bool held = p != nullptr && p->phase == "waiting";
     const bool tried = states_[w] == State::held;
-    std::string outcome, rest;
+    std::string outcome;
     run.done = has_result(run.folder);
     if (run.done) {
       states_[w] = State::done;
@@ -183,11 +205,12 @@ class Session {
       if (const auto taken = time_taken(run.folder))
         overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, with_start(*taken, start_, done.seconds));
       estimates_.clear();  // others are like it
-      if (const auto left = overview_.seconds_left(suite_, jobs_); left && *left > 0)
-        rest = "; estimate of the rest " + duration_text(*left);
+      reckoned_.reset();
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
       states_[w] = held ? State::held : State::stopped;
-      outcome = held ? "another process works on it" : stopped_text(w);
+      const std::string at = updates_text(w);
+      outcome = held ? "another process works on it" : "stopped" + (at.empty() ? "" : " after update " + at);
+      if (!held && !at.empty()) stopped_at_.push_back(at);
     } else if (done.exit_code == static_cast<int>(Exit::taken_over)) {
       states_[w] = State::held;
       outcome = "another process took it over";
@@ -200,7 +223,10 @@ class Session {
                                      : "exit code " + std::to_string(done.exit_code);
     }
     if (states_[w] == State::failed) remember_failure(run.folder, done.errors, outcome);
-    board_.over(w, outcome + ", " + duration_text(done.seconds) + rest, run.done);
+    if (states_[w] == State::stopped && stopping())
+      board_.drop(w);  // counted in the last line
+    else
+      board_.over(w, outcome + ", " + duration_text(done.seconds), run.done);
     say_lines(done.errors, states_[w] == State::failed ? "" : "warning: ");
     return states_[w] == State::held && !tried && !stop_requested();
   }
@@ -231,6 +257,13 @@ class Session {
       if (!line.empty() && line.starts_with(beginning)) board_.say("  " + line);
   }
 
+  // " (update 12 of 200, 22 of 200)", if these are few and known.
+  std::string stopped_updates() const {
+    constexpr size_t most = 4;
+    const bool few = !stopped_at_.empty() && stopped_at_.size() <= most;
+    return few ? " (update " + joined(stopped_at_, ", ") + ")" : "";
+  }
+
   Exit close() {
     std::map<State, size_t> counts;
     for (size_t w = 0; w < works_.size(); ++w) {
@@ -250,10 +283,10 @@ class Session {
     add(State::diverged, "of them diverged now");
     add(State::failed, "failed");
     add(State::held, "in the hands of another process");
-    add(State::stopped, "stopped");
+    add(State::stopped, "stopped" + stopped_updates());
     add(State::waiting, budget_.limited() ? "not begun, for want of time" : "not begun");
     const bool failed = counts[State::failed] > 0;
-    if (done < total) line += failed && !stop_requested() ? "" : "; the same command goes on";
+    if (done < total) line += failed && !stop_requested() ? "" : "; the same command resumes";
     board_.say(line);
     if (failed && !stop_requested()) return Exit::check_failed;
     return done == total ? Exit::done : Exit::stopped;
@@ -269,6 +302,8 @@ class Session {
   std::vector<Work> works_;
   std::vector<size_t> index_;  // of a work's run in the suite
   std::vector<State> states_;
+  std::vector<std::string> stopped_at_;           // updates of runs that were stopped
+  std::optional<double> reckoned_;                // when the time left was, by the board's clock
   std::vector<std::optional<double>> estimates_;  // seconds of each work, by what is known now; empty: to be asked
 };
 
@@ -301,6 +336,7 @@ void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRu
   replace_file(stem + ".csv", cell_table(rows, TableFormat::csv));
   replace_file(stem + ".json", cell_table(rows, TableFormat::json));
   replace_file(stem + ".tex", cell_table(rows, TableFormat::latex));
+  if (stop_requested()) return;  // its last line stays the last
   print(text);
   print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
 }

@@ -209,17 +209,18 @@ void print_status(const std::string& root, const Suite& suite, const KnownRuns& 
   const auto accounting = ask_accounting(submissions);
   const auto submitted = submitted_runs(submissions, !queue);  // what has no number is in no queue that was looked at
   const auto now = clock_of(root);
-  const auto varying = varying_keys(suite.runs);
+  const auto names = run_names(suite.runs);
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::left, Align::left});
   std::map<RunStanding, size_t> counts;
-  for (const auto& run : suite.runs) {
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    const ResolvedConfig& run = suite.runs[i];
     const SlurmView view = slurm_view(run.run_id, submitted, queue, accounting);
     RunStatusLine line = known.find(run.run_id) != nullptr
                              ? RunStatusLine{RunStanding::done, "elsewhere"}
                              : run_status(root + "/" + run.run_id, run.values.train.updates, view, now);
     ++counts[line.standing];
-    table.row({run.run_id, to_string(line.standing), line.text, run_name(run, varying)});
+    table.row({run.run_id, to_string(line.standing), line.text, names[i]});
   }
   print(table.text());
   std::string sum = "[suite] " + counted(suite.runs.size(), "run");

@@ -27,6 +27,7 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/run_names.h"
 #include "cli/stop.h"
 #include "kernels/cpu/block_pool.h"
 #include "runs/config_faults.h"
@@ -240,7 +241,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   tell_ranks(Order::go_on);
   PreparedRun run = prepared(config, world);
   const GracefulStop saves;
-  RunReport people(standard_error());
+  RunReport people(run_names({config}).front(), standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
   const auto stop = [world] {

@@ -93,7 +93,7 @@ class Chart {
   }
 
   void add_model(const Line& line, std::vector<LinePoint> points) {
-    const int colour = model_colour(line.model);
+    const int colour = line.colour.value_or(model_colour(line.model));
     const int before = used_[colour]++;  // lines of this colour
     series_.push_back({line.label, std::move(points), svg_.series_class(colour) + (before > 0 ? " again" : ""),
                        colour + 5 * (before / 2), before % 2 == 0, false, false, 0});

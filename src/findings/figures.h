@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 namespace sb {
 
@@ -36,7 +36,8 @@ struct LinePoint {
 struct Line {
   std::string label;  // "Gated DeltaNet"
   std::string model;  // "gated_delta_net": colour and marker; a second line of the same model is hollow and dashed
-  std::vector<LinePoint> points;  // by growing x
+  std::vector<LinePoint> points;   // by growing x
+  std::optional<int> colour = {};  // of the palette; absent: the model's own
 };
 // Reference for models: "n-gram", "ceiling", "chance". A single point means the same value at every x.
 struct ReferenceLine {

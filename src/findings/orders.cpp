@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/number.h"
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 namespace sb {
 namespace {

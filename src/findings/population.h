@@ -18,7 +18,7 @@
 #include "findings/claims.h"
 #include "findings/lost_runs.h"
 #include "findings/orders.h"
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 namespace sb {
 

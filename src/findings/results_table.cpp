@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "findings/arms.h"
 #include "findings/lost_runs.h"
+#include "findings/page_text.h"
 #include "report/cells.h"
 #include "report/palette.h"
 
@@ -24,20 +25,6 @@ using Place = std::pair<int, ResultColumn>;
 // Whether the table has the column at all: the paper has no figures for task 4.
 bool exists(const Place& place) {
   return place.first < tasks || place.second != ResultColumn::paper;
-}
-
-std::string share(double value) {
-  const std::string out = fixed(value, 3);
-  return out.starts_with("0.") ? out.substr(1) : out;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : one_line(text)) {
-    if (c == '|' || c == '<' || c == '*' || c == '_' || c == '`') out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 std::string superscript(size_t number) {
@@ -66,7 +53,7 @@ class Printer {
     }
     out += "\n" + rule + "\n";
     for (const auto& row : table_) {
-      out += "| " + escaped(row.name) + " |";
+      out += "| " + sb::cell(row.name) + " |";
       for (const Place& place : places_) {
         const auto it = row.cells.find(place);
         out += " " + cell(it == row.cells.end() ? ResultValue{} : it->second) + " |";
@@ -75,7 +62,7 @@ class Printer {
     }
     if (const std::string line = grammars_line(); !line.empty()) out += "\n" + line + "\n";
     for (size_t i = 0; i < footnotes_.size(); ++i)
-      out += formatted("\n{} {}\n", superscript(i + 1), escaped(footnotes_[i]));
+      out += formatted("\n{} {}\n", superscript(i + 1), sb::cell(footnotes_[i]));
     return out;
   }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "findings/claims.h"
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 namespace sb {
 

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xml.h"
 #include "report/palette.h"
 
 namespace sb {
@@ -66,20 +67,7 @@ std::string svg_number(double value) {
 }
 
 std::string svg_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : one_line(text)) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
+  return xml_escaped(one_line(text));
 }
 
 double text_width(std::string_view text, bool bold) {

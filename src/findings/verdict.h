@@ -20,7 +20,6 @@
 
 namespace sb {
 
-constexpr double family_error = .05;
 constexpr double equivalence_error = .10;
 
 enum class Verdict { supported, contradicted, equivalent, undecided };

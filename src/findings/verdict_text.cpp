@@ -54,6 +54,21 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   for (const auto& line : remarks_of(scale)) out += "    note: " + line + "\n";
 }
 
+// "undecided (quick, published; paper, published)", each verdict with the scales and protocols that have it.
+std::string verdict_line(const ClaimVerdict& verdict) {
+  if (verdict.scales.empty()) return verdict.lost.empty() ? "undecided (no runs)" : "undecided (no finished runs)";
+  std::vector<std::pair<std::string, std::vector<std::string>>> places;  // by words, in the order of the scales
+  for (const auto& scale : verdict.scales) {
+    const std::string words = scale.words(), place = formatted("{}, {}", scale.scale->name, scale.protocol);
+    auto it = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == words; });
+    if (it == places.end()) it = places.insert(places.end(), {words, {}});
+    it->second.push_back(place);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [words, where] : places) parts.push_back(formatted("{} ({})", words, joined(where, "; ")));
+  return joined(parts, ", ");
+}
+
 std::vector<std::string> units_of(const ScaleVerdict& scale) {
   std::vector<std::string> out;
   for (const auto& one : scale.comparisons)
@@ -115,6 +130,9 @@ std::string verdict_text(const ExperimentClaims& experiment, const std::vector<C
                          const Rows& rows) {
   std::string out = one_line(experiment.title.empty() ? experiment.name : experiment.title) + "\n";
   if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
+  TextTable lines({}, {TextTable::Align::left, TextTable::Align::left});
+  for (const auto& verdict : verdicts) lines.row({one_line(verdict.claim->title), verdict_line(verdict)});
+  out += "\n" + lines.text();
   for (const auto& verdict : verdicts) {
     out += formatted("\n{} ({}): {}\n", one_line(verdict.claim->title), verdict.claim->id,
                      one_line(verdict.claim->sentence));

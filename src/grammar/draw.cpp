@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "base/xml.h"
 #include "grammar/build.h"
 
 namespace sb {
@@ -62,23 +63,6 @@ std::string symbol_name(int symbol) {
   return symbol == 0 ? "#" : letter_name(symbol - 1);
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::vector<int32_t> states_by_id(const Automaton& a) {
   std::vector<int32_t> order(a.names.size());
   for (int s = 0; s < a.states(); ++s) order[a.id[s]] = s;
@@ -107,7 +91,7 @@ std::string label(Point at, double size, const std::string& text, const std::str
   return formatted(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" {} font-size=\"{:.1f}\" font-weight=\"{}\" fill=\"{}\" "
       "text-anchor=\"{}\">{}</text>\n",
-      at.x, at.y + 0.35 * size, kFont, size, weight, fill, anchor, escaped(text));
+      at.x, at.y + 0.35 * size, kFont, size, weight, fill, anchor, xml_escaped(text));
 }
 
 // States on a circle in id order, so that states of one symbol stand together; edges bend towards the middle and take
@@ -151,8 +135,8 @@ class CirclePicture {
           "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.2f}\" stroke-opacity=\"{:.2f}\"/>\n", d, paint,
           width, opacity);
     };
-    const std::string title =
-        formatted("<g><title>{} → {}: {}</title>\n", escaped(a_.names[from]), escaped(a_.names[to]), shortest(prob));
+    const std::string title = formatted("<g><title>{} → {}: {}</title>\n", xml_escaped(a_.names[from]),
+                                        xml_escaped(a_.names[to]), shortest(prob));
     const Point p = place(from), q = place(to);
     if (from == to) {
       const Point out = along(angle_[from]), side = {-out.y, out.x};
@@ -300,7 +284,7 @@ class AdjacencyPicture {
     std::string out;
     for (const int s : a_.start) {
       out += formatted("<path d=\"M{0:.1f} {1:.1f}l11 -5v10z\" fill=\"{2}\"><title>start state {3}</title></path>\n",
-                       kStrip + kStripWidth + 5, kTop + at(row(s)) + cell_ / 2, kInk, escaped(a_.names[s]));
+                       kStrip + kStripWidth + 5, kTop + at(row(s)) + cell_ / 2, kInk, xml_escaped(a_.names[s]));
     }
     return out;
   }

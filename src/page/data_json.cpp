@@ -1,5 +1,7 @@
+#include "base/base64.h"
 #include "base/version.h"
 #include "page/data.h"
+#include "page/figure_svg.h"
 #include "report/palette.h"
 
 namespace sb {
@@ -30,9 +32,9 @@ Json meta_json(const PageData& data, const PageSettings& settings) {
       {"dated", maybe(settings.dated)},
       {"charts", settings.charts},
       {"charts_hint", settings.charts ? ""
-                                      : "Charts are left out: this program was built without what draws them. In a "
-                                        "checkout `make charts` gets it (npm) and builds anew; the tables below hold "
-                                        "the same numbers."},
+                                      : "This program was built without Vega: only the main figures are drawn. In a "
+                                        "checkout `make charts` gets Vega from npm; the tables below hold the same "
+                                        "numbers."},
       {"live", std::move(live)},
       {"headline", data.headline},
       {"warnings", data.warnings},
@@ -259,6 +261,10 @@ Json page_json(const PageData& data, const PageSettings& settings) {
     return Json{{"id", s.id}, {"title", s.title}, {"kind", s.kind}, {"text", s.text}, {"absent", s.absent}};
   });
   out["figures"] = array_of(data.figures, figure_json);
+  if (!settings.charts)
+    for (size_t i = 0; i < data.figures.size(); ++i)
+      if (const std::string svg = figure_svg(data.figures[i], data.series); !svg.empty())
+        out["figures"][i]["svg"] = "data:image/svg+xml;base64," + base64(svg);
   out["compare"] = compare_json(data.compare);
   out["samples"] = array_of(data.samples, sample_json);
   out["runs"] = array_of(data.runs, run_json);

@@ -1,6 +1,7 @@
 // While training: loss and accuracy on valid by update.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -74,20 +75,30 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
     const auto reference = [&](const std::string& name, std::optional<double> value) {
       if (!value) return;
       referenced = true;
-      const int64_t first = std::min<int64_t>(drawn.first, 0);
-      for (const int64_t update : {first, drawn.last})
+      const int64_t first = drawn.points == 1 ? drawn.last : std::min<int64_t>(drawn.first, 0);
+      for (const int64_t update : std::set<int64_t>{first, drawn.last})
         accuracy.rows.push_back({name, "reference", update, *value, {}, {}, {}});
     };
     reference("ceiling", place.ceiling);
     reference("n-gram", place.n_gram);
-    accuracy.caption =
-        formatted("Accuracy on valid by update: {}{}. Dashed: the exact ceiling and the n-gram, measured on test.{}",
-                  averaged_text(cells), drawn.band ? "; band: lowest to highest run" : "",
-                  drawn.points == 1 ? " These runs were evaluated once, at their end." : "");
-    accuracy.summary = formatted("Accuracy on valid over updates of {}.", counted(cells.size(), "row"));
-    accuracy.spec =
-        line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
-    accuracy.height = chart_height(series.size(), plot);
+    const std::string dashed = "Dashed: the exact ceiling and the n-gram, measured on test.";
+    if (drawn.points == 1) {  // eval.every = 0: there is no curve
+      accuracy.kind = "learning_end";
+      accuracy.title = "Accuracy at the end of training";
+      accuracy.caption =
+          formatted("Accuracy on valid, evaluated once, after the last update: {}. {}", averaged_text(cells), dashed);
+      accuracy.summary = formatted("Accuracy on valid after training of {}.", counted(cells.size(), "row"));
+      const int bars = 26 * static_cast<int>(series.size()) + 10;
+      accuracy.spec = bar_chart(series, {"accuracy", "accuracy on valid", false, true}, referenced, bars);
+      accuracy.height = bars + 60;
+    } else {
+      accuracy.caption = formatted("Accuracy on valid by update: {}{}. {}", averaged_text(cells),
+                                   drawn.band ? "; band: lowest to highest run" : "", dashed);
+      accuracy.summary = formatted("Accuracy on valid over updates of {}.", counted(cells.size(), "row"));
+      accuracy.spec =
+          line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
+      accuracy.height = chart_height(series.size(), plot);
+    }
     data.figures.push_back(std::move(accuracy));
   }
 

@@ -1,3 +1,4 @@
+#include <set>
 // Runs that go on: their loss, and what they measured on valid so far. They are in no table yet.
 #include <algorithm>
 
@@ -35,11 +36,15 @@ void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t a
                     {value, axis, "quantitative"}};
   std::vector<PageSeries> series;
   std::map<std::string, int> dashes;
+  std::set<std::string> models;
+  for (const auto& model : data.models) models.insert(model.name);
+  for (const auto& run : runs) models.insert(run.line->model);
+  const auto colours = model_colours_of(models);
   for (const auto& run : runs) {
     const auto& points = run.curves->*what.curve;
     if (points.empty()) continue;
     const std::string& model = run.line->model;
-    series.push_back({"", run.line->name, model, "", model_colour(model), dashes[model]++});
+    series.push_back({"", run.line->name, model, "", colours.at(model), dashes[model]++});
     figure.palette.push_back(series.back().colour);
     figure.runs.push_back(run.line->key);
     for (const auto& point : points) figure.rows.push_back({run.line->name, "model", point.update, point.value});

@@ -26,7 +26,9 @@ void add_series(Outline& out) {
   std::map<std::vector<std::string>, std::vector<size_t>, RowOrder> groups;
   for (size_t g = 0; g < out.rows.groups.size(); ++g) groups[out.labels.row_values(out.rows.groups[g])].push_back(g);
   std::map<std::string, int> dashes;
-  std::set<std::string> names;
+  std::set<std::string> models;
+  for (const auto& group : out.rows.groups) models.insert(group.model());
+  const auto colours = model_colours_of(models);
   out.series_of_group.resize(out.rows.groups.size());
   for (const auto& [values, members] : groups) {
     const Group& group = out.rows.groups[members.front()];
@@ -34,10 +36,8 @@ void add_series(Outline& out) {
     one.id = formatted("s{}", out.series.size());
     one.model = group.model();
     one.setting = setting_of(out.labels, group);
-    one.name = one.model + (one.setting.empty() ? "" : ", " + one.setting);
-    const std::string stem = one.name;
-    for (int i = 2; !names.insert(one.name).second; ++i) one.name = formatted("{} ({})", stem, i);
-    one.colour = model_colour(one.model);
+    one.name = out.labels.row_name(group);
+    one.colour = colours.at(one.model);
     one.dash = dashes[one.model]++;
     for (const size_t g : members) out.series_of_group[g] = out.series.size();
     if (one.dash == 0) out.models.push_back({one.model, model_title(one.model), one.colour});

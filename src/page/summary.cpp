@@ -54,20 +54,14 @@ PageCell plain_cell(const Outline& outline, size_t index) {
   out.mean = cell.mean;
   out.mean_text = fixed(cell.mean, 3);
   if (cell.sd) {
-    out.sd_text = "± " + fixed(*cell.sd, 3);
+    out.sd_text = fixed(*cell.sd, 3);
     out.sd_over = cell.sd_over;
   }
-  std::vector<double> values;
-  for (const auto& [grammar, value] : means_by_grammar(outline.rows, cell)) values.push_back(value);
-  const Estimate over = estimate(values);
-  if (const auto whole = over.interval(family_error)) {
-    const Interval interval = within_shares(*whole);
+  if (cell.interval && cell.grammars > 1) {
+    const Interval interval = within_shares(*cell.interval);
     out.low = interval.low;
     out.high = interval.high;
-    // Where grammars have unequal numbers of runs the interval is around the mean of the grammars' means.
-    out.interval_text = std::abs(over.mean - cell.mean) < 5e-4 && !leaves_shares(*whole)
-                            ? "± " + fixed(interval.high - over.mean, 3)
-                            : formatted("[{}, {}]", fixed(interval.low, 3), fixed(interval.high, 3));
+    out.interval_text = interval_text(cell);
   }
   if (cell.n_gram) out.n_gram_text = formatted("{} (n {})", fixed(*cell.n_gram, 3), n_text(cell.n_least, cell.n_most));
   if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound)
@@ -108,6 +102,23 @@ void mark_missing(const Outline& outline, size_t index, const std::map<size_t, M
   if (!parts.empty()) out.marks.push_back({"missing", joined(parts, "; ")});
 }
 
+// Whether networks and training of these cells are of one size: a best among others would say little of the models.
+bool one_scale(const Outline& outline, const std::vector<size_t>& indices) {
+  constexpr double most_ratio = 4;
+  int64_t least = INT64_MAX, most = 0;
+  std::set<std::pair<std::string, std::string>> training;
+  for (const size_t index : indices) {
+    const Cell& cell = outline.rows.cells[index];
+    if (cell.runs.empty()) continue;
+    const Group& group = outline.rows.groups[cell.group];
+    training.emplace(group.value("train.updates"), group.value("train.batch"));
+    const int64_t params = outline.rows.runs[cell.runs.front()].result.params;
+    least = std::min(least, params);
+    most = std::max(most, params);
+  }
+  return training.size() <= 1 && static_cast<double>(most) <= most_ratio * static_cast<double>(least);
+}
+
 // Against the highest mean of the column: paired over grammars, Holm's correction over the column. A mean over fewer
 // grammars than others have is of another population: it is marked, and not the best.
 void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& cells) {
@@ -122,7 +133,7 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     most = std::max(most, values[i].size());
     ++measured;
   }
-  if (measured < 2) return;
+  if (measured < 2 || !one_scale(outline, indices)) return;
   size_t best = cells.size();
   for (size_t i = 0; i < cells.size(); ++i)
     if (cells[i]->mean && values[i].size() == most && (best == cells.size() || *cells[i]->mean > *cells[best]->mean))
@@ -242,7 +253,8 @@ void add_summary(const Outline& outline, PageData& data) {
     for (size_t i = first; i < data.cells.size(); ++i) cells.push_back(&data.cells[i]);
     mark_best(outline, c, cells);
   }
-  bool cut = false, uneven = false;
+  bool cut = false, uneven = false, several_scales = false;
+  for (const auto& indices : outline.column_cells) several_scales |= !one_scale(outline, indices);
   for (const auto& cell : data.cells) {
     cut |= cell.interval_text.starts_with('[') && (cell.low == 0.0 || cell.high == 1.0);
     uneven |= !cell.uneven_text.empty();
@@ -250,7 +262,7 @@ void add_summary(const Outline& outline, PageData& data) {
   data.caption = caption_of(
       outline.rows, outline.labels,
       most_grammars > 1 ? "mean ± half of its 95 % interval over grammars (a cell of one grammar has none)" : "");
-  for (const auto& line : outline.labels.legend) data.caption.push_back(line);
+  for (const auto& line : outline.labels.brief) data.caption.push_back(line);
   if (most_grammars > 1)
     data.caption.push_back(
         "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
@@ -264,6 +276,10 @@ void add_summary(const Outline& outline, PageData& data) {
     data.caption.push_back(
         "Tokens/s are of runs that had their device to themselves; \"(shared)\": every run of the row shared it with "
         "others of its suite.");
+  if (several_scales)
+    data.caption.push_back(
+        "No best is marked in a column whose networks differ more than fourfold in parameters, or were trained on "
+        "different numbers of samples.");
   if (cut)
     data.caption.push_back(
         "Where an interval would go beyond 0 or 1, which no accuracy does, it is cut there and both ends are given.");

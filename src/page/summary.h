@@ -1,7 +1,7 @@
 // The table of the page: cells as in `table`, intervals and tests over grammars as in `verdict`.
 #pragma once
-#include "findings/statistics.h"
 #include "page/outline.h"
+#include "report/statistics.h"
 
 namespace sb {
 

@@ -135,6 +135,43 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& across, const
   return out;
 }
 
+Json bar_chart(const std::vector<PageSeries>& series, const Axis& x, bool references, int plot_height) {
+  Json out = vega_base(series, plot_height);
+  Json encoding = {{"y",
+                    {{"field", "series"},
+                     {"type", "nominal"},
+                     {"title", nullptr},
+                     {"sort", names_of(series)},
+                     {"axis", {{"labelLimit", 220}}}}},
+                   {"x", axis_encoding(x)}};
+  colour_by_series(encoding, series);
+  encoding.erase("strokeDash");
+  encoding["color"]["legend"] = nullptr;
+  Json layers = Json::array();
+  layers.push_back({{"transform", only("model")},
+                    {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
+                    {"encoding", std::move(encoding)}});
+  if (references) {
+    layers.push_back({{"transform", only("reference")},
+                      {"mark", {{"type", "rule"}, {"strokeDash", {5, 3}}, {"color", grey}}},
+                      {"encoding", {{"x", axis_encoding(x)}}}});
+    layers.push_back(
+        {{"transform", only("reference")},
+         {"mark",
+          {{"type", "text"},
+           {"align", "right"},
+           {"dx", -3},
+           {"dy", -2},
+           {"baseline", "top"},
+           {"color", grey},
+           {"fontSize", 11}}},
+         {"encoding",
+          {{"x", axis_encoding(x)}, {"y", {{"value", 0}}}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+  }
+  out["layer"] = std::move(layers);
+  return out;
+}
+
 int chart_height(size_t series, int plot_height) {
   const int lines = static_cast<int>((series + legend_columns - 1) / legend_columns);
   return plot_height + 60 + 20 * lines;

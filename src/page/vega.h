@@ -29,6 +29,8 @@ struct LineParts {
   bool band = false, references = false;
 };
 Json line_chart(const std::vector<PageSeries>& series, const Axis& x, const Axis& y, LineParts parts, int plot_height);
+// A horizontal bar for each series, named on the axis; reference rows as dashed lines with their names.
+Json bar_chart(const std::vector<PageSeries>& series, const Axis& x, bool references, int plot_height);
 // Pixels that a chart with this plot and its legend takes.
 int chart_height(size_t series, int plot_height);
 

@@ -41,10 +41,9 @@ bool shows_saved(const TableRun& run) {
 }
 
 const char* const kNgramNote =
-    "n-gram: names the commonest training state after the last n symbols, or after the longest suffix of them seen in "
-    "training. Counted on as many training samples as the models saw; n chosen on valid. It skips blanks, and noise up "
-    "to "
-    "1 leaves symbols readable, so tasks 1, 2 and 4 share it.";
+    "n-gram: the commonest training state after the last n symbols; n chosen on valid. It skips blanks, so tasks 1, 2 "
+    "and "
+    "4 share it.";
 
 std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
   const auto best = result.baselines ? result.baselines->best_n_gram() : std::nullopt;
@@ -189,6 +188,7 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
   }
   if (accuracies.size() > 1) {
     cell.sd = spread(accuracies);
+    cell.interval = estimate(accuracies).interval(family_error);
     cell.sd_over = spread_over(rows, cell);
   }
 }
@@ -232,6 +232,15 @@ void add_cells(Rows& rows, size_t number) {
     if (point == Point{}) cell.paper = paper_of(rows, cell);
     rows.cells.push_back(std::move(cell));
   }
+}
+
+std::string interval_text(const Cell& cell) {
+  if (!cell.interval) return "";
+  const double middle = (cell.interval->low + cell.interval->high) / 2;
+  const Interval shown = within_shares(*cell.interval);
+  return std::abs(middle - cell.mean) < 5e-4 && !leaves_shares(*cell.interval)
+             ? "± " + fixed(shown.high - middle, 3)
+             : formatted("[{}, {}]", fixed(shown.low, 3), fixed(shown.high, 3));
 }
 
 void note_missing_points(Rows& rows, const Labels& labels) {

@@ -247,16 +247,24 @@ void check_roots(const std::vector<std::string>& roots, const std::string& where
   }
 }
 
-Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
-               SwitchDefaults defaults) {
-  GatheredRuns all = gather_runs({root});
+Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::string>& select,
+               const std::vector<std::string>& average, SwitchDefaults defaults) {
+  GatheredRuns all = gather_runs(roots);
   FoundRuns found = found_runs(all.runs);
-  if (found.runs.empty())
-    throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", printable(root, 400),
+  if (found.runs.empty()) {
+    std::vector<std::string> names;
+    for (const auto& root : roots) names.push_back(printable(root, 400));
+    throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", joined(names, ", "),
                                        found.notes.empty() ? "" : "; " + found.notes.front()));
+  }
   add_given(all.axes, select, true, found.runs);
   add_given(all.axes, average, false, found.runs);
   return rows_of(all, std::move(found), std::move(defaults));
+}
+
+Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
+               SwitchDefaults defaults) {
+  return read_rows(std::vector<std::string>{root}, select, average, std::move(defaults));
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {

@@ -47,9 +47,10 @@ struct FoundRuns {
 
 // A folder that is named twice, even with different spellings, is read once.
 FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree = RunTree::disk());
-// Rows of every finished run in `root`, a folder or an archive, and in the folders and archives below it, with the axes
-// recorded there and those given. Throws bad_input where there is no finished run, or where a given axis is no key of a
-// run.
+// Rows of every finished run in `roots`, folders or archives, and in the folders and archives below them, with the axes
+// recorded there and those given. Throws bad_input if there is no finished run, or if a given axis is no key of a run.
+Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::string>& select = {},
+               const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
 Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
                const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
 // Rows of all these folders and archives together, with the default axes and those recorded there. Labels are ignored,

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "report/names.h"
 #include "report/select.h"
 #include "runs/config_file.h"
 
@@ -61,7 +62,9 @@ class Labeller {
     split();
     bundle(row_keys_, out_.rows);
     bundle(column_keys_, out_.columns);
+    name_scales(groups_, out_.columns);
     share();
+    out_.row_names = row_names(groups_, out_);
     legend("By column", by_column_, [this](const std::string&) {
       return [this](const Group& group) { return joined(out_.column_lines(group), " "); };
     });
@@ -229,11 +232,21 @@ class Labeller {
     }
   }
 
+  // Whether a reader needs it beneath the table: how a model was trained, what a task is, switches of the user's own.
+  bool is_needed(const std::string& key) {
+    if (key.starts_with("eval.") || key.starts_with("run.") || key == "model.residual" || key == "train.dropout_until")
+      return false;
+    if (key.starts_with("task.test_") && values_.contains("task." + key.substr(10)) &&
+        partition(key) == partition("task." + key.substr(10)))
+      return false;
+    return !key.starts_with("model.switch ") || !switch_as_usual(key);
+  }
+
   // Values that column or model decide, in the order of these. A model without a switch does not differ in it, but what
   // is not the default is told of those that have it; the gap lengths tested are columns themselves.
   template <class Naming>
   void legend(const std::string& title, const Keys& keys, const Naming& naming) {
-    std::vector<std::string> lines;
+    std::vector<std::string> lines, needed;
     for (const auto& key : keys) {
       const bool one_switch = key.starts_with("model.switch ");
       const bool told =
@@ -251,8 +264,10 @@ class Labeller {
       std::vector<std::string> ordered;
       for (const auto& [name, part] : parts) ordered.push_back(part);
       lines.push_back(formatted("{} {}", short_name(key), joined(ordered, ", ")));
+      if (is_needed(key)) needed.push_back(lines.back());
     }
     if (!lines.empty()) out_.legend.push_back(formatted("{}: {}.", title, joined(lines, "; ")));
+    if (!needed.empty()) out_.brief.push_back(formatted("{}: {}.", title, joined(needed, "; ")));
   }
 
   const std::vector<Group>& groups_;
@@ -266,6 +281,7 @@ class Labeller {
 }  // namespace
 
 std::string LabelAxis::name() const {
+  if (!together.empty()) return "scale";
   return joined(names, "/");
 }
 
@@ -274,12 +290,14 @@ std::vector<std::string> LabelAxis::values(const Group& group) const {
 }
 
 std::string LabelAxis::text(const Group& group) const {
+  if (!together.empty()) return together.at(values(group));
   Keys parts;
   for (size_t i = 0; i < keys.size(); ++i) parts.push_back(shown[i].at(group.value(keys[i])));
   return joined(parts, "/");
 }
 
 std::vector<std::string> LabelAxis::lines(const Group& group) const {
+  if (!together.empty()) return {together.at(values(group))};
   Keys parts;
   for (size_t i = 0; i < keys.size(); ++i) parts.push_back(names[i] + " " + shown[i].at(group.value(keys[i])));
   return parts;
@@ -306,17 +324,12 @@ std::vector<std::string> Labels::column_lines(const Group& group) const {
   return out;
 }
 
+std::string Labels::row_name(const Group& group) const {
+  return row_names.at(row_values(group));
+}
+
 std::string Labels::name(const Group& group) const {
-  Keys parts;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i == 0) {
-      parts.push_back(rows[i].text(group));
-    } else if (rows[i].shown[0].size() > 1) {
-      for (const auto& line : rows[i].lines(group)) parts.push_back(line);
-    }
-  }
-  for (const auto& line : column_lines(group)) parts.push_back(line);
-  return joined(parts, ", ");
+  return row_name(group) + ", " + joined(column_lines(group), ", ");
 }
 
 bool Labels::everywhere(const std::string& key) const {
@@ -328,9 +341,10 @@ Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defau
 }
 
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first) {
-  constexpr size_t most = 16;
+  constexpr size_t most = 10;
   for (const auto& [key, value] : labels.common)
-    if (labels.everywhere(key)) first.push_back(short_name(key) + " " + shown_value(value));
+    if (labels.everywhere(key) && !key.starts_with("eval."))
+      first.push_back(short_name(key) + " " + shown_value(value));
   if (first.empty()) return "";
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);

@@ -13,6 +13,8 @@ namespace sb {
 struct LabelAxis {
   std::vector<std::string> keys, names;
   std::vector<std::map<std::string, std::string>> shown;  // by key: value to a text that no other value has
+  // Values of all keys to one word that stands for them, "quick"; empty where there is none for each.
+  std::map<std::vector<std::string>, std::string> together;
 
   std::string name() const;  // "vocab/depth"
   std::vector<std::string> values(const Group& group) const;
@@ -25,6 +27,8 @@ struct Labels {
   std::vector<LabelAxis> columns;    // the first is the task
   std::vector<std::string> varying;  // every key that differs
   std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
+  std::vector<std::string> brief;    // of the legend, what a reader of the table needs
+  std::map<std::vector<std::string>, std::string> row_names;  // by row_values
   // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
   // first, then switches, then as documented. A switch that only some models have is shared by those,
   // and told in the legend.
@@ -33,13 +37,15 @@ struct Labels {
   std::vector<std::string> row_values(const Group& group) const;     // identifies the row
   std::vector<std::string> column_values(const Group& group) const;  // identifies the column
   std::vector<std::string> column_lines(const Group& group) const;   // "task 1", "vocab 21"
-  std::string name(const Group& group) const;                        // in one line, for notes
-  bool everywhere(const std::string& key) const;                     // whether all groups have it alike
+  // "gated_delta_net · bf16": the model, and the fewest labels that tell its row from the other rows of this model.
+  std::string row_name(const Group& group) const;
+  std::string name(const Group& group) const;     // row_name and column in one line, for notes
+  bool everywhere(const std::string& key) const;  // whether all groups have it alike
 };
 
 Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults = {});
-// "Everywhere: lr 0.004, quirks dropout_stops, layers 2."; `first` comes before what the labels have in common, and
-// where the list is long its end is counted only. Empty where there is nothing to say.
+// "Everywhere: lr 0.004, quirks dropout_stops, layers 2."; `first` comes before what the labels have in common. Without
+// settings of evaluations, and of a long list only the beginning: JSON has all. Empty if there is nothing to say.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
 // Default settings of the paper's task with this number (JSON text); those of task 1 if there is no such task.

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "report/cells.h"
 #include "report/order.h"
 #include "runs/protocol.h"
 
@@ -63,7 +64,7 @@ std::vector<size_t> open_settings(const Rows& rows) {
 std::string cell_text(const Rows& rows, const Cell& cell, bool count) {
   if (cell.runs.empty()) return status_of(rows, cell);
   std::string out = fixed(cell.mean, 3);
-  if (cell.sd) out += " ± " + fixed(*cell.sd, 3);
+  if (const std::string interval = interval_text(cell); !interval.empty()) out += " " + interval;
   if (count && cell.grammars > 1 && cell.grammars < static_cast<int64_t>(cell.runs.size())) {
     out += formatted(" ({}, {} grammars)", cell.runs.size(), cell.grammars);
   } else if (count) {
@@ -105,7 +106,7 @@ class CellSheet {
     sheet_.foot = foot_;
     sheet_.head = head_of(rows_);
     sheet_.caption = caption_of(rows_, labels_);
-    for (const auto& line : labels_.legend) sheet_.caption.push_back(line);
+    for (const auto& line : labels_.brief) sheet_.caption.push_back(line);
     add_notes(sheet_, rows_);
     return std::move(sheet_);
   }
@@ -230,6 +231,9 @@ class CellSheet {
   Sheet sheet_;
 };
 
+// What ± stands for, wherever it stands.
+constexpr const char* kHalf = "half of the 95 % interval";
+
 std::string averaging_text(const Rows& rows) {
   std::set<std::pair<size_t, int64_t>> counts;
   for (const auto& cell : rows.cells)
@@ -244,18 +248,17 @@ std::string averaging_text(const Rows& rows) {
     std::string over = grammar_axes.empty() ? "" : "over the means of " + either(grammar_axes);
     if (!others.empty())
       over += grammar_axes.empty() ? "over " + either(others) : " where there are several, else over " + either(others);
-    return "mean ± standard deviation (runs): " + over;
+    return formatted("mean ± {} (runs): ", kHalf) + over;
   }
   const auto [n, grammars] = *counts.begin();
   if (n == 1) return "one run a cell, no spread";
   if (grammars == 1 && others == std::set<std::string>{"train seeds"})
-    return formatted("mean ± standard deviation over {} train seeds", n);
-  if (grammars == 1) return formatted("mean of {} runs ± standard deviation over {}", n, either(others));
+    return formatted("mean ± {} over {} train seeds", kHalf, n);
+  if (grammars == 1) return formatted("mean of {} runs ± {} over {}", n, kHalf, either(others));
   if (grammar_axes != std::set<std::string>{"grammars"})
-    return formatted("mean of {} runs ± standard deviation over the means of {}", n, either(grammar_axes));
-  if (grammars == static_cast<int64_t>(n))
-    return formatted("mean ± standard deviation over {} grammars, a run each", n);
-  return formatted("mean of {} runs on {} grammars ± standard deviation over the grammars' means", n, grammars);
+    return formatted("mean of {} runs ± {} over the means of {}", n, kHalf, either(grammar_axes));
+  if (grammars == static_cast<int64_t>(n)) return formatted("mean ± {} over {} grammars, a run each", kHalf, n);
+  return formatted("mean of {} runs on {} grammars ± {} over the grammars' means", n, grammars, kHalf);
 }
 
 }  // namespace
@@ -301,10 +304,13 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
   const auto further = averaged_further(rows);
+  const bool paper =
+      std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.paper.has_value(); });
   std::vector<std::string> out = {
-      formatted("{}{}: {}.{}", several_splits(rows) ? "Accuracy" : "Test accuracy",
+      formatted("{}{}: {}.{}{}", several_splits(rows) ? "Accuracy" : "Test accuracy",
                 predict ? " of the next symbol" : "", averaged.empty() ? averaging_text(rows) : averaged,
-                further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")))};
+                further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")),
+                paper ? " The paper's ± is its own." : "")};
   size_t least = SIZE_MAX, most = 0;
   for (const auto& group : rows.groups) {
     least = std::min(least, group.candidates.size());

@@ -34,18 +34,20 @@ const Known* find(const std::string& model) {
 
 // Hues that people with red-green blindness tell apart by lightness; at least 3:1 against their ground. Models come
 // first, then frames and answers, which are no model's colours and differ among themselves by 33 or more of CIEDE2000,
-// for people without red, green or blue cones too.
+// for people without red, green or blue cones too. The last are for models that are not ours.
 const std::vector<std::string>& palette_light() {
   static const std::vector<std::string> colours = {"#0072b2", "#d55e00", "#00805e", "#94690d", "#7b3294", "#c51b7d",
-                                                   "#4d4d4d", "#0e7f86", "#7a6000", "#3f51b5", "#b2182b", "#5d7052",
-                                                   "#1b1f3b", "#a07bd8", "#5f9a00", "#c56bd6", "#241a1a"};
+                                                   "#4d4d4d", "#0e7f86", "#6a3000", "#3f51b5", "#b2182b", "#5d7052",
+                                                   "#1b1f3b", "#a07bd8", "#5f9a00", "#c56bd6", "#241a1a", "#9207ff",
+                                                   "#0c0999", "#6a023a", "#fd0bfd", "#043e00", "#fd508c"};
   return colours;
 }
 
 const std::vector<std::string>& palette_dark() {
   static const std::vector<std::string> colours = {"#56b4e9", "#ff8c42", "#2fd6a5", "#e0b050", "#c49bff", "#ff7ac0",
-                                                   "#c8c8c8", "#4fd8d8", "#d6c14a", "#93a8ff", "#ff7b7b", "#b4cca4",
-                                                   "#f3ecff", "#7d55c7", "#6aa835", "#9b4fc0", "#f5e9ff"};
+                                                   "#c8c8c8", "#4fd8d8", "#9b5008", "#93a8ff", "#ff7b7b", "#b4cca4",
+                                                   "#f3ecff", "#7d55c7", "#6aa835", "#9b4fc0", "#f5e9ff", "#f7fc0f",
+                                                   "#08797c", "#f201ff", "#04fb04", "#d80463", "#9d8685"};
   return colours;
 }
 
@@ -70,6 +72,18 @@ int model_colour(const std::string& model) {
   unsigned sum = 0;
   for (const char c : model) sum = sum * 31 + static_cast<unsigned char>(c);
   return static_cast<int>(sum % model_colours);
+}
+
+std::map<std::string, int> model_colours_of(const std::set<std::string>& models) {
+  std::map<std::string, int> out;
+  std::vector<int> free;
+  for (int colour = first_free_colour; colour < static_cast<int>(palette_light().size()); ++colour)
+    free.push_back(colour);
+  for (int colour = model_colours; colour-- > 0;)  // of models that are not there
+    if (!models.contains(known[colour].name)) free.push_back(colour);
+  size_t next = 0;
+  for (const auto& model : models) out[model] = find(model) ? model_colour(model) : free[next++ % free.size()];
+  return out;
 }
 
 std::string model_title(const std::string& model) {

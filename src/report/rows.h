@@ -19,6 +19,7 @@
 
 #include "report/axes.h"
 #include "report/paper.h"
+#include "report/statistics.h"
 #include "runs/result.h"
 
 namespace sb {
@@ -72,13 +73,14 @@ struct Point {
 struct Cell {
   size_t group = 0;
   Point point;
-  std::string split;         // that was measured
-  int64_t samples = 0;       // a run; 0: not the same in all
-  std::vector<size_t> runs;  // averaged; empty: no figure
-  int64_t grammars = 0;      // different grammars among them
-  double mean = 0;           // test accuracy
-  std::optional<double> sd;  // over the means of the grammars where there are several, else over the runs
-  std::string sd_over;       // in words: what differs between these: "grammars", "train seeds", "task.noise"
+  std::string split;                 // that was measured
+  int64_t samples = 0;               // a run; 0: not the same in all
+  std::vector<size_t> runs;          // averaged; empty: no figure
+  int64_t grammars = 0;              // different grammars among them
+  double mean = 0;                   // test accuracy
+  std::optional<double> sd;          // over the means of the grammars where there are several, else over the runs
+  std::string sd_over;               // in words: what differs between these: "grammars", "train seeds", "task.noise"
+  std::optional<Interval> interval;  // 95 % of the mean over the same values, not cut at 0 and 1
   std::optional<double> valid, kl, ceiling, upper_bound;
   std::optional<double> kl_bound;  // of the true distribution: no model has a lower expected KL
   bool ceiling_exact = true;       // false: only the upper bound holds

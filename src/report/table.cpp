@@ -87,6 +87,8 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   out["mean"] = any ? six(cell.mean) : Json(nullptr);
   out["sd"] = six(cell.sd);
   out["sd_over"] = !cell.sd ? Json(nullptr) : Json(cell.sd_over);
+  out["ci95_low"] = cell.interval ? six(within_shares(*cell.interval).low) : Json(nullptr);
+  out["ci95_high"] = cell.interval ? six(within_shares(*cell.interval).high) : Json(nullptr);
   out["runs"] = cell.runs.size();
   out["grammars"] = cell.grammars;
   out["valid"] = six(cell.valid);

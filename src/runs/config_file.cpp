@@ -125,17 +125,31 @@ void move_place(TomlValue& value, const Place& place) {
     for (auto& item : *list) move_place(item, place);
 }
 
+// ", did you mean train.lr?" of a key without its section; all sections that have a key of this name, else of the
+// nearest name.
+std::string section_hint(const std::string& key) {
+  std::vector<std::string> keys, found;
+  for (const auto& known : config_keys()) keys.push_back(known.key);
+  const bool exact = std::find(keys.begin(), keys.end(), key) != keys.end();
+  const std::string name = exact ? key : nearest(key, keys);
+  for (const auto& known : config_keys())
+    if (!name.empty() && known.key == name) found.push_back(known.name());
+  return found.empty() ? "" : ", did you mean " + join_or(found) + "?";
+}
+
 void add_override(Settings& settings, const std::string& assignment) try {
   const Place place{"--set " + printable(assignment, 80), 0, 0};
   const size_t equals = assignment.find('=');
   const size_t dot = assignment.find('.');
-  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    throw bad_input("config", "expected section.key=value, got " + place.text());
   const auto trimmed = [](std::string text) {
     text.erase(0, text.find_first_not_of(' '));
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
+    throw bad_input("config",
+                    "expected section.key=value, got " + place.text() +
+                        (equals == std::string::npos ? "" : section_hint(trimmed(assignment.substr(0, equals)))));
   const std::string section = trimmed(assignment.substr(0, dot));
   const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
   const std::string fault = name_fault(section, key);

@@ -160,7 +160,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
 std::string accuracy_text(const Measurement& measurement, bool with_loss) {
   const auto figure = [](double value, double error, int64_t samples) {
     if (samples == 1) return fixed(value, 4) + " over 1 sample";  // which has no spread
-    return fixed(value, 4) + " ± " + fixed(error, 4) + " over " + std::to_string(samples) + " samples";
+    return fixed(value, 4) + " (s.e. " + fixed(error, 4) + ") over " + std::to_string(samples) + " samples";
   };
   std::string out = "accuracy " + figure(measurement.accuracy, measurement.stderr_, measurement.samples);
   if (with_loss) out += ", loss " + fixed(measurement.loss, 4);

@@ -349,8 +349,14 @@ bool has_result(const std::string& folder) {
 
 void expect_folder_or_archive(const std::string& root, const std::string& where) {
   std::error_code failed;
-  if (!fs::is_directory(root, failed) && !fs::is_regular_file(root, failed))
+  if (fs::is_directory(root, failed)) return;
+  if (!fs::is_regular_file(root, failed))
     throw bad_input(where, "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
+  if (!RunTree::is_archive(root))
+    throw bad_input(where,
+                    "expected a folder of runs or an archive of `selectivbench pack`, got a file that is neither tar "
+                    "nor gzip, '" +
+                        printable(root, 400) + "'");
 }
 
 FoundFolders find_runs(const std::string& root) {

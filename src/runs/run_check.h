@@ -75,7 +75,8 @@ struct FoundFolders {
   std::vector<DamagedArchive> damaged;
 };
 FoundFolders find_runs(const std::string& root);
-// Throws bad_input "[where] expected a folder of runs or an archive, …" where `root` is neither folder nor file.
+// Throws bad_input "[where] expected a folder of runs or an archive, …" if `root` is neither a folder nor an archive by
+// its name or first bytes.
 void expect_folder_or_archive(const std::string& root, const std::string& where);
 // Like above with archives: `root` may be an archive, and archives in folders are searched. Throws bad_input if `root`
 // is an archive that cannot be read.

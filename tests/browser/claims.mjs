@@ -37,15 +37,16 @@ export function claims_of(data, argument) {
           assert.equal(lines[i][2], cell.mean_text);
           assert.equal(lines[i][3], cell.interval_text || '–');
           assert.equal(lines[i][5], cell.fraction_text);
-          assert.equal(lines[i][8], cell.paper_text || '–');
-          assert.equal(lines[i][9], cell.difference_text || '–');
+          assert.equal(lines[i][9], cell.paper_text || '–');
+          assert.equal(lines[i][10], cell.difference_text || '–');
         });
       }),
   );
 
   claim('p is sorted as a number, whatever its text', async page => {
-    await page.locator('table.cells thead th').nth(11).locator('button').click();
-    const shown = await page.$$eval('table.cells tbody tr', lines => lines.map(line => line.children[11].textContent));
+    await page.locator('details:has(table.cells) > summary').click();
+    await page.locator('table.cells thead th').nth(12).locator('button').click();
+    const shown = await page.$$eval('table.cells tbody tr', lines => lines.map(line => line.children[12].textContent));
     const expected = data.summary.cells.map(cell => (cell.versus_best ? cell.versus_best.p : null));
     expected.sort((a, b) => (a === null) - (b === null) || a - b);
     assert.equal(shown.length, expected.length);
@@ -88,13 +89,13 @@ export function claims_of(data, argument) {
     const means = new Map(
       data.summary.cells.filter(cell => cell.column === column.id).map(cell => [series(cell.series).name, cell.mean]),
     );
-    const button = page.locator('table.matrix thead th').nth(1).locator('button');
+    const button = page.locator('table.matrix thead th').nth(2).locator('button');
     for (const [order, sign] of [
       ['descending', -1],
       ['ascending', 1],
     ]) {
       await button.click();
-      assert.equal(await page.locator('table.matrix thead th').nth(1).getAttribute('aria-sort'), order);
+      assert.equal(await page.locator('table.matrix thead th').nth(2).getAttribute('aria-sort'), order);
       const values = (await texts(page, 'table.matrix tbody th'))
         .map(name => means.get(name))
         .filter(value => value !== null && value !== undefined);
@@ -175,7 +176,7 @@ export function claims_of(data, argument) {
   });
 
   claim('other faces of the summary show the share of the ceiling, and keep the order', async page => {
-    await page.locator('table.matrix thead th').nth(1).locator('button').click();
+    await page.locator('table.matrix thead th').nth(2).locator('button').click();
     const order = await texts(page, 'table.matrix tbody th');
     await page.locator('.segments label', {hasText: 'Of the ceiling'}).click();
     assert.deepEqual((await texts(page, 'table.matrix tbody th')).slice().sort(), order.slice().sort());

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "program_run.h"
 
@@ -22,6 +23,22 @@ TEST(Verdict, OfAnEmptyFolderIsRefused) {
     EXPECT_EQ(outcome.err,
               "[experiments verdict DIR] expected runs below the folder, got none, " + folder.path() + "\n");
   }
+}
+
+TEST(Verdict, BeginsWithALinePerClaim) {
+  const Outcome outcome = run({"experiments", "verdict", "main_table", SB_SOURCE_DIR "/results"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string head = outcome.out.substr(0, outcome.out.find("\n\n", outcome.out.find("\n\n") + 2));
+  EXPECT_TRUE(head.starts_with("Main table\n")) << head;
+  std::istringstream lines(head);
+  std::string line, claims;
+  while (std::getline(lines, line))
+    if (line.find("undecided (") != std::string::npos || line.find("contradicted in ") != std::string::npos)
+      claims += line + "\n";
+  EXPECT_NE(claims.find("Gates help recall"), std::string::npos) << head;
+  EXPECT_NE(claims.find("Attention leads tasks 2 and 3"), std::string::npos) << head;
+  EXPECT_NE(claims.find("undecided (no runs)"), std::string::npos) << head;
+  EXPECT_EQ(head.find("95 % interval"), std::string::npos) << "tables come below";
 }
 
 TEST(Verdict, RefusesWhatItDoesNotKnowInOneLine) {

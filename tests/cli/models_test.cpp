@@ -249,6 +249,19 @@ TEST(Config, ASuiteFromAPipeIsOne) {
   EXPECT_NE(train.err.find("expected the config of one run, got a suite"), std::string::npos) << train.err;
 }
 
+TEST(Suite, ANameThatIsNotShippedSuggestsTheNearest) {
+  const auto said = [](const std::string& name) { return refused({"suite", name, "--list"}); };
+  EXPECT_TRUE(said("quik").starts_with(
+      "[suite FILE] no file or shipped config is called 'quik', did you mean quick?; shipped configs are in "))
+      << said("quik");
+  EXPECT_NE(said("task3").find(", did you mean cpu/task3, experiments/task3 or paper/task3?"), std::string::npos)
+      << said("task3");
+  EXPECT_NE(said("nosuch").find("'nosuch', the nearest are "), std::string::npos) << said("nosuch");
+  EXPECT_LT(said("nosuch").size(), 300U) << "not all of them";
+  EXPECT_EQ(said(SB_SOURCE_DIR "/results/quick.tar.gz"),
+            "[suite FILE] expected a config, got an archive of runs, '" SB_SOURCE_DIR "/results/quick.tar.gz'\n");
+}
+
 TEST(Suite, ABaseOfASuiteFromAPipeIsLookedForByItsWholePath) {
   const std::string text = "[suite]\nbase = 'mine.toml'\n";
   int ends[2];

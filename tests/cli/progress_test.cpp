@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
+
+#include "base/text.h"
 #include "cli/board.h"
 #include "cli/devices.h"
 #include "cli/run_costs.h"
@@ -93,21 +96,21 @@ RunProgress at(const std::string& phase, int64_t update, double valid = -1) {
 
 TEST(RunReport, SaysTheAccuracyOfAnEvaluationWhenItIsOver) {
   Fake fake;
-  RunReport report(fake.console(false));
+  RunReport report("gla  task 1  seed 1", fake.console(false));
   report.report(at("train", 50));
   report.report(at("valid", 50));
   EXPECT_EQ(fake.take(), "");
   report.report(at("evaluated", 50, 0.5));
-  EXPECT_EQ(fake.take(), "update 50 of 100: loss 1.2500, valid accuracy 0.5000\n");
+  EXPECT_EQ(fake.take(), "gla  task 1  seed 1  update 50 of 100: loss 1.2500, valid accuracy 0.5000\n");
   report.report(at("train", 100, 0.5));
   report.report(at("valid", 100, 0.5));
   report.report(at("evaluated", 100, 0.75));
-  EXPECT_EQ(fake.take(), "update 100 of 100: loss 1.2500, valid accuracy 0.7500\n");
+  EXPECT_EQ(fake.take(), "gla  task 1  seed 1  update 100 of 100: loss 1.2500, valid accuracy 0.7500\n");
 }
 
 TEST(RunReport, ALongPhaseOrUpdateIsHeardOfInALog) {
   Fake fake;
-  RunReport report(fake.console(false));
+  RunReport report("gla  task 1  seed 1", fake.console(false));
   report.report(at("train", 1));
   for (int i = 0; i < 240; ++i) {
     fake.now += 0.25;
@@ -150,39 +153,77 @@ TEST(LiveLines, AreCutToTheTerminalAndErasedWhereItWrappedThem) {
 
 TEST(Board, SaysWhatRunsDoEveryTwentySecondsInALog) {
   Fake fake;
-  Board board(4, 1, fake.console(false));
-  board.started(0, "mamba2, task 1, seed 1, train.lr=0.001");
-  EXPECT_EQ(fake.take(), "started: mamba2, task 1, seed 1, train.lr=0.001\n");
+  Board board(14, 1, 22, fake.console(false));
+  board.started(0, "mamba2  task 1  seed 1");
+  EXPECT_EQ(fake.take(), "started: mamba2  task 1  seed 1\n");
   board.said(0, R"({"phase":"train","update":10,"updates":100,"loss":1.5,"valid":-1})");
   fake.now += 2;
   board.said(0, R"({"phase":"train","update":20,"updates":100,"loss":1.5,"valid":-1})");
   for (const char* other : {"", "x", "[]", "{}", R"({"phase":1})", R"({"phase":"train","update":"a"})",
                             R"({"phase":"train","update":1e300,"updates":1,"loss":1,"valid":1})"})
     board.said(0, other);
+  board.time_left(150);
   board.tick();
   EXPECT_EQ(fake.take(), "");
   fake.now += 18;
   board.tick();
   EXPECT_EQ(fake.take(),
-            "running: mamba2, task 1, seed 1, train.lr=0.001: 20 %, 5.00/s, 16.0 s left, 18.0 s in this update, loss "
-            "1.500\n");
+            "1 of 14 runs done, about 2 min 30 s left\n"
+            "  mamba2  task 1  seed 1  20 %  5.00/s  16.0 s left, 18.0 s in this update  loss 1.500\n");
   ASSERT_NE(board.progress(0), nullptr);
   EXPECT_EQ(board.progress(0)->update, 20);
   board.over(0, "test 0.500 of 0.900, 20.0 s", true);
-  EXPECT_EQ(fake.take(), "[2/4] mamba2, task 1, seed 1, train.lr=0.001: test 0.500 of 0.900, 20.0 s\n");
+  EXPECT_EQ(fake.take(), "[ 2/14] mamba2  task 1  seed 1  test 0.500 of 0.900, 20.0 s\n");
 }
 
-TEST(RunNames, HaveWhateverVariesAndNothingThatFollowsFromIt) {
-  const Suite suite = parse_suite(
-      "[grid]\ntask.number = [1]\nmodel.name = ['mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\nmodel.d_state = "
-      "[16, 32]\n",
-      "suite.toml", {}, {});
-  ASSERT_EQ(suite.runs.size(), 8U);
-  const auto varying = varying_keys(suite.runs);
-  std::set<std::string> names;
-  for (const auto& run : suite.runs) names.insert(run_name(run, varying));
-  EXPECT_EQ(names.size(), 8U);
-  EXPECT_EQ(run_name(suite.runs.front(), varying), "mamba2, task 1, seed 1, model.d_state=16, train.lr=0.001");
+TEST(Board, HasAHeaderAndAlignedColumnsOnATerminal) {
+  Fake fake;
+  fake.columns = 100;
+  Board board(3, 0, 35, fake.console(true));
+  board.started(0, "mamba2               task 1  seed 1");
+  board.started(1, "gated_delta_product  task 1  seed 1");
+  board.said(1, R"({"phase":"train","update":5,"updates":100,"loss":1.5,"valid":-1})");
+  board.time_left(std::nullopt);
+  board.tick();
+  EXPECT_EQ(fake.take(),
+            "0 of 3 runs done\n"
+            "  mamba2               task 1  seed 1  starting\n"
+            "  gated_delta_product  task 1  seed 1  5 %       loss 1.500\n");
+  board.drop(0);
+  board.drop(1);
+  board.tick();
+  EXPECT_EQ(fake.take(), "\r\x1b[3A\x1b[J") << "runs that were stopped leave no line";
+}
+
+TEST(Board, FinishedLinesFitAHundredColumns) {
+  Fake fake;
+  Board board(2, 0, 200, fake.console(false));
+  board.started(0, std::string(200, 'n'));
+  fake.take();
+  board.over(0, "test 0.500 of 0.900, 1 min 20 s", true);
+  const std::string line = fake.take();
+  EXPECT_EQ(display_width(line), 101U) << line;  // with its line feed
+  EXPECT_NE(line.find("n…  test 0.500 of 0.900, 1 min 20 s\n"), std::string::npos) << line;
+}
+
+TEST(RunNames, HaveModelTaskSeedAndTheFewestKeysThatTellRunsApart) {
+  using Names = std::set<std::string>;
+  const auto names = [](const std::string& text) {
+    const auto all = run_names(parse_suite(text, "suite.toml", {}, {}).runs);
+    return Names(all.begin(), all.end());
+  };
+  EXPECT_EQ(
+      names("[grid]\ntask.number = [1]\nmodel.name = ['mamba2', 'gla']\nrun.seed = [1, 2]\n"),
+      (Names{"mamba2  task 1  seed 1", "mamba2  task 1  seed 2", "gla     task 1  seed 1", "gla     task 1  seed 2"}));
+  const Names grid = names(
+      "[grid]\ntask.number = [1]\nmodel.name = ['mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n"
+      "model.d_state = [16, 32]\n");
+  EXPECT_EQ(grid.size(), 8U);
+  EXPECT_TRUE(grid.contains("mamba2  task 1  seed 1  d_state 16  lr 0.001")) << *grid.begin();
+  EXPECT_EQ(names("[grid]\nhow = [{task.number = 1, train.updates = 10, train.batch = 4}, {task.number = 2, "
+                  "train.updates = 20, train.batch = 8}]\nmodel.name = ['gla']\n"),
+            (Names{"gla  task 1  seed 1", "gla  task 2  seed 1"}))
+      << "what follows from the task is not said";
 }
 
 TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {

@@ -108,6 +108,33 @@ TEST(Report, ADamagedArchiveIsNamedAndThePageIsMade) {
   EXPECT_FALSE(fs::exists(root.file("n.html")));
 }
 
+TEST(Table, TakesManyFoldersAndArchives) {
+  TemporaryFolder root;
+  finish_small(root.file("a"), "gla", 1);
+  finish_small(root.file("b"), "mamba", 1);
+  EXPECT_EQ(run({"pack", root.file("b"), root.file("b.tar")}).code, 0);
+  const Outcome both = run({"table", root.file("a"), root.file("b.tar")});
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_NE(both.out.find("\ngla "), std::string::npos) << both.out;
+  EXPECT_NE(both.out.find("\nmamba "), std::string::npos) << both.out;
+}
+
+TEST(Files, ThatAreNoArchiveAreCalledSo) {
+  TemporaryFolder root;
+  std::ofstream(root.file("notes.txt")) << "these are notes\n";
+  const std::string what =
+      "] expected a folder of runs or an archive of `selectivbench pack`, got a file that is neither tar nor gzip, '" +
+      root.file("notes.txt") + "'\n";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"table"}, {"report"}, {"watch"}, {"experiments", "verdict", "gates"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back(root.file("notes.txt"));
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << command[0];
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+  }
+}
+
 TEST(Check, TellsAFileThatIsNoArchiveFromADamagedOne) {
   TemporaryFolder root;
   finish_small(root.file("runs"), "gla", 1);

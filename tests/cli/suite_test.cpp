@@ -275,7 +275,11 @@ TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 75) << shown;
   EXPECT_EQ(saved(), 2U);
-  EXPECT_NE(shown.find("stopped after update"), std::string::npos) << shown;
+  // Two lines: that it stops, and what is left.
+  const std::string last = shown.substr(shown.find("[suite] stopping"));
+  EXPECT_EQ(std::count(last.begin(), last.end(), '['), 2 + std::count(last.begin(), last.end(), '\x1b')) << last;
+  EXPECT_NE(last.find("2 stopped (update "), std::string::npos) << last;
+  EXPECT_TRUE(last.ends_with("; the same command resumes\r\n")) << last;
 }
 
 TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
@@ -377,7 +381,7 @@ TEST_F(SuiteProcesses, AtTheLimitOfTimeRunsSaveAndAreToBeContinued) {
     EXPECT_EQ(outcome.code, 75) << outcome.err;
     EXPECT_NE(outcome.err.find("[suite] the time is up: runs save after their update"), std::string::npos)
         << outcome.err;
-    EXPECT_NE(outcome.err.find("the same command goes on"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("the same command resumes"), std::string::npos) << outcome.err;
   }
   EXPECT_GE(saved(), 1U);
 }

@@ -1,6 +1,6 @@
 // The intervals have the coverage they claim and the family the error it claims, on results with known truth: effects
 // of grammars, of models on grammars, of seeds, and noise of the test set.
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/number.h"
-#include "findings/statistics.h"
 #include "made_up.h"
 #include "report/folder.h"
+#include "report/statistics.h"
 #include "report/table.h"
 #include "runs/seal.h"
 
@@ -50,7 +50,7 @@ TEST_F(ThreeGrammars, CellsAreThoseOfTheTableDigitForDigit) {
     const PageCell& one = cell(record["model"], column);
     EXPECT_EQ(std::round(*one.mean * 1e6) / 1e6, record["mean"].get<double>()) << column;
     EXPECT_EQ(one.mean_text, fixed(*one.mean, 3));
-    EXPECT_EQ(one.sd_text, "± " + fixed(record["sd"].get<double>(), 3));
+    EXPECT_EQ(one.sd_text, fixed(record["sd"].get<double>(), 3));
     EXPECT_EQ(std::round(*one.fraction * 1e6) / 1e6, record["fraction_of_ceiling"].get<double>());
     EXPECT_EQ(one.runs, record["run_ids"].get<std::vector<std::string>>());
     EXPECT_EQ(one.grammars, 3);
@@ -210,7 +210,7 @@ TEST(Page, ANetworkOfTwoSizesHasAFigureOfSizes) {
   ASSERT_EQ(data.series.size(), 2U);
   EXPECT_EQ(data.series[1].colour, data.series[0].colour);
   EXPECT_NE(data.series[1].dash, data.series[0].dash);
-  EXPECT_EQ(data.series[1].name, "gla, width 128");
+  EXPECT_EQ(data.series[1].name, "gla · width 128");
   EXPECT_TRUE(find_figure(data, "size"));
   EXPECT_FALSE(find_figure(data, "complexity"));
   EXPECT_EQ(data.cells[0].interval_text, "") << "one grammar has no interval";

@@ -96,5 +96,69 @@ TEST(Figure, CsvDataAndSpecificationHoldTheSameNumbers) {
   }
 }
 
+// What base64 stands for.
+std::string decoded(const std::string& text) {
+  static const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  uint32_t bits = 0;
+  int held = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<uint32_t>(letters.find(c));
+    if ((held += 6) >= 8) out += static_cast<char>(bits >> (held -= 8) & 0xFF);
+  }
+  return out;
+}
+
+TEST(Figure, WithoutVegaThePageHasTheMainFiguresAsSvg) {
+  TemporaryFolder root;
+  for (const char* model : {"gla", "mamba", "transformer"})
+    for (const int seed : {1, 2}) finish_small(root.path(), model, seed, 2, "[eval]\ngaps = [10, 20]\n");
+  const PageData data = page_of(root.path());
+  PageSettings settings;
+  settings.charts = false;
+  const Json page = page_json(data, settings);
+  std::set<std::string> drawn;
+  for (const auto& figure : page["figures"]) {
+    if (!figure.contains("svg")) continue;
+    const std::string address = figure["svg"], start = "data:image/svg+xml;base64,";
+    ASSERT_TRUE(address.starts_with(start));
+    const std::string svg = decoded(address.substr(start.size()));
+    EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << svg;
+    for (const auto& series : data.series) EXPECT_NE(svg.find(series.name), std::string::npos) << series.name;
+    drawn.insert(figure["kind"].get<std::string>());
+  }
+  EXPECT_EQ(drawn, (std::set<std::string>{"overview", "learning", "gaps"}));
+  settings.charts = true;
+  for (const auto& figure : page_json(data, settings)["figures"]) EXPECT_FALSE(figure.contains("svg"));
+}
+
+TEST(Figure, RunsThatWereEvaluatedOnceHaveBars) {
+  TemporaryFolder root;
+  for (const char* model : {"gla", "mamba"}) {
+    const ResolvedConfig config = small_config(model, 1);
+    RunStore store(root.path(), config);
+    for (int64_t u = 0; u < 100; ++u) store.add({u, "train", {{"loss", 1}, {"lr", .001}}});
+    store.add({100, "valid", {{"accuracy", .5}, {"loss", 1}}});
+    Result result = rich_result(config);
+    result.updates = 100;
+    const double weight = 2;
+    store.finish(std::move(result), {{"weight", "F64", {1}, &weight}});
+  }
+  const PageData data = page_of(root.path());
+  EXPECT_FALSE(find_figure(data, "learning"));
+  const Figure* figure = find_figure(data, "learning_end");
+  ASSERT_TRUE(figure);
+  EXPECT_EQ(figure->spec["layer"][0]["mark"]["type"], "bar");
+  size_t models = 0, references = 0;
+  for (const auto& row : figure->rows) (row[1].text() == "model" ? models : references) += 1;
+  EXPECT_EQ(models, 2U);
+  EXPECT_EQ(references, 2U) << "ceiling and n-gram, once each";
+  PageSettings settings;
+  settings.charts = false;
+  for (const auto& one : page_json(data, settings)["figures"])
+    EXPECT_EQ(one.contains("svg"), one["kind"] == "learning_end" || one["kind"] == "overview") << one["kind"];
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -60,6 +60,29 @@ TEST(Uneven, WhereAllHaveTheSameGrammarsNothingIsSaidOfIt) {
   EXPECT_FALSE(captioned(data, "fewer grammars than others"));
 }
 
+// A network of nine times the parameters, or one that saw ten times the samples, is no better model.
+TEST(Best, IsNotMarkedAcrossScales) {
+  const auto best_of = [](const std::vector<std::string>& other) {
+    TemporaryFolder root;
+    const std::string text = "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nnumber = 1\n";
+    for (const std::string seed : {"1", "2"}) {
+      const ResolvedConfig one = resolve_text(text, {"model.name=gla", "model.width=64", "run.seed=" + seed});
+      std::vector<std::string> settings = {"model.name=mamba", "model.width=64", "run.seed=" + seed};
+      settings.insert(settings.end(), other.begin(), other.end());
+      const ResolvedConfig two = resolve_text(text, settings);
+      for (const auto* config : {&one, &two}) finish_run(root.path(), *config, rich_result(*config));
+    }
+    const PageData data = page_of(root.path());
+    EXPECT_EQ(data.cells.size(), 2U);
+    const bool any = std::any_of(data.cells.begin(), data.cells.end(), [](const PageCell& cell) { return cell.best; });
+    EXPECT_NE(any, captioned(data, "No best is marked in a column whose networks differ"));
+    return any;
+  };
+  EXPECT_TRUE(best_of({}));
+  EXPECT_FALSE(best_of({"model.width=192"}));
+  EXPECT_FALSE(best_of({"train.batch=640"}));
+}
+
 TEST(Intervals, AreCutAtWhatAnAccuracyCanBe) {
   TemporaryFolder root;
   finish_with(root.path(), "gla", 1, .9);

@@ -115,6 +115,8 @@ class RecordTest(TemporaryFolder):
     def test_the_program_shows_and_checks_it(self):
         folder = sb.record(self.folder, name="guess", params=12, result=evaluated(task()), settings=SETTINGS)
         self.assertEqual(program("table", self.folder).stdout, sb.table(self.folder))
+        twice = sb.table([self.folder, str(self.folder)])
+        self.assertEqual(twice, sb.table(self.folder), "a folder that is named twice is read once")
         self.assertIn("whole", program("check", self.folder).stdout)
         with open(folder + "/result.json", "a") as file:
             file.write(" ")
@@ -145,6 +147,8 @@ class RecordTest(TemporaryFolder):
             sb.load_runs(self.folder / "missing")
         with self.assertRaisesRegex(ValueError, r"\[runs\] expected folders or archives, got none"):
             sb.load_runs()
+        with self.assertRaisesRegex(ValueError, r"\[table\] expected folders or archives, got none"):
+            sb.table([])
         for path in (None, "", "a\0b", "a\udc80", [self.folder]):
             with self.assertRaisesRegex(ValueError, r"\[record\] expected a path"):
                 sb.record(path, name="a", params=1, result=found, settings=SETTINGS)

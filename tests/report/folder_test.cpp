@@ -322,5 +322,20 @@ TEST(Folder, AnArchiveHasTheTablesOfItsFolder) {
   EXPECT_NE(error_line([&] { read_rows(root.file("results/b.tar")); }), "");
 }
 
+TEST(Folder, SeveralFoldersAndArchivesAreOneTable) {
+  TemporaryFolder root;
+  const Suite suite = suite_of("[grid]\nmodel.name = ['gla', 'mamba']\n");
+  finish(root.file("a"), suite.runs[0]);
+  finish(root.file("b"), suite.runs[1]);
+  write_archive(root.file("b.tar"), pack_runs(root.file("b")).files);
+  const Rows rows = read_rows(std::vector<std::string>{root.file("a"), root.file("b.tar")});
+  EXPECT_EQ(rows.groups.size(), 2U);
+  EXPECT_EQ(read_rows(std::vector<std::string>{root.file("a"), root.file("a")}).runs.size(), 1U) << "read once";
+  fs::create_directory(root.file("empty"));
+  const std::vector<std::string> empty = {root.file("empty"), root.file("empty")};
+  EXPECT_EQ(error_line([&] { read_rows(empty); }),
+            "[table] expected finished runs below the folder, got none, " + root.file("empty") + ", " + root.file("empty"));
+}
+
 }  // namespace
 }  // namespace sb::test

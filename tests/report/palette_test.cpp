@@ -47,6 +47,50 @@ TEST(Palette, FramesAndAnswersHaveNoColourOfAModel) {
     EXPECT_LT(model_colour(model), model_colours) << model;
 }
 
+// Distance in OKLab: a hundredth is just seen side by side.
+double distance(const std::string& a, const std::string& b) {
+  const auto lab = [](const std::string& colour) {
+    const auto c = linear(colour);
+    const double l = std::cbrt(.4122214708 * c[0] + .5363325363 * c[1] + .0514459929 * c[2]);
+    const double m = std::cbrt(.2119034982 * c[0] + .6806995451 * c[1] + .1073969566 * c[2]);
+    const double s = std::cbrt(.0883024619 * c[0] + .2817188376 * c[1] + .6299787005 * c[2]);
+    return std::vector<double>{.2104542553 * l + .7936177850 * m - .0040720468 * s,
+                               1.9779984951 * l - 2.4285922050 * m + .4505937099 * s,
+                               .0259040371 * l + .7827717662 * m - .8086757660 * s};
+  };
+  const auto x = lab(a), y = lab(b);
+  return std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
+}
+
+TEST(Palette, NoTwoModelsHaveOneColour) {
+  std::set<std::string> models = {
+      "delta_net",   "gla",    "mamba", "mamba2", "gated_delta_net", "gated_delta_product", "transformer",
+      "linear_attn", "retnet", "s4",    "gru",    "linear_attn_elu"};
+  for (const char* other : {"a (external)", "b (external)", "c (external)", "d", "e", "f"}) models.insert(other);
+  const auto colours = model_colours_of(models);
+  std::set<int> used;
+  for (const auto& [model, colour] : colours) {
+    EXPECT_TRUE(used.insert(colour).second) << model;
+    EXPECT_LT(static_cast<size_t>(colour), palette_light().size());
+    for (const auto* others : {&frame_colours(), &answer_colours()})
+      for (const int other : *others) EXPECT_NE(colour, other) << model;
+  }
+  EXPECT_EQ(colours.at("retnet"), model_colour("retnet")) << "ours have their own";
+  for (const auto* palette : {&palette_light(), &palette_dark()})
+    for (const auto& [model, colour] : colours)
+      for (const auto& [other, its] : colours)
+        if (model < other) {
+          EXPECT_GE(distance((*palette)[static_cast<size_t>(colour)], (*palette)[static_cast<size_t>(its)]), .06)
+              << model << " and " << other;
+        }
+}
+
+TEST(Palette, AModelOfOthersKeepsClearOfThoseThatAreThere) {
+  const auto colours = model_colours_of({"transformer", "mine (external)"});
+  EXPECT_NE(colours.at("mine (external)"), colours.at("transformer"));
+  EXPECT_GE(colours.at("mine (external)"), first_free_colour);
+}
+
 // Lightness alone tells them apart for whoever sees no hues: two thirds of the contrast a letter needs.
 TEST(Palette, FramesDifferInLightness) {
   for (const auto* palette : {&palette_light(), &palette_dark()}) {

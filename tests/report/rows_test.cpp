@@ -210,7 +210,7 @@ TEST(Rows, SeedsBesideAnAutomatonAreNotGrammars) {
   EXPECT_EQ(both.cells[0].grammars, 1);
   EXPECT_EQ(both.cells[0].sd_over, "grammar.seed and train.seed");
   const std::string text = cell_table(both, TableFormat::text);
-  EXPECT_NE(text.find("mean of 2 runs ± standard deviation over grammar.seed and train.seed"), std::string::npos)
+  EXPECT_NE(text.find("mean of 2 runs ± half of the 95 % interval over grammar.seed and train.seed"), std::string::npos)
       << text;
   EXPECT_EQ(rows("[grid]\ngrammar.seed = [1, 2]\n", one).cells.at(0).sd_over, "grammar.seed");
   EXPECT_EQ(rows("[grid]\ntrain.seed = [1, 2]\n", one).cells.at(0).sd_over, "train seeds");

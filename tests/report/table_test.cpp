@@ -7,7 +7,10 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/number.h"
 #include "report/labels.h"
+#include "report/names.h"
 #include "synthetic.h"
 
 namespace sb::test {
@@ -99,6 +102,83 @@ TEST(Table, NumbersAreRoundedInEveryFormat) {
       EXPECT_FALSE(has(text, "0.3333333")) << text;
     }
   }
+}
+
+TEST(Table, PlusMinusIsHalfOfThe95PercentInterval) {
+  const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2, 3]\n"),
+                            [](Result& r) { r.test->accuracy = .4 + .1 * static_cast<double>(r.run_seed); });
+  const double half = 4.302652729911275 * .1 / std::sqrt(3.0);  // Student's t with two degrees of freedom
+  EXPECT_TRUE(has(cell_table(rows, TableFormat::text), "0.600 ± " + fixed(half, 3)));
+  EXPECT_TRUE(has(cell_table(rows, TableFormat::text), "mean ± half of the 95 % interval over 3 grammars"));
+  const auto cell = nlohmann::json::parse(cell_table(rows, TableFormat::json)).at("cells").at(0);
+  EXPECT_NEAR(cell.at("ci95_low").get<double>(), .6 - half, 1e-6);
+  EXPECT_NEAR(cell.at("ci95_high").get<double>(), .6 + half, 1e-6);
+  EXPECT_NEAR(cell.at("sd").get<double>(), .1, 1e-6);
+  const Rows wide = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"),
+                            [](Result& r) { r.test->accuracy = r.run_seed == 1 ? .9 : .98; });
+  EXPECT_TRUE(has(cell_table(wide, TableFormat::text), "0.940 [0.432, 1.000]")) << "cut at 1: both ends";
+}
+
+TEST(Table, NotesHaveWhatAReaderNeedsAndJsonHasAll) {
+  const Rows rows = rows_of(shipped("quick.toml"));
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(text, "updates 380 (task 1), 200 (task 2), 540 (task 3)")) << text;
+  for (const char* part : {"valid_samples", "test_samples", "grid_samples", "eval.batch", "every 0", "test_gap_start"})
+    EXPECT_FALSE(has(text, part)) << part;
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  EXPECT_EQ(json.at("everywhere").at("eval.valid_samples"), 40);
+  EXPECT_TRUE(has(json.at("legend").dump(), "test_samples 200 (task 1, task 3), 100 (task 2)")) << json.at("legend");
+}
+
+std::set<std::string> row_names_of(const std::string& suite) {
+  const Rows rows = rows_of(suite_of(suite));
+  const Labels labels = make_labels(rows.groups);
+  std::set<std::string> out;
+  for (const auto& group : rows.groups) out.insert(labels.row_name(group));
+  return out;
+}
+
+TEST(RowNames, AreTheModelAndWhatTellsItsRowsApart) {
+  using Names = std::set<std::string>;
+  EXPECT_EQ(row_names_of("[grid]\nmodel.name = ['gla', 'mamba2']\n"), (Names{"gla", "mamba2"}));
+  EXPECT_EQ(row_names_of("[model]\nname = 'gla'\n[grid]\nmodel.width = [64, 128]\n"),
+            (Names{"gla · width 64", "gla · width 128"}));
+  EXPECT_EQ(row_names_of("[model]\nname = 'gla'\n[grid]\nhow = [{train.precision = 'fp32', model.layers = 2}, "
+                         "{train.precision = 'fp64', model.layers = 3}]\n"),
+            (Names{"gla · layers 2", "gla · layers 3"}))
+      << "one label is enough";
+  EXPECT_EQ(row_names_of("[model]\nname = 'gla'\n[grid]\ntrain.precision = ['fp32', 'fp64']\n"),
+            (Names{"gla · fp32", "gla · fp64"}));
+  EXPECT_EQ(row_names_of("[model]\nname = 'delta_net'\n[quirks]\nfirst_lr_zero = true\n[grid]\n"
+                         "quirks.delta_bf16 = [false, true]\n"),
+            (Names{"delta_net", "delta_net · delta_bf16"}))
+      << "a quirk that all have tells nothing";
+  EXPECT_EQ(row_names_of("[grid]\nhow = [{model.name = 'gla', model.width = 64}, {model.name = 'gla', model.width = "
+                         "128}, {model.name = 'mamba2', model.width = 64}]\n"),
+            (Names{"gla · width 64", "gla · width 128", "mamba2"}))
+      << "a model with one row needs no label";
+}
+
+TEST(RowNames, ScalesAreOneWordOfAColumnsHeading) {
+  const std::string sizes = "vocab = 21\nambiguities = 20\ndepth = 20\n";
+  EXPECT_TRUE(has(read_file(SB_SOURCE_DIR "/configs/scales/small.toml", 1 << 16), "[grammar]\n" + sizes));
+  EXPECT_EQ(scale_name(rows_of(suite_of("[grammar]\n" + sizes)).groups.at(0)), "small");
+  for (const auto& [file, scale] : {std::pair("quick.toml", "quick"), {"paper/main_table.toml", "paper"}})
+    for (const auto& group : rows_of(shipped(file)).groups) EXPECT_EQ(scale_name(group), scale);
+  auto runs = runs_of(shipped("quick.toml"));
+  for (auto& run : runs_of(shipped("paper/main_table.toml"))) runs.push_back(std::move(run));
+  const Rows rows = make_rows(std::move(runs), Axes{});
+  const Labels labels = make_labels(rows.groups);
+  std::set<std::string> headings;
+  for (const auto& group : rows.groups) {
+    const auto lines = labels.column_lines(group);
+    ASSERT_GE(lines.size(), 2U);
+    headings.insert(lines[1]);
+    EXPECT_EQ(lines[1], scale_name(group));
+    for (const auto& line : lines) EXPECT_FALSE(line.starts_with("vocab") || line.starts_with("length")) << line;
+  }
+  EXPECT_EQ(headings, (std::set<std::string>{"quick", "paper"}));
+  EXPECT_EQ(scale_name(rows_of(suite_of("[grammar]\nvocab = 11\nambiguities = 10\ndepth = 10\n")).groups.at(0)), "");
 }
 
 TEST(Table, HostileTextIsEscapedInEachFormat) {
@@ -255,7 +335,8 @@ TEST(Table, TheCaptionNamesWhatCellsAreAveragedOver) {
   const std::string grid = "[grid]\ntask.noise = [0.0, 0.1]\n";
   const Rows rows = rows_of(suite_of("[suite]\naverage = [\"task.noise\"]\n" + grid));
   const std::string text = cell_table(rows, TableFormat::text);
-  EXPECT_TRUE(has(text, "mean of 2 runs ± standard deviation over task.noise. Averaged over task.noise too.")) << text;
+  EXPECT_TRUE(has(text, "mean of 2 runs ± half of the 95 % interval over task.noise. Averaged over task.noise too."))
+      << text;
   EXPECT_FALSE(has(text, "seeds")) << text;
   EXPECT_TRUE(has(cell_table(rows, TableFormat::csv), ",task.noise,"));
   EXPECT_FALSE(has(cell_table(rows_of(suite_of(grid)), TableFormat::text), "Averaged over"));

@@ -291,6 +291,12 @@ TEST(Config, OverridesAreTomlValuesAndBareWords) {
   EXPECT_EQ(config.values.task.stream, Stream::direct);
   EXPECT_EQ(config.values.model.switches.at("d_state"), "64");
   EXPECT_EQ(fault_of("", {"train"}), "[config] expected section.key=value, got --set train");
+  EXPECT_EQ(fault_of("", {"lr=0.1"}), "[config] expected section.key=value, got --set lr=0.1, did you mean train.lr?");
+  EXPECT_EQ(fault_of("", {"batch=8"}),
+            "[config] expected section.key=value, got --set batch=8, did you mean train.batch or eval.batch?");
+  EXPECT_EQ(fault_of("", {"udpates=8"}),
+            "[config] expected section.key=value, got --set udpates=8, did you mean train.updates?");
+  EXPECT_EQ(fault_of("", {"xyzzy=8"}), "[config] expected section.key=value, got --set xyzzy=8");
   EXPECT_EQ(fault_of("", {"train.lr=[1"}), "[config] not a TOML value, --set train.lr=[1");
   EXPECT_EQ(fault_of("", {"train.lr=fast"}),
             "[train.lr] wrong kind of value, expected a number, got 'fast', --set train.lr=fast");

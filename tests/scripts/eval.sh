@@ -60,7 +60,7 @@ ceiling() { tr -d ' \n' < "$1" | grep -o '"ceiling":{[^}]*}' | head -n 1; }
 "$program" eval "$one" --json "$work/out.json" > "$work/out" || fail "eval $one"
 [[ -n $(ceiling "$work/out.json") && $(ceiling "$work/out.json") == $(ceiling "$one/result.json") ]] ||
   fail "eval gives $(ceiling "$work/out.json"), the result $(ceiling "$one/result.json")"
-grep -Eq "accuracy 0\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples.*ceiling [01]\.[0-9]{4} ± [0-9.]+ over [0-9]+ samples" "$work/out" ||
+grep -Eq "accuracy 0\.[0-9]{4} \(s\.e\. [0-9.]+\) over [0-9]+ samples.*ceiling [01]\.[0-9]{4} \(s\.e\. [0-9.]+\) over [0-9]+ samples" "$work/out" ||
   fail "no counts in $(head -n 1 "$work/out")"
 ! grep -Eq '^ *[0-9]+\.0 |\.[0-9]{6}' "$work/out" || fail "long or fractional numbers: $(cat "$work/out")"
 ! grep -q '_seconds\|tokens_per_second' "$work/out.json" || fail "times that eval does not measure"
@@ -136,6 +136,6 @@ done
 "$program" eval "$plain" --gap 1 | grep -q "over 1000 samples" || fail "eval --gap of a run without a grid"
 # One sample has no spread.
 "$program" eval "$one" --samples 1 > "$work/out" || fail "--samples 1"
-! grep -q "±" "$work/out" || fail "a spread of one sample: $(head -n 1 "$work/out")"
+! grep -q "s\.e\." "$work/out" || fail "a spread of one sample: $(head -n 1 "$work/out")"
 [[ $failed -eq 0 ]] && echo "eval checks, measures and keeps"
 exit $failed

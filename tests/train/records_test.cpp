@@ -207,9 +207,11 @@ TEST(AccuracyText, NamesTheBoundAndItsSamples) {
   m.ceiling->upper_bound = 0.95;
   m.ceiling->samples = 20;
   m.ceiling->exact = true;
-  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, ceiling 0.9380 ± 0.0030 over 20 samples");
+  EXPECT_EQ(accuracy_text(m),
+            "accuracy 0.7600 (s.e. 0.0200) over 10 samples, ceiling 0.9380 (s.e. 0.0030) over 20 samples");
   m.ceiling->exact = false;
-  EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 ± 0.0200 over 10 samples, upper bound 0.9500 ± 0.0030 over 20 samples");
+  EXPECT_EQ(accuracy_text(m),
+            "accuracy 0.7600 (s.e. 0.0200) over 10 samples, upper bound 0.9500 (s.e. 0.0030) over 20 samples");
   m.samples = m.ceiling->samples = 1;
   m.stderr_ = m.ceiling->stderr_ = 0;
   EXPECT_EQ(accuracy_text(m), "accuracy 0.7600 over 1 sample, upper bound 0.9500 over 1 sample")

@@ -96,9 +96,9 @@ TextTable figures() {
   return TextTable({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
 }
 
-// "± 0.00120, "; one sample has no spread.
+// "standard error 0.00120, "; one sample has none.
 std::string spread_text(double error, uint64_t samples) {
-  return samples > 1 ? "± " + fixed(error, 5) + ", " : "";
+  return samples > 1 ? "standard error " + fixed(error, 5) + ", " : "";
 }
 
 constexpr const char* kHidden = "noise above 1 hides symbols: of a filter that sees them all";

@@ -55,11 +55,6 @@ Findings inspect_all(const Options& options) {
     std::error_code failed;
     expect_folder_or_archive(root, "check");
     if (std::filesystem::is_regular_file(root, failed)) {
-      if (!RunTree::is_archive(root))
-        throw bad_input("check",
-                        "expected a folder of runs or an archive of `selectivbench pack`, got a file that is "
-                        "neither tar nor gzip, '" +
-                            printable(root, 400) + "'");
       try {
         tree.open(root);
       } catch (const Error& error) {

@@ -8,22 +8,21 @@
 #include "report/folder.h"
 #include "report/layout.h"
 #include "report/table.h"
-#include "runs/run_check.h"
 
 namespace sb::cli {
 namespace {
 
 struct Options {
-  std::string folder, format = "text", out = "-";
-  std::vector<std::string> select, average;
+  std::string format = "text", out = "-";
+  std::vector<std::string> folders, select, average;
   bool per_run = false;
   SwitchDefaults defaults;
 };
 
 Exit run(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
-  expect_folder_or_archive(options.folder, "table DIR");
-  const Rows rows = read_rows(options.folder, options.select, options.average, options.defaults);
+  check_roots(options.folders, "table DIR");
+  const Rows rows = read_rows(options.folders, options.select, options.average, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // A CSV file has no place for them.
   if (format == TableFormat::csv)
@@ -40,10 +39,11 @@ void add_table(Program& program, SwitchDefaults defaults) {
   options->defaults = std::move(defaults);
   Arguments& arguments = program.command(
       "table", "The table of finished runs: mean and spread over seeds, at the learning rate and warm-up best on valid",
-      {"selectivbench table runs/quick", "selectivbench table runs/quick --format latex --out table.tex",
+      {"selectivbench table runs/quick", "selectivbench table runs/quick results/paper.tar.gz",
+       "selectivbench table runs/quick --format latex --out table.tex",
        "selectivbench table runs/quick --per-run --format csv"},
       [options] { return run(*options); });
-  arguments.positional("DIR", options->folder, true, "Folder of runs or of folders of runs, or an archive of `pack`");
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
   arguments.choice("--format", options->format, table_format_names(), "How the table is written");
   arguments.flag("--per-run", options->per_run, "One line a run instead of one cell a setting");
   arguments.texts("--select", options->select, "KEY",

@@ -1,4 +1,4 @@
-#include "findings/statistics.h"
+#include "report/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -12,6 +12,9 @@ namespace sb {
 double student_cdf(double t, double degrees);                 // P(T <= t), degrees > 0
 double student_quantile(double probability, double degrees);  // 0 < probability < 1
 
+// Probability that an interval, or any of a family of tests, misses the truth.
+constexpr double family_error = .05;
+
 struct Interval {
   double low = 0, high = 0;
 };

@@ -1,0 +1,15 @@
+// Inside of labels: short names for rows and scales.
+#pragma once
+#include "report/labels.h"
+
+namespace sb {
+
+// The scale (configs/scales) whose grammar and length of sequences this group has: "quick", "small", "paper", or "".
+std::string scale_name(const Group& group);
+// Makes the axis of vocab, depth and the like one word if every group has the values of a named scale; the length of
+// the sequences, which follows from it, loses its axis.
+void name_scales(const std::vector<Group>& groups, std::vector<LabelAxis>& columns);
+// Labels::row_names of these groups.
+std::map<std::vector<std::string>, std::string> row_names(const std::vector<Group>& groups, const Labels& labels);
+
+}  // namespace sb
