@@ -1,7 +1,10 @@
 # `make install` and `make deb`: the program, the shipped configs where it looks for them, the docs and the licence.
 include(GNUInstallDirs)
-set_target_properties(selectivbench PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # a PyTorch install outside the system's folders
 install(TARGETS selectivbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET selectivbench_engine)
+  set_target_properties(selectivbench_engine PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # a PyTorch install outside the system's folders
+  install(TARGETS selectivbench_engine RUNTIME DESTINATION libexec/selectivbench) # where launcher.cpp looks
+endif()
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/selectivbench/configs FILES_MATCHING PATTERN "*.toml")
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
 install(FILES README.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -90,10 +90,21 @@ std::string shipped_config(const std::string& where, const std::string& asked, c
                              "; shipped configs are in " + printable(folder, 400));
 }
 
-std::string shipped_folder() {
+std::string program_path() {
   std::error_code failed;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", failed);
-  return failed ? std::string() : shipped_folder(executable.string());
+  const fs::path own = fs::read_symlink("/proc/self/exe", failed);
+  if (failed) return {};
+  // Where launcher.cpp looks for the engine, the other way round.
+  const fs::path folder = own.parent_path(), above = folder.parent_path();
+  fs::path launcher;
+  if (folder.filename() == "engine") launcher = above / "selectivbench";
+  if (above.filename() == "libexec") launcher = above.parent_path() / "bin" / "selectivbench";
+  return (!launcher.empty() && is_there(launcher) ? launcher : own).string();
+}
+
+std::string shipped_folder() {
+  const std::string program = program_path();
+  return program.empty() ? program : shipped_folder(program);
 }
 
 std::string shipped_config(const std::string& where, const std::string& asked) {

@@ -17,4 +17,7 @@ std::string shipped_config(const std::string& where, const std::string& asked); 
 
 std::string shipped_folder();  // of the running program
 
+// The path that started this program: the launcher's for an engine with its launcher in place. Empty if unknown.
+std::string program_path();
+
 }  // namespace sb::cli

@@ -13,6 +13,7 @@
 #include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/shipped.h"
 #include "cli/slurm_job.h"
 #include "cli/slurm_queue.h"
 #include "cli/stop.h"
@@ -38,10 +39,9 @@ std::string whole_path(const std::string& path, const std::string& where) {
 }
 
 std::string this_program(const std::string& command) {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  if (failed) throw bad_input(command + " --slurm", "cannot find this program: " + failed.message());
-  return program.string();
+  const std::string program = program_path();
+  if (program.empty()) throw bad_input(command + " --slurm", "cannot find this program: /proc/self/exe cannot be read");
+  return program;
 }
 
 void make_folder(const std::string& folder) {

@@ -5,7 +5,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -16,8 +15,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/stop.h"
-
-extern "C" int omp_get_max_threads() __attribute__((weak));
 
 namespace sb::cli {
 namespace {
@@ -104,38 +101,7 @@ __attribute__((noinline)) void grow_stack() {
   for (size_t i = 0; i < sizeof(pages); i += 4096) pages[i] = 0;
 }
 
-// A thread of OpenMP that waits spins for milliseconds by default and takes the core from other processes: beside two
-// busy processes a run took twice as long. Here it spins for 30 microseconds, then sleeps; an idle machine is as fast
-// as before. OpenMP reads the setting while it is loaded, so the program starts itself again. A user's own setting
-// stays.
-void limit_spinning(char** argv, char** environment) {
-#ifdef __x86_64__
-  static char setting[] = "GOMP_SPINCOUNT=2000";  // a turn of its loop waits 15 to 60 ns
-#else
-  static char setting[] = "GOMP_SPINCOUNT=20000";
-#endif
-  if (omp_get_max_threads == nullptr) return;  // a program without libtorch has no OpenMP
-  if (argv[0] == nullptr || argv[1] == nullptr) return;
-  constexpr std::string_view kCommands[] = {"train", "suite", "eval", "bench"};  // the others compute little
-  if (std::find(std::begin(kCommands), std::end(kCommands), argv[1]) == std::end(kCommands)) return;
-  size_t count = 0;
-  for (; environment[count] != nullptr; ++count)
-    for (const std::string_view name : {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY="})
-      if (std::string_view(environment[count]).starts_with(name)) return;
-  char path[4096];
-  // The path, not the link: exec of the link would name the process "exe".
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0 || length >= static_cast<ssize_t>(sizeof(path))) return;
-  path[length] = 0;
-  auto** extended = static_cast<char**>(__builtin_alloca((count + 2) * sizeof(char*)));
-  std::copy_n(environment, count, extended);
-  extended[count] = setting;
-  extended[count + 1] = nullptr;
-  ::execve(path, argv, extended);  // returns where it fails, e.g. because the program was replaced: then threads spin
-}
-
-void before_libraries(int, char** argv, char** environment) {
-  limit_spinning(argv, environment);
+void before_libraries() {
   watch_for_stop();
   std::set_terminate(end_at_once);
   if (limited(RLIMIT_AS) || limited(RLIMIT_DATA)) {
@@ -146,7 +112,7 @@ void before_libraries(int, char** argv, char** environment) {
   grow_stack();
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(int, char**, char**) = before_libraries;
+__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)() = before_libraries;
 
 }  // namespace
 

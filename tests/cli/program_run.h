@@ -72,14 +72,16 @@ class Started {
   }
   Started(const Started&) = delete;
   Started& operator=(const Started&) = delete;
-  // Until the program has its handler for SIGINT in place.
+  // Until the launcher blocks SIGINT or the program handles it.
   void wait_until_it_watches_for_signals() const {
-    for (int tries = 0; tries < 60000; ++tries) {
+    for (int tries = 0; tries < 600000; ++tries) {
       const std::string status = whole_file("/proc/" + std::to_string(pid_) + "/status");
-      const size_t caught = status.find("SigCgt:");
-      if (caught != std::string::npos && (std::stoull(status.substr(caught + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0)
-        return;
-      ::usleep(10'000);
+      for (const char* set : {"SigBlk:", "SigCgt:"}) {
+        const size_t at = status.find(set);
+        if (at != std::string::npos && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0)
+          return;
+      }
+      ::usleep(1'000);
     }
   }
   // Until it has worked for so long; false where it has ended before.

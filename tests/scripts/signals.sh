@@ -32,8 +32,8 @@ print(json.dumps(result))
 P
   done)
 }
-watches() {  # the program itself, no longer the shell before it, has its handler of SIGTERM in place
-  [[ $(readlink "/proc/$1/exe") == "$(readlink -f "$program")" ]] && grep -q 'SigCgt:.*[4567cdef]...$' "/proc/$1/status" 2> /dev/null
+watches() {  # stop signals are blocked by the launcher or handled by the engine, no longer the shell's before them
+  grep -q 'Sig\(Cgt\|Blk\):.*[4567cdef]...$' "/proc/$1/status" 2> /dev/null
 }
 fail() { echo "FAILED: $1"; cat "$work/err"; failed=1; }
 
