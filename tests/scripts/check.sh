@@ -2,7 +2,7 @@
 # check.sh PROGRAM PLAIN: what `check` says of each kind of run folder, in text and JSON, its exit code, and that `table` and `eval` agree.
 set -uo pipefail
 program=$1
-plain=$2 # without libtorch, for what needs none: it starts at once
+plain=$2 # without libtorch, for tables: it starts at once
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -20,7 +20,7 @@ says() {
   local code=$1 state=$2 folder=$work/odd/$id kind=${2%% at *}
   kind=${kind%%:*}
   shift 2
-  "$plain" check "$work/odd" --json "$work/out.json" > "$work/out" 2> "$work/err"
+  "$program" check "$work/odd" --json "$work/out.json" > "$work/out" 2> "$work/err"
   local got=$?
   [[ $got -eq $code ]] || fail "$state: exit code $got, expected $code"
   [[ ! -s $work/err ]] || fail "$state: $(cat "$work/err")"
@@ -50,7 +50,7 @@ says 0 whole
 # A run given twice, in other words too, is one run.
 ln -s "$work/odd" "$work/link"
 for twice in "$work/odd/" "$odd" "$work/link" "$work/odd/../odd/$id/."; do
-  "$plain" check "$work/odd" "$twice" > "$work/out" || fail "check $twice: exit code $?"
+  "$program" check "$work/odd" "$twice" > "$work/out" || fail "check $twice: exit code $?"
   tail -n 1 "$work/out" | grep -qx "1 run: 1 whole" || fail "check $twice: $(tail -n 1 "$work/out")"
 done
 
@@ -65,7 +65,7 @@ evaluates 2 && tables 0
 "$program" eval "$odd" --samples 4 --checkpoint > /dev/null 2>&1 && fail "eval --checkpoint without one"
 says 0 "whole without weights" "  final.safetensors is not there: tables take the run, eval does not"
 rm "$odd"/checkpoint-*
-"$plain" check "$work/odd" --json - | grep -q '"update": 60, "updates": 60' || fail "a finished run without checkpoints: updates"
+"$program" check "$work/odd" --json - | grep -q '"update": 60, "updates": 60' || fail "a finished run without checkpoints: updates"
 fresh
 
 for file in config.toml metrics.jsonl final.safetensors; do
@@ -73,12 +73,12 @@ for file in config.toml metrics.jsonl final.safetensors; do
   says 1 damaged "  [run] $odd/$file: its bytes do not fit its digest"
 done
 rm "$odd/metrics.jsonl"
-"$plain" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"
+"$program" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"
 grep -q "^$odd: damaged$" "$work/out" && grep -q "^  .*metrics.jsonl" "$work/out" || fail "missing file: $(cat "$work/out")"
 fresh
 for file in config.json result.json; do
   sed -i '0,/[0-9]/s/[0-9]/7/' "$odd/$file"
-  "$plain" check "$work/odd" > "$work/out" && fail "a changed $file: exit code 0"
+  "$program" check "$work/odd" > "$work/out" && fail "a changed $file: exit code 0"
   grep -q "^$odd: damaged" "$work/out" && grep -q "^  .*$file" "$work/out" || fail "a changed $file: $(cat "$work/out")"
   fresh
 done
@@ -90,10 +90,10 @@ says 0 "$left"
 
 # A checkpoint matters while the run is unfinished.
 printf x >> "$odd/$newest"
-"$plain" check "$work/odd" > "$work/out" || fail "a damaged checkpoint of a finished run: exit code $?"
+"$program" check "$work/odd" > "$work/out" || fail "a damaged checkpoint of a finished run: exit code $?"
 grep -q "not needed" "$work/out" || fail "a damaged checkpoint of a finished run: $(cat "$work/out")"
 rm "$odd/result.json" "$odd/final.safetensors"
-"$plain" check "$work/odd" > "$work/out" && fail "a damaged checkpoint that is needed: exit code 0"
+"$program" check "$work/odd" > "$work/out" && fail "a damaged checkpoint that is needed: exit code 0"
 grep -q "$newest" "$work/out" || fail "a damaged checkpoint that is needed: $(cat "$work/out")"
 fresh
 
@@ -108,7 +108,7 @@ evaluates 2 && tables 2
 says 0 "newer format" "  written by a newer version of this program; tables leave it out"
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 1/' "$odd/result.json"
 evaluates 2 && tables 2
-"$plain" check "$work/odd" > "$work/out" && fail "an edited schema: exit code 0"
+"$program" check "$work/odd" > "$work/out" && fail "an edited schema: exit code 0"
 grep -q "result.json: its bytes do not fit its sha256" "$work/out" || fail "an edited schema: $(cat "$work/out")"
 fresh
 
@@ -140,7 +140,7 @@ mkdir "$work/all"
 for kind in a b c; do cp -r "$work/odd" "$work/all/$kind"; done
 rm "$work/all/b/$id/final.safetensors"
 printf x >> "$work/all/c/$id/metrics.jsonl"
-"$plain" check "$work/all" > "$work/out"
+"$program" check "$work/all" > "$work/out"
 [[ $? -eq 1 ]] || fail "one damaged of three: exit code"
 tail -n 1 "$work/out" | grep -qx "3 runs: 1 whole, 1 whole without weights, 1 damaged" || fail "$(tail -n 1 "$work/out")"
 exit $failed
