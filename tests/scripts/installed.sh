@@ -64,8 +64,12 @@ cmake -S "$source" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C
 [[ "$("$work/found/linked")" == "$said" ]] || fail "the program of find_package says something else"
 
 # The program alone, without configs anywhere: one line.
-cp "$work/prefix/bin/selectivbench" "$work/alone"
-if "$work/alone" suite quick --list 2>error; then fail "a program without configs finds one"; fi
+mkdir -p "$work/alone/engine"
+cp "$work/prefix/bin/selectivbench" "$work/alone/"
+if "$work/alone/selectivbench" suite quick --list 2>error; then fail "a launcher without its engine starts"; fi
+[[ "$(cat error)" == "[selectivbench] cannot start $work/alone/"* ]] || fail "without its engine: $(cat error)"
+cp "$work/prefix/libexec/selectivbench/selectivbench" "$work/alone/engine/"
+if "$work/alone/selectivbench" suite quick --list 2>error; then fail "a program without configs finds one"; fi
 [[ "$(cat error)" == "[suite FILE] no such file, "* ]] || fail "without configs: $(cat error)"
 
 if command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
