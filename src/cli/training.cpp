@@ -186,12 +186,12 @@ void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {
 }
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides) {
-  arguments.texts("--set", overrides, "SECTION.KEY=VALUE", "Replace a value of the config; may be given many times");
+  arguments.texts("--set", overrides, "SECTION.KEY=VALUE", "Override a value of the config; can be repeated");
 }
 
 void add_root(Arguments& arguments, std::string& root, const std::string& initial) {
   root = initial;
-  arguments.text("--out", root, "DIR", "Folder the runs live in, one folder a run");
+  arguments.text("--out", root, "DIR", "Folder for the runs, with one subfolder per run");
 }
 
 std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree) {

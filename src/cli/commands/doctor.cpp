@@ -91,7 +91,7 @@ Exit run(const Options& options) {
 void add_doctor(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("doctor", "What this build and this machine have, and what would bring the rest",
+      program.command("doctor", "Show what this build and machine support, and how to enable the rest",
                       {"selectivbench doctor"}, [options] { return run(*options); });
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
 }

@@ -81,7 +81,7 @@ Exit run(const Options& options) {
 
 void add_suite(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
+  Arguments& arguments = program.command("suite", "Run the missing runs of a grid, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list",
                                           "selectivbench suite configs/cpu/task2.toml --time-limit 9m",
@@ -91,10 +91,10 @@ void add_suite(Program& program) {
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });
-  arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
+  arguments.positional("FILE", options->file, true, "Suite (TOML file), or the name of a shipped suite");
   options->arguments = &arguments;
   add_suite_options(arguments, *options);
-  arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
+  arguments.text("--only", options->only, "RUN", "Work only on the run with this id; print progress as JSON lines");
   add_slurm_options(arguments, options->slurm);
   arguments.heading("");  // between a suite and its runs, not for people
   arguments.text("--table-name", options->table, "NAME", "Name of the table's files");
