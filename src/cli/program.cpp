@@ -52,7 +52,7 @@ Error unexpected(const CLI::App& app, const std::string& argument) {
     const std::string name = argument.substr(0, argument.find('='));
     const auto names = option_names(app);
     const std::string program = app.get_parent() == nullptr ? "" : "selectivbench ";
-    const std::string help = "; `" + program + path_of(app) + " --help` lists those there are";
+    const std::string help = "; `" + program + path_of(app) + " --help` lists the options";
     return bad_input(path_of(app), "unknown option '" + printable(name) + "'" +
                                        (nearest(name, names).empty() ? help : did_you_mean(name, names)));
   }
@@ -121,13 +121,13 @@ bool is_about_memory(const std::string& line) {
 Failure failure_of(const std::exception& error) {
   if (const auto* ours = dynamic_cast<const Error*>(&error)) return {ours->code(), ours->what()};
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return {Exit::bad_input, "[memory] not enough for what was asked"};
+    return {Exit::bad_input, "[memory] not enough memory for this command"};
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr)
     return {Exit::bad_input, std::string("[file] ") + error.what()};
   if (dynamic_cast<const std::system_error*>(&error) != nullptr)
     return {Exit::bad_input, std::string("[memory] cannot start a thread: ") + error.what()};
   const std::string line = first_line(error.what());
-  if (is_about_memory(line)) return {Exit::bad_input, "[memory] not enough for what was asked: " + line};
+  if (is_about_memory(line)) return {Exit::bad_input, "[memory] not enough memory for this command: " + line};
   return {Exit::check_failed, "[internal] " + line};
 }
 

@@ -67,8 +67,7 @@ std::shared_ptr<const Automaton> GrammarSettings::load() const {
   if (automaton_file.empty()) return build_automaton(config);
   for (const char* name : {"--vocab", "--ambiguities", "--depth", "--density", "--start-states"}) {
     if (arguments_->given(name)) {
-      throw bad_input(arguments_->where(name),
-                      "has no meaning for an automaton from a file, expected it without --automaton");
+      throw bad_input(arguments_->where(name), "cannot be combined with --automaton: the file defines the grammar");
     }
   }
   file();
@@ -187,7 +186,7 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
     const GapLaw law = (test ? resolved.task.task.test : resolved.task.task.train).law;
     const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"
                                : option.flag.ends_with("-max")                                 ? "uniform or lognormal"
-                                                                                               : "another than none";
+                                                               : "constant, uniform or lognormal";
     throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") + to_string(law) +
                                                         ", expected " + (test ? "--test-gap-law " : "--gap-law ") +
                                                         wanted);
@@ -220,7 +219,7 @@ void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::fun
     throw bad_input(arguments_->where(option.flag),
                     gap ? "has no effect on split " + sequences.split + ", expected " +
                               (train ? "--gap options or another --split" : "--test-gap options or --split train")
-                        : "has no effect here, expected a command or --dense, which sees it");
+                        : "has no effect on the output of this command");
   }
 }
 

@@ -137,7 +137,7 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
   if (!options.submit)
     for (const char* name : {"--dry-run", "--partition", "--account", "--cpus", "--mem", "--time", "--signal",
                              "--per-task", "--max-parallel", "--requeue", "--sbatch"})
-      if (arguments.given(name)) throw bad_input(arguments.where(name), "expected with --slurm, got it without");
+      if (arguments.given(name)) throw bad_input(arguments.where(name), "requires --slurm");
   static const std::vector<std::pair<const char*, const char*>> instead = {
       {"--threads", "--cpus"}, {"--time-limit", "--time"}, {"--only", "--where run.id=ID"}};
   if (options.submit)
@@ -169,8 +169,8 @@ std::string memory_note(const SlurmOptions& options) {
 }
 
 double parse_slurm_time(const std::string& text, const std::string& where) {
-  const Error refused =
-      bad_input(where, "expected a time as Slurm writes it, 2:00:00 or 1-12:00:00, got '" + printable(text) + "'");
+  const Error refused = bad_input(
+      where, "expected a time in Slurm's format, such as 2:00:00 or 1-12:00:00, got '" + printable(text) + "'");
   const size_t dash = text.find('-');
   std::vector<uint64_t> fields;
   for (const auto& field : split(dash == std::string::npos ? text : text.substr(dash + 1), ':')) {
@@ -205,8 +205,8 @@ std::vector<std::string> split_raw_options(const std::vector<std::string>& texts
   for (const auto& text : texts)
     for (auto& word : words_of(text, where)) {
       if (is_ours(word))
-        throw bad_input(where, "expected no option that the suite gives itself or has to do without, got '" +
-                                   printable(word, 200) + "'");
+        throw bad_input(where,
+                        "the suite sets this option itself or cannot work with it, got '" + printable(word, 200) + "'");
       if (!is_whole_option(word))
         throw bad_input(where, "expected options as --key=value, got '" + printable(word, 200) + "'");
       out.push_back(std::move(word));

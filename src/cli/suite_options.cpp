@@ -50,7 +50,7 @@ void check_options(const SuiteOptions& options) {
   for (const auto& [name, given] : modes) {
     if (!given) continue;
     if (first != nullptr)
-      throw bad_input(options.command + " " + name, std::string("expected without ") + first + ", got both");
+      throw bad_input(options.command + " " + name, std::string("cannot be combined with ") + first);
     first = name;
   }
   if (options.gpus == 0 || options.elsewhere()) return;

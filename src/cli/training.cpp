@@ -153,9 +153,8 @@ bool sees_own_card(const RankPlace& place) {
 }
 
 Error no_card_for(const RankPlace& place, const std::string& missing) {
-  return bad_input(
-      place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
-      "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " + missing);
+  return bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
+                   "expected the number of a GPU of this machine, got " + std::to_string(place.local) + ": " + missing);
 }
 
 }  // namespace

@@ -159,8 +159,7 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
 Exit run(const Options& options) {
   const TaskConfig task = options.task.config(options.sequences);
   const bool predict = task.objective == Objective::predict;
-  if (predict && options.baselines)
-    throw bad_input("ceiling --baselines", "they name states, expected --objective state, got predict");
+  if (predict && options.baselines) throw bad_input("ceiling --baselines", "requires --objective state, got predict");
   if (!options.baselines && options.arguments->given("--train-samples"))
     throw bad_input("ceiling --train-samples", "has no effect without --baselines, which learn from them");
   // Baselines learn from training samples, gaps and all.

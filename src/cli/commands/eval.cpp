@@ -139,8 +139,7 @@ class Evaluator {
       std::string content = read_file(options_.weights, largest_weights);
       // Files of others have no digest of their own.
       if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
-        throw bad_input("eval --weights", "expected bytes that fit the file's own digest, got others, " +
-                                              printable(options_.weights, 400));
+        throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(options_.weights, 400));
       }
       out_.weights_sha256 = sha256_hex(content);
       const auto own = run_.result ? run_.result->files : std::map<std::string, std::string>();

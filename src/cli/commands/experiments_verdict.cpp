@@ -33,7 +33,7 @@ struct PageOptions {
 std::string claims_path(const std::string& where, const std::string& given) {
   if (!given.empty()) return given;
   const std::string folder = shipped_folder();
-  if (folder.empty()) throw bad_input(where, "the shipped configs are not there, expected --claims FILE");
+  if (folder.empty()) throw bad_input(where, "shipped configs not found, expected --claims FILE");
   return (fs::path(folder) / "experiments/claims.toml").string();
 }
 

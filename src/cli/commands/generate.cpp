@@ -243,7 +243,7 @@ void refuse_idle(const Options& options) {
     const std::string task = options.task.first_given();
     const std::string flag = !task.empty() ? task : options.arguments->given("--format") ? "--format" : "";
     if (flag.empty()) return;
-    throw bad_input("generate " + flag, "has no effect on --digest, which is of the sequences alone");
+    throw bad_input("generate " + flag, "has no effect on --digest, which covers only the sequences");
   }
   if (!options.dense) {
     for (const char* flag : {"--noise", "--objective"}) {

@@ -37,8 +37,8 @@ std::vector<std::string> ids_asked_for(const Options& options) {
 Suite suite_asked_for(const Options& options, ModelRules& rules) {
   if (is_frozen_suite(options.file)) {
     if (!options.overrides.empty())
-      throw bad_input("suite --set", "expected none for a suite that was submitted, got '" +
-                                         printable(options.overrides.front()) + "'");
+      throw bad_input("suite --set",
+                      "cannot change a suite that was submitted, got '" + printable(options.overrides.front()) + "'");
     return read_frozen_suite(options.file, ids_asked_for(options), rules);
   }
   if (!options.elsewhere() || !options.only.empty()) return read_suite(options.file, options.overrides, rules);
@@ -63,11 +63,9 @@ Exit work_on_one(const Options& options, const Suite& suite) {
 Exit run(const Options& options) {
   check_options(options);
   if (!options.only.empty() && (options.status || options.table_only || options.list))
-    throw bad_input("suite --only", std::string("expected a run to work on, got ") +
-                                        (options.status       ? "--status"
-                                         : options.table_only ? "--table-only"
-                                                              : "--list") +
-                                        ", which works on none");
+    throw bad_input("suite --only", std::string("cannot be combined with ") + (options.status       ? "--status"
+                                                                               : options.table_only ? "--table-only"
+                                                                                                    : "--list"));
   check_slurm_options(options.slurm, *options.arguments);
   // A run that is worked on is checked as it is built, one for another machine there.
   ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();
