@@ -176,7 +176,7 @@ class Inspector {
   void expect(const std::string& name, const std::string& digest, size_t limit) {
     attempt([&] {
       if (sha256_hex(tree_.read(path(name), limit)) != digest)
-        throw bad_input("run", path(name) + ": SHA-256 differs from that in result.json");
+        throw bad_input("run", path(name) + ": SHA-256 differs from the recorded one");
     });
   }
 

@@ -70,7 +70,7 @@ fresh
 
 for file in config.toml metrics.jsonl final.safetensors; do
   printf x >> "$odd/$file"
-  says 1 damaged "  [run] $odd/$file: SHA-256 differs from that in result.json"
+  says 1 damaged "  [run] $odd/$file: SHA-256 differs from the recorded one"
 done
 rm "$odd/metrics.jsonl"
 "$plain" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"
