@@ -30,7 +30,7 @@ for element, (state, best) in enumerate(zip(beliefs.states, beliefs.best)):
 # %% The ceiling is the mean of that. n-grams come less far; counting transitions of so small a grammar comes as far, within
 # the error of these samples.
 best_score = sb.ceiling(task, samples=500)
-print(f"ceiling {best_score.accuracy:.4f} ± {best_score.stderr:.4f}, no causal model exceeds {best_score.upper_bound:.4f}")
+print(f"ceiling {best_score.accuracy:.4f} (s.e. {best_score.stderr:.4f}), no causal model exceeds {best_score.upper_bound:.4f}")
 simple = sb.baselines(task, samples=500, train_samples=1000)
 print(f"chance {simple.chance:.4f}, last symbol {simple.n_gram[0]:.4f}, {simple.n}-gram {simple.n_gram[simple.n - 1]:.4f}, "
       f"table learner {simple.table_learner:.4f}")

@@ -10,6 +10,7 @@ import torch
 from .config import Config
 
 _FORMAT = 1
+_KEYS = ("model", "optimizer", "random", "cuda_random", "update", "history")
 
 
 class Checkpoint:
@@ -78,6 +79,8 @@ class Checkpoint:
             try:
                 state = torch.load(source, map_location="cpu", weights_only=True)
                 found = state["format"]
+                if found == _FORMAT:
+                    state = {key: state[key] for key in (*self._run, *_KEYS)}
             except Exception as error:  # torch raises various types for damaged files
                 raise self._refused("is no checkpoint of sb.train, or damaged") from error
         if found != _FORMAT:

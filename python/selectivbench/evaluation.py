@@ -69,7 +69,7 @@ def evaluate(
     ...     return np.eye(task.answers)[np.maximum(batch.symbols, 0)]
     >>> found = sb.evaluate(first_state_of_the_symbol, task, samples=100, valid_samples=50, ceiling_samples=100)
     >>> print(found.test)
-    accuracy 0.1705 ± 0.0068 over 100 samples, loss 2.1322, ceiling 0.9451
+    accuracy 0.1705 (s.e. 0.0068) over 100 samples, loss 2.1322, ceiling 0.9451
     """
 
     instance("evaluate", "task", task, Task)

@@ -97,7 +97,7 @@ class Measurement:
         return self.accuracy / best if best > 0 else None
 
     def __str__(self) -> str:
-        out = f"accuracy {self.accuracy:.4f} ± {self.stderr:.4f} over {self.samples} samples, loss {self.loss:.4f}"
+        out = f"accuracy {self.accuracy:.4f} (s.e. {self.stderr:.4f}) over {self.samples} samples, loss {self.loss:.4f}"
         if self.kl is not None:
             out += f", KL {self.kl:.4f}"
         if self.ceiling is not None:

@@ -155,7 +155,7 @@ def _train(
     if precision == "fp64":
         model.double()
     predict = predictor(model, device, precision)
-    _check_model(model, predict, task, device)
+    _check_model(model, predict, task, device, t["seed"])
     torch.manual_seed(t["seed"])
     adam = torch.optim.AdamW(
         model.parameters(), lr=t["lr"], betas=(t["beta1"], t["beta2"]), eps=t["eps"], weight_decay=t["weight_decay"]
@@ -214,12 +214,14 @@ def _train(
 
 
 def _check_model(
-    model: torch.nn.Module, predict: Callable[[Batch], torch.Tensor], task: Task, device: torch.device
+    model: torch.nn.Module, predict: Callable[[Batch], torch.Tensor], task: Task, device: torch.device, seed: int
 ) -> None:
     """Calls the model on a few samples: it must take frames, return logits and be causal. Leaves torch's random state."""
 
     def seeded(batch: Batch) -> torch.Tensor:
-        torch.manual_seed(0)  # dropout that the model does not switch off is the same at every call
+        # Dropout that the model does not switch off is the same at every call; parameters made by the first call depend on
+        # the seed of the run.
+        torch.manual_seed(seed)
         samples, frames, channels = batch.shape
         expected = f"logits of shape {[samples, frames, task.answers]} (samples, frames, answers)"
         try:

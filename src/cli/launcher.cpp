@@ -48,7 +48,7 @@ int main(int, char** argv) {
   for (const char* place : kPlaces) {
     engine = folder + place;
     ::execv(engine.c_str(), argv);
-    if (errno != ENOENT) break;
+    if (errno != ENOENT && errno != ENOTDIR) break;
   }
   std::fprintf(stderr, "[selectivbench] cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
   return 2;

@@ -52,7 +52,7 @@ Error unexpected(const CLI::App& app, const std::string& argument) {
     const std::string name = argument.substr(0, argument.find('='));
     const auto names = option_names(app);
     const std::string program = app.get_parent() == nullptr ? "" : "selectivbench ";
-    const std::string help = "; `" + program + path_of(app) + " --help` lists those there are";
+    const std::string help = "; `" + program + path_of(app) + " --help` lists the options";
     return bad_input(path_of(app), "unknown option '" + printable(name) + "'" +
                                        (nearest(name, names).empty() ? help : did_you_mean(name, names)));
   }
@@ -121,13 +121,13 @@ bool is_about_memory(const std::string& line) {
 Failure failure_of(const std::exception& error) {
   if (const auto* ours = dynamic_cast<const Error*>(&error)) return {ours->code(), ours->what()};
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return {Exit::bad_input, "[memory] not enough for what was asked"};
+    return {Exit::bad_input, "[memory] not enough memory for this command"};
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr)
     return {Exit::bad_input, std::string("[file] ") + error.what()};
   if (dynamic_cast<const std::system_error*>(&error) != nullptr)
     return {Exit::bad_input, std::string("[memory] cannot start a thread: ") + error.what()};
   const std::string line = first_line(error.what());
-  if (is_about_memory(line)) return {Exit::bad_input, "[memory] not enough for what was asked: " + line};
+  if (is_about_memory(line)) return {Exit::bad_input, "[memory] not enough memory for this command: " + line};
   return {Exit::check_failed, "[internal] " + line};
 }
 
@@ -151,9 +151,9 @@ Program::Program() : impl_(std::make_unique<Impl>()) {
   impl_->app.footer(
       "Every command explains itself: selectivbench COMMAND --help\n"
       "Exit codes: 0 done, 1 a check failed, 2 bad input, 69 the scheduler refused or did not answer,\n"
-      "74 could not write, 75 stopped, resume me, 76 another process took the run over, 79 a rank of several was lost, "
-      "resume me.\n"
-      "Ctrl-C ends at once, or saves and stops if there is something to save; once more after two seconds ends at once."
+      "74 could not write, 75 stopped (the same command resumes), 76 another process took over the run,\n"
+      "79 a rank was lost (the same command resumes).\n"
+      "Ctrl-C saves a run in progress, and ends other commands at once. A second Ctrl-C after two seconds ends at once."
       "\n\n"
       "Example:\n  selectivbench grammar --vocab 6 --ambiguities 2 --depth 3");
 }
@@ -181,7 +181,7 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
   if (const size_t space = path.find(' '); space != std::string::npos) {
     const std::string group = path.substr(0, space);
     name = path.substr(space + 1);
-    if (!impl_->groups.contains(group)) this->group(group, "Measurements: selectivbench " + group + " --help");
+    if (!impl_->groups.contains(group)) this->group(group, "Measure speed: selectivbench " + group + " --help");
     parent = impl_->groups[group];
     if (parent->get_footer().empty()) parent->footer("Example:\n  selectivbench " + path);
   }

@@ -50,13 +50,16 @@ std::vector<TomlValue> other_values(const ConfigKey& key, const TomlValue& given
 
 void GrammarSettings::add_to(Arguments& arguments) {
   arguments.heading("Grammar");
-  arguments.integer("--vocab", config.vocab, 2, kMaxFileVocab, "Symbols, the end symbol '#' counted");
-  arguments.integer("--ambiguities", config.ambiguities, 0, kMaxFileVocab, "Symbols that stand for several states");
-  arguments.integer("--depth", config.depth, 1, kMaxStates, "States of an ambiguous symbol");
-  arguments.density("--density", config.density, "Probability of an edge between two states; auto is 0.4 / depth");
-  arguments.integer("--start-states", config.start_states, 1, kMaxStates, "States a string can start with");
+  arguments.integer("--vocab", config.vocab, 2, kMaxFileVocab, "Number of symbols, including the end symbol '#'");
+  arguments.integer("--ambiguities", config.ambiguities, 0, kMaxFileVocab,
+                    "Number of ambiguous symbols, each emitted by several states");
+  arguments.integer("--depth", config.depth, 1, kMaxStates, "Number of states per ambiguous symbol");
+  arguments.density("--density", config.density, "Probability of an edge between two states; auto: 0.4 / depth");
+  arguments.integer("--start-states", config.start_states, 1, kMaxStates,
+                    "Number of states in which a string can start");
   arguments.integer("--seed", config.seed, 0, kAnySeed, "Seed of grammar and sequences");
-  arguments.text("--automaton", automaton_file, "FILE", "Your own automaton, JSON as `grammar --json` writes it");
+  arguments.text("--automaton", automaton_file, "FILE",
+                 "Read the automaton from this file, in the format of `grammar --json`");
   arguments_ = &arguments;
 }
 
@@ -64,8 +67,7 @@ std::shared_ptr<const Automaton> GrammarSettings::load() const {
   if (automaton_file.empty()) return build_automaton(config);
   for (const char* name : {"--vocab", "--ambiguities", "--depth", "--density", "--start-states"}) {
     if (arguments_->given(name)) {
-      throw bad_input(arguments_->where(name),
-                      "has no meaning for an automaton from a file, expected it without --automaton");
+      throw bad_input(arguments_->where(name), "cannot be combined with --automaton: the file defines the grammar");
     }
   }
   file();
@@ -94,15 +96,15 @@ Json GrammarSettings::description() const {
 }
 
 void SequenceSettings::add_length(Arguments& arguments) {
-  arguments.integer("--length", length, 1, 1'000'000, "Elements of a sample, and the longest accepted string");
+  arguments.integer("--length", length, 1, 1'000'000, "Elements per sample, and maximum length of an accepted string");
 }
 
 void SequenceSettings::add_to(Arguments& arguments) {
   arguments.heading("Sequences");
   add_length(arguments);
   arguments.choice("--stream", stream, {"reference", "direct"},
-                   "Rejection exactly as published, or the same law without rejection");
-  arguments.choice("--split", split, {"train", "valid", "test", "reference"}, "Which samples");
+                   "Rejection sampling as published, or direct sampling from the same distribution");
+  arguments.choice("--split", split, {"train", "valid", "test", "reference"}, "Split to draw samples from");
 }
 
 std::shared_ptr<const Sampler> SequenceSettings::sampler(std::shared_ptr<const Automaton> automaton,
@@ -136,22 +138,24 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   arguments.heading("Task");
   arguments.integer(
       "--task", number_, 0, 4,
-      "The paper's task: 1 memorisation, 2 noise rejection, 3 context, 4 generalisation; 0 bare sequences");
+      "The paper's task: 1 memorisation, 2 noise rejection, 3 context, 4 generalisation; 0: plain sequences");
   for (const bool test : {false, true}) {
     const std::string flag = test ? "--test-gap-" : "--gap-", key = test ? "test_gap_" : "gap_";
     add(arguments, flag + "law", key + "law",
-        test ? "Law of gap lengths, other splits; they follow training unless given" : "Law of gap lengths, training");
-    add(arguments, flag + "min", key + "min", "Shortest gap, frames; the length for law constant");
+        test ? "Distribution of gap lengths on the other splits, by default derived from training"
+             : "Distribution of gap lengths on training samples");
+    add(arguments, flag + "min", key + "min", "Shortest gap in frames; for constant, the length");
     add(arguments, flag + "max", key + "max",
-        test ? "Longest gap, frames" : "Longest gap, frames; tasks 2 and 4 are tested at it");
-    add(arguments, flag + "mu", key + "mu", "Law lognormal: mean of the logarithm");
-    add(arguments, flag + "sigma", key + "sigma", "Law lognormal: its standard deviation");
-    add(arguments, flag + "probability", key + "probability", "An element has a gap at all");
-    add(arguments, flag + "start", key + "start", "First element that may have one");
-    add(arguments, flag + "content", key + "content", "What a gap holds");
+        test ? "Longest gap in frames" : "Longest gap in frames; tasks 2 and 4 are tested with it");
+    add(arguments, flag + "mu", key + "mu", "For lognormal: mean of the logarithm");
+    add(arguments, flag + "sigma", key + "sigma", "For lognormal: standard deviation of the logarithm");
+    add(arguments, flag + "probability", key + "probability", "Probability that an element has a gap");
+    add(arguments, flag + "start", key + "start", "First element that can have a gap");
+    add(arguments, flag + "content", key + "content", "Content of gap frames");
   }
-  add(arguments, "--noise", "noise", "Added to each channel of every frame, times a uniform draw");
-  add(arguments, "--objective", "objective", "What a model is asked for");
+  add(arguments, "--noise", "noise",
+      "Noise amplitude: uniform noise in [0, X) is added to every channel of every frame");
+  add(arguments, "--objective", "objective", "What the model predicts, the current state or the next symbol");
 }
 
 Settings TaskSettings::settings(const SequenceSettings& sequences) const {
@@ -182,7 +186,7 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
     const GapLaw law = (test ? resolved.task.task.test : resolved.task.task.train).law;
     const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"
                                : option.flag.ends_with("-max")                                 ? "uniform or lognormal"
-                                                                                               : "another than none";
+                                                               : "constant, uniform or lognormal";
     throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") + to_string(law) +
                                                         ", expected " + (test ? "--test-gap-law " : "--gap-law ") +
                                                         wanted);
@@ -215,7 +219,7 @@ void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::fun
     throw bad_input(arguments_->where(option.flag),
                     gap ? "has no effect on split " + sequences.split + ", expected " +
                               (train ? "--gap options or another --split" : "--test-gap options or --split train")
-                        : "has no effect here, expected a command or --dense, which sees it");
+                        : "has no effect on the output of this command");
   }
 }
 
@@ -240,11 +244,12 @@ Json description_of(const TaskConfig& task) {
 
 void add_threads(Arguments& arguments, int& threads) {
   arguments.heading("Running");
-  arguments.integer("--threads", threads, 0, kMaxThreads, "Threads, 0 for all cores; results do not depend on it");
+  arguments.integer("--threads", threads, 0, kMaxThreads, "Threads; 0: all cores. Results do not depend on this");
 }
 
 void add_color(Arguments& arguments, std::string& mode) {
-  arguments.choice("--color", mode, {"auto", "always", "never"}, "Colours; auto respects NO_COLOR");
+  arguments.choice("--color", mode, {"auto", "always", "never"},
+                   "Colours; auto uses them on a terminal unless NO_COLOR is set");
 }
 
 }  // namespace sb::cli

@@ -99,7 +99,7 @@ std::string program_path() {
   fs::path launcher;
   if (folder.filename() == "engine") launcher = above / "selectivbench";
   if (above.filename() == "libexec") launcher = above.parent_path() / "bin" / "selectivbench";
-  return (!launcher.empty() && is_there(launcher) ? launcher : own).string();
+  return (!launcher.empty() && fs::is_regular_file(launcher, failed) ? launcher : own).string();
 }
 
 std::string shipped_folder() {

@@ -112,31 +112,32 @@ bool is_letter_or_digit(char c) {
 
 void add_slurm_options(Arguments& arguments, SlurmOptions& options) {
   arguments.heading("Slurm (docs/cluster.md)");
-  arguments.flag("--slurm", options.submit,
-                 "Submit what is missing as an array of jobs, then one that writes table and report; --gpus is what a "
-                 "task asks for and decides the device, --jobs the runs at a time in a task");
-  arguments.flag("--dry-run", options.dry_run, "Only print the scripts and the commands that would submit them");
+  arguments.flag(
+      "--slurm", options.submit,
+      "Submit the missing runs as an array job, then a job that writes table and report. --gpus is the number of "
+      "GPUs per task (0: CPU runs), --jobs the number of concurrent runs per task");
+  arguments.flag("--dry-run", options.dry_run, "Print the scripts and submission commands, and submit nothing");
   arguments.text("--partition", options.partition, "NAME", "Partition of the jobs");
   arguments.text("--account", options.account, "NAME", "Account of the jobs");
-  arguments.integer("--cpus", options.cpus, 1, 1024, "Cores of a task, shared by its runs");
-  arguments.text("--mem", options.memory, "SIZE", "Memory of a task, such as 16G");
-  arguments.text("--time", options.time, "TIME", "Time limit of a task, as Slurm writes it: 2:00:00, 1-12:00:00");
+  arguments.integer("--cpus", options.cpus, 1, 1024, "Cores per task, shared by its runs");
+  arguments.text("--mem", options.memory, "SIZE", "Memory per task, such as 16G");
+  arguments.text("--time", options.time, "TIME", "Time limit per task, in Slurm's format: 2:00:00, 1-12:00:00");
   arguments.text("--signal", options.signal, "TIME",
-                 "Runs are asked to save so long before the time limit; else 5m, at most a quarter of --time");
-  arguments.integer("--per-task", options.per_task, 1, 100000, "Runs of a task");
-  arguments.integer("--max-parallel", options.max_parallel, 0, 100000, "Tasks at work at a time; 0: as Slurm has it");
-  arguments.flag("--requeue", options.requeue, "At the time limit, and where a node fails, the task is queued again");
+                 "How long before the time limit runs are asked to save; default: 5m, at most a quarter of --time");
+  arguments.integer("--per-task", options.per_task, 1, 100000, "Runs per task");
+  arguments.integer("--max-parallel", options.max_parallel, 0, 100000,
+                    "Maximum number of active tasks; 0: Slurm's limit");
+  arguments.flag("--requeue", options.requeue, "Requeue a task at its time limit and when its node fails");
   arguments.texts(
       "--sbatch", options.raw, "OPTIONS",
-      "More options for sbatch, --key=value or a flag each, as \"--qos=long --constraint=a100\"; may be given many "
-      "times");
+      "More options for sbatch, each as --key=value or a flag: \"--qos=long --constraint=a100\"; can be repeated");
 }
 
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments) {
   if (!options.submit)
     for (const char* name : {"--dry-run", "--partition", "--account", "--cpus", "--mem", "--time", "--signal",
                              "--per-task", "--max-parallel", "--requeue", "--sbatch"})
-      if (arguments.given(name)) throw bad_input(arguments.where(name), "expected with --slurm, got it without");
+      if (arguments.given(name)) throw bad_input(arguments.where(name), "requires --slurm");
   static const std::vector<std::pair<const char*, const char*>> instead = {
       {"--threads", "--cpus"}, {"--time-limit", "--time"}, {"--only", "--where run.id=ID"}};
   if (options.submit)
@@ -168,8 +169,8 @@ std::string memory_note(const SlurmOptions& options) {
 }
 
 double parse_slurm_time(const std::string& text, const std::string& where) {
-  const Error refused =
-      bad_input(where, "expected a time as Slurm writes it, 2:00:00 or 1-12:00:00, got '" + printable(text) + "'");
+  const Error refused = bad_input(
+      where, "expected a time in Slurm's format, such as 2:00:00 or 1-12:00:00, got '" + printable(text) + "'");
   const size_t dash = text.find('-');
   std::vector<uint64_t> fields;
   for (const auto& field : split(dash == std::string::npos ? text : text.substr(dash + 1), ':')) {
@@ -204,8 +205,8 @@ std::vector<std::string> split_raw_options(const std::vector<std::string>& texts
   for (const auto& text : texts)
     for (auto& word : words_of(text, where)) {
       if (is_ours(word))
-        throw bad_input(where, "expected no option that the suite gives itself or has to do without, got '" +
-                                   printable(word, 200) + "'");
+        throw bad_input(where,
+                        "the suite sets this option itself or cannot work with it, got '" + printable(word, 200) + "'");
       if (!is_whole_option(word))
         throw bad_input(where, "expected options as --key=value, got '" + printable(word, 200) + "'");
       out.push_back(std::move(word));

@@ -89,7 +89,7 @@ void check_device(const SuiteOptions& options, const Suite& suite) {
   for (const auto& run : suite.runs)
     if (run.values.train.device != wanted)
       throw bad_input(options.command + " --gpus",
-                      options.gpus > 0 ? "expected runs of the GPU alone, got one with train.device cpu"
+                      options.gpus > 0 ? "expected only GPU runs, got a run with train.device cpu"
                                        : "expected at least 1 for runs with train.device cuda, got none");
 }
 

@@ -27,7 +27,7 @@ namespace {
     if (const auto current = std::current_exception()) std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
     code = Exit::bad_input;
-    line = "[memory] not enough for what was asked\n";
+    line = "[memory] not enough memory for this command\n";
   } catch (const std::system_error&) {
     code = Exit::bad_input;
     line = "[memory] cannot start a thread\n";

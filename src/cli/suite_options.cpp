@@ -14,24 +14,25 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
   add_set(arguments, options.overrides);
   arguments.texts(
       "--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
-      "Only the runs with this value, or one of these; a list is one value, [10,20]; run.id=A,B by their ids; may be "
-      "given many times");
+      "Only runs with one of these values; a list such as [10,20] is one value; run.id=A,B selects runs by id; can be "
+      "repeated");
   arguments.texts("--have", options.have, "DIR",
-                  "Runs that are whole in this folder or archive count as done; may be given many times");
+                  "Intact runs in this folder or archive count as done; can be repeated");
   add_root(arguments, options.root, root);
-  arguments.integer("--jobs", options.jobs, 0, 1024,
-                    "Runs at a time, each in its own process; 0: one a core, or one on a GPU, or one a card of --gpus");
-  arguments.integer("--gpus", options.gpus, 1, 64,
-                    "Cards to hand out: a run sees one, and those at work are spread evenly; more --jobs share them");
-  arguments.text(
-      "--time-limit", options.time_limit, "TIME",
-      "Begin no run that cannot be finished within it (90s, 9m, 1.5h), save what is at work then, exit with 75");
-  arguments.flag("--list", options.list, "Only list the runs and which of them are done");
-  arguments.flag("--status", options.status,
-                 "Only say where each run stands: done, running (where, how fast, time left), waiting, stopped, "
-                 "failed, lost, unknown");
-  arguments.flag("--table-only", options.table_only, "Only write the table of what is done");
-  arguments.flag("--no-table", options.no_table, "Work on the runs and leave the table as it is");
+  arguments.integer(
+      "--jobs", options.jobs, 0, 1024,
+      "Concurrent runs, each in its own process; 0: one per core, or one on a GPU, or one per GPU of --gpus");
+  arguments.integer("--gpus", options.gpus, 1, 64, "GPUs to use, one per run; extra --jobs share them evenly");
+  arguments.text("--time-limit", options.time_limit, "TIME",
+                 "Start only runs that can finish within this time (90s, 9m, 1.5h); at the limit, save active runs and "
+                 "exit with 75");
+  arguments.flag("--list", options.list, "Only list the runs, with progress and estimated time");
+  arguments.flag(
+      "--status", options.status,
+      "Only show the state of each run: done, running (where, how fast, time left), waiting, stopped, failed, "
+      "lost, unknown, missing");
+  arguments.flag("--table-only", options.table_only, "Only write the table of finished runs");
+  arguments.flag("--no-table", options.no_table, "Train the runs, but do not write the table");
   add_threads(arguments, options.threads);
 }
 
@@ -49,7 +50,7 @@ void check_options(const SuiteOptions& options) {
   for (const auto& [name, given] : modes) {
     if (!given) continue;
     if (first != nullptr)
-      throw bad_input(options.command + " " + name, std::string("expected without ") + first + ", got both");
+      throw bad_input(options.command + " " + name, std::string("cannot be combined with ") + first);
     first = name;
   }
   if (options.gpus == 0 || options.elsewhere()) return;

@@ -51,7 +51,7 @@ std::string count_text(size_t count, const std::string& what) {
 std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
   for (const auto* run : runs)
     if (run->values.train.device != DeviceKind::cuda)
-      throw bad_input(options.command + " --gpus", "expected runs of the GPU alone, got one with train.device cpu");
+      throw bad_input(options.command + " --gpus", "expected only GPU runs, got a run with train.device cpu");
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   auto cards = visible_cards(visible, options.gpus);
   if (static_cast<int>(cards.size()) < options.gpus)
@@ -382,7 +382,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
   if (options.slurm.submit && options.gpus > 0 && !usable_cards().built && !options.slurm.dry_run)
     throw bad_input(options.command + " --gpus",
-                    "every job would fail, it is this program that nodes run: " + usable_cards().missing);
+                    "every job would fail, because the nodes run this program: " + usable_cards().missing);
   if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
   if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
     complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);

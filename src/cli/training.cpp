@@ -153,12 +153,16 @@ bool sees_own_card(const RankPlace& place) {
 }
 
 Error no_card_for(const RankPlace& place, const std::string& missing) {
-  return bad_input(
-      place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
-      "expected the number of a card of this machine, got " + std::to_string(place.local) + ": " + missing);
+  return bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
+                   "expected the number of a GPU of this machine, got " + std::to_string(place.local) + ": " + missing);
 }
 
 }  // namespace
+
+bool cards_are_hidden() {
+  const char* visible = std::getenv(kVisibleCards);
+  return visible != nullptr && *visible == '\0';
+}
 
 void see_own_card(const RankPlace& place) {
   if (!sees_own_card(place)) return;
@@ -186,12 +190,12 @@ void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {
 }
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides) {
-  arguments.texts("--set", overrides, "SECTION.KEY=VALUE", "Replace a value of the config; may be given many times");
+  arguments.texts("--set", overrides, "SECTION.KEY=VALUE", "Override a value of the config; can be repeated");
 }
 
 void add_root(Arguments& arguments, std::string& root, const std::string& initial) {
   root = initial;
-  arguments.text("--out", root, "DIR", "Folder the runs live in, one folder a run");
+  arguments.text("--out", root, "DIR", "Folder for the runs, with one subfolder per run");
 }
 
 std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree) {

@@ -49,7 +49,7 @@ std::map<std::string, std::string> parse_figure_list(std::string_view text, cons
   const auto refused = [&](const std::string& what) {
     return bad_input("figures", printable(file, 400) + ": " + what);
   };
-  if (!is_sealed(std::string(text))) throw refused("its bytes do not fit its sha256");
+  if (!is_sealed(std::string(text))) throw refused("SHA-256 mismatch");
   const nlohmann::json parsed = parse_bounded(text, largest_list, "figures", file);
   FieldReader reader(parsed, "figures", file);
   int64_t schema = 0;

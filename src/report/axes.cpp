@@ -69,7 +69,7 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
   const nlohmann::json parsed = parse_bounded(text, largest_record, "suite", path);
   // Before they had a schema these files had another seal: what they say is taken, within the bounds below.
   if (!is_sealed(text) && parsed.contains("schema"))
-    throw bad_input("suite", printable(path, 400) + ": its bytes do not fit its sha256");
+    throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
   const auto suites = parsed.find("suites");
   if (suites == parsed.end() || !suites->is_array()) throw bad_input("suite", path + ": expected a list of suites");
   std::vector<Recorded> out;

@@ -57,7 +57,7 @@ size_t largest_checkpoint(const std::vector<NamedBytes>& expected) {
 Safetensors parse_sealed(std::string content, const std::string& path) {
   const bool whole = is_sealed(content);
   Safetensors file = Safetensors::parse(std::move(content), path);
-  if (!whole) throw bad_input("safetensors", path + ": its bytes do not fit its sha256");
+  if (!whole) throw bad_input("safetensors", path + ": SHA-256 mismatch");
   return file;
 }
 

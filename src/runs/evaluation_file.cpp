@@ -72,14 +72,14 @@ std::string numbers_of(const SavedEvaluation& evaluation) {
 SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id,
                                 const RunTree& tree = RunTree::disk()) {
   const std::string text = tree.read(path, largest_result);
-  if (!is_sealed(text)) throw bad_input("evaluation", printable(path, 400) + ": its bytes do not fit its sha256");
+  if (!is_sealed(text)) throw bad_input("evaluation", printable(path, 400) + ": SHA-256 mismatch");
   SavedEvaluation out = parse_evaluation(text, path);
   if (out.run_id != run_id) {
     throw bad_input("evaluation", "expected run " + printable(run_id) + ", got " + printable(out.run_id) + ", " +
                                       printable(path, 400));
   }
   if (evaluation_name(out) != fs::path(path).filename()) {
-    throw bad_input("evaluation", printable(path, 400) + ": holds another request than its name tells");
+    throw bad_input("evaluation", printable(path, 400) + ": expected the evaluation that its name gives, got another");
   }
   return out;
 }

@@ -123,8 +123,8 @@ std::vector<Experiment> read_catalogue(const std::string& shipped) {
     out.push_back(parse_experiment(read_config_text(at->path().string()), at->path().string()));
   }
   if (out.empty())
-    throw bad_input("experiments", "expected the shipped configs beside the program, got none" +
-                                       (shipped.empty() ? "" : ", " + printable(shipped, 400)));
+    throw bad_input("experiments",
+                    "shipped configs not found" + (shipped.empty() ? "" : ", " + printable(shipped, 400)));
   const auto rank = [](const Experiment& each) {
     return std::pair(std::find(first_names.begin(), first_names.end(), each.name) - first_names.begin(), each.name);
   };

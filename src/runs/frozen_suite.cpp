@@ -98,10 +98,11 @@ bool is_frozen_suite(const std::string& path) {
 
 Suite read_frozen_suite(const std::string& path, const std::vector<std::string>& ids, const ModelRules& rules) {
   const std::string text = read_file(path, largest_frozen);
-  if (!is_sealed(text)) throw bad_input("suite", printable(path, 400) + ": its bytes do not fit its sha256");
+  if (!is_sealed(text)) throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
   const nlohmann::json document = parse_bounded(text, largest_frozen, "suite", path);
   if (document.value("schema", nlohmann::json()) != frozen_schema)
-    throw bad_input("suite", printable(path, 400) + ": of another version of this program");
+    throw bad_input("suite",
+                    printable(path, 400) + ": written by another version of this program; submit the suite again");
   Suite suite;
   suite.name = text_of(document, "name", path);
   suite.select = texts_of(document, "select", path);
@@ -117,7 +118,7 @@ Suite read_frozen_suite(const std::string& path, const std::vector<std::string>&
     ResolvedConfig run = resolve_config_text(text_of(item, "toml", path), path, {}, rules);
     if (run.run_id != id)
       throw bad_input("suite", printable(path, 400) + ": expected run " + printable(id) + ", got " + run.run_id +
-                                   ": of another version of this program");
+                                   ": written by another version of this program; submit the suite again");
     suite.runs.push_back(std::move(run));
   }
   if (suite.runs.empty()) throw bad_input("suite", printable(path, 400) + ": expected runs of these ids, got none");

@@ -33,7 +33,7 @@ struct BaselineRequest {
 };
 // nullopt if the objective is not `state`, or if counting fails: the warning says why.
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request);
-// "accuracy 0.7600 ± 0.0200 over 10 samples, KL 0.1000, ceiling 0.9380 ± 0.0030 over 20 samples".
+// "accuracy 0.7600 (s.e. 0.0200) over 10 samples, KL 0.1000, ceiling 0.9380 (s.e. 0.0030) over 20 samples".
 std::string accuracy_text(const Measurement& measurement, bool with_loss = false);
 std::vector<std::string> quirk_names(const Quirks& quirks);  // those that are on
 

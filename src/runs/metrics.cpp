@@ -96,7 +96,7 @@ std::vector<MetricRow> parse_metrics(std::string_view text, const std::string& f
   for (size_t line = 1; !text.empty(); ++line) {
     const size_t end = text.find('\n');
     const std::string place = printable(file, 200) + ":" + std::to_string(line) + ":1";
-    if (end == std::string_view::npos) throw bad_input("metrics", "last line is not whole, " + place);
+    if (end == std::string_view::npos) throw bad_input("metrics", "last line is incomplete, " + place);
     rows.push_back(parse_row(text.substr(0, end), place));
     text.remove_prefix(end + 1);
   }

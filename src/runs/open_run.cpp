@@ -30,7 +30,7 @@ RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
   const StoredConfig stored = read_stored_config(folder, tree);
   const std::string toml = inside(folder, "config.toml");
   if (tree.read(toml, largest_config_file) != stored.toml) {
-    throw refused(toml, "changed after the run began, its bytes do not fit the digest in config.json");
+    throw refused(toml, "changed after the run began: SHA-256 differs from that in config.json");
   }
   return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
 }
@@ -43,7 +43,8 @@ Result result_of(const std::string& folder, const RunIdentity& identity, const R
   if (result.run_id != identity.run_id) {
     throw refused(path, "expected run " + identity.run_id + ", got " + printable(result.run_id));
   }
-  if (result.config != config_map(identity.canonical)) throw refused(path, "its config is not that of config.json");
+  if (result.config != config_map(identity.canonical))
+    throw refused(path, "its config differs from that of config.json");
   return result;
 }
 
@@ -61,7 +62,7 @@ void check_files(const std::string& folder, const Result& result) {
       continue;
     }
     if (sha256_hex(read_file(path, largest_metrics)) != digest) {
-      throw refused(path, "its bytes do not fit the digest in result.json");
+      throw refused(path, "SHA-256 differs from that in result.json");
     }
   }
 }
@@ -99,8 +100,8 @@ Safetensors open_weights(const std::string& folder, const std::string& run_id, c
     throw refused(inside(folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
   std::string content = read_file(path, largest_weights);
-  if (sha256_hex(content) != digest->second) throw refused(path, "its bytes do not fit the digest in result.json");
-  if (!is_sealed(content)) throw refused(path, "its bytes do not fit its sha256");
+  if (sha256_hex(content) != digest->second) throw refused(path, "SHA-256 differs from that in result.json");
+  if (!is_sealed(content)) throw refused(path, "SHA-256 mismatch");
   Safetensors file = Safetensors::parse(std::move(content), path);
   const auto id = file.metadata().find("run_id");
   if (id == file.metadata().end() || id->second != run_id) {

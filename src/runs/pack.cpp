@@ -112,7 +112,7 @@ class Packer {
       // Before they had a schema these files had another seal; tables read them.
       const auto parsed = parse_bounded(text, largest_record, "suite", path);
       const bool older = !parsed.contains("schema") && parsed.contains("suites");
-      if (!is_sealed(text) && !older) throw bad_input("suite", path + ": its bytes do not fit its sha256");
+      if (!is_sealed(text) && !older) throw bad_input("suite", path + ": SHA-256 mismatch");
       add(folder, "", record_name, std::move(text));
     } catch (const Error& error) {
       refuse(error.what());

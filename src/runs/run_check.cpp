@@ -66,7 +66,7 @@ void check_seal(const std::string& text, const std::string& path, int64_t expect
   if (is_sealed(text)) return;
   const int64_t schema = schema_of(text, path);
   if (schema > 0 && schema < expected && was_sealed(text)) throw other_schema(schema, expected, path);
-  throw bad_input("run", path + ": its bytes do not fit its sha256");
+  throw bad_input("run", path + ": SHA-256 mismatch");
 }
 
 bool is_run(const std::string& folder, const RunTree& tree) {
@@ -176,7 +176,7 @@ class Inspector {
   void expect(const std::string& name, const std::string& digest, size_t limit) {
     attempt([&] {
       if (sha256_hex(tree_.read(path(name), limit)) != digest)
-        throw bad_input("run", path(name) + ": its bytes do not fit its digest");
+        throw bad_input("run", path(name) + ": SHA-256 differs from the recorded one");
     });
   }
 
@@ -196,7 +196,7 @@ class Inspector {
         const Safetensors file = load_sealed_safetensors(stored.path);
         const auto id = file.metadata().find("run_id");
         if (!out_.run_id.empty() && (id == file.metadata().end() || id->second != out_.run_id))
-          throw bad_input("run", stored.path + ": a checkpoint of another run, expected " + out_.run_id);
+          throw bad_input("run", stored.path + ": checkpoint of another run, expected run " + out_.run_id);
         out_.checkpoint = std::max(out_.checkpoint.value_or(0), stored.update);
         if (out_.status.empty()) out_.update = *out_.checkpoint;
       } catch (const Error& error) {
@@ -220,14 +220,14 @@ class Inspector {
     Result parsed = parse_result(text, path("result.json"));
     const Result& result = parsed;
     if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
-      throw bad_input("run", path("result.json") + ": its numbers do not fit its numbers_sha256");
+      throw bad_input("run", path("result.json") + ": its numbers do not match its numbers_sha256");
     out_.status = result.status;
     out_.update = result.updates;
     if (!out_.run_id.empty() && result.run_id != out_.run_id)
       throw bad_input("run",
                       path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
     if (!canonical_.empty() && result.config != config_map(canonical_))
-      throw bad_input("run", path("result.json") + ": its config is not that of config.json");
+      throw bad_input("run", path("result.json") + ": its config differs from that of config.json");
     out_.result = std::make_shared<const Result>(std::move(parsed));
     for (const auto& [name, digest] : out_.result->files) {
       if (name.empty() || name.find('/') != std::string::npos)
@@ -247,7 +247,7 @@ class Inspector {
     const std::string file = path(thinned_metrics_name);
     const ThinnedMetrics thinned = parse_thinned(tree_.read(file, largest_metrics), file);
     if ((!out_.run_id.empty() && thinned.run_id != out_.run_id) || thinned.metrics_sha256 != digest)
-      throw bad_input("run", file + ": of other metrics than those of result.json");
+      throw bad_input("run", file + ": made from other metrics than those of result.json");
     packed_ = true;
   }
 
@@ -295,8 +295,8 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
   reader.text("config_toml", config.toml, largest_config_file);
   config.canonical = line_of(text, "canonical");
   if (sha256_hex(config.canonical).substr(0, 16) != config.run_id)
-    throw bad_input("run", path + ": its canonical config does not fit its run id");
-  if (sha256_hex(config.toml) != digest) throw bad_input("run", path + ": its config_toml does not fit its digest");
+    throw bad_input("run", path + ": its canonical config does not match its run id");
+  if (sha256_hex(config.toml) != digest) throw bad_input("run", path + ": its config_toml does not match its SHA-256");
   return config;
 }
 
@@ -383,8 +383,8 @@ bool restore_config(const std::string& path, FileSystem& files) {
   const std::string automaton = file_in(folder, "automaton.json");
   if (!config.automaton_digest.empty() &&
       sha256_hex(read_file(automaton, largest_automaton)) != config.automaton_digest)
-    throw bad_input("run", printable(automaton, 400) +
-                               ": changed after the run began, its bytes do not fit the digest in " + "config.json");
+    throw bad_input(
+        "run", printable(automaton, 400) + ": changed after the run began: SHA-256 differs from that in config.json");
   try {
     if (read_file(path, largest_config_file) == config.toml) return false;
   } catch (const Error&) {  // unreadable: written anew

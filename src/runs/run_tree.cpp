@@ -27,7 +27,7 @@ Error refused(const std::string& file, const std::string& what) {
 }
 
 void check_list(const ArchivedFiles& files, const std::string& list, const std::string& file) {
-  if (!is_sealed(list)) throw refused(file, std::string(packing_list_name) + ": its bytes do not fit its sha256");
+  if (!is_sealed(list)) throw refused(file, std::string(packing_list_name) + ": SHA-256 mismatch");
   const nlohmann::json parsed = parse_bounded(list, largest_list, "archive", file);
   FieldReader reader(parsed, "archive", file);
   int64_t schema = 0;
@@ -39,7 +39,7 @@ void check_list(const ArchivedFiles& files, const std::string& list, const std::
   for (const auto& [name, digest] : digests) {
     const auto found = files.find(name);
     if (found == files.end()) throw refused(file, "lacks '" + printable(name) + "'");
-    if (sha256_hex(found->second) != digest) throw refused(file, "'" + printable(name) + "' does not fit its digest");
+    if (sha256_hex(found->second) != digest) throw refused(file, "'" + printable(name) + "': SHA-256 mismatch");
   }
   for (const auto& [name, content] : files)
     if (!digests.contains(name))

@@ -114,7 +114,7 @@ void add_gap(std::vector<ConfigKey>& all, const std::string& prefix, const std::
   add("law",
       choice<4>(
           s, "", "", [](RunConfig & c) -> auto& { return Gap{}(c).law; }),
-      "law of the gap lengths");
+      "distribution of gap lengths");
   add("min",
       whole(
           s, "", 0, kMaxGap, "", [](RunConfig & c) -> auto& { return Gap{}(c).min; }),
@@ -126,7 +126,7 @@ void add_gap(std::vector<ConfigKey>& all, const std::string& prefix, const std::
   add("probability",
       real(
           s, "", 0, 1, Ends::closed, "", [](RunConfig & c) -> auto& { return Gap{}(c).probability; }),
-      "chance that an element has a gap");
+      "probability that an element has a gap");
   add("start",
       whole(
           s, "", 0, 1000000000, "", [](RunConfig & c) -> auto& { return Gap{}(c).start; }),
@@ -148,10 +148,10 @@ void add_gap(std::vector<ConfigKey>& all, const std::string& prefix, const std::
 void add_grammar(std::vector<ConfigKey>& all) {
   const char* s = "grammar";
   all.push_back(whole(
-      s, "vocab", 2, 4096, "symbols, the end symbol counted",
+      s, "vocab", 2, 4096, "number of symbols, including the end symbol",
       [](RunConfig & c) -> auto& { return c.grammar.build.vocab; }));
   all.push_back(whole(
-      s, "ambiguities", 0, 4095, "symbols that stand for several states",
+      s, "ambiguities", 0, 4095, "number of ambiguous symbols, each emitted by several states",
       [](RunConfig & c) -> auto& { return c.grammar.build.ambiguities; }));
   all.push_back(whole(
       s, "depth", 1, 65535, "states of an ambiguous symbol",
@@ -173,10 +173,10 @@ void add_grammar(std::vector<ConfigKey>& all) {
 void add_task(std::vector<ConfigKey>& all) {
   const char* s = "task";
   all.push_back(whole(
-      s, "number", 0, 4, "task of the paper whose values hold where none is given; 0: bare sequences",
+      s, "number", 0, 4, "task of the paper that sets the defaults below; 0: plain sequences",
       [](RunConfig & c) -> auto& { return c.task.task.number; }));
   all.push_back(whole(
-      s, "length", 1, 1000000, "elements a sample", [](RunConfig & c) -> auto& { return c.task.length; }));
+      s, "length", 1, 1000000, "elements per sample", [](RunConfig & c) -> auto& { return c.task.length; }));
   all.push_back(choice<2>(
       s, "stream", "how samples are drawn", [](RunConfig & c) -> auto& { return c.task.stream; }));
   all.push_back(choice<2>(
@@ -197,7 +197,8 @@ void add_model(std::vector<ConfigKey>& all) {
   all.push_back(whole(
       s, "width", 1, 65536, "channels", [](RunConfig & c) -> auto& { return c.model.width; }));
   all.push_back(whole(
-      s, "layers", 1, 1024, "mixers in a row", [](RunConfig & c) -> auto& { return c.model.layers; }));
+      s, "layers", 1, 1024, "number of layers, each with one mixer",
+      [](RunConfig & c) -> auto& { return c.model.layers; }));
   all.push_back(real(
       s, "dropout", 0, 1, Ends::below_high, "dropout after each mixer",
       [](RunConfig & c) -> auto& { return c.model.dropout; }));
@@ -211,9 +212,10 @@ void add_train(std::vector<ConfigKey>& all) {
   all.push_back(whole(
       s, "updates", 1, 1000000000, "optimiser steps", [](RunConfig & c) -> auto& { return c.train.updates; }));
   all.push_back(whole(
-      s, "batch", 1, 65536, "samples an update", [](RunConfig & c) -> auto& { return c.train.batch; }));
+      s, "batch", 1, 65536, "samples per update", [](RunConfig & c) -> auto& { return c.train.batch; }));
   all.push_back(whole_or_auto(
-      s, "accumulate", 1, 65536, "micro-batches an update; divides batch; auto: as few as the GPU's memory holds",
+      s, "accumulate", 1, 65536,
+      "micro-batches per update, a divisor of batch; auto: as few as fit into the GPU's memory",
       [](RunConfig & c) -> auto& { return c.train.accumulate; }));
   all.push_back(real(
       s, "lr", 0, 10, Ends::above_low, "largest learning rate", [](RunConfig & c) -> auto& { return c.train.lr; }));
@@ -245,7 +247,7 @@ void add_train(std::vector<ConfigKey>& all) {
       s, "precision", "arithmetic; unset: fp32 on the CPU, amp on a GPU",
       [](RunConfig & c) -> auto& { return c.train.precision; }));
   all.push_back(choice<3>(
-      s, "device", "where it computes; auto: on a GPU where this build and machine have one",
+      s, "device", "device; auto: the GPU if this build and machine have one, else the CPU",
       [](RunConfig & c) -> auto& { return c.train.device; }));
 }
 
@@ -261,7 +263,7 @@ void add_eval(std::vector<ConfigKey>& all) {
       s, "test_samples", 1, 10000000, "samples of the test split",
       [](RunConfig & c) -> auto& { return c.eval.test_samples; }));
   all.push_back(whole(
-      s, "batch", 1, 65536, "samples a forward pass", [](RunConfig & c) -> auto& { return c.eval.batch; }));
+      s, "batch", 1, 65536, "samples per forward pass", [](RunConfig & c) -> auto& { return c.eval.batch; }));
   ConfigKey gaps;
   gaps.section = s;
   gaps.key = "gaps";
@@ -277,10 +279,10 @@ void add_eval(std::vector<ConfigKey>& all) {
   };
   all.push_back(std::move(gaps));
   all.push_back(whole(
-      s, "grid_samples", 1, 10000000, "samples a gap length",
+      s, "grid_samples", 1, 10000000, "samples per gap length",
       [](RunConfig & c) -> auto& { return c.eval.grid_samples; }));
   all.push_back(whole(
-      s, "chunk", 1, 10000000, "frames a forward pass of streamed evaluation",
+      s, "chunk", 1, 10000000, "frames per forward pass of streamed evaluation",
       [](RunConfig & c) -> auto& { return c.eval.chunk; }));
   all.push_back(whole(
       s, "ceiling_samples", 0, 10000000, "samples behind the exact ceiling; 0: no ceiling",
@@ -312,13 +314,13 @@ void add_run(std::vector<ConfigKey>& all) {
       s, "seed", 1, 0xFFFFFFFF, "default of grammar.seed and train.seed",
       [](RunConfig & c) -> auto& { return c.run.seed; }));
   all.push_back(choice<2>(
-      s, "protocol", "whose settings hold where none is given: corrected, or published (as the published code trains)",
+      s, "protocol", "defaults of some keys: corrected, or published (as the published code trains)",
       [](RunConfig & c) -> auto& { return c.run.protocol; }));
   all.push_back(whole(
       s, "checkpoint_every", 0, 1000000000, "updates between checkpoints; 0: at evaluations only",
       [](RunConfig & c) -> auto& { return c.run.checkpoint_every; }));
   all.push_back(text(
-      s, "label", "a word for tables", [](RunConfig & c) -> auto& { return c.run.label; }));
+      s, "label", "label in tables", [](RunConfig & c) -> auto& { return c.run.label; }));
   // run.seed acts only through the two seeds it is the default of.
   for (auto& p : all)
     if (p.section == s) p.identifies = false;

@@ -99,7 +99,7 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
     networks.emplace(suite.runs[i].values.model.name, suite.runs[i].values.model.width);
     out.runs.push_back(std::move(suite.runs[i]));
   }
-  if (out.runs.empty()) throw bad_input(where, "no run of the suite meets all conditions, expected some that do");
+  if (out.runs.empty()) throw bad_input(where, "no run of the suite matches all conditions");
   suite.runs = std::move(out.runs);
   suite.names = std::move(out.names);
   std::erase_if(suite.matched, [&](const auto& each) { return !networks.contains({each.model, each.width}); });

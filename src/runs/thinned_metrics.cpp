@@ -37,7 +37,7 @@ std::string thinned_text(const ThinnedMetrics& thinned) {
 }
 
 ThinnedMetrics parse_thinned(const std::string& text, const std::string& file) {
-  if (!is_sealed(text)) throw bad_input("run", printable(file, 400) + ": its bytes do not fit its sha256");
+  if (!is_sealed(text)) throw bad_input("run", printable(file, 400) + ": SHA-256 mismatch");
   const nlohmann::json parsed = parse_bounded(text, largest_thinned, "run", file);
   FieldReader reader(parsed, "run", file);
   int64_t schema = 0;
@@ -64,7 +64,7 @@ RunMetrics load_metrics(const std::string& folder, const Result& result, const R
   const std::string path = folder + "/metrics.jsonl", thinned = folder + "/" + thinned_metrics_name;
   const auto fits = [&](const std::string& sha256, const std::string& file) {
     if (digest == result.files.end() || digest->second != sha256)
-      throw bad_input("run", printable(file, 400) + ": does not fit the digest in result.json");
+      throw bad_input("run", printable(file, 400) + ": does not match the SHA-256 in result.json");
   };
   if (!tree.is_there(path) && tree.is_there(thinned)) {
     ThinnedMetrics kept = parse_thinned(tree.read(thinned, largest_thinned), thinned);

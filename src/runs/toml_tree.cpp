@@ -120,7 +120,8 @@ TomlValue convert(const toml::node& node, const std::string& file) {
   } else if (const auto* truth = node.as_boolean()) {
     out.content = truth->get();
   } else {
-    throw bad_input("config", "dates and times have no meaning here, " + out.place.text());
+    throw bad_input("config",
+                    "expected a number, text, true, false or a list, got a date or time, " + out.place.text());
   }
   return out;
 }

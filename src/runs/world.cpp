@@ -16,7 +16,7 @@ constexpr const char* kPatience = "SELECTIVBENCH_RANK_TIMEOUT";
 
 int whole(const Variables& variables, const char* name, int least, int most) {
   const auto text = variables(name);
-  if (!text) throw bad_input(name, formatted("expected {} to {}, got nothing: it is not set", least, most));
+  if (!text) throw bad_input(name, formatted("expected {} to {}, but it is not set", least, most));
   const auto value = parse_integer(*text);
   if (!value || *value < least || *value > most) {
     throw bad_input(name, formatted("expected {} to {}, got '{}'", least, most, printable(*text)));
@@ -47,7 +47,7 @@ void add_torchrun(const Variables& variables, RankPlace& out) {
   out.size = whole(variables, "WORLD_SIZE", 1, kMostRanks);
   out.rank = whole(variables, "RANK", 0, out.size - 1);
   const auto address = variables("MASTER_ADDR");
-  if (!address) throw bad_input("MASTER_ADDR", "expected the host of rank 0, got nothing: it is not set");
+  if (!address) throw bad_input("MASTER_ADDR", "expected the host of rank 0, but it is not set");
   out.address = host("MASTER_ADDR", *address);
   // torchrun listens there itself, with words of its own version: rank 0 takes the next port.
   const bool agent = variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
@@ -79,9 +79,8 @@ Variables process_environment() {
 RankPlace rank_place(const Variables& variables) {
   RankPlace out;
   if (const auto rank = variables("RANK"); rank && !variables("WORLD_SIZE")) {
-    throw bad_input(
-        "WORLD_SIZE",
-        formatted("expected the number of ranks, since RANK is '{}', got nothing: it is not set", printable(*rank)));
+    throw bad_input("WORLD_SIZE",
+                    formatted("expected the number of ranks, since RANK is '{}', but it is not set", printable(*rank)));
   }
   if (variables("WORLD_SIZE")) {
     add_torchrun(variables, out);

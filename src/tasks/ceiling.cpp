@@ -26,7 +26,7 @@ struct SampleFigures {
 
 std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split) {
   std::unique_ptr<Oracle> oracle = task.oracle(split);
-  if (!oracle) throw bad_input("ceiling", "nobody knows the best answers of this task, expected one with an oracle");
+  if (!oracle) throw bad_input("ceiling", "no ceiling: this task has no oracle");
   return oracle;
 }
 

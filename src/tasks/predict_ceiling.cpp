@@ -99,7 +99,7 @@ class SampleWalk {
 
 PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
-  if (!task.has_law()) throw bad_input("ceiling", "predictions of this task have no law, expected objective = predict");
+  if (!task.has_law()) throw bad_input("ceiling", "this ceiling requires objective = predict");
   const std::unique_ptr<Oracle> oracle = expect_oracle(task, request.split);
   const Laws laws(task, oracle->states());
   const auto elements = static_cast<size_t>(task.shape().elements);

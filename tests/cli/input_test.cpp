@@ -32,7 +32,7 @@ TEST(BadOptions, AreNamedWithTheNearestValidOne) {
   refused({"ceiling", "--gap-law", "unifrom"}, "did you mean uniform?");
   refused({}, "expected grammar, generate, show, ceiling");
   refused({"bench"}, "a command is missing");
-  refused({"--nonsense"}, "unknown option '--nonsense'; `selectivbench --help` lists those there are");
+  refused({"--nonsense"}, "unknown option '--nonsense'; `selectivbench --help` lists the options");
   refused({"grammar", "--nosuch"}, "[grammar] unknown option '--nosuch'; `selectivbench grammar --help` lists");
   refused({"grammar", "stray"}, "unexpected argument 'stray'");
   refused({"show", "-x"}, "unknown option '-x'");
@@ -157,7 +157,7 @@ TEST(Automaton, FilesThatAreNoneAreRefused) {
   refused({"ceiling", "--automaton", file("deep", std::string(1000000, '['))}, "expected an object, got an array");
   refused({"show", "--automaton",
            file("ok", R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})"), "--vocab", "5"},
-          "without --automaton");
+          "cannot be combined with --automaton");
 }
 
 }  // namespace

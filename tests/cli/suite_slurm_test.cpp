@@ -130,7 +130,7 @@ class SuiteOnSlurm : public ::testing::Test {
 TEST_F(SuiteOnSlurm, AGpuForAProgramThatCannotUseItIsRefused) {
   if (!trains_on_cpu_only()) GTEST_SKIP() << "this build trains on a GPU";
   refused({"--slurm", "--gpus", "1"},
-          "[suite --gpus] every job would fail, it is this program that nodes run: this build");
+          "[suite --gpus] every job would fail, because the nodes run this program: this build");
   EXPECT_FALSE(fs::exists(at("calls")));
   EXPECT_EQ(suite({"--slurm", "--gpus", "1", "--dry-run"}).code, 0);
 }
@@ -284,13 +284,13 @@ TEST_F(SuiteOnSlurm, OptionsThatMeanNothingThereAreRefused) {
   refused({"--slurm", "--only", "0123456789abcdef"}, "[suite --only] expected --where run.id=ID with --slurm");
   for (const char* words : {"", " ", "--=x", "--qos", "-C"})
     refused({"--slurm", "--sbatch", words}, "[suite --sbatch] expected options as --key=value, got '");
-  refused({"--slurm", "--sbatch", "--job-name=x"}, "[suite --sbatch] expected no option that the suite gives itself");
+  refused({"--slurm", "--sbatch", "--job-name=x"}, "[suite --sbatch] the suite sets this option itself");
   EXPECT_EQ(submitted(), 0U);
 }
 
 TEST_F(SuiteOnSlurm, WhereOnlyLookingIsAskedForNothingIsWorkedOn) {
   for (const char* look : {"--status", "--table-only"})
-    refused({look, "--only", "0123456789abcdef"}, "[suite --only] expected a run to work on, got " + std::string(look));
+    refused({look, "--only", "0123456789abcdef"}, "[suite --only] cannot be combined with " + std::string(look));
 }
 
 TEST_F(SuiteOnSlurm, ATableWaitsForRunsOfOtherSubmissionsToo) {

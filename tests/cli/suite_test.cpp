@@ -481,7 +481,7 @@ TEST_F(SuiteProcesses, ATableCanBeLeftAloneOrMadeAlone) {
   EXPECT_TRUE(fs::exists(root() + "/table.json"));
   const Outcome both = run(command(file) + std::vector<std::string>{"--no-table", "--table-only"});
   EXPECT_EQ(both.code, 2);
-  EXPECT_NE(both.err.find("[suite --no-table] expected without --table-only"), std::string::npos) << both.err;
+  EXPECT_NE(both.err.find("[suite --no-table] cannot be combined with --table-only"), std::string::npos) << both.err;
 }
 
 TEST_F(SuiteProcesses, TablesReplaceLinksAndLeaveTheirTargetsAlone) {
@@ -511,13 +511,13 @@ TEST_F(SuiteProcesses, WhatSlurmCannotHaveIsOneLineAndNothingIsWritten) {
   refused({"--partition=$(id)"}, "[suite --partition] expected letters, digits and ");
   refused({"--account=a\n#SBATCH --wrap=id"}, "[suite --account] expected letters, digits and ");
   refused({"--sbatch", "evil.sh"}, "[suite --sbatch] expected options as --key=value");
-  refused({"--sbatch", "--wrap=id"}, "[suite --sbatch] expected no option that the suite gives itself");
+  refused({"--sbatch", "--wrap=id"}, "[suite --sbatch] the suite sets this option itself");
   refused({"--time", "10", "--signal", "11m"}, "[suite --signal] expected less than --time");
-  refused({"--list"}, "[suite --slurm] expected without --list");
+  refused({"--list"}, "[suite --slurm] cannot be combined with --list");
   refused({"--set", "train.device=cuda", "--set", "train.precision=fp32"}, "[suite --gpus] expected at least 1");
   const Outcome alone = run({"suite", file, "--out", root(), "--partition", "x"});
   EXPECT_EQ(alone.code, 2);
-  EXPECT_NE(alone.err.find("[suite --partition] expected with --slurm"), std::string::npos) << alone.err;
+  EXPECT_NE(alone.err.find("[suite --partition] requires --slurm"), std::string::npos) << alone.err;
   const Outcome odd = run({"suite", file, "--out", root() + "\nrm", "--slurm", "--dry-run"});
   EXPECT_EQ(odd.code, 2);
   EXPECT_NE(odd.err.find("[suite --out] expected a path without control characters"), std::string::npos) << odd.err;

@@ -286,7 +286,7 @@ class ProgramsRunTest(TemporaryFolder):
         self.assertEqual(sum(array.size for array in weights.values()), self.run_.params)
         self.assertTrue(all(array.dtype == np.float64 for array in weights.values()))
         shutil.copy(self.config, self.run_.folder + "/final.safetensors")
-        with self.assertRaisesRegex(ValueError, "its bytes do not fit the digest in result.json"):
+        with self.assertRaisesRegex(ValueError, "SHA-256 differs from that in result.json"):
             sb.load_weights(self.run_)
 
     def test_its_config_gives_its_id_and_task(self):

@@ -83,7 +83,8 @@ TEST(Config, KindAndRangeAreCheckedForEveryParameter) {
             "[quirks.delta_bf16] wrong kind of value, expected true or false, got 1, run.toml:2:14");
   EXPECT_EQ(fault_of("[eval]\ngaps = [10, -1]\n"),
             "[eval.gaps] out of range, expected a list of 0..100000, got -1, run.toml:2:13");
-  EXPECT_EQ(fault_of("[train]\nlr = 1979-05-27\n"), "[config] dates and times have no meaning here, run.toml:2:6");
+  EXPECT_EQ(fault_of("[train]\nlr = 1979-05-27\n"),
+            "[config] expected a number, text, true, false or a list, got a date or time, run.toml:2:6");
   for (const auto& p : config_keys()) {
     const std::string text = "[" + p.section + "]\n" + p.key + " = {a = 1}\n";
     EXPECT_NE(fault_of(text).find("run.toml:2:"), std::string::npos) << p.name();

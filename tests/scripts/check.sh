@@ -70,7 +70,7 @@ fresh
 
 for file in config.toml metrics.jsonl final.safetensors; do
   printf x >> "$odd/$file"
-  says 1 damaged "  [run] $odd/$file: its bytes do not fit its digest"
+  says 1 damaged "  [run] $odd/$file: SHA-256 differs from the recorded one"
 done
 rm "$odd/metrics.jsonl"
 "$program" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"
@@ -109,7 +109,7 @@ says 0 "newer format" "  written by a newer version of this program; tables leav
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 1/' "$odd/result.json"
 evaluates 2 && tables 2
 "$program" check "$work/odd" > "$work/out" && fail "an edited schema: exit code 0"
-grep -q "result.json: its bytes do not fit its sha256" "$work/out" || fail "an edited schema: $(cat "$work/out")"
+grep -q "result.json: SHA-256 mismatch" "$work/out" || fail "an edited schema: $(cat "$work/out")"
 fresh
 
 # A config.json of another network than config.toml, sealed anew: eval refuses the run, so check does.

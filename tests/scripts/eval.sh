@@ -97,7 +97,7 @@ grep -qx "weights: $work/copy.safetensors, the run's own final.safetensors" "$wo
 cmp "$work/own" <(grep -v "^weights: " "$work/same") || fail "the run's own weights give other numbers"
 grep -q '"weights": "final"' "$work/same.json" || fail "the run's own weights are not marked"
 { head -c -16 "$two/final.safetensors" && printf 'x%.0s' {1..16}; } > "$work/changed.safetensors"
-refused "own digest" "$one" --weights "$work/changed.safetensors"
+refused "SHA-256 mismatch" "$one" --weights "$work/changed.safetensors"
 # Without a digest, as files of others are.
 { head -c -4096 "$two/final.safetensors" && printf '\377%.0s' {1..4096}; } | LC_ALL=C sed 's/"sha256":/"digest":/' > "$work/nan.safetensors"
 refused "expected finite numbers" "$one" --weights "$work/nan.safetensors"

@@ -204,7 +204,7 @@ nccl() {
     { echo "nccl, two ranks on a card: expected exit code 2 and why, got $status_0 and $status_1: $(tail -1 "$log")" && return 1; }
   LOCAL_RANK=2 CUDA_VISIBLE_DEVICES=0,1 rank 3 2 fp32 "$work/nccl-none" > "$log.1" 2>&1
   status_1=$?
-  [[ $status_1 -eq 2 ]] && grep -q '^\[LOCAL_RANK\] expected the number of a card' "$log.1" ||
+  [[ $status_1 -eq 2 ]] && grep -q '^\[LOCAL_RANK\] expected the number of a GPU' "$log.1" ||
     { echo "nccl, a rank without a card: expected exit code 2 and why, got $status_1: $(tail -1 "$log.1")" && return 1; }
   echo "nccl: one rank, same bytes"
 }

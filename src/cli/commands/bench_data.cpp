@@ -157,13 +157,13 @@ Exit run(const Options& options) {
 
 void add_bench_data(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments =
-      program.command("bench data", "Speed of grammars, streams and batches at paper scale, against targets",
-                      {"selectivbench bench data", "selectivbench bench data --samples 20000 --json -"},
-                      [options] { return run(*options); });
+  Arguments& arguments = program.command(
+      "bench data", "Measure grammars, streams and batches at the paper's scale, and compare with targets",
+      {"selectivbench bench data", "selectivbench bench data --samples 20000 --json -"},
+      [options] { return run(*options); });
   arguments.heading("Output");
   arguments.integer("--samples", options->samples, 1, 10'000'000, "Samples of the reference stream");
-  arguments.integer("--repeats", options->repeats, 1, 1000, "The best of so many runs is taken for the short ones");
+  arguments.integer("--repeats", options->repeats, 1, 1000, "Repetitions of short measurements; the fastest counts");
   arguments.text("--json", options->json, "FILE", "Write the table as JSON, - for standard output");
   add_threads(arguments, options->threads);
 }

@@ -159,19 +159,18 @@ Exit run(const Options& options) {
 void add_bench_gpu(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "bench gpu", "A whole train step of each model on a GPU, beside the models' published code",
+      "bench gpu", "Measure a training step of each model on a GPU, and compare with the models' published code",
       {"selectivbench bench gpu", "selectivbench bench gpu --model mamba2 --width 256 --time 400 --json -",
        "selectivbench bench gpu --kernels --width 256 --time 400"},
       [options] { return run(*options); });
-  arguments.texts("--model", options->models, "NAME",
-                  "A model to measure, may be given many times; none: the paper's seven");
-  arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the paper's of each model");
-  arguments.integer("--time", options->time, 0, 100000, "Frames a sequence; 0: 400 and 1300");
+  arguments.texts("--model", options->models, "NAME", "Model to measure, can be repeated; default: the paper's seven");
+  arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the model's width in the paper");
+  arguments.integer("--time", options->time, 0, 100000, "Frames per sequence; 0: 400 and 1300");
   arguments.flag("--kernels", options->kernels,
-                 "Each operation of a step alone: time, FLOPs or bytes, share of the card's measured rate");
+                 "Measure each operation of a step separately: time, FLOPs or bytes, share of the GPU's measured rate");
   arguments.choice("--precision", options->precision, {"amp", "tf32", "fp32", "fp64"}, "Arithmetic");
   arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
-  arguments.integer("--batch", options->request.batch, 1, 4096, "Sequences a step");
+  arguments.integer("--batch", options->request.batch, 1, 4096, "Sequences per step");
   arguments.integer("--repeats", options->request.repeats, 1, 100000, "Steps timed together");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
 }

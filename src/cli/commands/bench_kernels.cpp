@@ -113,16 +113,17 @@ Exit run(const Options& options) {
 void add_bench_kernels(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "bench kernels", "Speed of every kernel and layer against plain tensor operations and the machine's own rates",
+      "bench kernels",
+      "Measure every kernel and layer, and compare with plain tensor operations and the machine's peak rates",
       {"selectivbench bench kernels --quick", "selectivbench bench kernels --only conv4 --width 256 --time 400"},
       [options] { return run(*options); });
   arguments.heading("Measurement");
   arguments.flag("--quick", options->bench.quick, "Two widths, two lengths, few tokens");
   arguments.text("--only", options->bench.only, "NAME", "Only rows whose name contains this");
   arguments.integer("--width", options->bench.width, 0, 4096,
-                    "One width in place of a sweep, a multiple of 64; 0 sweeps");
-  arguments.integer("--time", options->bench.time, 0, 20000, "One length in place of a sweep; 0 sweeps");
-  arguments.real("--seconds", options->bench.seconds, 0.001, 60, "Least time spent on each measurement");
+                    "Measure only this width, a multiple of 64; 0: several widths");
+  arguments.integer("--time", options->bench.time, 0, 20000, "Measure only this length, in frames; 0: several lengths");
+  arguments.real("--seconds", options->bench.seconds, 0.001, 60, "Minimum time per measurement");
   arguments.heading("Output");
   arguments.text("--json", options->json, "FILE", "Write the table as JSON, - for standard output");
   add_threads(arguments, options->threads);

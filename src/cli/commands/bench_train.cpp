@@ -81,18 +81,16 @@ Exit run(const Options& options) {
 void add_bench_train(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "bench train",
-      "A whole train step of each model: tokens/s, share of the matrix-product rate, where the time goes",
+      "bench train", "Measure a training step of each model: tokens/s, share of the matrix-product rate, time by part",
       {"selectivbench bench train", "selectivbench bench train --model mamba2 --width 64 --json -"},
       [options] { return run(*options); });
-  arguments.texts("--model", options->models, "NAME",
-                  "A model to measure, may be given many times; none: the paper's seven");
+  arguments.texts("--model", options->models, "NAME", "Model to measure, can be repeated; default: the paper's seven");
   arguments.integer("--width", options->request.width, 8, 4096, "Channels");
   arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
-  arguments.integer("--batch", options->request.batch, 1, 1024, "Sequences a step");
-  arguments.integer("--elements", options->request.elements, 1, 100000, "Elements a sequence, two frames each");
-  arguments.integer("--repeats", options->request.repeats, 1, 1000, "Steps timed; the fastest counts");
-  arguments.flag("--no-plain", options->no_plain, "Leave out the comparison with plain torch operations");
+  arguments.integer("--batch", options->request.batch, 1, 1024, "Sequences per step");
+  arguments.integer("--elements", options->request.elements, 1, 100000, "Elements per sequence, two frames each");
+  arguments.integer("--repeats", options->request.repeats, 1, 1000, "Timed steps; the fastest counts");
+  arguments.flag("--no-plain", options->no_plain, "Skip the comparison with plain torch operations");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
   add_threads(arguments, options->threads);
 }

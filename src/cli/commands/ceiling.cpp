@@ -159,8 +159,7 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
 Exit run(const Options& options) {
   const TaskConfig task = options.task.config(options.sequences);
   const bool predict = task.objective == Objective::predict;
-  if (predict && options.baselines)
-    throw bad_input("ceiling --baselines", "they name states, expected --objective state, got predict");
+  if (predict && options.baselines) throw bad_input("ceiling --baselines", "requires --objective state, got predict");
   if (!options.baselines && options.arguments->given("--train-samples"))
     throw bad_input("ceiling --train-samples", "has no effect without --baselines, which learn from them");
   // Baselines learn from training samples, gaps and all.
@@ -201,7 +200,7 @@ Exit run(const Options& options) {
 void add_ceiling(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "ceiling", "The best any causal model can do, by exact filtering",
+      "ceiling", "Compute the best accuracy any causal model can expect, by exact filtering",
       {"selectivbench ceiling --task 1 --seed 1", "selectivbench ceiling --task 3 --baselines --json ceiling.json"},
       [options] { return run(*options); });
   options->arguments = &arguments;
@@ -210,10 +209,9 @@ void add_ceiling(Program& program) {
   options->task.add_to(arguments, 1);
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, uint64_t{1} << 62, "Index of the first sample");
-  arguments.integer("--samples", options->samples, 1, 100'000'000, "How many samples the mean is taken over");
-  arguments.flag("--baselines", options->baselines, "Also chance, majority, n-grams and a table learner");
-  arguments.integer("--train-samples", options->train_samples, 1, 100'000'000,
-                    "Labelled samples the baselines learn from");
+  arguments.integer("--samples", options->samples, 1, 100'000'000, "Number of samples to average over");
+  arguments.flag("--baselines", options->baselines, "Also compute chance, majority, n-grams and a table learner");
+  arguments.integer("--train-samples", options->train_samples, 1, 100'000'000, "Labelled samples for the baselines");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
   add_threads(arguments, options->threads);
 }

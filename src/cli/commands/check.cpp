@@ -181,11 +181,12 @@ void add_check(Program& program, std::optional<ModelRules> rules) {
   auto options = std::make_shared<Options>();
   options->rules = std::move(rules);
   Arguments& arguments =
-      program.command("check", "Are these runs whole: every file against its digest; exit code 1 if one is damaged",
+      program.command("check", "Verify every file of these runs against its checksum; exit code 1 if one is damaged",
                       {"selectivbench check runs", "selectivbench check runs/quick runs/paper --json check.json",
                        "selectivbench check results/small.tar.gz"},
                       [options] { return run(*options); });
-  arguments.positionals("DIR", options->folders, true, "Folders of runs or of one run each, or archives of `pack`");
+  arguments.positionals("DIR", options->folders, true,
+                        "Folders of runs, folders of single runs, or archives of `pack`");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }
 

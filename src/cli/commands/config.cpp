@@ -84,24 +84,24 @@ Exit keys(const Options& options) {
 }  // namespace
 
 void add_config(Program& program) {
-  program.group("config", "Configs: what one means (show), every key it can have (keys)");
+  program.group("config", "Show a resolved config (show), or list all keys (keys)");
   auto shown = std::make_shared<Options>();
-  Arguments& arguments = program.command(
-      "config show", "A config with everything it means, and where each value comes from; a suite with its runs",
-      {"selectivbench config show configs/example.toml --set train.lr=5e-4",
-       "selectivbench config show configs/quick.toml"},
-      [shown] {
-        shown->file = shipped_config("config show FILE", shown->file);
-        return show(*shown);
-      });
+  Arguments& arguments =
+      program.command("config show", "Show a resolved config with the origin of every value, or the runs of a suite",
+                      {"selectivbench config show configs/example.toml --set train.lr=5e-4",
+                       "selectivbench config show configs/quick.toml"},
+                      [shown] {
+                        shown->file = shipped_config("config show FILE", shown->file);
+                        return show(*shown);
+                      });
   arguments.positional("FILE", shown->file, true,
-                       "The config of a run or a suite (TOML), or the name of a shipped one");
+                       "Config of a run or a suite (TOML file), or the name of a shipped one");
   add_set(arguments, shown->overrides);
   arguments.text("--json", shown->json, "FILE", "Write it as JSON, - for standard output");
 
   auto listed = std::make_shared<Options>();
   Arguments& list =
-      program.command("config keys", "Every key a config can have, switches of models too: range, default, meaning",
+      program.command("config keys", "List every config key and every model's switches: default, range, meaning",
                       {"selectivbench config keys"}, [listed] { return keys(*listed); });
   list.text("--json", listed->json, "FILE", "Write it as JSON, - for standard output");
 }

@@ -20,12 +20,12 @@ struct Options {
 
 std::string ranks() {
   std::string out = world_backend(false).empty()
-                        ? "on CPUs 1 a run: built without libgloo-dev, or with a libtorch without gloo"
-                        : "several a run on CPUs (" + world_backend(false) + "; docs/ranks.md)";
+                        ? "on CPUs 1 per run: built without libgloo-dev, or with a libtorch without gloo"
+                        : "several per run on CPUs (" + world_backend(false) + "; docs/ranks.md)";
   if (!world_backend(true).empty())
     out += "; on GPUs several (" + world_backend(true) + ", untested beyond one rank)";
   else if (gpu_facts().built)
-    out += "; on GPUs 1 a run: " + world_fault(true);
+    out += "; on GPUs 1 per run: " + world_fault(true);
   return out;
 }
 
@@ -42,10 +42,10 @@ std::string as_text(const Provenance& made, const GpuFacts& gpu) {
   line("threads", std::to_string(made.threads));
   if (gpu.missing.empty()) {
     line("GPU", gpu.name + ", " + bytes_text(static_cast<double>(gpu.bytes)) + ", compute capability " + gpu.compute);
-    line("driver", "serves CUDA " + gpu.driver + "; this build runs with " + gpu.runtime);
+    line("driver", "supports CUDA " + gpu.driver + "; this build runs with " + gpu.runtime);
     line("precisions", "cpu: fp32, fp64; cuda: amp, tf32, fp32, fp64");
   } else {
-    line("GPU", "none to use: " + gpu.missing);
+    line("GPU", "none: " + gpu.missing);
     line("precisions", "cpu: fp32, fp64");
   }
   line("ranks", ranks());
@@ -91,7 +91,7 @@ Exit run(const Options& options) {
 void add_doctor(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("doctor", "What this build and this machine have, and what would bring the rest",
+      program.command("doctor", "Show what this build and machine support, and how to enable the rest",
                       {"selectivbench doctor"}, [options] { return run(*options); });
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
 }

@@ -139,8 +139,7 @@ class Evaluator {
       std::string content = read_file(options_.weights, largest_weights);
       // Files of others have no digest of their own.
       if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
-        throw bad_input("eval --weights", "expected bytes that fit the file's own digest, got others, " +
-                                              printable(options_.weights, 400));
+        throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(options_.weights, 400));
       }
       out_.weights_sha256 = sha256_hex(content);
       const auto own = run_.result ? run_.result->files : std::map<std::string, std::string>();
@@ -366,20 +365,21 @@ Exit run(const Options& options) {
 void add_eval(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("eval", "Test a trained model again: other splits, other gap lengths, its gates",
+      program.command("eval", "Test a trained model on other splits or gap lengths, or record its gates",
                       {"selectivbench eval runs/0123456789abcdef --gap 10 --gap 100",
                        "selectivbench eval runs/0123456789abcdef --gates --json gates.json",
                        "selectivbench eval runs/0123456789abcdef --weights elsewhere.safetensors --save"},
                       [options] { return run(*options); });
   arguments.positional("RUNDIR", options->folder, true, "Folder of the run");
   arguments.texts("--gap", options->gaps, "N",
-                  "Test with gaps of N frames on the split asked for; may be given many times");
-  arguments.choice("--split", options->split, {"train", "valid", "test", "reference"}, "Which samples");
-  arguments.integer("--samples", options->samples, 0, 100'000'000, "How many samples, 0: as the run's config says");
-  arguments.flag("--gates", options->gates, "Record decay, write strength and step size on data and in gaps");
-  arguments.text("--weights", options->weights, "FILE", "Use these weights (safetensors, the run's names and shapes)");
+                  "Test with gaps of N frames, on the samples of --split; can be repeated");
+  arguments.choice("--split", options->split, {"train", "valid", "test", "reference"}, "Split to test on");
+  arguments.integer("--samples", options->samples, 0, 100'000'000, "Number of samples; 0: that of the run's config");
+  arguments.flag("--gates", options->gates, "Record decay, write strength and step size, on data frames and in gaps");
+  arguments.text("--weights", options->weights, "FILE",
+                 "Use these weights (safetensors with the run's tensor names and shapes)");
   arguments.flag("--checkpoint", options->checkpoint, "Use the newest checkpoint instead of the final weights");
-  arguments.flag("--save", options->save, "Keep the result in the run's folder, where tables find it");
+  arguments.flag("--save", options->save, "Save the result in the run's folder, where `table` finds it");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
   add_threads(arguments, options->threads);
 }

@@ -117,14 +117,14 @@ SuiteCost cost_of(const Suite& suite, const CostTable& costs) {
 
 void add_experiments(Program& program) {
   auto listed = std::make_shared<ListOptions>();
-  Arguments& list_arguments =
-      program.group("experiments", "Experiments that ship: what each tests, what it costs; run one, see what is left",
-                    [listed] { return list(*listed); });
+  Arguments& list_arguments = program.group(
+      "experiments", "List the shipped experiments with what they test and their cost; run and evaluate them",
+      [listed] { return list(*listed); });
   list_arguments.text("--json", listed->json, "FILE", "Write the list as JSON, - for standard output");
 
   auto options = std::make_shared<RunOptions>();
   Arguments& arguments =
-      program.command("experiments run", "Run what is missing of an experiment, then print its table",
+      program.command("experiments run", "Run the missing runs of an experiment, then print its table",
                       {"selectivbench experiments run task3 --scale quick",
                        "selectivbench experiments run main_table --scale small --where task.number=1 --time-limit 9m",
                        "selectivbench experiments run task2 --scale paper --sweep --list",
@@ -134,9 +134,9 @@ void add_experiments(Program& program) {
                         return run(*options);
                       });
   options->arguments = &arguments;
-  arguments.positional("NAME", options->name, true, "The experiment");
-  arguments.choice("--scale", options->scale, experiment_scales(), "How large grammar, models and training are");
-  arguments.flag("--sweep", options->sweep, "The six combinations of learning rate and warm-up");
+  arguments.positional("NAME", options->name, true, "Name of the experiment");
+  arguments.choice("--scale", options->scale, experiment_scales(), "Size of grammar, models and training");
+  arguments.flag("--sweep", options->sweep, "Train every setting with six combinations of learning rate and warm-up");
   add_suite_options(arguments, *options, "runs/SCALE");
   add_slurm_options(arguments, options->slurm);
   add_experiments_queue(program);  // further commands of the group come here

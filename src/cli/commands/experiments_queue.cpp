@@ -130,12 +130,12 @@ Exit run(Options options) {
 void add_experiments_queue(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "experiments queue",
-      "What is to be measured on a GPU, what of it is missing, what that costs, and the next command",
+      "experiments queue", "Show the runs planned for a GPU, how many are missing, their cost, and the next command",
       {"selectivbench experiments queue", "selectivbench experiments queue --results results --results runs/small"},
       [options] { return run(*options); });
-  arguments.texts("--results", options->results, "DIR",
-                  "Folder of runs or of archives, or an archive; results, where nothing is said and it is there");
+  arguments.texts(
+      "--results", options->results, "DIR",
+      "Folder of runs or archives, or an archive; can be repeated; default: results, if that folder exists");
   arguments.text("--json", options->json, "FILE", "Write it as JSON, - for standard output");
 }
 

@@ -33,7 +33,7 @@ struct PageOptions {
 std::string claims_path(const std::string& where, const std::string& given) {
   if (!given.empty()) return given;
   const std::string folder = shipped_folder();
-  if (folder.empty()) throw bad_input(where, "the shipped configs are not there, expected --claims FILE");
+  if (folder.empty()) throw bad_input(where, "shipped configs not found, expected --claims FILE");
   return (fs::path(folder) / "experiments/claims.toml").string();
 }
 
@@ -162,15 +162,15 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
        "selectivbench experiments verdict gates runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
   arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
-  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
-  arguments.text("--scale", options->scale, "NAME", "Judge at this scale alone: quick, small or paper");
-  arguments.choice("--format", options->format, {"text", "json"}, "How it is written");
-  arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");
-  arguments.text("--claims", options->claims, "FILE", "Claims other than the shipped ones");
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
+  arguments.text("--scale", options->scale, "NAME", "Use only runs of this scale: quick, small or paper");
+  arguments.choice("--format", options->format, {"text", "json"}, "Output format");
+  arguments.text("--out", options->out, "FILE", "Output file, - for standard output");
+  arguments.text("--claims", options->claims, "FILE", "Use the claims of this file instead of the shipped ones");
 
   auto page = std::make_shared<PageOptions>();
   Arguments& writes = program.command(
-      "experiments findings", "Write docs/findings.md, and the table of the README, from results",
+      "experiments findings", "Write docs/findings.md and the README's table from results",
       {"selectivbench experiments findings --results results --out docs/findings.md --readme README.md",
        "selectivbench experiments findings --results results --out docs/findings.md --readme README.md --check"},
       [page, defaults] { return findings(*page, defaults); });
@@ -178,7 +178,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   writes.text("--out", page->out, "FILE", "The page, - for standard output");
   writes.text("--readme", page->readme, "FILE", "Also the table between its markers in this file");
   writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
-  writes.text("--claims", page->claims, "FILE", "Claims other than the shipped ones");
+  writes.text("--claims", page->claims, "FILE", "Use the claims of this file instead of the shipped ones");
 }
 
 void add_experiments_verdict(Program& program) {

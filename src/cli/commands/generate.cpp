@@ -243,7 +243,7 @@ void refuse_idle(const Options& options) {
     const std::string task = options.task.first_given();
     const std::string flag = !task.empty() ? task : options.arguments->given("--format") ? "--format" : "";
     if (flag.empty()) return;
-    throw bad_input("generate " + flag, "has no effect on --digest, which is of the sequences alone");
+    throw bad_input("generate " + flag, "has no effect on --digest, which covers only the sequences");
   }
   if (!options.dense) {
     for (const char* flag : {"--noise", "--objective"}) {
@@ -298,7 +298,7 @@ Exit run(const Options& options) {
 void add_generate(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("generate", "Write samples as JSONL or npz, with a manifest, or print their digest",
+      program.command("generate", "Write samples as JSONL or npz with a manifest, or print their digest",
                       {"selectivbench generate --task 1 --split test --count 1000 --out test.jsonl",
                        "selectivbench generate --stream direct --count 200000 --format npz --out train.npz",
                        "selectivbench generate --split reference --count 1000 --digest"},
@@ -310,10 +310,12 @@ void add_generate(Program& program) {
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
   arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");
-  arguments.choice("--format", options->format, {"jsonl", "npz"}, "A line of JSON a sample, or arrays for numpy");
-  arguments.flag("--dense", options->dense, "npz: also the frames with their noise, their targets and element starts");
-  arguments.text("--out", options->out, "FILE", "The file; FILE.manifest.json beside it; - for standard output");
-  arguments.flag("--digest", options->digest, "Print the SHA-256 of the samples' canonical text, write no file");
+  arguments.choice("--format", options->format, {"jsonl", "npz"}, "One line of JSON per sample, or numpy arrays");
+  arguments.flag("--dense", options->dense,
+                 "With npz: also write the frames with noise, their targets and the elements' first frames");
+  arguments.text("--out", options->out, "FILE",
+                 "File to write, with FILE.manifest.json next to it; - for standard output");
+  arguments.flag("--digest", options->digest, "Print the SHA-256 of the samples' canonical text and write no file");
   add_threads(arguments, options->threads);
 }
 

@@ -69,16 +69,17 @@ Exit run(const Options& options) {
 void add_grammar(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("grammar", "Build an automaton, or read one; show its figures, write it as JSON, draw it",
+      program.command("grammar", "Build or read an automaton; show its figures, write it as JSON, draw it",
                       {"selectivbench grammar --vocab 41 --ambiguities 40 --depth 40 --seed 1",
                        "selectivbench grammar --vocab 6 --ambiguities 2 --depth 3 --json my.json --svg my.svg"},
                       [options] { return run(*options); });
   options->grammar.add_to(arguments);
   arguments.heading("Output");
   options->sequences.add_length(arguments);
-  arguments.text("--json", options->json, "FILE", "Write the automaton with its figures, - for standard output");
-  arguments.text("--svg", options->svg, "FILE", "Draw it: in full up to 40 states, else as adjacency picture");
-  arguments.text("--dot", options->dot, "FILE", "Draw it for Graphviz");
+  arguments.text("--json", options->json, "FILE", "Write the automaton and its figures as JSON, - for standard output");
+  arguments.text("--svg", options->svg, "FILE",
+                 "Draw the automaton: as a graph up to 40 states, else as an adjacency matrix");
+  arguments.text("--dot", options->dot, "FILE", "Write the automaton for Graphviz");
 }
 
 }  // namespace sb::cli

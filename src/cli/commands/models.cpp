@@ -367,24 +367,25 @@ void add_models(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "models",
-      "The models: parameters, state, FLOPs a token, their place in the taxonomy; NAME: equations and switches",
+      "List the models: parameters, state, FLOPs per token, taxonomy; with NAME also its equations and switches",
       {"selectivbench models", "selectivbench models mamba2 --width 512 --set d_state=64",
        "selectivbench models --match-params 80k --layers 2 --inputs 13 --outputs 145", "selectivbench models --probe"},
       [options] { return run(*options); });
   options->arguments = &arguments;
-  arguments.positional("NAME", options->model, false, "One model: its equations and switches too");
-  arguments.integer("--width", options->width, 1, 65536, "Channels of a layer");
+  arguments.positional("NAME", options->model, false, "Show only this model, with its equations and switches");
+  arguments.integer("--width", options->width, 1, 65536, "Channels per layer");
   arguments.integer("--layers", options->layers, 1, 1024, "Layers");
   arguments.integer("--inputs", options->inputs, 1, 1 << 24, "Input symbols");
   arguments.integer("--outputs", options->outputs, 1, 1 << 24, "Output classes");
-  arguments.integer("--length", options->length, 1, 1 << 24, "Frames of a sequence, for the FLOPs of mixing");
-  arguments.texts("--set", options->sets, "SWITCH=VALUE", "Value of a switch; may be given many times");
+  arguments.integer("--length", options->length, 1, 1 << 24, "Frames per sequence, for the FLOPs of mixing");
+  arguments.texts("--set", options->sets, "SWITCH=VALUE", "Set a switch; can be repeated");
   arguments.text("--match-params", options->match_params, "N",
-                 "The width that comes within 10 % of N parameters, e.g. 80k");
-  arguments.text("--match-state", options->match_state, "N", "The same for N numbers of state a layer");
-  arguments.text("--match-flops", options->match_flops, "N", "The same for N FLOPs a token, e.g. 1.5M");
-  arguments.integer("--match-step", options->step, 1, kMostMatchStep, "Widths that are multiples of this");
-  arguments.flag("--probe", options->probe, "Measure the taxonomy on built layers instead; exit 1 where it differs");
+                 "Find the width with N parameters within 10 %, e.g. 80k");
+  arguments.text("--match-state", options->match_state, "N", "Find the width with N state elements per layer");
+  arguments.text("--match-flops", options->match_flops, "N", "Find the width with N FLOPs per token, e.g. 1.5M");
+  arguments.integer("--match-step", options->step, 1, kMostMatchStep, "Try only widths that are multiples of this");
+  arguments.flag("--probe", options->probe,
+                 "Measure the taxonomy on built layers; exit code 1 if it differs from the declared one");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }
 

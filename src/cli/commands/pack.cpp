@@ -40,11 +40,11 @@ Exit run(const Options& options) {
 void add_pack(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "pack", "Finished runs as one archive, which table and check read like their folder; no weights",
+      "pack", "Pack finished runs, without weights, into one archive that `table` and `check` read like a folder",
       {"selectivbench pack runs/small results/small.tar.gz", "selectivbench table results/small.tar.gz"},
       [options] { return run(*options); });
-  arguments.positional("DIR", options->folder, true, "Folder of runs or of folders of runs, or an archive");
-  arguments.positional("FILE", options->file, true, "The archive: .tar, or .tar.gz where the build has zlib");
+  arguments.positional("DIR", options->folder, true, "Folder of runs, folder of such folders, or archive");
+  arguments.positional("FILE", options->file, true, "Archive to write: .tar, or .tar.gz if the build has zlib");
 }
 
 }  // namespace sb::cli

@@ -80,16 +80,18 @@ void write_report(const std::string& folder, const std::string& out, const Switc
 void add_report(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "report", "One HTML page of runs, self-contained: tables, charts, comparisons, samples, every run and its config",
+      "report", "Write one self-contained HTML page: tables, charts, comparisons, samples, every run with its config",
       {"selectivbench report runs/quick",
        "selectivbench report runs/quick results/small.tar.gz --out report.html --figures figures"},
       [options, defaults] { return run(*options, defaults); });
-  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
-  arguments.text("--out", options->out, "FILE", "The page, - for standard output");
-  arguments.text("--figures", options->figures, "DIR",
-                 "Also each figure as ID.vl.json (Vega-Lite) and ID.csv; those of an earlier report go");
-  arguments.text("--data", options->data, "FILE", "Also what the page shows as JSON, - for standard output");
-  arguments.flag("--dated", options->dated, "Say in the page when it was made; else the same runs give the same bytes");
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
+  arguments.text("--out", options->out, "FILE", "Page to write, - for standard output");
+  arguments.text(
+      "--figures", options->figures, "DIR",
+      "Also write each figure as ID.vl.json (Vega-Lite) and ID.csv; figures of an earlier report are removed");
+  arguments.text("--data", options->data, "FILE", "Also write the page's data as JSON, - for standard output");
+  arguments.flag("--dated", options->dated,
+                 "Put the date into the page; without it, the same runs give the same bytes");
 }
 
 void add_report(Program& program) {

@@ -102,7 +102,7 @@ Exit run(const Options& options) {
 void add_show(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("show", "Show a sample: symbol, hidden state, gap, and what the exact filter believes",
+      program.command("show", "Show a sample: symbols, hidden states, gaps, and the exact filter's belief",
                       {"selectivbench show --task 3 --index 7 --from 45",
                        "selectivbench show --vocab 6 --ambiguities 2 --depth 3 --task 1"},
                       [options] { return run(*options); });
@@ -110,9 +110,9 @@ void add_show(Program& program) {
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 1);
   arguments.heading("Output");
-  arguments.integer("--index", options->index, 0, UINT64_MAX, "Which sample");
+  arguments.integer("--index", options->index, 0, UINT64_MAX, "Index of the sample");
   arguments.integer("--from", options->from, 0, 1'000'000, "First element to show");
-  arguments.integer("--elements", options->elements, 1, 1'000'000, "How many elements");
+  arguments.integer("--elements", options->elements, 1, 1'000'000, "Number of elements to show");
   add_color(arguments, options->color);
 }
 

@@ -37,8 +37,8 @@ std::vector<std::string> ids_asked_for(const Options& options) {
 Suite suite_asked_for(const Options& options, ModelRules& rules) {
   if (is_frozen_suite(options.file)) {
     if (!options.overrides.empty())
-      throw bad_input("suite --set", "expected none for a suite that was submitted, got '" +
-                                         printable(options.overrides.front()) + "'");
+      throw bad_input("suite --set",
+                      "cannot change a suite that was submitted, got '" + printable(options.overrides.front()) + "'");
     return read_frozen_suite(options.file, ids_asked_for(options), rules);
   }
   if (!options.elsewhere() || !options.only.empty()) return read_suite(options.file, options.overrides, rules);
@@ -63,11 +63,9 @@ Exit work_on_one(const Options& options, const Suite& suite) {
 Exit run(const Options& options) {
   check_options(options);
   if (!options.only.empty() && (options.status || options.table_only || options.list))
-    throw bad_input("suite --only", std::string("expected a run to work on, got ") +
-                                        (options.status       ? "--status"
-                                         : options.table_only ? "--table-only"
-                                                              : "--list") +
-                                        ", which works on none");
+    throw bad_input("suite --only", std::string("cannot be combined with ") + (options.status       ? "--status"
+                                                                               : options.table_only ? "--table-only"
+                                                                                                    : "--list"));
   check_slurm_options(options.slurm, *options.arguments);
   // A run that is worked on is checked as it is built, one for another machine there.
   ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();
@@ -81,7 +79,7 @@ Exit run(const Options& options) {
 
 void add_suite(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments = program.command("suite", "Run what is missing of a grid of runs, then print its table",
+  Arguments& arguments = program.command("suite", "Run the missing runs of a grid, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
                                           "selectivbench suite configs/paper/task1_model_size.toml --list",
                                           "selectivbench suite configs/cpu/task2.toml --time-limit 9m",
@@ -91,10 +89,10 @@ void add_suite(Program& program) {
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });
-  arguments.positional("FILE", options->file, true, "The suite (TOML), or the name of a shipped one");
+  arguments.positional("FILE", options->file, true, "Suite (TOML file), or the name of a shipped suite");
   options->arguments = &arguments;
   add_suite_options(arguments, *options);
-  arguments.text("--only", options->only, "RUN", "Work on this run alone, progress as JSON lines");
+  arguments.text("--only", options->only, "RUN", "Work only on the run with this id; print progress as JSON lines");
   add_slurm_options(arguments, options->slurm);
   arguments.heading("");  // between a suite and its runs, not for people
   arguments.text("--table-name", options->table, "NAME", "Name of the table's files");

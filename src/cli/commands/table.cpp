@@ -37,19 +37,22 @@ Exit run(const Options& options) {
 void add_table(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   options->defaults = std::move(defaults);
-  Arguments& arguments = program.command(
-      "table", "The table of finished runs: mean and spread over seeds, at the learning rate and warm-up best on valid",
-      {"selectivbench table runs/quick", "selectivbench table runs/quick results/paper.tar.gz",
-       "selectivbench table runs/quick --format latex --out table.tex",
-       "selectivbench table runs/quick --per-run --format csv"},
-      [options] { return run(*options); });
-  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
-  arguments.choice("--format", options->format, table_format_names(), "How the table is written");
-  arguments.flag("--per-run", options->per_run, "One line a run instead of one cell a setting");
-  arguments.texts("--select", options->select, "KEY",
-                  "Also take the best of this key on valid, as of train.lr and train.warmup (e.g. train.weight_decay)");
-  arguments.texts("--average", options->average, "KEY", "Also average over this key, as over the seeds");
-  arguments.text("--out", options->out, "FILE", "Where it goes, - for standard output");
+  Arguments& arguments =
+      program.command("table",
+                      "Print a table of finished runs: mean and 95 % interval over seeds, at the learning rate and "
+                      "warm-up selected on valid",
+                      {"selectivbench table runs/quick", "selectivbench table runs/quick results/paper.tar.gz",
+                       "selectivbench table runs/quick --format latex --out table.tex",
+                       "selectivbench table runs/quick --per-run --format csv"},
+                      [options] { return run(*options); });
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
+  arguments.choice("--format", options->format, table_format_names(), "Output format");
+  arguments.flag("--per-run", options->per_run, "One row per run instead of one cell per setting");
+  arguments.texts(
+      "--select", options->select, "KEY",
+      "Also select this key by its accuracy on valid, like train.lr and train.warmup (e.g. train.weight_decay)");
+  arguments.texts("--average", options->average, "KEY", "Also average over this key, like over seeds");
+  arguments.text("--out", options->out, "FILE", "Output file, - for standard output");
 }
 
 void add_table(Program& program) {

@@ -38,6 +38,7 @@ std::string outcome(const Result& result) {
 
 Exit run(const Options& options) {
   const RankPlace place = rank_place(process_environment());
+  const bool without_cards = cards_are_hidden();
   see_own_card(place);
   if (restore_config(options.file))
     complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
@@ -49,7 +50,7 @@ Exit run(const Options& options) {
   rules.shipped = shipped_folder();
   const ResolvedConfig config =
       with_card(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
-  expect_card(config, place);
+  if (!without_cards) expect_card(config, place);
   tell_unusable_gpu({config});
   use_threads(options.threads, place.beside);
   const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);
@@ -66,8 +67,8 @@ void add_train(Program& program) {
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "train",
-      "Train and test one model; the same command after an interruption goes on where it was. Under torchrun or "
-      "srun several processes train it together (docs/ranks.md)",
+      "Train and test one model; after an interruption the same command resumes. Under torchrun or srun, several "
+      "processes train the run together (docs/ranks.md)",
       {"selectivbench train configs/example.toml",
        "selectivbench train configs/example.toml --set model.name=mamba2 --set run.seed=2",
        "torchrun --no_python --nproc_per_node 2 selectivbench train configs/example.toml"},
@@ -76,7 +77,7 @@ void add_train(Program& program) {
         options->file = shipped_config("train FILE", options->file);
         return run(*options);
       });
-  arguments.positional("FILE", options->file, true, "The run's config (TOML), or the name of a shipped one");
+  arguments.positional("FILE", options->file, true, "Config of the run (TOML file), or the name of a shipped config");
   add_set(arguments, options->overrides);
   add_root(arguments, options->root, "runs");
   add_threads(arguments, options->threads);

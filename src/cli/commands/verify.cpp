@@ -108,14 +108,13 @@ Exit run(const Options& options) {
 
 void add_verify(Program& program) {
   auto options = std::make_shared<Options>();
-  Arguments& arguments =
-      program.command("verify", "Is this build right on this machine: recorded vectors against its kernels and layers",
-                      {"selectivbench verify tests/golden/layers",
-                       "selectivbench verify tests/golden/layers --precision fp32 --json -"},
-                      [options] { return run(*options); });
-  arguments.positional("DIR", options->folder, true, "Folder of recorded *.safetensors");
-  arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to run");
-  arguments.choice("--precision", options->precision, {"fp64", "fp32", "tf32", "bf16"}, "Type of all tensors");
+  Arguments& arguments = program.command("verify", "Compare the kernels and layers of this build with recorded vectors",
+                                         {"selectivbench verify tests/golden/layers",
+                                          "selectivbench verify tests/golden/layers --precision fp32 --json -"},
+                                         [options] { return run(*options); });
+  arguments.positional("DIR", options->folder, true, "Folder of recorded vectors (*.safetensors)");
+  arguments.choice("--device", options->device, {"cpu", "cuda"}, "Device");
+  arguments.choice("--precision", options->precision, {"fp64", "fp32", "tf32", "bf16"}, "Precision of all tensors");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }
 

@@ -87,14 +87,14 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
 void add_watch(Program& program, SwitchDefaults defaults) {
   auto options = std::make_shared<Options>();
   Arguments& arguments =
-      program.command("watch", "The page of `report`, served on this machine and kept up to date while runs go on",
+      program.command("watch", "Serve the page of `report` on this machine, and update it while runs continue",
                       {"selectivbench watch runs/quick", "selectivbench watch runs --port 8080"},
                       [options, defaults] { return run(*options, defaults); });
-  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders of those");
-  arguments.integer("--port", options->port, 0, 65535, "Where to listen, 0 for any that is free");
+  arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
+  arguments.integer("--port", options->port, 0, 65535, "Port to listen on; 0: any free port");
   arguments.text("--host", options->host, "ADDRESS",
-                 "Address to listen on; others than 127.0.0.1 let other machines in");
-  arguments.real("--every", options->every, .2, 3600, "Seconds between looks at the folders");
+                 "Address to listen on; with others than 127.0.0.1, other machines can connect");
+  arguments.real("--every", options->every, .2, 3600, "Seconds between checks of the folders");
 }
 
 void add_watch(Program& program) {
