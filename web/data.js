@@ -41,8 +41,12 @@
         : SB.svg('rect', {x: 1, y: 1, width: 14, height: 14, rx: 4, css: {fill: SB.colour(series.colour)}}),
     );
   // All its settings on hover.
-  SB.named = series =>
-    SB.h('span', {class: 'model', title: series.setting || null}, SB.key(series), SB.text(series.name, 'name'));
+  SB.named = series => {
+    const name = SB.text(series.name, 'name');
+    const parts = name.textContent.split(/(?<=_)/); // a long name breaks after its underscores
+    name.replaceChildren(...parts.flatMap((part, i) => (i ? [SB.h('wbr', {}), part] : [part])));
+    return SB.h('span', {class: 'model', title: series.setting || null}, SB.key(series), name);
+  };
 
   // A number and the runs it comes from: one run by its place, several as a choice of the list of runs.
   SB.cell_address = cell =>

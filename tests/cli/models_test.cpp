@@ -282,7 +282,7 @@ TEST(Help, DescribesConfigAsWhatItIs) {
   ASSERT_NE(at, std::string::npos) << help;
   const std::string line = help.substr(at, help.find('\n', at) - at);
   EXPECT_EQ(line.find("Measurements"), std::string::npos) << line;
-  EXPECT_NE(line.find("Configs"), std::string::npos) << line;
+  EXPECT_NE(line.find("Show a resolved config"), std::string::npos) << line;
 }
 
 TEST(Suite, RefusesAllFaultsAtOnceAndLeavesNothing) {

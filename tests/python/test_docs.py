@@ -57,7 +57,7 @@ class ExamplesTest(TemporaryFolder):
         return "\n".join(str(part) for call in said.call_args_list for part in call.args)
 
     def test_look_inside(self):
-        self.assertRegex(self.run_example("look_inside.py"), r"ceiling 0\.\d{4} ± 0\.\d{4}")
+        self.assertRegex(self.run_example("look_inside.py"), r"ceiling 0\.\d{4} \(s\.e\. 0\.\d{4}\)")
 
     @needs_torch
     def test_your_model_and_its_row(self):

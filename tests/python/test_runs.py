@@ -184,7 +184,18 @@ class RecordTest(TemporaryFolder):
         def mean_of_all(batch):
             return guess(batch) + guess(batch).mean(axis=1, keepdims=True)
 
-        for predict, keys in ((next_frame, {}), (mean_of_all, {}), (next_frame, {"dense": False})):
+        def with_one_ruled_out(batch):
+            values = mean_of_all(batch).astype(np.float64)
+            values[..., -1] = -np.inf
+            return values
+
+        def rules_out_what_comes(batch):
+            values = np.zeros((*batch.shape[:2], batch.task.answers))
+            values[np.roll(batch.symbols, -1, axis=1) % 2 == 0, -1] = -np.inf
+            return values
+
+        for predict, keys in ((next_frame, {}), (mean_of_all, {}), (next_frame, {"dense": False}), (with_one_ruled_out, {}),
+                              (rules_out_what_comes, {})):
             with self.assertRaisesRegex(ValueError, r"\[evaluate\] predict is not causal: its output at frame \d+ changes when only"):
                 sb.evaluate(predict, task(), samples=10, valid_samples=0, ceiling_samples=0, **keys)
         with self.assertRaisesRegex(ValueError, r"\[evaluate\] outputs, expected shape \[4, 40, 10\], got \[4, 40, 9\]"):
@@ -201,7 +212,12 @@ class RecordTest(TemporaryFolder):
         def noisy(batch):  # as sums in any order are
             return guess(batch) + 1e-3 * random.random((*batch.shape[:2], 10))
 
-        for predict in (guess, through_fft, noisy, lambda batch: random.random((*batch.shape[:2], 10)),
+        def with_one_ruled_out(batch):
+            values = guess(batch).astype(np.float64)
+            values[..., -1] = -np.inf
+            return values
+
+        for predict in (guess, through_fft, noisy, with_one_ruled_out, lambda batch: random.random((*batch.shape[:2], 10)),
                         lambda batch: np.zeros((*batch.shape[:2], 10))):
             self.assertEqual(evaluated(task(), predict).test.samples, 30)
 

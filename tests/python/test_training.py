@@ -29,6 +29,15 @@ class RefusalTest(unittest.TestCase):
             sb.train(model, sb.Config(settings or SETTINGS), progress=rows.append, **keys)
         self.assertEqual(rows, [])  # before the first update
 
+    def test_parameters_made_by_the_first_call_depend_on_the_seed_of_the_run(self):
+        def weights(seed):
+            model = torch.nn.LazyLinear(10)
+            sb.train(model, sb.Config({**SHORT, "train.lr": 1e-12, "train.seed": seed}), progress=False)
+            return model.weight.detach().clone()
+
+        self.assertTrue(torch.equal(weights(1), weights(1)))
+        self.assertFalse(torch.allclose(weights(1), weights(2)))
+
     def test_models_that_look_ahead(self):
         class Attention(torch.nn.Module):
             def __init__(self, masked):
@@ -262,6 +271,9 @@ class ResumeTest(TemporaryFolder):
             file.write_bytes(damaged)
             with self.assertRaisesRegex(ValueError, r"is no checkpoint of sb.train, or damaged"):
                 sb.train(Gru(8), sb.Config(SHORT), checkpoint=file)
+        torch.save({"format": 1}, file)
+        with self.assertRaisesRegex(ValueError, r"is no checkpoint of sb.train, or damaged"):
+            sb.train(Gru(8), sb.Config(SHORT), checkpoint=file)
         torch.save({"format": 99}, file)
         with self.assertRaisesRegex(ValueError, r"has format 99, expected 1"):
             sb.train(Gru(8), sb.Config(SHORT), checkpoint=file)

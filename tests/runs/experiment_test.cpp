@@ -155,7 +155,7 @@ TEST(Experiments, FilesThatAreNoneGetOneLine) {
             "[step.scale] expected quick, small or paper, got 'tiny', q.toml:4:9");
   EXPECT_NE(queue("[[step]]\ntitle = 'a'\nexperiment = 'task22'\n").find("did you mean task2?, q.toml:3:14"),
             std::string::npos);
-  EXPECT_NE(error_line([] { read_catalogue("/nowhere"); }).find("[experiments] expected the shipped configs"),
+  EXPECT_NE(error_line([] { read_catalogue("/nowhere"); }).find("[experiments] shipped configs not found, /nowhere"),
             std::string::npos);
 }
 
