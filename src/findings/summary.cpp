@@ -39,6 +39,7 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const char* protoc
 // "On task 1, 5 of 7 models are within 3 points of the paper; further away are …"
 std::string reproduction(const Rows& rows, const Claims& claims) {
   std::string out;
+  size_t grammars = 0;
   for (int task = 1; task <= 3; ++task) {
     std::vector<std::string> far, failed;
     size_t near = 0;
@@ -46,6 +47,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
       const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
       if (!figure.failed.empty()) failed.push_back(model_title(model));
       if (figure.accuracy.n == 0) continue;
+      grammars = std::max(grammars, static_cast<size_t>(figure.accuracy.n));
       const Gain d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
       if (std::abs(d.size()) <= near_paper)
         ++near;
@@ -61,6 +63,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
   }
   if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
+  if (grammars == 1) out += " Each of these figures comes from one grammar, so it has no interval.";
   return "**Reproduced.** These runs train as published, at the paper's scale." + out;
 }
 
@@ -98,23 +101,30 @@ std::string corrections(const Rows& rows, const Claims& claims) {
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
   struct Cost {
     double effect;
-    std::string text;
+    std::string title, model, place;
   };
   std::vector<Cost> found;
   for (const auto& verdict : deviations)
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons)
         if (one.effect.n > 0 && !one.failed())
-          found.push_back(
-              {one.effect.mean,
-               formatted("{} costs {} {} points on task {} ({}, {} grammar{})", verdict.claim->title,
-                         model_title(one.comparison->a.front().model), fixed(-one.effect.mean * 100, 1),
-                         one.comparison->task, stratum.scale->name, one.effect.n, one.effect.n == 1 ? "" : "s")});
+          found.push_back({one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
+                           formatted("on task {} ({}, {} grammar{})", one.comparison->task, stratum.scale->name,
+                                     one.effect.n, one.effect.n == 1 ? "" : "s")});
   std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
   if (found.empty()) return "";
   std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
+  found.resize(std::min<size_t>(3, found.size()));
   std::vector<std::string> parts;
-  for (size_t i = 0; i < std::min<size_t>(3, found.size()); ++i) parts.push_back(found[i].text);
+  while (!found.empty()) {  // models that one deviation costs points in one place share a part
+    const Cost first = found.front();
+    const auto together = [&first](const Cost& c) { return c.title == first.title && c.place == first.place; };
+    std::vector<std::string> models;
+    for (const Cost& cost : found)
+      if (together(cost)) models.push_back(formatted("{} {} points", cost.model, fixed(-cost.effect * 100, 1)));
+    std::erase_if(found, together);
+    parts.push_back(formatted("{} costs {} {}", first.title, and_list(models), first.place));
+  }
   return " Of the deviations measured one at a time, " + and_list(parts) + ".";
 }
 
@@ -160,14 +170,10 @@ std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations) {
   return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
-         "compares "
-         "seven sequence models on four tasks and concludes on gates, forgetting, channel mixing and attention. This "
-         "page "
-         "first repeats its experiments, then corrects them. *Published* runs train as the published code does, with "
-         "its "
-         "faults. *Corrected* runs train without dropout and without these faults; learning rate, residual and "
-         "convolution "
-         "of each model are chosen on a grammar that no other figure has. All runs are tested on unseen samples.\n\n" +
+         "compares seven sequence models on four tasks and concludes on gates, forgetting, channel mixing and "
+         "attention. This page sets its figures beside runs of two protocols. *Published* runs train as the published "
+         "code does, with its faults. *Corrected* runs train without dropout and without these faults. All runs are "
+         "tested on unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims) + costs(deviations) + "\n\n" +
          conclusions(verdicts) + "\n";
 }
