@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <list>
+#include <thread>
 
 namespace sb::cli {
 namespace {
@@ -199,7 +200,11 @@ void HttpServer::serve(const std::function<HttpAnswer(const HttpRequest&)>& answ
   const auto take_new_ones = [&] {
     for (int taken = 0; taken < kMaxNewOnes; ++taken) {
       const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0 && (errno == EMFILE || errno == ENFILE) && !clients.empty()) {
+      if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        if (clients.empty()) {  // others have all files: the connection waits, and poll() would say so at once
+          std::this_thread::sleep_for(kLookAt);
+          return;
+        }
         make_room();
         continue;
       }

@@ -2,8 +2,8 @@
 // slow or silent costs an open file, nothing else.
 #pragma once
 #include <functional>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/http_request.h"
 

@@ -19,6 +19,11 @@
 namespace sb::cli {
 namespace {
 
+[[noreturn]] void say_and_end(std::string_view line, Exit code = Exit::bad_input) {
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) code = Exit::cannot_write;
+  ::_exit(static_cast<int>(code));
+}
+
 // An exception where none may pass, e.g. no memory while something is being freed: a line and a code, not SIGABRT.
 [[noreturn]] void end_at_once() {
   Exit code = Exit::check_failed;
@@ -33,18 +38,12 @@ namespace {
     line = "[memory] cannot start a thread\n";
   } catch (...) {
   }
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) code = Exit::cannot_write;
-  ::_exit(static_cast<int>(code));
+  say_and_end(line, code);
 }
 
 // Libraries are initialised before main(), which takes a while, and some spin for ever or abort where the address space
 // is limited. before_libraries() runs before any of them.
 constexpr int kSecondsToLoad = 5;  // of the processor; it takes less than one
-
-[[noreturn]] void say_and_end(std::string_view line) {
-  const bool said = ::write(STDERR_FILENO, line.data(), line.size()) >= 0;
-  ::_exit(static_cast<int>(said ? Exit::bad_input : Exit::cannot_write));
-}
 
 void cannot_load(int) {
   say_and_end(

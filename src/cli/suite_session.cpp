@@ -12,7 +12,6 @@
 
 #include "base/format.h"
 #include "base/number.h"
-#include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/board.h"
 #include "cli/commands/report.h"
@@ -23,11 +22,10 @@
 #include "cli/stop.h"
 #include "cli/suite_overview.h"
 #include "cli/suite_status.h"
+#include "cli/suite_tables.h"
 #include "cli/time_budget.h"
 #include "cli/training.h"
 #include "cli/workers.h"
-#include "report/folder.h"
-#include "report/table.h"
 #include "runs/open_run.h"
 #include "runs/result.h"
 #include "runs/run_lock.h"
@@ -307,40 +305,6 @@ class Session {
   std::vector<std::optional<double>> estimates_;  // seconds of each work, by what is known now; empty: to be asked
 };
 
-void write_tables(const SuiteOptions& options, const Suite& suite, const ModelRules& rules, const KnownRuns& known) {
-  std::vector<std::string> folders;
-  for (const auto& run : suite.runs) {
-    const std::string own = options.root + "/" + run.run_id;
-    const auto* elsewhere = has_result(own) ? nullptr : known.find(run.run_id);
-    folders.push_back(elsewhere ? *elsewhere : own);
-  }
-  FoundRuns found = read_runs(folders, known.tree);
-  if (found.runs.empty()) {
-    if (options.table_only)
-      complain("[suite] none of " + counted(suite.runs.size(), "run") + " done in " + one_line(options.root) +
-               ", no table");
-    return;
-  }
-  std::filesystem::create_directories(options.root);
-  for (const auto& line : record_suite(options.root, suite, stop_requested)) complain("warning: " + line);
-  for (auto& missing : found.missing)  // one that was not begun has no config in its folder
-    for (const auto& run : suite.runs)
-      if (run.run_id == missing.name) missing.config = config_map(run.canonical);
-  for (const auto& line : match_lines(suite.matched)) found.notes.push_back(line);
-  const Rows rows = make_rows(std::move(found.runs), axes_of(suite), std::move(found.notes), std::move(found.missing),
-                              defaults_of(rules));
-  const std::string stem = options.root + "/" + options.table;
-  const std::string text = cell_table(rows, TableFormat::text);
-  replace_file(stem + ".txt", text);
-  replace_file(stem + ".md", cell_table(rows, TableFormat::markdown));
-  replace_file(stem + ".csv", cell_table(rows, TableFormat::csv));
-  replace_file(stem + ".json", cell_table(rows, TableFormat::json));
-  replace_file(stem + ".tex", cell_table(rows, TableFormat::latex));
-  if (stop_requested()) return;  // its last line stays the last
-  print(text);
-  print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
-}
-
 // Of an estimate that no run of the folder speaks for.
 const std::string rates_text = "(by the machines of configs/rates.toml where no run like it is done here)";
 
@@ -400,7 +364,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (options.slurm.submit && (!all_done || options.slurm.dry_run)) return submit_suite(options, suite, known);
   Exit code = Exit::done;
   if (!options.table_only && !options.slurm.submit) code = Session(options, suite, known).work();
-  if (!options.no_table) write_tables(options, suite, rules, known);
+  if (!options.no_table) write_suite_tables(options, suite, rules, known);
   // What the job after the runs would have made.
   if (options.slurm.submit && std::filesystem::exists(options.root + "/" + options.table + ".json"))
     write_report(options.root, options.root + "/report.html", defaults_of(rules));

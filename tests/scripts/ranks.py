@@ -215,7 +215,7 @@ def silent(program, work, count):
 def ended(what, ends, expected, words, speaker=0):
     """All with this code; the speaker with one line, the others without a word. A slow run says how far it is, too."""
     for rank, (code, said, complained) in ends.items():
-        lines = [line for line in complained.strip().splitlines() if not re.match(r"update \d+ of \d+: ", line)]
+        lines = [line for line in complained.strip().splitlines() if not re.match(r"\w+ +task \d  seed \d+  update \d+ of \d+: ", line)]
         sound = len(lines) == 1 and words in lines[0] if rank == speaker else not lines
         expect(code == expected and sound and said == "", f"{what}: rank {rank}: {code}, {said!r}, {complained!r}")
 
