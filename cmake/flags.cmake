@@ -9,6 +9,8 @@ target_compile_options(sb_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wco
 # depends on the length of the path of the checkout (GCC bugs 105651, 105329). The sanitizer builds look for the real ones.
 target_compile_options(sb_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
+# On arm64 g++ notes that GCC 10.1 changed how pairs of doubles are passed; nothing here is linked with code of older compilers.
+target_compile_options(sb_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
 # g++ 12 takes the "undefined" registers of its own AVX-512 header for uninitialised ones (GCC bug 105593, mended in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(sb_flags INTERFACE -Wno-uninitialized -Wno-maybe-uninitialized)
@@ -55,7 +57,7 @@ add_library(sb_exact_flags INTERFACE)
 target_compile_options(sb_exact_flags INTERFACE -ffp-contract=off)
 target_link_libraries(sb_exact_flags INTERFACE sb_flags)
 
-# Of the rooms without torch.
+# Of the modules without torch.
 add_library(sb_coverage_flags INTERFACE)
 if(SELECTIVBENCH_COVERAGE)
   target_compile_definitions(sb_flags INTERFACE SB_INSTRUMENTED)

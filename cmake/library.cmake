@@ -12,9 +12,9 @@ install(DIRECTORY include/selectivbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} 
 foreach(header base/error random/mersenne random/pcg64 random/seed_sequence random/wide
                grammar/automaton grammar/automaton_json grammar/build grammar/figures grammar/language grammar/sampler
                tasks/baselines tasks/batch tasks/ceiling tasks/evaluate tasks/filter tasks/gap_process tasks/gap_task
-               tasks/metric tasks/ngram tasks/oracle tasks/tally tasks/task tasks/task_config)
-  get_filename_component(room ${header} DIRECTORY)
-  install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/selectivbench/${room})
+               tasks/metric tasks/ngram tasks/oracle tasks/metric_accumulator tasks/task tasks/task_config)
+  get_filename_component(module ${header} DIRECTORY)
+  install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/selectivbench/${module})
 endforeach()
 
 set(SB_CONFIG_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/selectivbench)

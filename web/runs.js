@@ -3,7 +3,7 @@
 (() => {
   const SB = (window.SB = window.SB || {});
 
-  const good_states = new Set(['whole', 'without weights', 'packed']);
+  const good_states = new Set(['intact', 'without weights', 'packed']);
 
   function details(run) {
     const facts = [

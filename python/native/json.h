@@ -15,7 +15,7 @@ std::string json_of(const T& value) {
 
 template <class T>
 T from_json(const std::string& text, const char* what) {
-  const nlohmann::json parsed = parse_bounded(text, largest_result, "record", what);
+  const nlohmann::json parsed = parse_bounded(text, kMaxResultBytes, "record", what);
   FieldReader reader(parsed, "record", what);
   T out;
   describe(reader, out);

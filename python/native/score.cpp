@@ -13,7 +13,7 @@ using Values = py::array_t<T, py::array::c_style>;  // [batch][frames][answers]
 
 constexpr int64_t kBudget = int64_t{1} << 22;  // floats of probabilities made at a time
 
-// The tally of the program over batches that it draws itself: what a caller does to arrays cannot change what is asked.
+// The metrics of batches that the native code draws itself: changes to a batch's arrays cannot change the targets.
 class Score {
  public:
   Score(std::shared_ptr<const PyTask> task, const std::string& split, bool breakdowns, int threads)
@@ -21,13 +21,14 @@ class Score {
         split_(parse_split(split)),
         breakdowns_(breakdowns),
         threads_(threads),
-        tally_(task_->task(), {false, breakdowns && task_->data.task.objective == Objective::state, threads}) {}
+        metrics_(task_->task(), {false, breakdowns && task_->data.task_config.objective == Objective::state, threads}) {
+  }
 
   void begin(const FrameBatch& shown) {
     const Unlocked here;
     open_ = false;
     task_->task().fill(split_, shown.batch.samples, batch_, shown.batch.frames);
-    tally_.begin(batch_);
+    metrics_.begin(batch_);
     seen_ = 0;
     open_ = true;
   }
@@ -42,7 +43,7 @@ class Score {
       const Unlocked here;
       take(from, frames, data, logits);
       seen_ = from + frames;
-      if (seen_ == batch_.frames) tally_.end();
+      if (seen_ == batch_.frames) metrics_.end();
     }
     open_ = seen_ < batch_.frames;
     return batch_.frames - seen_;
@@ -56,11 +57,12 @@ class Score {
     bool stopped = false;
     {
       const Unlocked here;
-      const Evaluation found = tally_.result();
+      const Evaluation found = metrics_.result();
       if (found.samples == 0) throw check_failed("score", "no predictions, expected those of at least one sample");
-      out = measurement(found, split_, task_->data.task, task_->gap, breakdowns_);
+      out = measurement(found, split_, task_->data.task_config, task_->gap, breakdowns_);
       try {
-        out->ceiling = measured_ceiling(task_->data, task_->data.task, split_, ceiling_samples, threads_, &interrupted);
+        out->ceiling =
+            measured_ceiling(task_->data, task_->data.task_config, split_, ceiling_samples, threads_, &interrupted);
       } catch (const Stopped&) {
         stopped = true;
       }
@@ -76,7 +78,7 @@ class Score {
     const auto rows = static_cast<size_t>(batch_.batch);
     if (!logits) expect_law(from, frames, values, answers);
     if constexpr (std::is_same_v<T, float>) {
-      logits ? tally_.logits(from, from + frames, values) : tally_.probabilities(from, from + frames, values);
+      logits ? metrics_.logits(from, from + frames, values) : metrics_.probabilities(from, from + frames, values);
     } else {
       const auto step = static_cast<int>(std::max<int64_t>(1, kBudget / static_cast<int64_t>(rows * answers)));
       std::vector<float> part;
@@ -92,7 +94,7 @@ class Score {
             }
           }
         });
-        tally_.probabilities(from + at, from + at + n, part.data());
+        metrics_.probabilities(from + at, from + at + n, part.data());
       }
     }
   }
@@ -136,7 +138,7 @@ class Score {
   bool breakdowns_;
   int threads_;
   Batch batch_;
-  Tally tally_;
+  MetricAccumulator metrics_;
   int seen_ = 0;
   bool open_ = false;
 };

@@ -10,7 +10,7 @@ struct PyTask {
   RunData data;
   std::optional<int> gap;  // fixed length of every test gap, if it replaces the task's distribution
 
-  const Task& task() const { return *data.maker; }
+  const Task& task() const { return *data.task; }
 };
 
 }  // namespace sb::python

@@ -53,16 +53,17 @@ py::dict class_ceiling(const PyTask& task, const CeilingRequest& request) {
 
 py::dict ceiling_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples, int threads) {
   const CeilingRequest request = request_of(split, start, samples, threads);
-  return task.data.task.objective == Objective::state ? state_ceiling(task, request) : class_ceiling(task, request);
+  return task.data.task_config.objective == Objective::state ? state_ceiling(task, request)
+                                                             : class_ceiling(task, request);
 }
 
 py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
                       uint64_t train_samples, int threads) {
-  if (task.data.task.objective != Objective::state)
+  if (task.data.task_config.objective != Objective::state)
     throw bad_input("baselines", "they name states, expected objective state, got predict");
   const Split of = parse_split(split);
   const Baselines b = unlocked([&] {
-    return baselines(task.data.language, task.data.task, train_samples, samples, threads, of, start,
+    return baselines(task.data.language, task.data.task_config, train_samples, samples, threads, of, start,
                      &end_if_interrupted);
   });
   py::dict out;

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kBuffer = size_t{1} << 18;
 constexpr size_t kLargestWrite = size_t{1} << 24;  // a failing disk or a signal is noticed between two
 constexpr int kNameAttempts = 100;
-constexpr int kMostLinks = 40;  // as the system follows them
+constexpr int kMaxLinks = 40;  // as the system follows them
 
 // Machines that share a disk give the same numbers to their processes: what one is about to rename must not be what
 // another is writing.
@@ -132,7 +132,7 @@ AtomicFile::AtomicFile(const std::string& path, FileSystem& files) : files_(file
     std::error_code failed;
     const auto next = std::filesystem::read_symlink(target_, failed);
     if (failed) throw cannot_write("file", "cannot write " + path + ": " + failed.message());
-    if (links == kMostLinks) throw cannot_write("file", "cannot write " + path + ": " + std::strerror(ELOOP));
+    if (links == kMaxLinks) throw cannot_write("file", "cannot write " + path + ": " + std::strerror(ELOOP));
     target_ = (std::filesystem::path(target_).parent_path() / next).string();
   }
   const std::string parent = std::filesystem::path(target_).parent_path().string();

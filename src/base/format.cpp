@@ -4,7 +4,7 @@
 
 namespace sb {
 
-// Weak: compiled in two rooms, for the fmt that each of them sees, which may be one.
+// Weak: compiled in two modules, for the fmt that each of them sees, which may be one.
 [[gnu::weak]] std::string format_arguments(fmt::string_view text, fmt::format_args values) {
   return fmt::vformat(text, values);
 }

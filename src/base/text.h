@@ -32,6 +32,8 @@ size_t display_width(std::string_view utf8);  // code points
 
 std::string counted(size_t count, const std::string& what);  // "1 run", "2 runs"
 
+// Without spaces and tabs at both ends.
+std::string_view trimmed(std::string_view text);
 // Splits at every `at`: n separators give n + 1 parts.
 std::vector<std::string> split(std::string_view text, char at);
 // The last line that is not blank, without trailing spaces; "" if there is none.

@@ -8,7 +8,7 @@ template <class Use>
 void for_each_sample(const GapTask& task, Split split, const SampleBlock& block, const Use& use) {
   Batch batch;
   for (size_t i = 0; i < block.count(); ++i) {
-    task.fill(split, block, i, 1, batch, task.longest(split));
+    task.fill(split, block, i, 1, batch, task.max_frames(split));
     use(batch);
   }
 }
@@ -16,14 +16,14 @@ void for_each_sample(const GapTask& task, Split split, const SampleBlock& block,
 }  // namespace
 
 uint64_t dense_sample_bytes(const GapTask& task, Split split) {
-  const auto frames = static_cast<uint64_t>(task.longest(split));
+  const auto frames = static_cast<uint64_t>(task.max_frames(split));
   const auto vocab = static_cast<uint64_t>(task.shape().channels);
   return 4 * (frames * (vocab + 1) + static_cast<uint64_t>(task.shape().elements) + 1);
 }
 
 void write_dense(NpzWriter& npz, const GapTask& task, Split split, const SampleBlock& block) {
   const int vocab = task.shape().channels;
-  const uint64_t samples = block.count(), frames = static_cast<uint64_t>(task.longest(split));
+  const uint64_t samples = block.count(), frames = static_cast<uint64_t>(task.max_frames(split));
   std::vector<float> dense(frames * static_cast<uint64_t>(vocab));
   npz.begin_array<float>("frames", {samples, frames, static_cast<uint64_t>(vocab)});
   for_each_sample(task, split, block, [&](const Batch& batch) {

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "runs/world.h"
+#include "runs/rank_place.h"
 
 namespace sb::cli {
 
@@ -65,7 +65,7 @@ std::vector<std::string> visible_cards(const char* visible, int count) {
 
 std::optional<std::string> card_of_rank(const char* visible, int local) {
   if (local < 0) return std::nullopt;
-  const auto cards = visible_cards(visible, kMostRanks);
+  const auto cards = visible_cards(visible, kMaxRanks);
   if (cards.size() <= 1) return std::nullopt;
   return static_cast<size_t>(local) < cards.size() ? cards[static_cast<size_t>(local)] : std::string();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace sb::cli {
 namespace {
 
@@ -10,12 +12,6 @@ std::string lower_case(std::string_view text) {
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Takes the next line off `text`; lines end in CR LF.
@@ -36,6 +32,12 @@ std::string host_name(std::string_view host) {
 }
 
 std::optional<HttpRequest> read_request(std::string_view head) {
+  for (size_t i = 0; i < head.size(); ++i) {
+    if (head.substr(i, 2) == "\r\n")
+      ++i;
+    else if ((static_cast<unsigned char>(head[i]) < ' ' && head[i] != '\t') || head[i] == '\x7f')
+      return std::nullopt;
+  }
   const std::string_view first = next_line(head);
   const size_t after_method = first.find(' '), before_version = first.rfind(' ');
   if (after_method == std::string_view::npos || before_version == after_method) return std::nullopt;
@@ -58,7 +60,7 @@ std::optional<HttpRequest> read_request(std::string_view head) {
       out.if_none_match = value;
     }
   }
-  if (hosts != 1) return std::nullopt;
+  if (hosts != 1 || out.method.empty()) return std::nullopt;
   return out;
 }
 

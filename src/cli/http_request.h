@@ -13,7 +13,8 @@ struct HttpRequest {
   std::string if_none_match;
 };
 
-// `head` ends before the empty line. nullopt if it is no HTTP/1 request with exactly one Host.
+// `head` ends before the empty line. nullopt if it is no HTTP/1 request with exactly one Host, or has control
+// characters.
 std::optional<HttpRequest> read_request(std::string_view head);
 
 // "localhost:80", "[::1]:80", "::1": the part before the port, in lower case and without brackets.

@@ -216,6 +216,9 @@ void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::fun
     }
     if (!idle || acts) continue;
     const bool train = sequences.split == "train", gap = option.flag.find("gap-") != std::string::npos;
+    const TaskConfig task = resolve_task(given, "--task").task;
+    if (gap && !(train && option.flag.starts_with("--test-")) && (train ? task.train : task.test).probability == 0)
+      throw bad_input(arguments_->where(option.flag), "has no effect: this task's gaps have probability 0");
     throw bad_input(arguments_->where(option.flag),
                     gap ? "has no effect on split " + sequences.split + ", expected " +
                               (train ? "--gap options or another --split" : "--test-gap options or --split train")

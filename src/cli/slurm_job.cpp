@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLongestJobName = 60;
 constexpr double kTableSeconds = 3600;
-constexpr int kMostRestarts = 1000;
+constexpr int kMaxRestarts = 1000;
 
 std::string job_name(const std::string& suite) {
   std::string out = "sb-" + (suite.empty() ? "suite" : suite.substr(0, kLongestJobName));
@@ -73,7 +73,7 @@ std::vector<std::string> raw_words(const SlurmJob& job) {
 void check_paths(const SlurmJob& job) {
   const std::string& command = job.options.command;
   std::vector<std::pair<std::string, std::string>> paths = {{command + " --out", job.root}, {command, job.program}};
-  for (const auto& each : job.have) paths.emplace_back(command + " --have", each);
+  for (const auto& each : job.reuse) paths.emplace_back(command + " --reuse", each);
   for (const auto& [where, path] : paths)
     if (std::any_of(path.begin(), path.end(),
                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127 || c == '\\'; }))
@@ -126,17 +126,17 @@ std::string tasks_script(const SlurmJob& job) {
         "if ((asked == 1 && (code == 75 || code == 140) && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
         "  scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID\"\n"
         "fi\n",
-        kMostRestarts);
+        kMaxRestarts);
   }
   return out + "exit \"$code\"\n";
 }
 
 std::string table_script(const SlurmJob& job) {
-  std::string out = "#!/bin/bash\n# Table and report of the suite as far as it is done; neither where nothing is.\n";
+  std::string out = "#!/bin/bash\n# Table and report of the suite as far as it is done; neither if nothing is.\n";
   out += directives(job, false) + "\n" + names(job);
   out += "\"$program\" suite \"$suite\" --out \"$out\" --table-only";
   if (job.table != "table") out += " --table-name " + shell_quoted(job.table);
-  for (const auto& each : job.have) out += " --have " + shell_quoted(each);
+  for (const auto& each : job.reuse) out += " --reuse " + shell_quoted(each);
   out += " || exit\n[[ ! -e $out/" + shell_quoted(job.table + ".json") +
          " ]] || \"$program\" report \"$out\" --out \"$out/report.html\"\n";
   return out;

@@ -13,7 +13,7 @@ struct SlurmJob {
   std::string label;                            // prefix of the job names, unique to this submission
   std::string program, suite, root, folder;     // folder: for scripts and logs
   std::string table = "table";                  // base name of the table files
-  std::vector<std::string> have;                // values of `suite --have`
+  std::vector<std::string> reuse;               // values of `suite --reuse`
   std::vector<std::vector<std::string>> tasks;  // run ids of each task
   std::vector<std::string> after;               // jobs of other submissions that the table job also waits for
   SlurmOptions options;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLongestName = 200;
 constexpr double kUsualNotice = 300;  // seconds
-constexpr int kMostNotice = 65535;    // Slurm's own bound
+constexpr int kMaxNotice = 65535;     // Slurm's own bound
 
 bool is_name(const std::string& text, const std::string& more) {
   return !text.empty() && text.size() <= kLongestName && text.front() != '-' &&
@@ -156,9 +156,9 @@ void check_slurm_values(const SlurmOptions& options) {
   const double notice = notice_of(options);
   if (limit > 0 && notice >= limit)
     throw bad_input(command + " --signal", "expected less than --time, got '" + printable(options.signal) + "'");
-  if (notice > kMostNotice)
+  if (notice > kMaxNotice)
     throw bad_input(command + " --signal",
-                    formatted("expected at most {}s, got '{}'", kMostNotice, printable(options.signal)));
+                    formatted("expected at most {}s, got '{}'", kMaxNotice, printable(options.signal)));
   split_raw_options(options.raw, command + " --sbatch");
 }
 

@@ -23,10 +23,10 @@ namespace sb::cli {
 namespace {
 
 constexpr size_t kLargestSubmission = size_t{64} << 20;
-constexpr double kPatience = 120;           // seconds; Slurm's own tools give up before
-constexpr int kMostMissing = 10;            // folders in a row that were taken away
-constexpr uint64_t kMostIndex = 4'000'000;  // beyond what Slurm can be set to
-constexpr size_t kUsualArrayLimit = 1001;   // MaxArraySize where nothing is said
+constexpr double kPatience = 120;          // seconds; Slurm's own tools give up before
+constexpr int kMaxMissing = 10;            // folders in a row that were taken away
+constexpr uint64_t kMaxIndex = 4'000'000;  // beyond what Slurm can be set to
+constexpr size_t kUsualArrayLimit = 1001;  // MaxArraySize where nothing is said
 
 std::string submission_path(const std::string& folder) {
   return folder + "/submission.json";
@@ -106,7 +106,7 @@ std::vector<std::string> indices_of(const std::string& text) {
     const size_t dash = part.find('-');
     const auto first = parse_unsigned(part.substr(0, dash));
     const auto last = dash == std::string::npos ? first : parse_unsigned(part.substr(dash + 1));
-    if (!first || !last || *last > kMostIndex) continue;
+    if (!first || !last || *last > kMaxIndex) continue;
     for (uint64_t index = *first; index <= *last; ++index) out.push_back(std::to_string(index));
   }
   return out;
@@ -157,7 +157,7 @@ void write_submission(const Submission& submission) {
 
 int last_submission(const std::string& root) {
   int last = 0;
-  for (int number = 1; number < kMostSubmissions && number <= last + kMostMissing; ++number)
+  for (int number = 1; number < kMaxSubmissions && number <= last + kMaxMissing; ++number)
     if (::access(submission_folder(root, number).c_str(), F_OK) == 0) last = number;
   return last;
 }

@@ -22,7 +22,7 @@ struct Submission {
   bool changed = false;  // job ids were found that its file does not have
 };
 
-constexpr int kMostSubmissions = 100000;
+constexpr int kMaxSubmissions = 100000;
 std::string submission_folder(const std::string& root, int number);  // from 1
 int last_submission(const std::string& root);                        // 0: none; a few numbers may be missing
 void write_submission(const Submission& submission);

@@ -55,7 +55,7 @@ void make_folder(const std::string& folder) {
 class SubmissionFolder {
  public:
   SubmissionFolder(const std::string& root, const RunLock& alone) : alone_(alone) {
-    for (int number = last_submission(root) + 1; number < kMostSubmissions; ++number) {
+    for (int number = last_submission(root) + 1; number < kMaxSubmissions; ++number) {
       path_ = submission_folder(root, number);
       if (::mkdir(path_.c_str(), 0777) == 0) return;
       if (errno != EEXIST)
@@ -134,7 +134,7 @@ SlurmJob job_of(const SuiteOptions& options, const Suite& suite) {
   job.name = suite.name;
   job.program = this_program(options.command);
   job.root = whole_path(options.root, options.command + " --out");
-  for (const auto& each : options.have) job.have.push_back(whole_path(each, options.command + " --have"));
+  for (const auto& each : options.reuse) job.reuse.push_back(whole_path(each, options.command + " --reuse"));
   job.options = options.slurm;
   job.table = options.table;
   job.gpus = options.gpus;

@@ -27,7 +27,7 @@ namespace {
 // An exception where none may pass, e.g. no memory while something is being freed: a line and a code, not SIGABRT.
 [[noreturn]] void end_at_once() {
   Exit code = Exit::check_failed;
-  std::string_view line = "[internal] an error where none was expected\n";
+  std::string_view line = "[internal] unexpected error\n";
   try {
     if (const auto current = std::current_exception()) std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {

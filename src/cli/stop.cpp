@@ -144,7 +144,7 @@ bool stop_within(double seconds) {
   return true;
 }
 
-void hold_end(bool yes) {
+void defer_exit(bool yes) {
   holding = yes;
   if (!yes && end_wanted) stop_at_once("");
 }

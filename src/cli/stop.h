@@ -29,6 +29,6 @@ void stop_when_closed(int pipe);  // the same once the other end of the pipe is 
 bool stop_within(double seconds);
 
 // While true, a signal that would end the program at once waits until it is false, e.g. during a save.
-void hold_end(bool yes);
+void defer_exit(bool yes);
 
 }  // namespace sb::cli

@@ -16,8 +16,8 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
       "--where", options.where, "SECTION.KEY=VALUE[,VALUE]",
       "Only runs with one of these values; a list such as [10,20] is one value; run.id=A,B selects runs by id; can be "
       "repeated");
-  arguments.texts("--have", options.have, "DIR",
-                  "Intact runs in this folder or archive count as done; can be repeated");
+  arguments.texts("--reuse,--have", options.reuse, "DIR",
+                  "Intact runs in this folder or archive count as done; can be repeated (old name: --have)");
   add_root(arguments, options.root, root);
   arguments.integer(
       "--jobs", options.jobs, 0, 1024,

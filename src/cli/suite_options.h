@@ -11,7 +11,7 @@ namespace sb::cli {
 struct SuiteOptions {
   std::string command = "suite";  // name of the command in messages
   std::string root, table = "table", time_limit;
-  std::vector<std::string> overrides, where, have;
+  std::vector<std::string> overrides, where, reuse;
   int jobs = 0, threads = 0, gpus = 0;
   bool list = false, status = false;
   bool table_only = false, no_table = false;
@@ -22,7 +22,7 @@ struct SuiteOptions {
   bool elsewhere() const { return list || status || table_only || slurm.submit; }
 };
 
-// --set --where --have --out --jobs --gpus --time-limit --list --status --table-only --no-table --threads
+// --set --where --reuse --out --jobs --gpus --time-limit --list --status --table-only --no-table --threads
 void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::string& root = "runs");
 // Rejects invalid options before anything is read: a file in place of the folder of runs, an invalid time, missing
 // GPUs.

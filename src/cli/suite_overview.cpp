@@ -59,7 +59,7 @@ CostTable shipped_costs() {
 std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tree) {
   try {
     const std::string path = folder + "/result.json";
-    const Result result = parse_result(tree.read(path, largest_result), path);
+    const Result result = parse_result(tree.read(path, kMaxResultBytes), path);
     const bool by_several = result.made && result.made->world.value_or(1) > 1;
     if (result.made && !by_several && result.made->train_seconds && result.made->total_seconds)
       return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged",

@@ -306,7 +306,7 @@ class Session {
 };
 
 // Of an estimate that no run of the folder speaks for.
-const std::string rates_text = "(by the machines of configs/rates.toml where no run like it is done here)";
+const std::string rates_text = "(from configs/rates.toml if no similar run is finished here)";
 
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
   Overview overview(options.root, suite, options.start, known);
@@ -350,7 +350,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
   if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
     complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
-  const KnownRuns known = known_runs(options.have, options.command + " --have");
+  const KnownRuns known = known_runs(options.reuse, options.command + " --reuse");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);
   if (options.status) {

@@ -42,7 +42,7 @@ std::optional<double> time_of(const std::string& path) {
 // Of a holder on another machine: both times are the file system's own.
 bool beats_still(const std::string& lock, const LockRecord& record, std::optional<double> now) {
   const auto beat = time_of(lock);
-  return !now || !beat || *now - *beat <= kMissedBeats * record.every;  // true where nobody says otherwise
+  return !now || !beat || *now - *beat <= kMissedBeats * record.heartbeat_seconds;  // true where nobody says otherwise
 }
 
 std::string how_far(const std::string& folder, int64_t updates) {
@@ -119,7 +119,7 @@ std::optional<double> clock_of(const std::string& folder) {
 
 std::optional<UpdateRate> pace_of(const std::string& folder) {
   try {
-    const std::string path = folder + "/timing.jsonl", text = read_file(path, largest_metrics);
+    const std::string path = folder + "/timing.jsonl", text = read_file(path, kMaxMetricsBytes);
     size_t from = text.size();
     for (size_t rows = 0; rows <= kTimingRows && from > 0; ++rows) {
       const size_t line = from < 2 ? std::string::npos : text.rfind('\n', from - 2);

@@ -21,7 +21,7 @@ extern char** environ;
 namespace sb::cli {
 namespace {
 
-constexpr size_t kMostOutput = size_t{64} << 20;  // what comes after it is dropped
+constexpr size_t kMaxOutput = size_t{64} << 20;  // what comes after it is dropped
 
 struct PipeEnds {
   int ends[2] = {-1, -1};
@@ -44,7 +44,7 @@ bool take(int fd, std::string& into) {
   char buffer[65536];
   const ssize_t got = ::read(fd, buffer, sizeof buffer);
   if (got < 0) return errno == EINTR || errno == EAGAIN;
-  into.append(buffer, std::min(static_cast<size_t>(got), kMostOutput - std::min(kMostOutput, into.size())));
+  into.append(buffer, std::min(static_cast<size_t>(got), kMaxOutput - std::min(kMaxOutput, into.size())));
   return got > 0;
 }
 

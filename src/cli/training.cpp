@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "base/number.h"
+#include "base/signal_blocker.h"
 #include "base/text.h"
-#include "base/without_signals.h"
 #include "cli/blas.h"
 #include "cli/devices.h"
 #include "cli/output.h"
@@ -34,9 +34,9 @@
 #include "runs/result.h"
 #include "runs/run_store.h"
 #include "train/gpu.h"
+#include "train/process_group.h"
 #include "train/provenance.h"
 #include "train/trainer.h"
-#include "train/world.h"
 
 namespace sb::cli {
 namespace {
@@ -72,7 +72,7 @@ constexpr auto kTick = std::chrono::milliseconds(200);
 class Ticker {
  public:
   explicit Ticker(std::function<void()> tick) {
-    const WithoutSignals here;
+    const SignalBlocker here;
     try {
       thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
         std::unique_lock lock(mutex_);
@@ -149,12 +149,13 @@ namespace {
 constexpr const char* kVisibleCards = "CUDA_VISIBLE_DEVICES";
 
 bool sees_own_card(const RankPlace& place) {
-  return place.grouped && place.local >= 0 && !world_backend(true).empty();
+  return place.grouped && place.local_rank >= 0 && !group_backend(true).empty();
 }
 
 Error no_card_for(const RankPlace& place, const std::string& missing) {
-  return bad_input(place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
-                   "expected the number of a GPU of this machine, got " + std::to_string(place.local) + ": " + missing);
+  return bad_input(
+      place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
+      "expected the number of a GPU of this machine, got " + std::to_string(place.local_rank) + ": " + missing);
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ bool cards_are_hidden() {
 
 void see_own_card(const RankPlace& place) {
   if (!sees_own_card(place)) return;
-  if (const auto card = card_of_rank(std::getenv(kVisibleCards), place.local))
+  if (const auto card = card_of_rank(std::getenv(kVisibleCards), place.local_rank))
     ::setenv(kVisibleCards, card->c_str(), 1);
 }
 
@@ -180,7 +181,7 @@ ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedCon
 }
 
 void expect_card(const ResolvedConfig& config, const RankPlace& place) {
-  if (sees_own_card(place) && lacks_card(config, place.local, cards_in("/dev"), std::getenv(kVisibleCards)))
+  if (sees_own_card(place) && lacks_card(config, place.local_rank, cards_in("/dev"), std::getenv(kVisibleCards)))
     throw no_card_for(place, usable_cards().missing);
 }
 
@@ -208,30 +209,31 @@ std::string kept_label(const ResolvedConfig& config, const std::string& folder, 
 namespace {
 
 // Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
-[[noreturn]] void end_at_once(const WorldEnded& end) {
+[[noreturn]] void end_at_once(const GroupEnded& end) {
   const bool lost = end.code() == Exit::lost_rank;
-  if (!end.said())
+  if (!end.already_reported())
     complain(end.what() + std::string(lost ? "; the same command resumes the run, with any number of ranks" : ""));
   ::_exit(static_cast<int>(end.code()));
 }
 
 // The run, made ready. There is nothing to save meanwhile: a stop asked of one rank ends all of them at once.
-PreparedRun prepared(const ResolvedConfig& config, World* world) {
+PreparedRun prepared(const ResolvedConfig& config, ProcessGroup* group) {
   std::optional<Ticker> ticker;
-  if (world != nullptr) {
-    ticker.emplace([world] {
-      if (stop_requested() || world->stop_asked() || world->ended())
-        end_at_once(world->fail(Exit::stopped, "[train] stopped before its first update"));
+  if (group != nullptr) {
+    ticker.emplace([group] {
+      if (stop_requested() || group->stop_asked() || group->ended())
+        end_at_once(group->fail(Exit::stopped, "[train] stopped before its first update"));
     });
   }
-  return PreparedRun(config, world);
+  return PreparedRun(config, group);
 }
 
-// The rank that writes, or the only one (no world).
-Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by, World* world) {
+// The rank that writes, or the only one (no group).
+Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by,
+                    ProcessGroup* group) {
   const std::string folder = root + "/" + config.run_id;
   const auto tell_ranks = [&](Order order) {
-    if (world != nullptr) world->share(order);
+    if (group != nullptr) group->broadcast(order);
   };
   const auto finished = [&] {
     if (!has_result(folder)) return false;
@@ -243,14 +245,14 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
     return Exit::done;
   }
   tell_ranks(Order::go_on);
-  PreparedRun run = prepared(config, world);
+  PreparedRun run = prepared(config, group);
   const GracefulStop saves;
   RunReport people(run_names({config}).front(), standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
-  const auto stop = [world] {
-    if (world != nullptr) world->alive();
-    return stop_requested() || (world != nullptr && (world->stop_asked() || world->ended()));
+  const auto stop = [group] {
+    if (group != nullptr) group->alive();
+    return stop_requested() || (group != nullptr && (group->stop_asked() || group->ended()));
   };
   const auto waiting = [&](const std::string& line) {
     say(line);
@@ -266,15 +268,15 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   warn_about_slow_blas();
   TrainHooks hooks;
   hooks.stop = [&] { return stop() || store->lost(); };
-  hooks.saving = hold_end;
+  hooks.saving = defer_exit;
   hooks.shared_by = shared_by;
   hooks.warning = [&](const std::string& line) { say("warning: " + line); };
   hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
   std::optional<Ticker> ticker;
   if (!machine) {
-    ticker.emplace([&people, world, said = false]() mutable {
+    ticker.emplace([&people, group, said = false]() mutable {
       people.tick();
-      if (said || !(stop_requested() || (world != nullptr && world->stop_asked()))) return;
+      if (said || !(stop_requested() || (group != nullptr && group->stop_asked()))) return;
       said = true;
       people.say("[train] stopping: saves after this update; a further signal ends it at once");
     });
@@ -286,10 +288,10 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   return Exit::stopped;
 }
 
-Exit follow_writer(const ResolvedConfig& config, World& world) {
-  if (world.share(Order::go_on) == Order::done) return Exit::done;
-  PreparedRun run = prepared(config, &world);
-  if (world.share(Order::go_on) == Order::done) return Exit::done;
+Exit follow_writer(const ResolvedConfig& config, ProcessGroup& group) {
+  if (group.broadcast(Order::go_on) == Order::done) return Exit::done;
+  PreparedRun run = prepared(config, &group);
+  if (group.broadcast(Order::go_on) == Order::done) return Exit::done;
   TrainHooks hooks;
   hooks.stop = [] { return stop_requested(); };
   return follow(run, hooks) == RunStatus::stopped ? Exit::stopped : Exit::done;
@@ -320,23 +322,23 @@ Exit work_together(const ResolvedConfig& config, const std::string& root, const 
   std::signal(SIGPIPE, SIG_IGN);
   check_world(config.values, place);
   const bool gpu = !device_of(config.values.train).is_cpu();
-  if (place.size == 1 && world_backend(gpu).empty()) return work_and_write(config, root, false, 1, nullptr);
-  std::unique_ptr<World> world;
+  if (place.size == 1 && group_backend(gpu).empty()) return work_and_write(config, root, false, 1, nullptr);
+  std::unique_ptr<ProcessGroup> group;
   try {
-    world = join_world(place, identity(config), gpu);
+    group = join_group(place, identity(config), gpu);
     const GracefulStop together;
-    world->listen(stop_requested);
-    world->end_with(end_at_once);
+    group->listen(stop_requested);
+    group->end_with(end_at_once);
     const Exit code =
-        world->writes() ? work_and_write(config, root, false, 1, world.get()) : follow_writer(config, *world);
-    world->leave();
+        group->writes() ? work_and_write(config, root, false, 1, group.get()) : follow_writer(config, *group);
+    group->leave();
     return code;
-  } catch (const WorldEnded& end) {
+  } catch (const GroupEnded& end) {
     end_at_once(end);
   } catch (const std::exception& error) {
-    if (!world) throw;
+    if (!group) throw;
     const Failure failure = failure_of(error);
-    end_at_once(world->fail(failure.code, failure.line));
+    end_at_once(group->fail(failure.code, failure.line));
   }
 }
 

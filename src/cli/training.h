@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "runs/config_file.h"
+#include "runs/rank_place.h"
 #include "runs/run_tree.h"
-#include "runs/world.h"
 #include "train/rules.h"
 
 namespace sb::cli {

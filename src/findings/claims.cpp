@@ -243,7 +243,7 @@ const PublishedFigures* Claims::published_figures(const std::string& id) const {
 }
 
 Claims parse_claims(std::string_view text, const std::string& path) {
-  if (text.size() > largest_claims) throw bad_input("claims", "longer than 1 MiB, " + printable(path, 200));
+  if (text.size() > kMaxClaimsBytes) throw bad_input("claims", "longer than 1 MiB, " + printable(path, 200));
   const TomlValue document = parse_toml(text, path);
   const std::vector<std::string> blocks = {"scale", "task", "published", "claim", "deviation"};
   Claims out;
@@ -271,7 +271,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
 }
 
 Claims read_claims(const std::string& path) {
-  return parse_claims(read_text(path, largest_claims, "claims", {path}), path);
+  return parse_claims(read_text(path, kMaxClaimsBytes, "claims", {path}), path);
 }
 
 ExperimentClaims parse_experiment_claims(std::string_view text, const std::string& path) {
@@ -294,7 +294,7 @@ ExperimentClaims parse_experiment_claims(std::string_view text, const std::strin
 }
 
 ExperimentClaims read_experiment_claims(const std::string& path) {
-  return parse_experiment_claims(read_text(path, largest_claims, "experiments", {path}), path);
+  return parse_experiment_claims(read_text(path, kMaxClaimsBytes, "experiments", {path}), path);
 }
 
 }  // namespace sb

@@ -143,7 +143,7 @@ struct Claims {
   const PublishedFigures* published_figures(const std::string& id) const;
 };
 
-constexpr size_t largest_claims = size_t{1} << 20;  // bytes
+constexpr size_t kMaxClaimsBytes = size_t{1} << 20;  // bytes
 Claims read_claims(const std::string& path);
 // Throws bad_input "[claims] …, file:line:col".
 Claims parse_claims(std::string_view text, const std::string& path);

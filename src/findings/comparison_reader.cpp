@@ -169,7 +169,7 @@ class Reader {
     for (const auto* arms : {&a_, &b_})
       for (const auto& arm : *arms)
         if (beside && (arm.size() > 1 || order))
-          throw toml_fault("a mean or an order of several models has nothing beside it, expected no b", row_.place);
+          throw toml_fault("a mean or an order of several models has no second arm, expected no b", row_.place);
     const auto named = [](const Arm& arm) {
       std::vector<std::string> out;
       for (const auto& model : arm)

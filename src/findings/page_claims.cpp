@@ -180,8 +180,10 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
 
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
   std::string out = "\n## Appendix: what would decide the undecided\n";
+  std::vector<std::string> nowhere;  // claims without any runs
   for (const auto& verdict : verdicts) {
     std::string lines;
+    std::vector<std::string> without;
     for (const auto& stratum : verdict.scales) {
       if (!is_shown(stratum) && !stratum.tested) continue;
       std::vector<std::string> unrun;
@@ -192,13 +194,17 @@ std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
       });
       for (const auto& line : decides_of(begun)) lines += formatted("- {}: {}\n", where_text(stratum), cell(line));
       if (begun.comparisons.empty() && stratum.with_runs == 0)
-        lines += formatted("- {}: no runs\n", where_text(stratum));
+        without.push_back(where_text(stratum));
       else if (!unrun.empty())
         lines += formatted("- {}: no runs of {}\n", where_text(stratum), joined(unrun, "; "));
     }
-    if (!lines.empty()) out += formatted("\n{}:\n\n{}", cell(verdict.claim->title), lines);
+    if (!without.empty() && !lines.empty()) lines += formatted("- no runs: {}\n", joined(without, "; "));
+    if (!lines.empty())
+      out += formatted("\n{}:\n\n{}", cell(verdict.claim->title), lines);
+    else if (!without.empty())
+      nowhere.push_back("- " + cell(verdict.claim->title) + "\n");
   }
-  return out;
+  return nowhere.empty() ? out : out + "\nNo runs of any protocol and scale:\n\n" + joined(nowhere, "");
 }
 
 }  // namespace sb

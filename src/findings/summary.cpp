@@ -171,7 +171,8 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
                          const std::vector<ClaimVerdict>& deviations) {
   return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
          "compares seven sequence models on four tasks and concludes on gates, forgetting, channel mixing and "
-         "attention. This page sets its figures beside runs of two protocols. *Published* runs train as the published "
+         "attention. This page compares its figures with runs of two protocols. *Published* runs train as the "
+         "published "
          "code does, with its faults. *Corrected* runs train without dropout and without these faults. All runs are "
          "tested on unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims) + costs(deviations) + "\n\n" +

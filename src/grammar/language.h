@@ -1,4 +1,4 @@
-// Interface of a sequence source: hidden states, each emitting a symbol. Tasks, tally and filter use languages only
+// Interface of a sequence source: hidden states, each emitting a symbol. Tasks, metrics and filter use languages only
 // through this interface. Automata (grammar/sampler.h) are the first implementation.
 #pragma once
 #include <cstdint>
@@ -38,7 +38,7 @@ class Language {
   virtual int classes() const = 0;                          // number of symbol classes
   virtual const std::vector<int32_t>& symbols() const = 0;  // [states]: class that each state emits
   virtual const std::vector<int32_t>& ids() const = 0;  // [states]: id of each state, a permutation of 0 .. states-1
-  virtual std::string text() const = 0;                 // canonical: equal texts mean equal samples
+  virtual std::string canonical_text() const = 0;       // canonical: equal texts mean equal samples
 
   // Samples first .. first+count-1, [count][length] state indices.
   virtual void draw(Split split, uint64_t first, size_t count, uint16_t* states) const = 0;

@@ -59,9 +59,10 @@ void ReferenceWalk::begin_string(Lane& lane) const {
 bool ReferenceWalk::end_string(Lane& lane) const {
   if (++lane.string_attempts > kMaxStringAttempts) {
     throw check_failed(
-        "sample", formatted("sample {}: no string of at most {} elements in {} attempts, where the reference gives up, "
-                            "too; expected a larger length or stream = direct",
-                            lane.index, length_, kMaxStringAttempts));
+        "sample",
+        formatted("sample {}: no string of at most {} elements in {} attempts, at which the reference gives up, "
+                  "too; expected a larger length or stream = direct",
+                  lane.index, length_, kMaxStringAttempts));
   }
   if (lane.size - lane.begin > static_cast<size_t>(length_)) return false;
   lane.begin = lane.size;

@@ -154,7 +154,7 @@ double Sampler::ends_within(int elements, int32_t state) const {
   return impl_->reach().at(elements, state);
 }
 
-std::string Sampler::text() const {
+std::string Sampler::canonical_text() const {
   return formatted("grammar.automaton_sha256 = {}\ngrammar.seed = {}\ntask.length = {}\ntask.stream = {}\n",
                    digest_of(*impl_->automaton), seed(), length(), to_string(impl_->config.stream));
 }

@@ -52,7 +52,7 @@ class Sampler final : public Language {
   int classes() const override;
   const std::vector<int32_t>& symbols() const override;
   const std::vector<int32_t>& ids() const override;
-  std::string text() const override;
+  std::string canonical_text() const override;
   void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override;
   void check_split(Split split) const override;
   int32_t end() const override;

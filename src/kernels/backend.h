@@ -5,7 +5,7 @@
 namespace sb::kernels {
 
 enum class Backend {
-  truth,  // reference: plain loops over time in ATen operations; aten if the operation has none
+  naive,  // reference: plain loops over time in ATen operations; aten if the operation has none
   aten,   // ATen operations, for any device and type
   cpu,    // our CPU kernels, for float and double
   cuda,   // our CUDA kernels; aten if the operation has none for these tensors
@@ -20,7 +20,7 @@ bool cuda_kernels_are_built();
 void allow_tf32(bool on);
 bool tf32_is_allowed();
 
-// RAII guard: forces one backend for every operation in all threads, e.g. truth in tests and aten as the baseline of
+// RAII guard: forces one backend for every operation in all threads, e.g. naive in tests and aten as the baseline of
 // benchmarks. Do not use while other threads compute.
 class UseBackend {
  public:

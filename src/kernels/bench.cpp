@@ -88,12 +88,12 @@ KernelRow measure(const KernelBenchOptions& options, const BenchCase& kernel, co
   const auto with = [&](kernels::Backend backend) -> BenchForm {
     return [&kernel, backend](const Inputs& in) { return kernels::on(backend, [&] { return kernel.form(in); }); };
   };
-  const BenchForm truth = with(kernels::Backend::truth);  // ATen's operations where there is no loop
+  const BenchForm naive = with(kernels::Backend::naive);  // ATen's operations where there is no loop
   row.error =
-      largest_difference(results(kernel.form, inputs, at::kFloat, fits), results(truth, inputs, at::kDouble, fits));
+      largest_difference(results(kernel.form, inputs, at::kFloat, fits), results(naive, inputs, at::kDouble, fits));
   check_error(row);
   row.ours = time_form(options, kernel.form, inputs, true, true);
-  row.loop = time_form(options, truth, inputs, true, fits);
+  row.loop = time_form(options, naive, inputs, true, fits);
   if (kernel.has_loop) row.chunked = time_form(options, with(kernels::Backend::aten), inputs, true, true);
   const BenchWork work = kernel.work(batch, time, width);
   const Pass both{work.forward.operations + work.backward.operations, work.forward.bytes + work.backward.bytes};

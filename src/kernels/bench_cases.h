@@ -22,9 +22,9 @@ struct BenchCase {
   std::string name;
   std::function<std::vector<at::Tensor>(int64_t batch, int64_t time, int64_t width)> inputs;  // in double
   BenchForm form;  // calls the operation; the selected backend runs it
-  bool has_loop;   // a recurrence: Backend::truth is a loop over time, and ATen's chunked form is timed, too
+  bool has_loop;   // a recurrence: Backend::naive is a loop over time, and ATen's chunked form is timed, too
   std::function<BenchWork(int64_t batch, int64_t time, int64_t width)> work;
-  // Elements that the autograd graph of Backend::truth holds per time step.
+  // Elements that the autograd graph of Backend::naive holds per time step.
   std::function<double(int64_t batch, int64_t width)> graph_elements_a_step;
 };
 

@@ -34,25 +34,25 @@ template <class Op>
 using Backward = Tensors(const Op&, const Back&);
 
 template <class Op>
-using Takes = bool(const Op&, const Tensors& in);
+using Supports = bool(const Op&, const Tensors& in);
 
 template <class Op>
 struct Kernel {
   Forward<Op>* forward = nullptr;    // null: use aten
   Backward<Op>* backward = nullptr;  // null: forward consists of differentiable operations, or has no gradient
-  Takes<Op>* takes = nullptr;        // whether it supports these shapes and types, else use aten; null: supports all
+  Supports<Op>* supports = nullptr;  // whether it supports these shapes and types, else use aten; null: supports all
 };
 
 template <class Op>
 struct Operation {
   const char* name;
-  Kernel<Op> truth, aten, cpu, cuda;
+  Kernel<Op> naive, aten, cpu, cuda;
   const Kernel<Op>& of(Backend backend, const Op& op, const Tensors& in) const {
-    const Kernel<Op>& wanted = backend == Backend::truth  ? truth
+    const Kernel<Op>& wanted = backend == Backend::naive  ? naive
                                : backend == Backend::cpu  ? cpu
                                : backend == Backend::cuda ? cuda
                                                           : aten;
-    return wanted.forward && (!wanted.takes || wanted.takes(op, in)) ? wanted : aten;
+    return wanted.forward && (!wanted.supports || wanted.supports(op, in)) ? wanted : aten;
   }
 };
 // The table's row of an operation.

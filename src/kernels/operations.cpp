@@ -2,7 +2,7 @@
 
 namespace sb::kernels {
 
-// One row per operation: truth, aten, cpu, and the CUDA kernel of this build. {}: no such backend, aten is used
+// One row per operation: naive, aten, cpu, and the CUDA kernel of this build. {}: no such backend, aten is used
 // instead.
 #define SB_OPERATION(Op, ...)                                                     \
   template <>                                                                     \
@@ -11,16 +11,16 @@ namespace sb::kernels {
     return row;                                                                   \
   }
 
-SB_OPERATION(SelectiveScan, {truth::selective_scan}, {aten::selective_scan, aten::selective_scan_back},
+SB_OPERATION(SelectiveScan, {naive::selective_scan}, {aten::selective_scan, aten::selective_scan_back},
              {cpu::selective_scan, cpu::selective_scan_back})
-SB_OPERATION(DecayedAttention, {truth::decayed_attention}, {aten::decayed_attention},
+SB_OPERATION(DecayedAttention, {naive::decayed_attention}, {aten::decayed_attention},
              {cpu::decayed_attention, cpu::decayed_attention_back})
 SB_OPERATION(WrittenAttention, {}, {aten::written_attention}, {})
-SB_OPERATION(GatedDelta, {truth::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
-SB_OPERATION(Gru, {truth::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
+SB_OPERATION(GatedDelta, {naive::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
+SB_OPERATION(Gru, {naive::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
-             {cpu::decayed_attention_step, nullptr, cpu::takes_attention_step})
-SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::takes_delta_step})
+             {cpu::decayed_attention_step, nullptr, cpu::supports_attention_step})
+SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::supports_delta_step})
 SB_OPERATION(Project, {}, {aten::project}, {cpu::project, cpu::project_back})
 SB_OPERATION(BatchedProduct, {}, {aten::batched_product}, {cpu::batched_product, cpu::batched_product_back})
 SB_OPERATION(Conv4, {}, {aten::conv4}, {cpu::conv4, cpu::conv4_back})

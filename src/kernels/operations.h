@@ -83,13 +83,13 @@ struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser, copy? ->
 
 }  // namespace op
 
-namespace truth {
+namespace naive {
 using kernels::Forward;
 Forward<op::SelectiveScan> selective_scan;
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::Gru> gru;
-}  // namespace truth
+}  // namespace naive
 
 namespace aten {
 using kernels::Backward;
@@ -134,9 +134,9 @@ Backward<op::GatedDelta> gated_delta_back;
 Forward<op::Gru> gru;
 Backward<op::Gru> gru_back;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
-kernels::Takes<op::DecayedAttentionStep> takes_attention_step;
+kernels::Supports<op::DecayedAttentionStep> supports_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;
-kernels::Takes<op::GatedDeltaStep> takes_delta_step;
+kernels::Supports<op::GatedDeltaStep> supports_delta_step;
 Forward<op::Project> project;
 Backward<op::Project> project_back;
 Forward<op::BatchedProduct> batched_product;

@@ -1,6 +1,6 @@
 // The recurrences behind all models. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
 // differentiable in all tensor arguments, including the initial state. (a), (b) and (c) return the final state and (d)
-// all states, so that a sequence can be processed in pieces. Each has a plain loop (truth/), a chunk-parallel form in
+// all states, so that a sequence can be processed in pieces. Each has a plain loop (naive/), a chunk-parallel form in
 // ATen operations for any device (aten/) and kernels (cpu/, cuda/); the first tensor selects one (backend.h). If the
 // operands have a half-precision type, then states, log-decays, steps, write strengths and parameters may be float32.
 // States are then returned in float32.

@@ -11,7 +11,7 @@
 namespace sb {
 namespace {
 
-constexpr double largest_input = 16;
+constexpr double kMaxInput = 16;
 constexpr double same = 1e-7;  // Jacobian entries that differ by less are equal
 constexpr double step = 1e-4;  // of central differences, which are exact for linear recurrences
 constexpr double complementary_above = 0.12;
@@ -147,7 +147,7 @@ double off_diagonal_share(const at::Tensor& magnitudes) {
 }
 
 at::Tensor bounded(const at::Tensor& x) {
-  return x.clamp(-largest_input, largest_input);
+  return x.clamp(-kMaxInput, kMaxInput);
 }
 
 // Kind of action and dependence on data, from a few Jacobians.

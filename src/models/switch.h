@@ -74,18 +74,19 @@ inline constexpr bool is_expansion(double v) {
 }
 
 inline constexpr IntegerSwitch heads{
-    "heads", 0, 1, 4096, "heads; unset: 4 up to width 512, then a power of two with at most 128 channels a head"};
-inline constexpr IntegerSwitch d_state{"d_state", 128, 1, 4096, "numbers a channel of the state holds"};
+    "heads", 0, 1, 4096,
+    "number of heads; unset: 4 up to width 512, above that a power of two with at most 128 channels per head"};
+inline constexpr IntegerSwitch d_state{"d_state", 128, 1, 4096, "state size per channel"};
 inline constexpr NumberSwitch expand_k{"expand_k", 1, "a number in (0, 16]", is_expansion,
-                                       "width of the keys of all heads, in widths of the model"};
+                                       "total key width, as a multiple of the model width"};
 inline constexpr NumberSwitch expand_v{"expand_v", 2, "a number in (0, 16]", is_expansion,
-                                       "width of the values of all heads, in widths of the model"};
-inline constexpr TruthSwitch complementary{"complementary", true, "the gate that forgets also writes"};
+                                       "total value width, as a multiple of the model width"};
+inline constexpr TruthSwitch complementary{"complementary", true, "one gate controls both decay and write"};
 inline constexpr TruthSwitch short_conv{"short_conv", true, "a causal convolution over 4 frames before the recurrence"};
 inline constexpr TruthSwitch output_gate{"output_gate", true,
                                          "the output is multiplied by silu of a projection of the input"};
 inline constexpr NumberSwitch a_min{"a_min", 0, "a number in [0, 1)", [](double v) { return v >= 0 && v < 1; },
-                                    "no step leaves less than this share of the state"};
+                                    "lower bound of the decay factor of every step"};
 inline constexpr IntegerSwitch mlp{
     "mlp", 0, 0, 4, "expansion of the MLP after the mixer; 0: none", "0, 1, 2 or 4", [](int64_t v) { return v != 3; }};
 inline constexpr NumberSwitch rope_base{"rope_base", 10000, "a number > 1", [](double v) { return v > 1; },

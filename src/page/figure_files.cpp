@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int64_t list_schema = 1;
-constexpr size_t largest_list = size_t{1} << 24, most_files = 100000, largest_figure = size_t{1} << 28;
+constexpr size_t kMaxListBytes = size_t{1} << 24, kMaxFiles = 100000, kMaxFigureBytes = size_t{1} << 28;
 
 bool is_figure_name(const std::string& name) {
   for (const std::string_view ending : {".vl.json", ".csv"}) {
@@ -33,7 +33,7 @@ bool is_as_written(const std::string& path, const std::string& digest) {
   std::error_code failed;
   if (fs::symlink_status(path, failed).type() != fs::file_type::regular) return false;
   try {
-    return sha256_hex(read_file(path, largest_figure)) == digest;
+    return sha256_hex(read_file(path, kMaxFigureBytes)) == digest;
   } catch (const Error&) {
     return false;
   }
@@ -50,13 +50,13 @@ std::map<std::string, std::string> parse_figure_list(std::string_view text, cons
     return bad_input("figures", printable(file, 400) + ": " + what);
   };
   if (!is_sealed(std::string(text))) throw refused("SHA-256 mismatch");
-  const nlohmann::json parsed = parse_bounded(text, largest_list, "figures", file);
+  const nlohmann::json parsed = parse_bounded(text, kMaxListBytes, "figures", file);
   FieldReader reader(parsed, "figures", file);
   int64_t schema = 0;
   reader.whole("schema", schema, 0, int64_t{1} << 30);
   if (schema != list_schema) throw refused(formatted("schema {}, this program reads {}", schema, list_schema));
   std::map<std::string, std::string> digests;
-  reader.texts("files", digests, most_files);
+  reader.texts("files", digests, kMaxFiles);
   for (const auto& [name, digest] : digests)
     if (!is_figure_name(name)) throw refused("names '" + printable(name) + "', which is no figure");
   return digests;
@@ -72,7 +72,7 @@ std::vector<std::string> write_figures(const std::string& folder, const std::vec
   std::error_code failed;
   if (fs::symlink_status(list, failed).type() != fs::file_type::not_found) {
     try {
-      before = parse_figure_list(read_file(list, largest_list), list);
+      before = parse_figure_list(read_file(list, kMaxListBytes), list);
     } catch (const Error& error) {
       ours = false;
       lines.push_back("no figure of an earlier report is removed: " + one_line(error.what()));

@@ -205,7 +205,7 @@ void add_selectivity(const Outline& outline, PageData& data) {
   figure.caption =
       "Write: mean of the write gate on data less its mean in gaps, averaged over layers. Forget: mean decay in gaps "
       "less its mean on data. "
-      "Both are positive where a network writes on data and keeps its state through gaps, and near zero where it "
+      "Both are positive if a network writes on data and keeps its state through gaps, and near zero if it "
       "treats both alike. Means over the runs of a cell.";
   figure.summary = formatted("Write and forget selectivity of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));

@@ -108,7 +108,7 @@ MethodPart metric_part(const Outline& outline) {
         paragraph("Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
   out.blocks.push_back(paragraph(
       "Learners without a network: the table learner counts transitions of labelled samples and filters with them; an "
-      "n-gram answers with the commonest state after the last n symbols; chance is one over the number of answers."));
+      "n-gram answers with the most common state after the last n symbols; chance is one over the number of answers."));
   return out;
 }
 
@@ -132,8 +132,8 @@ MethodPart statistics_part(const Outline& outline) {
       "two-sided test. In the summary each row is tested against the highest mean of its column, among rows with the "
       "most grammars; Holm's step-down keeps the chance of any false mark in a column at 5 %, while the intervals and "
       "p "
-      "beside the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
-      "neither. The paper's figures stand beside runs with the paper's settings only."));
+      "of the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
+      "neither. The paper's figures are shown only for runs with the paper's settings."));
   return out;
 }
 
@@ -186,7 +186,7 @@ void add_method(const Outline& outline, const std::string& citation, PageData& d
   cite.blocks.push_back(
       paragraph(formatted("Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, "
                           "arXiv:2601.12598) and this "
-                          "program, version {}, commit {}. State beside a number: task, grammar and seeds, samples, "
+                          "program, version {}, commit {}. With a number, state: task, grammar and seeds, samples, "
                           "gap law if it is not the "
                           "task's, noise, precision, how the learning rate was chosen, and the ceiling.",
                           program_version(), program_commit())));

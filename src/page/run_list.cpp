@@ -49,7 +49,7 @@ std::optional<std::string> link_to(const std::string& folder, const std::string&
 const char* state_of(const RunReport& report) {
   switch (report.state) {
     case RunState::whole:
-      return "whole";
+      return "intact";
     case RunState::without_weights:
       return "without weights";
     case RunState::packed:
@@ -236,7 +236,7 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     } else if (read.report.state == RunState::unfinished || !read.begun) {
       const auto copy = whole.find(read.report.run_id);
       out.standing_text = "left out: not finished";
-      if (copy != whole.end()) out.standing_text += "; the run is whole in " + shown(copy->second);
+      if (copy != whole.end()) out.standing_text += "; the run is intact in " + shown(copy->second);
       ++(copy != whole.end() ? counts.copies : counts.unfinished);
     } else if (read.other_schema || read.report.state == RunState::older || read.report.state == RunState::newer) {
       out.standing_text = "left out: written by another version";

@@ -54,8 +54,8 @@ std::string digest_of(const std::string& folder, const RunTree& tree) {
 
 // Rows of a run that goes on: whole lines of a file that is replaced from time to time.
 std::vector<MetricRow> rows_so_far(const std::string& path, const RunTree& tree) {
-  if (!tree.is_there(path)) return {};
-  return parse_metrics(tree.read(path, largest_metrics), path);
+  if (!tree.exists(path)) return {};
+  return parse_metrics(tree.read(path, kMaxMetricsBytes), path);
 }
 
 std::optional<double> seconds_a_step(const std::vector<MetricRow>& timing) {

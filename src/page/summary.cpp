@@ -270,7 +270,8 @@ void add_summary(const Outline& outline, PageData& data) {
         "the column, 5 % together. Beside them in \"every cell\" stand the 95 % interval and p of each comparison by "
         "itself, as in Compare: an interval without 0 need not be significant together with the others.");
   else if (most_grammars == 1)
-    data.caption.push_back("One grammar a cell: there is neither an interval nor a test. Seeds of grammars give both.");
+    data.caption.push_back(
+        "Each cell has one grammar, so there is neither an interval nor a test. Seeds of grammars give both.");
   if (std::any_of(data.summary.begin(), data.summary.end(),
                   [](const SummaryRow& row) { return row.speed_text.ends_with(shared_mark); }))
     data.caption.push_back(

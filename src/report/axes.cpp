@@ -20,7 +20,7 @@ namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t largest_record = size_t{1} << 20;
+constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 constexpr int record_schema = 2;  // of suite.json
 constexpr size_t most_suites = 1000;
 constexpr size_t most_networks = 1000;  // of a suite
@@ -64,9 +64,9 @@ std::vector<MatchedNetwork> networks_of(const nlohmann::json& entry, const std::
 
 // Empty where there is no such file.
 std::vector<Recorded> read_record(const std::string& path, const RunTree& tree = RunTree::disk()) {
-  if (!tree.is_there(path)) return {};
-  const std::string text = tree.read(path, largest_record);
-  const nlohmann::json parsed = parse_bounded(text, largest_record, "suite", path);
+  if (!tree.exists(path)) return {};
+  const std::string text = tree.read(path, kMaxRecordBytes);
+  const nlohmann::json parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
   // Before they had a schema these files had another seal: what they say is taken, within the bounds below.
   if (!is_sealed(text) && parsed.contains("schema"))
     throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");

@@ -41,7 +41,8 @@ bool shows_saved(const TableRun& run) {
 }
 
 const char* const kNgramNote =
-    "n-gram: the commonest training state after the last n symbols; n chosen on valid. It skips blanks, so tasks 1, 2 "
+    "n-gram: the most common training state after the last n symbols; n chosen on valid. It skips blanks, so tasks 1, "
+    "2 "
     "and "
     "4 share it.";
 

@@ -36,7 +36,7 @@ Note counted(const std::string& what, const std::vector<std::string>& names) {
 }
 
 bool begun(const std::string& run, const RunTree& tree) {
-  return tree.is_there(run + "/config.json") || tree.is_there(run + "/result.json");
+  return tree.exists(run + "/config.json") || tree.exists(run + "/result.json");
 }
 
 // Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
@@ -94,7 +94,7 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
 
 ReadRun read_run(const std::string& folder, const RunTree& tree) {
   ReadRun out;
-  out.report = inspect_run(folder, Look::result, tree);
+  out.report = inspect_run(folder, CheckScope::result, tree);
   out.begun = begun(folder, tree);
   if (out.report.state == RunState::unfinished || !out.begun) {
     out.config = config_of(folder, tree);

@@ -118,7 +118,7 @@ class CellSheet {
   void label_columns() {
     for (const auto& axis : labels_.rows) sheet_.columns.push_back({{axis.name()}, left_aligned(axis), 0});
     sheet_.columns.push_back({{"params"}, false, 0});
-    sheet_.columns.push_back({{"state", "a layer"}, false, 0});
+    sheet_.columns.push_back({{"state", "per layer"}, false, 0});
   }
 
   bool any(const std::vector<size_t>& cells, bool (*has)(const Cell&)) const {
@@ -247,11 +247,11 @@ std::string averaging_text(const Rows& rows) {
     if (grammar_axes.empty() && others.empty()) return "mean (runs)";
     std::string over = grammar_axes.empty() ? "" : "over the means of " + either(grammar_axes);
     if (!others.empty())
-      over += grammar_axes.empty() ? "over " + either(others) : " where there are several, else over " + either(others);
+      over += grammar_axes.empty() ? "over " + either(others) : " if there are several, else over " + either(others);
     return formatted("mean ± {} (runs): ", kHalf) + over;
   }
   const auto [n, grammars] = *counts.begin();
-  if (n == 1) return "one run a cell, no spread";
+  if (n == 1) return "one run per cell, so no spread";
   if (grammars == 1 && others == std::set<std::string>{"train seeds"})
     return formatted("mean ± {} over {} train seeds", kHalf, n);
   if (grammars == 1) return formatted("mean of {} runs ± {} over {}", n, kHalf, either(others));
@@ -333,7 +333,7 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
                             joined(names, " and "),
                             on_test == 0     ? "valid accuracy"
                             : on_test == all ? "accuracy on the test set (select_on_test)"
-                                             : "valid accuracy, or on the test set where select_on_test is on,"));
+                                             : "valid accuracy, or on the test set if select_on_test is on,"));
   }
   if (const std::string line = protocol_line(rows); !line.empty()) out.push_back(line);
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);

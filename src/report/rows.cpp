@@ -317,7 +317,7 @@ std::optional<std::string> collapsed_run(const Rows& rows, size_t run) {
   for (size_t i = 0; i < rows.axes.select.size(); ++i)
     if (!rows.settings[run][i].empty())
       at.push_back(formatted("{} {}", rows.axes.select[i], plain_value(rows.settings[run][i])));
-  return formatted("{}, task {}, {} ({}): accuracy {}, the commonest state after the last symbol alone {}{}",
+  return formatted("{}, task {}, {} ({}): accuracy {}, the most common state after the last symbol alone {}{}",
                    printable(r.model), r.task, seeds_text(rows, run), printable(r.run_id, 64),
                    fixed(r.test->accuracy, 3), fixed(r.baselines->n_gram[0], 3),
                    at.empty() ? "" : "; trained with " + joined(at, ", "));

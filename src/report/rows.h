@@ -78,7 +78,7 @@ struct Cell {
   std::vector<size_t> runs;          // averaged; empty: no figure
   int64_t grammars = 0;              // different grammars among them
   double mean = 0;                   // test accuracy
-  std::optional<double> sd;          // over the means of the grammars where there are several, else over the runs
+  std::optional<double> sd;          // over the means of the grammars if there are several, else over the runs
   std::string sd_over;               // in words: what differs between these: "grammars", "train seeds", "task.noise"
   std::optional<Interval> interval;  // 95 % of the mean over the same values, not cut at 0 and 1
   std::optional<double> valid, kl, ceiling, upper_bound;

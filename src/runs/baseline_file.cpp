@@ -11,8 +11,8 @@
 namespace sb {
 namespace {
 
-constexpr size_t largest_baselines = size_t{1} << 16;  // bytes
-constexpr int baseline_schema = 1;                     // of the file, and of what is counted
+constexpr size_t kMaxBaselinesBytes = size_t{1} << 16;  // bytes
+constexpr int baseline_schema = 1;                      // of the file, and of what is counted
 
 }  // namespace
 
@@ -23,9 +23,9 @@ std::string baseline_file(const std::string& root, const std::string& of) {
 std::optional<BaselineFigures> load_baselines(const std::string& root, const std::string& of) {
   const std::string path = baseline_file(root, of);
   try {
-    const std::string text = read_file(path, largest_baselines);
+    const std::string text = read_file(path, kMaxBaselinesBytes);
     if (!is_sealed(text)) return std::nullopt;
-    const nlohmann::json parsed = parse_bounded(text, largest_baselines, "baselines", path);
+    const nlohmann::json parsed = parse_bounded(text, kMaxBaselinesBytes, "baselines", path);
     if (parsed.value("schema", 0) != baseline_schema || parsed.value("of", std::string()) != of) return std::nullopt;
     FieldReader reader(parsed, "baselines", path);
     BaselineFigures out;

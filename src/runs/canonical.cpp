@@ -61,8 +61,9 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
   for (const auto& p : config_keys()) {
     if (!has_part(config, p)) continue;
     const bool automaton = p.name() == "grammar.automaton";
-    sections[p.section][p.key] = automaton ? json_quoted(automaton_identity(*config.values.grammar.file))
-                                           : json_text(p.get(config.idle.contains(p.name()) ? defaults : values));
+    sections[p.section][p.key] =
+        automaton ? json_quoted(automaton_identity(*config.values.grammar.file))
+                  : json_text(p.get(config.keys_without_effect.contains(p.name()) ? defaults : values));
   }
   const NetworkKeys network = rules.network ? rules.network(config.values)
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};

@@ -48,7 +48,7 @@ size_t bytes_of(const NamedBytes& tensor) {
 }
 
 // Tensors that are expected, and room for the header, the metrics and tensors of other versions.
-size_t largest_checkpoint(const std::vector<NamedBytes>& expected) {
+size_t kMaxCheckpointBytes(const std::vector<NamedBytes>& expected) {
   size_t size = size_t{1} << 30;
   for (const auto& tensor : expected) size += bytes_of(tensor);
   return size;
@@ -172,7 +172,7 @@ std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, cons
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.update > b.update; });
   for (const auto& stored : found) {
     try {
-      return parse_checkpoint(read_file(stored.path, largest_checkpoint(rules.tensors)), stored, run_id, rules);
+      return parse_checkpoint(read_file(stored.path, kMaxCheckpointBytes(rules.tensors)), stored, run_id, rules);
     } catch (const Error& error) {
       warnings.push_back(std::string(error.what()) + "; passed over");
     }

@@ -13,7 +13,7 @@ namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t largest_file = size_t{1} << 20;
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t deepest_chain = 16;
 
 std::string folder_of(const std::string& path) {
@@ -59,7 +59,7 @@ void load_parent(Settings& settings, const TomlValue& value, const std::string& 
   if (chain.files.size() >= deepest_chain)
     throw bad_input("extends", formatted("more than {} files deep, {}", deepest_chain, value.place.text()));
   chain.files.push_back(identity);
-  load(settings, read_text(target, largest_file, "extends", value.place), target, chain);
+  load(settings, read_text(target, kMaxFileBytes, "extends", value.place), target, chain);
 }
 
 void load(Settings& settings, std::string_view text, const std::string& path, Chain& chain) {
@@ -99,7 +99,7 @@ bool gives_way_to_automaton(const std::string& key) {
 }
 
 std::string no_effect(const std::string& key, const Place& place) {
-  return formatted("[grammar.{}] has no effect beside automaton, expected one of the two, {}", key, place.text());
+  return formatted("[grammar.{}] has no effect with automaton, expected one of the two, {}", key, place.text());
 }
 
 // What an automaton of the same file replaces.
@@ -139,23 +139,18 @@ std::string section_hint(const std::string& key) {
 
 void add_override(Settings& settings, const std::string& assignment) try {
   const Place place{"--set " + printable(assignment, 80), 0, 0};
-  const size_t equals = assignment.find('=');
-  const size_t dot = assignment.find('.');
-  const auto trimmed = [](std::string text) {
-    text.erase(0, text.find_first_not_of(' '));
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-  };
+  const std::string_view text = assignment;
+  const size_t equals = text.find('='), dot = text.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    throw bad_input("config",
-                    "expected section.key=value, got " + place.text() +
-                        (equals == std::string::npos ? "" : section_hint(trimmed(assignment.substr(0, equals)))));
-  const std::string section = trimmed(assignment.substr(0, dot));
-  const std::string key = trimmed(assignment.substr(dot + 1, equals - dot - 1));
+    throw bad_input(
+        "config", "expected section.key=value, got " + place.text() +
+                      (equals == std::string::npos ? "" : section_hint(std::string(trimmed(text.substr(0, equals))))));
+  const std::string section(trimmed(text.substr(0, dot)));
+  const std::string key(trimmed(text.substr(dot + 1, equals - dot - 1)));
   const std::string fault = name_fault(section, key);
   if (!fault.empty()) throw Error(Exit::bad_input, fault + ", " + place.text());
   const std::string name = section + "." + key;
-  const TomlValue value = parse_assigned(trimmed(assignment.substr(equals + 1)), find_config_key(name), place);
+  const TomlValue value = parse_assigned(std::string(trimmed(text.substr(equals + 1))), find_config_key(name), place);
   settings.insert_or_assign(name, Setting{value, place, place});
 } catch (const Error& error) {
   if (error.code() != Exit::bad_input) throw;
@@ -245,7 +240,7 @@ std::string named_file(const std::string& folder, const std::string& name, const
 }
 
 std::string read_config_text(const std::string& path) {
-  return read_text(path, largest_file, "config", {path, 1, 1});
+  return read_text(path, kMaxFileBytes, "config", {path, 1, 1});
 }
 
 Settings read_settings(const std::string& path, const std::string& shipped) {

@@ -88,10 +88,10 @@ struct Origin {
 
 struct ResolvedConfig {
   RunConfig values;
-  std::map<std::string, Origin> origins;  // by "section.key", one for every parameter and switch
-  std::set<std::string> idle;             // keys without effect in this config
-  std::string canonical;                  // JSON: everything that can change a number, sorted, in canonical spelling
-  std::string run_id;                     // first 16 hex digits of the SHA-256 of `canonical`
+  std::map<std::string, Origin> origins;      // by "section.key", one for every parameter and switch
+  std::set<std::string> keys_without_effect;  // keys without effect in this config
+  std::string canonical;  // JSON: everything that can change a number, sorted, in canonical spelling
+  std::string run_id;     // first 16 hex digits of the SHA-256 of `canonical`
 };
 
 // Automaton files by path, so that all runs of a suite see the same bytes.
@@ -122,7 +122,7 @@ bool silenced(const RunConfig& values, const ConfigKey& parameter);
 // Keys without anything to act on, e.g. the grid samples without a grid, or quirks of features that the run does not
 // use. The run id uses their defaults.
 std::set<std::string> idle_keys(const RunConfig& values);
-// Computes ResolvedConfig::canonical; values and `idle` must be set.
+// Computes ResolvedConfig::canonical; values and `keys_without_effect` must be set.
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules);
 
 // The resolved config as TOML that resolves to the same config. With `origins`, each line names the origin of its

@@ -18,7 +18,7 @@ bool has_effect(const ResolvedConfig& config, const ConfigKey& p) {
   const auto density = config.origins.find("grammar.density");  // by default it follows from the depth
   if (p.name() == "grammar.depth" && density != config.origins.end() && density->second.kind == Origin::Kind::derived)
     return !silenced(config.values, p);
-  return !silenced(config.values, p) && !config.idle.contains(p.name());
+  return !silenced(config.values, p) && !config.keys_without_effect.contains(p.name());
 }
 
 // Switches are kept as text; numbers and truth values are written bare, as people write them.

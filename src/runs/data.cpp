@@ -21,8 +21,8 @@ RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
   RunData data;
   data.automaton = automaton;
   data.language = std::make_shared<const Sampler>(std::move(automaton), sampling);
-  data.task = config.task.task;
-  data.maker = make_task(data, data.task);
+  data.task_config = config.task.task;
+  data.task = make_task(data, data.task_config);
   if (config.quirks.select_on_test) data.select = Split::test;
   return data;
 }

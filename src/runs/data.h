@@ -13,9 +13,9 @@ namespace sb {
 struct RunData {
   std::shared_ptr<const Language> language;
   std::shared_ptr<const Automaton> automaton;  // the language's automaton; null if it has none
-  TaskConfig task;
-  std::shared_ptr<const Task> maker;  // the task object of `task`
-  Split select = Split::valid;        // split of the periodic evaluation
+  TaskConfig task_config;
+  std::shared_ptr<const Task> task;
+  Split select = Split::valid;  // split of the periodic evaluation
 };
 
 // `poll` is called now and then and may throw to end the work.

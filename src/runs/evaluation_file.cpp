@@ -71,7 +71,7 @@ std::string numbers_of(const SavedEvaluation& evaluation) {
 
 SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id,
                                 const RunTree& tree = RunTree::disk()) {
-  const std::string text = tree.read(path, largest_result);
+  const std::string text = tree.read(path, kMaxResultBytes);
   if (!is_sealed(text)) throw bad_input("evaluation", printable(path, 400) + ": SHA-256 mismatch");
   SavedEvaluation out = parse_evaluation(text, path);
   if (out.run_id != run_id) {
@@ -100,7 +100,7 @@ std::string evaluation_text(const SavedEvaluation& evaluation) {
 }
 
 SavedEvaluation parse_evaluation(std::string_view text, const std::string& file) {
-  const nlohmann::json parsed = parse_bounded(text, largest_result, "evaluation", file);
+  const nlohmann::json parsed = parse_bounded(text, kMaxResultBytes, "evaluation", file);
   FieldReader reader(parsed, "evaluation", file);
   int schema = 0;
   reader.whole("evaluation_schema", schema, 0, 1'000'000);

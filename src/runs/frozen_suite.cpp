@@ -16,7 +16,7 @@ namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t largest_frozen = size_t{1} << 28;
+constexpr size_t kMaxFrozenBytes = size_t{1} << 28;
 constexpr size_t most_networks = 1000;
 constexpr const char* frozen_name = "frozen-suite.json";
 constexpr int frozen_schema = 1;
@@ -60,8 +60,8 @@ std::vector<MatchedNetwork> parse_networks(const nlohmann::json& list, const std
     reader.text("model", network.model);
     reader.whole("width", network.width, 1, int64_t{1} << 32);
     reader.text("by", by);
-    reader.real("target", network.target, kLeastMatch, kMostMatch);
-    reader.real("size", network.size, 0, kMostMatch);
+    reader.real("target", network.target, kLeastMatch, kMaxMatch);
+    reader.real("size", network.size, 0, kMaxMatch);
     const auto size = parse_matched_size(by);
     if (!size) throw bad_input("suite", path + ": expected params, state or flops, got '" + printable(by) + "'");
     network.by = *size;
@@ -97,9 +97,9 @@ bool is_frozen_suite(const std::string& path) {
 }
 
 Suite read_frozen_suite(const std::string& path, const std::vector<std::string>& ids, const ModelRules& rules) {
-  const std::string text = read_file(path, largest_frozen);
+  const std::string text = read_file(path, kMaxFrozenBytes);
   if (!is_sealed(text)) throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
-  const nlohmann::json document = parse_bounded(text, largest_frozen, "suite", path);
+  const nlohmann::json document = parse_bounded(text, kMaxFrozenBytes, "suite", path);
   if (document.value("schema", nlohmann::json()) != frozen_schema)
     throw bad_input("suite",
                     printable(path, 400) + ": written by another version of this program; submit the suite again");

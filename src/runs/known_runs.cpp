@@ -17,7 +17,7 @@ KnownRuns known_runs(const std::vector<std::string>& roots, const std::string& w
     out.notes.insert(out.notes.end(), found.notes.begin(), found.notes.end());
     for (const auto& archive : found.damaged) out.notes.push_back("left out, damaged: " + archive.problem);
     for (const auto& folder : found.runs) {
-      const RunReport report = inspect_run(folder, Look::result, out.tree);
+      const RunReport report = inspect_run(folder, CheckScope::result, out.tree);
       if (report.result_stands) out.folders.emplace(report.run_id, folder);
       if (report.state == RunState::damaged)
         for (const auto& problem : report.problems) out.notes.push_back("left out, damaged: " + problem);

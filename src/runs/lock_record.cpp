@@ -79,16 +79,16 @@ double beat_seconds() {
   const char* asked = std::getenv("SELECTIVBENCH_HEARTBEAT");
   if (asked == nullptr || *asked == 0) return kUsualBeat;
   const auto seconds = parse_finite(asked);
-  if (!seconds || *seconds < kLeastBeat || *seconds > kMostBeat)
+  if (!seconds || *seconds < kLeastBeat || *seconds > kMaxBeat)
     throw bad_input("SELECTIVBENCH_HEARTBEAT",
-                    formatted("expected seconds from {} to {}, got '{}'", kLeastBeat, kMostBeat, printable(asked)));
+                    formatted("expected seconds from {} to {}, got '{}'", kLeastBeat, kMaxBeat, printable(asked)));
   return *seconds;
 }
 
 LockRecord own_record() {
   LockRecord record;
   record.token = new_token();
-  record.every = beat_seconds();
+  record.heartbeat_seconds = beat_seconds();
   record.process = ::getpid();
   if (const auto facts = facts_of(record.process)) record.started = facts->started;
   record.place = this_place();
@@ -102,8 +102,8 @@ LockRecord own_record() {
 std::string lock_text(const LockRecord& r) {
   return formatted(
       "{}\nbeats {:020}\nstate {}\ntoken {}\nevery {}\nprocess {}\nstarted {}\nplace {}\nhost {}\nsince {}\nend\n",
-      kFirstLine, r.beats, r.held ? "held" : "free", r.token, shortest(r.every), r.process, r.started, r.place, r.host,
-      r.since);
+      kFirstLine, r.heartbeat_count, r.held ? "held" : "free", r.token, shortest(r.heartbeat_seconds), r.process,
+      r.started, r.place, r.host, r.since);
 }
 
 std::optional<LockRecord> parse_lock(std::string_view text) {
@@ -122,7 +122,7 @@ std::optional<LockRecord> parse_lock(std::string_view text) {
   const auto every = parse_finite(values["every"]);
   const std::string state = values["state"];
   if (!whole || !is_token(values["token"]) || !process || *process <= 0 || !started || !beats || !every ||
-      *every < kLeastBeat || *every > kMostBeat || (state != "held" && state != "free"))
+      *every < kLeastBeat || *every > kMaxBeat || (state != "held" && state != "free"))
     return std::nullopt;
   return LockRecord{values["token"], *beats,          state == "held", *every,         *process,
                     *started,        values["place"], values["host"],  values["since"]};

@@ -109,7 +109,7 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request) {
-  if (data.task.objective != Objective::state) return std::nullopt;
+  if (data.task_config.objective != Objective::state) return std::nullopt;
   NgramRequest ask;
   ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(*data.language));
   ask.valid = data.select;
@@ -120,9 +120,9 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   ask.poll = [&] {
     if (request.stop && request.stop()) throw Stopped{};
   };
-  const std::string of = formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", data.language->text(),
-                                   canonical_text(symbols_only(data.task)), ask.train_samples, to_string(ask.valid),
-                                   ask.valid_samples, to_string(ask.test), ask.test_samples);
+  const std::string of = formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", data.language->canonical_text(),
+                                   canonical_text(symbols_only(data.task_config)), ask.train_samples,
+                                   to_string(ask.valid), ask.valid_samples, to_string(ask.test), ask.test_samples);
   const auto warn = [&](const std::exception& error, const char* what) {
     if (request.warning) request.warning(std::string(error.what()) + what);
   };
@@ -131,7 +131,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   if (!out) {
     NgramFigures found;
     try {
-      found = count_ngrams(data.language, data.task, ask);
+      found = count_ngrams(data.language, data.task_config, ask);
     } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
       warn(error, "; the result has no baselines");
       return std::nullopt;
@@ -149,7 +149,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
       warn(error, "; the next run counts its n-grams again");
     }
   }
-  if (data.task.noise > 1) {  // which hides symbols
+  if (data.task_config.noise > 1) {  // which hides symbols
     out->n_gram.clear();
     out->n.reset();
     out->n_gram_stderr.reset();

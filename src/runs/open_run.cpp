@@ -29,7 +29,7 @@ Error refused(const std::string& path, const std::string& what) {
 RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
   const StoredConfig stored = read_stored_config(folder, tree);
   const std::string toml = inside(folder, "config.toml");
-  if (tree.read(toml, largest_config_file) != stored.toml) {
+  if (tree.read(toml, kMaxConfigFileBytes) != stored.toml) {
     throw refused(toml, "changed after the run began: SHA-256 differs from that in config.json");
   }
   return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
@@ -61,7 +61,7 @@ void check_files(const std::string& folder, const Result& result) {
       load_metrics(folder);  // a run that was packed
       continue;
     }
-    if (sha256_hex(read_file(path, largest_metrics)) != digest) {
+    if (sha256_hex(read_file(path, kMaxMetricsBytes)) != digest) {
       throw refused(path, "SHA-256 differs from that in result.json");
     }
   }
@@ -99,7 +99,7 @@ Safetensors open_weights(const std::string& folder, const std::string& run_id, c
   if (digest == result.files.end()) {
     throw refused(inside(folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
-  std::string content = read_file(path, largest_weights);
+  std::string content = read_file(path, kMaxWeightsBytes);
   if (sha256_hex(content) != digest->second) throw refused(path, "SHA-256 differs from that in result.json");
   if (!is_sealed(content)) throw refused(path, "SHA-256 mismatch");
   Safetensors file = Safetensors::parse(std::move(content), path);

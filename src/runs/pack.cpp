@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* record_name = "suite.json";
-constexpr size_t largest_record = size_t{1} << 20;
+constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 
 class Packer {
  public:
@@ -40,7 +40,7 @@ class Packer {
     for (const auto& folder : found_.runs) take_run(folder);
     for (const auto& folder : found_.folders) take_record(folder);
     if (out_.runs == 0)
-      throw bad_input("pack", "expected whole runs, got none, " + printable(root_, 400) +
+      throw bad_input("pack", "expected intact runs, got none, " + printable(root_, 400) +
                                   (out_.notes.empty() ? "" : "; " + out_.notes.front()));
     out_.files.push_back({packing_list_name, packing_list(out_.files)});
     return std::move(out_);
@@ -68,7 +68,7 @@ class Packer {
   }
 
   void take_run(const std::string& folder) {
-    const RunReport report = inspect_run(folder, Look::result, tree_);
+    const RunReport report = inspect_run(folder, CheckScope::result, tree_);
     if (report.state == RunState::unfinished) {
       ++out_.unfinished;
     } else if (report.state == RunState::damaged) {
@@ -85,32 +85,32 @@ class Packer {
     const auto copy = [&](const std::string& name, size_t limit) {
       add(folder, report.run_id, name, tree_.read(path(name), limit));
     };
-    copy("config.json", largest_config_file);
-    copy("config.toml", largest_config_file);
-    copy("result.json", largest_result);
-    if (!read_stored_config(folder, tree_).automaton_digest.empty()) copy("automaton.json", largest_automaton);
+    copy("config.json", kMaxConfigFileBytes);
+    copy("config.toml", kMaxConfigFileBytes);
+    copy("result.json", kMaxResultBytes);
+    if (!read_stored_config(folder, tree_).automaton_digest.empty()) copy("automaton.json", kMaxAutomatonBytes);
     if (report.state == RunState::packed) {
-      copy(thinned_metrics_name, largest_metrics);
+      copy(thinned_metrics_name, kMaxMetricsBytes);
     } else {
-      const std::string text = tree_.read(path("metrics.jsonl"), largest_metrics);
+      const std::string text = tree_.read(path("metrics.jsonl"), kMaxMetricsBytes);
       const auto rows = parse_metrics(text, path("metrics.jsonl"));
       add(folder, report.run_id, thinned_metrics_name,
           thinned_text(thin_metrics(rows, report.run_id, sha256_hex(text))));
     }
     std::vector<std::string> problems;
     for (const auto& saved : load_evaluations(folder, report.run_id, &problems, tree_))
-      copy(evaluation_name(saved), largest_result);
+      copy(evaluation_name(saved), kMaxResultBytes);
     for (const auto& problem : problems) refuse(problem);
     ++out_.runs;
   }
 
   void take_record(const std::string& folder) {
     const std::string path = (fs::path(folder) / record_name).string();
-    if (!tree_.is_there(path)) return;
+    if (!tree_.exists(path)) return;
     try {
-      std::string text = tree_.read(path, largest_record);
+      std::string text = tree_.read(path, kMaxRecordBytes);
       // Before they had a schema these files had another seal; tables read them.
-      const auto parsed = parse_bounded(text, largest_record, "suite", path);
+      const auto parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
       const bool older = !parsed.contains("schema") && parsed.contains("suites");
       if (!is_sealed(text) && !older) throw bad_input("suite", path + ": SHA-256 mismatch");
       add(folder, "", record_name, std::move(text));
@@ -136,8 +136,8 @@ std::string write_archive(const std::string& path, const std::vector<TarFile>& f
     throw bad_input("pack", "expected at most " + std::to_string(most_archived) + " files, got " +
                                 std::to_string(files.size()) + ", " + printable(path, 400));
   std::string bytes = tar_bytes(files);
-  if (bytes.size() > largest_archive)
-    throw bad_input("pack", "expected at most " + std::to_string(largest_archive) + " bytes, got " +
+  if (bytes.size() > kMaxArchiveBytes)
+    throw bad_input("pack", "expected at most " + std::to_string(kMaxArchiveBytes) + " bytes, got " +
                                 std::to_string(bytes.size()) + ", " + printable(path, 400));
   if (path.ends_with(".gz") || path.ends_with(".tgz")) bytes = gzip(bytes, path);
   write_file_atomically(path, bytes, system);

@@ -374,9 +374,9 @@ class Resolver {
 ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
                        AutomatonFiles* files) {
   ResolvedConfig config = Resolver(settings, rules, name, files).run();
-  config.idle = idle_keys(config.values);
+  config.keys_without_effect = idle_keys(config.values);
   if (rules.unread)
-    for (const auto& key : rules.unread(config.values)) config.idle.insert(key);
+    for (const auto& key : rules.unread(config.values)) config.keys_without_effect.insert(key);
   config.canonical = canonical_json(config, rules);
   config.run_id = sha256_hex(config.canonical).substr(0, 16);
   return config;

@@ -144,7 +144,7 @@ Json to_json(const Result& result) {
 }
 
 Result parse_result(std::string_view text, const std::string& file) {
-  const nlohmann::json parsed = parse_bounded(text, largest_result, "result", file);
+  const nlohmann::json parsed = parse_bounded(text, kMaxResultBytes, "result", file);
   FieldReader reader(parsed, "result", file);
   const auto schema = parsed.find("schema");
   if (schema == parsed.end() && !(parsed.contains("run_id") && parsed.contains("status"))) {
@@ -179,7 +179,7 @@ std::string result_text(const Result& result) {
 
 std::map<std::string, std::string> config_map(const std::string& canonical) {
   std::map<std::string, std::string> out;
-  const auto parsed = parse_bounded(canonical, largest_result, "config", "the canonical config");
+  const auto parsed = parse_bounded(canonical, kMaxResultBytes, "config", "the canonical config");
   for (const auto& [section, value] : parsed.items()) {
     if (!value.is_object()) {
       out[section] = canonical_text(value);

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "runs/json_fields.h"
+#include "runs/rank_place.h"
 #include "runs/result.h"
-#include "runs/world.h"
 
 namespace sb {
 
@@ -119,7 +119,7 @@ void describe(Fields& f, T& v) {
   f.text("host", v.host);
   f.whole("threads", v.threads, 0, 1'000'000);
   f.whole("accumulate", v.accumulate, 1, 65536);
-  f.whole("world", v.world, 1, kMostRanks);
+  f.whole("world", v.world, 1, kMaxRanks);
   f.real("train_seconds", v.train_seconds, 0, 1e12);
   f.real("total_seconds", v.total_seconds, 0, 1e12);
   f.real("tokens_per_second", v.tokens_per_second, 0, 1e18);

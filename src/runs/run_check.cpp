@@ -30,7 +30,7 @@ std::string file_in(const std::string& folder, const std::string& name) {
 }
 
 bool is_there(const std::string& path) {
-  return RunTree::disk().is_there(path);
+  return RunTree::disk().exists(path);
 }
 
 // The member's value as it stands on its line of the file: digests are of these bytes. "" where there is none.
@@ -47,7 +47,7 @@ std::string line_of(const std::string& text, const std::string& key) {
 // The schema that an object of JSON names; 0: none that can be read.
 int64_t schema_of(const std::string& text, const std::string& path) {
   try {
-    const nlohmann::json parsed = parse_bounded(text, largest_result, "run", path);
+    const nlohmann::json parsed = parse_bounded(text, kMaxResultBytes, "run", path);
     const auto found = parsed.find("schema");
     return found != parsed.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
   } catch (const Error&) {
@@ -71,7 +71,7 @@ void check_seal(const std::string& text, const std::string& path, int64_t expect
 
 bool is_run(const std::string& folder, const RunTree& tree) {
   return tree.is_folder(folder) &&
-         (tree.is_there(file_in(folder, "config.json")) || tree.is_there(file_in(folder, "result.json")));
+         (tree.exists(file_in(folder, "config.json")) || tree.exists(file_in(folder, "result.json")));
 }
 
 // Folders and archives below a root; `archives`: null where these are not opened.
@@ -137,15 +137,15 @@ class Inspector {
  public:
   Inspector(const std::string& folder, const RunTree& tree) : tree_(tree) { out_.folder = folder; }
 
-  RunReport look(Look upto) {
+  RunReport look(CheckScope upto) {
     const bool config = attempt([&] { look_at_config(); });
-    if (!tree_.is_there(path("result.json"))) {
+    if (!tree_.exists(path("result.json"))) {
       out_.state = RunState::unfinished;
     } else {
       out_.result_stands = attempt([&] { look_at_result(); }) && config;
       out_.state = packed_ ? RunState::packed : lacks_weights_ ? RunState::without_weights : RunState::whole;
     }
-    if (upto == Look::all) {
+    if (upto == CheckScope::all) {
       look_at_checkpoints();
       look_at_evaluations();
     }
@@ -185,8 +185,8 @@ class Inspector {
     out_.run_id = config.run_id;
     canonical_ = config.canonical;
     out_.updates = config.updates;
-    expect("config.toml", sha256_hex(config.toml), largest_config_file);
-    if (!config.automaton_digest.empty()) expect("automaton.json", config.automaton_digest, largest_automaton);
+    expect("config.toml", sha256_hex(config.toml), kMaxConfigFileBytes);
+    if (!config.automaton_digest.empty()) expect("automaton.json", config.automaton_digest, kMaxAutomatonBytes);
   }
 
   void look_at_checkpoints() {
@@ -233,19 +233,19 @@ class Inspector {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
       if (name == weights_name) weights_digest_ = digest;
-      if (name == weights_name && !tree_.is_there(path(name))) {
+      if (name == weights_name && !tree_.exists(path(name))) {
         lacks_weights_ = true;
-      } else if (name == metrics_name && !tree_.is_there(path(name)) && tree_.is_there(path(thinned_metrics_name))) {
+      } else if (name == metrics_name && !tree_.exists(path(name)) && tree_.exists(path(thinned_metrics_name))) {
         attempt([&, &digest = digest] { look_at_thinned(digest); });
       } else {
-        expect(name, digest, name == weights_name ? largest_weights : largest_metrics);
+        expect(name, digest, name == weights_name ? kMaxWeightsBytes : kMaxMetricsBytes);
       }
     }
   }
 
   void look_at_thinned(const std::string& digest) {
     const std::string file = path(thinned_metrics_name);
-    const ThinnedMetrics thinned = parse_thinned(tree_.read(file, largest_metrics), file);
+    const ThinnedMetrics thinned = parse_thinned(tree_.read(file, kMaxMetricsBytes), file);
     if ((!out_.run_id.empty() && thinned.run_id != out_.run_id) || thinned.metrics_sha256 != digest)
       throw bad_input("run", file + ": made from other metrics than those of result.json");
     packed_ = true;
@@ -276,12 +276,12 @@ std::string stored_config_text(const StoredConfig& config) {
 
 StoredConfig read_stored_config(const std::string& folder, const RunTree& tree) {
   const std::string path = file_in(folder, "config.json");
-  return parse_stored_config(tree.read(path, largest_config_file), path);
+  return parse_stored_config(tree.read(path, kMaxConfigFileBytes), path);
 }
 
 StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
   check_seal(text, path, config_schema);
-  const nlohmann::json parsed = parse_bounded(text, largest_config_file, "run", path);
+  const nlohmann::json parsed = parse_bounded(text, kMaxConfigFileBytes, "run", path);
   FieldReader reader(parsed, "run", path);
   int64_t schema = 1;  // before it was named
   if (parsed.contains("schema")) reader.whole("schema", schema, 1, most_updates);
@@ -292,7 +292,7 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
   reader.whole("updates", config.updates, 0, most_updates);
   if (parsed.contains("automaton_sha256")) reader.text("automaton_sha256", config.automaton_digest);
   reader.text("config_toml_sha256", digest);
-  reader.text("config_toml", config.toml, largest_config_file);
+  reader.text("config_toml", config.toml, kMaxConfigFileBytes);
   config.canonical = line_of(text, "canonical");
   if (sha256_hex(config.canonical).substr(0, 16) != config.run_id)
     throw bad_input("run", path + ": its canonical config does not match its run id");
@@ -302,7 +302,7 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
 
 std::string load_result_text(const std::string& folder, const RunTree& tree) {
   const std::string path = file_in(folder, "result.json");
-  std::string text = tree.read(path, largest_result);
+  std::string text = tree.read(path, kMaxResultBytes);
   check_seal(text, path, result_schema);
   return text;
 }
@@ -314,11 +314,11 @@ Result load_result(const std::string& folder, const RunTree& tree) {
 const char* to_string(RunState state) {
   switch (state) {
     case RunState::whole:
-      return "whole";
+      return "intact";
     case RunState::without_weights:
-      return "whole without weights";
+      return "intact without weights";
     case RunState::packed:
-      return "whole, packed";
+      return "intact, packed";
     case RunState::unfinished:
       return "unfinished";
     case RunState::damaged:
@@ -331,7 +331,7 @@ const char* to_string(RunState state) {
   return "newer format";
 }
 
-RunReport inspect_run(const std::string& folder, Look look, const RunTree& tree) {
+RunReport inspect_run(const std::string& folder, CheckScope look, const RunTree& tree) {
   return Inspector(folder, tree).look(look);
 }
 
@@ -343,7 +343,7 @@ std::vector<std::string> verify_run(const std::string& folder) {
 
 bool has_result(const std::string& folder) {
   if (!is_there(file_in(folder, "result.json"))) return false;
-  const RunReport report = inspect_run(folder, Look::result);
+  const RunReport report = inspect_run(folder, CheckScope::result);
   return report.result_stands && fs::path(folder).filename() == report.run_id;
 }
 
@@ -382,11 +382,11 @@ bool restore_config(const std::string& path, FileSystem& files) {
   // Another automaton would be another run, begun without a word.
   const std::string automaton = file_in(folder, "automaton.json");
   if (!config.automaton_digest.empty() &&
-      sha256_hex(read_file(automaton, largest_automaton)) != config.automaton_digest)
+      sha256_hex(read_file(automaton, kMaxAutomatonBytes)) != config.automaton_digest)
     throw bad_input(
         "run", printable(automaton, 400) + ": changed after the run began: SHA-256 differs from that in config.json");
   try {
-    if (read_file(path, largest_config_file) == config.toml) return false;
+    if (read_file(path, kMaxConfigFileBytes) == config.toml) return false;
   } catch (const Error&) {  // unreadable: written anew
   }
   write_file_atomically(path, config.toml, files);

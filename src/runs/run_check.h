@@ -12,10 +12,10 @@
 
 namespace sb {
 
-constexpr size_t largest_config_file = size_t{4} << 20;  // bytes of config.toml, and of config.json
-constexpr size_t largest_metrics = size_t{1} << 31;
-constexpr size_t largest_weights = size_t{1} << 34;
-constexpr size_t largest_automaton = size_t{1} << 30;
+constexpr size_t kMaxConfigFileBytes = size_t{4} << 20;  // bytes of config.toml, and of config.json
+constexpr size_t kMaxMetricsBytes = size_t{1} << 31;
+constexpr size_t kMaxWeightsBytes = size_t{1} << 34;
+constexpr size_t kMaxAutomatonBytes = size_t{1} << 30;
 
 // Content of config.json, after its seal and run id were checked.
 struct StoredConfig {
@@ -53,11 +53,12 @@ struct RunReport {
   std::string status;                    // status of the result: done or diverged
   int64_t update = 0, updates = 0;       // done, by the result or else the newest intact checkpoint; total
   std::shared_ptr<const Result> result;  // if result_stands
-  std::optional<int64_t> checkpoint;     // update of the newest intact checkpoint; only with Look::all
+  std::optional<int64_t> checkpoint;     // update of the newest intact checkpoint; only with CheckScope::all
 };
 // What to check: only the files that the result depends on, or also checkpoints and saved evaluations.
-enum class Look { result, all };
-RunReport inspect_run(const std::string& folder, Look look = Look::all, const RunTree& tree = RunTree::disk());
+enum class CheckScope { result, all };
+RunReport inspect_run(const std::string& folder, CheckScope look = CheckScope::all,
+                      const RunTree& tree = RunTree::disk());
 // One line for each file of the run that is missing or does not match its digest; empty: all files are intact.
 std::vector<std::string> verify_run(const std::string& folder);
 

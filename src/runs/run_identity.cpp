@@ -27,7 +27,7 @@ std::string automaton_identity(const AutomatonFile& file) {
 bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
   if (canonical == config.canonical) return true;
   auto stored = config_map(canonical), now = config_map(config.canonical);
-  for (const auto& key : config.idle) {
+  for (const auto& key : config.keys_without_effect) {
     stored.erase(key);
     now.erase(key);
   }
@@ -44,11 +44,11 @@ bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
 
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules) {
   const std::string path = file_of(folder, "config.toml"), automaton = file_of(folder, "automaton.json");
-  const Settings settings = parse_settings(tree.read(path, largest_config_file), path, rules.shipped);
+  const Settings settings = parse_settings(tree.read(path, kMaxConfigFileBytes), path, rules.shipped);
   AutomatonFiles files;
   const auto named = settings.find("grammar.automaton");
   const auto* file = named == settings.end() ? nullptr : named->second.value.text();
-  if (file && *file == std::filesystem::path(automaton).lexically_normal() && tree.is_there(automaton))
+  if (file && *file == std::filesystem::path(automaton).lexically_normal() && tree.exists(automaton))
     files[*file] = parse_automaton_file(tree.read(automaton, kMaxAutomatonFile), automaton, named->second.origin);
   return resolve(settings, rules, path, &files);
 }

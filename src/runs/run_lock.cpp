@@ -19,17 +19,17 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/sha256.h"
+#include "base/signal_blocker.h"
 #include "base/text.h"
-#include "base/without_signals.h"
 
 namespace sb {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kLongestLock = 4096;  // bytes
-constexpr int kMostFollowed = 1000;    // files of a chain: what is longer is no lock of ours
+constexpr int kMaxFollowed = 1000;     // files of a chain: what is longer is no lock of ours
 constexpr int kStaleTries = 5;         // a file that another machine replaced while it was being opened
-constexpr int kMostAttempts = 1000;
+constexpr int kMaxAttempts = 1000;
 constexpr auto kLook = std::chrono::milliseconds(20);
 
 Error unusable(const std::string& path, const std::string& why) {
@@ -94,7 +94,7 @@ std::optional<Last> follow(const std::string& path, const std::string& until = {
     last.token = last.record ? last.record->token : token_of_unreadable(at, *content);
     last.files.push_back(at);
     if (last.token == until) break;
-    if (last.files.size() == kMostFollowed) throw unusable(path, "it was taken over too often");
+    if (last.files.size() == kMaxFollowed) throw unusable(path, "it was taken over too often");
     at = next_of(path, last.token);
   }
   return last.files.empty() ? std::nullopt : std::optional(std::move(last));
@@ -184,7 +184,7 @@ class RunLock::Holding {
  public:
   Holding(std::string path, LockRecord record, int fd)
       : path_(std::move(path)), token_(record.token), record_(std::move(record)), fd_(fd) {
-    const WithoutSignals here;
+    const SignalBlocker here;
     try {
       thread_ = std::jthread([this](const std::stop_token& end) { beat_until(end); });
     } catch (const std::system_error&) {  // check() beats
@@ -212,13 +212,13 @@ class RunLock::Holding {
  private:
   // Into the file that was made, whatever its name is by now: a file of another holder is never written.
   void beat() {
-    ++record_.beats;
+    ++record_.heartbeat_count;
     written(fd_, lock_text(record_));  // one that fails is a beat missed
   }
 
   void beat_until(const std::stop_token& end) {
     std::unique_lock lock(mutex_);
-    const auto pause = std::chrono::duration<double>(record_.every);
+    const auto pause = std::chrono::duration<double>(record_.heartbeat_seconds);
     while (!wake_.wait_for(lock, end, pause, [&] { return end.stop_requested(); })) {
       beat();
       try {
@@ -239,11 +239,11 @@ class RunLock::Holding {
 
 RunLock::RunLock(const std::string& path, LockWatch* watch) {
   LockRecord record = own_record();
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const auto last = follow(path);
     std::string target = path;
     if (last) {
-      const double every = last->record ? last->record->every : record.every;
+      const double every = last->record ? last->record->heartbeat_seconds : record.heartbeat_seconds;
       const Holder holder = last->record ? look_for(*last->record) : Holder::unknown;
       if (watch != nullptr) {
         watch->there_ = holder == Holder::there;

@@ -39,7 +39,7 @@ enum class Was { same, changed, missing };
 Was write_if_changed(const std::string& path, const std::string& content, FileSystem& files) {
   std::string old;
   try {
-    old = read_if_there(path, largest_automaton);
+    old = read_if_there(path, kMaxAutomatonBytes);
   } catch (const Error&) {
     old = "unreadable";
   }
@@ -87,7 +87,7 @@ void remove_partial_files(const std::string& folder, const RunLock& lock, FileSy
 // counted from 0 or 1.
 std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
   try {
-    const std::string text = read_if_there(metrics, largest_metrics);
+    const std::string text = read_if_there(metrics, kMaxMetricsBytes);
     const size_t end = text.find_last_not_of('\n');
     if (end == std::string::npos) return {};
     const size_t before = text.rfind('\n', end);
@@ -140,7 +140,7 @@ void RunStore::write_config(const ResolvedConfig& config) {
   const std::string sealed = stored_config_text(stored);
   const auto holds = [&](const char* name, const std::string& content) {
     try {
-      return read_if_there(path(name), largest_config_file) == content;
+      return read_if_there(path(name), kMaxConfigFileBytes) == content;
     } catch (const Error&) {
       return false;
     }
@@ -168,7 +168,7 @@ std::optional<StoredConfig> RunStore::stored_before() const {
 void RunStore::drop_result(std::vector<std::string>& warnings) {
   std::error_code ignored;
   if (!fs::exists(path("result.json"), ignored)) return;
-  const RunReport report = inspect_run(folder_, Look::result);
+  const RunReport report = inspect_run(folder_, CheckScope::result);
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
   if (report.problems.empty()) warnings.push_back("[run] " + path("result.json") + ": of another run; done again");
@@ -204,7 +204,7 @@ void RunStore::keep_timing(std::vector<std::string>& warnings) {
   std::set<std::pair<int64_t, std::string>> undated;
   for (const auto& row : rows_) undated.emplace(row.update, row.phase);
   try {
-    const std::string text = read_if_there(path("timing.jsonl"), largest_metrics);
+    const std::string text = read_if_there(path("timing.jsonl"), kMaxMetricsBytes);
     for (auto& row : parse_metrics(text, path("timing.jsonl")))
       if (undated.erase({row.update, row.phase}) > 0) timing_.push_back(std::move(row));
   } catch (const Error& error) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int64_t packing_schema = 1;
-constexpr size_t largest_list = size_t{1} << 26;
+constexpr size_t kMaxListBytes = size_t{1} << 26;
 
 Error refused(const std::string& file, const std::string& what) {
   return bad_input("archive", printable(file, 400) + ": " + what);
@@ -28,7 +28,7 @@ Error refused(const std::string& file, const std::string& what) {
 
 void check_list(const ArchivedFiles& files, const std::string& list, const std::string& file) {
   if (!is_sealed(list)) throw refused(file, std::string(packing_list_name) + ": SHA-256 mismatch");
-  const nlohmann::json parsed = parse_bounded(list, largest_list, "archive", file);
+  const nlohmann::json parsed = parse_bounded(list, kMaxListBytes, "archive", file);
   FieldReader reader(parsed, "archive", file);
   int64_t schema = 0;
   reader.whole("schema", schema, 0, int64_t{1} << 30);
@@ -49,8 +49,8 @@ void check_list(const ArchivedFiles& files, const std::string& list, const std::
 // Unpacked twice where it is compressed: what is damaged or too long is refused before anything of it is kept.
 std::vector<TarFile> files_of(std::string_view bytes, const std::string& file) {
   if (!is_gzip(bytes)) return parse_tar(bytes, file, most_archived);
-  TarReader reader(file, gunzip(bytes, file, largest_archive, [](std::string_view) {}), most_archived);
-  gunzip(bytes, file, largest_archive, [&](std::string_view piece) { reader.take(piece); });
+  TarReader reader(file, gunzip(bytes, file, kMaxArchiveBytes, [](std::string_view) {}), most_archived);
+  gunzip(bytes, file, kMaxArchiveBytes, [&](std::string_view piece) { reader.take(piece); });
   return reader.finish();
 }
 
@@ -94,7 +94,7 @@ bool RunTree::is_archive(const std::string& file) {
 void RunTree::open(const std::string& archive) {
   if (archives_.contains(archive)) return;
   Archive opened;
-  opened.files = parse_archive(read_file(archive, largest_archive), archive);
+  opened.files = parse_archive(read_file(archive, kMaxArchiveBytes), archive);
   for (const auto& [name, content] : opened.files)
     for (fs::path folder = fs::path(name).parent_path();; folder = folder.parent_path()) {
       opened.folders.insert(folder.string());
@@ -113,7 +113,7 @@ RunTree::Found RunTree::find(const std::string& path) const {
   return {};
 }
 
-bool RunTree::is_there(const std::string& path) const {
+bool RunTree::exists(const std::string& path) const {
   if (const auto [archive, name] = find(path); archive)
     return archive->files.contains(name) || archive->folders.contains(name);
   std::error_code ignored;

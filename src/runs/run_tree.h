@@ -12,8 +12,8 @@
 
 namespace sb {
 
-constexpr size_t largest_archive = size_t{1} << 30;  // bytes, before and after compression
-constexpr size_t most_archived = 200000;             // files
+constexpr size_t kMaxArchiveBytes = size_t{1} << 30;  // bytes, before and after compression
+constexpr size_t most_archived = 200000;              // files
 
 // packed.json of an archive: sealed, with the digest of every other file.
 constexpr const char* packing_list_name = "packed.json";
@@ -32,7 +32,7 @@ class RunTree {
   static bool is_archive(const std::string& file);     // by its name or first bytes, even if damaged
   void open(const std::string& archive);               // makes it readable like a folder; throws like parse_archive
 
-  bool is_there(const std::string& path) const;  // also true for any link
+  bool exists(const std::string& path) const;  // also true for any link
   bool is_folder(const std::string& path) const;
   bool is_link(const std::string& path) const;
   std::string read(const std::string& path, size_t limit) const;  // like read_file

@@ -39,11 +39,11 @@ const char* in_words(MatchedSize size) {
     case MatchedSize::params:
       return "parameters";
     case MatchedSize::state:
-      return "state elements a layer";
+      return "state elements per layer";
     case MatchedSize::flops:
       break;
   }
-  return "FLOPs a token";
+  return "FLOPs per token";
 }
 
 std::string size_fault(const SizeMatch& asked, const std::optional<SizeFound>& nearest) {

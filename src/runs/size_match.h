@@ -12,10 +12,10 @@ enum class MatchedSize { params, state, flops };
 const std::vector<std::string>& matched_size_names();  // as files spell them
 std::optional<MatchedSize> parse_matched_size(std::string_view name);
 const char* to_string(MatchedSize size);
-const char* in_words(MatchedSize size);  // "parameters", "state elements a layer", "FLOPs a token"
+const char* in_words(MatchedSize size);  // "parameters", "state elements per layer", "FLOPs per token"
 
-constexpr double kLeastMatch = 1, kMostMatch = 1e15;
-constexpr int kMostMatchStep = 1024;
+constexpr double kLeastMatch = 1, kMaxMatch = 1e15;
+constexpr int kMaxMatchStep = 1024;
 // Maximum relative difference between a matched network and its target.
 constexpr double kMatchTolerance = 0.1;
 

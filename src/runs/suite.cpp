@@ -17,7 +17,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t largest_suite = size_t{1} << 20;
+constexpr size_t kMaxSuiteBytes = size_t{1} << 20;
 constexpr size_t most_runs = 100000;
 constexpr size_t most_faults = 100;  // shown
 constexpr size_t most_seen = 1000;   // values a condition remembers
@@ -172,17 +172,19 @@ class Expansion {
     for (const auto& key : rules_.switches) keys.push_back("model." + key);
     for (const auto& rule : file_.overrides)
       for (const auto& condition : rule.when) {
-        if (condition.unclear || rule.lent) continue;
+        if (condition.unclear || rule.inherited) continue;
         if (condition.seen.empty()) {
           const bool known = std::find(keys.begin(), keys.end(), condition.name) != keys.end();
           const std::string hint = known ? "" : did_you_mean(condition.name, keys);
-          note("[override] no run has " + printable(condition.name) + hint + ", " + condition.key.text());
+          condition_faults_.push_back("[override] no run has " + printable(condition.name) + hint + ", " +
+                                      condition.key.text());
           continue;
         }
         for (const auto& wanted : condition.any_of)
           if (!wanted.met)
-            note(formatted("[override] no run has {} = {}, the nearest is {}, {}", condition.name,
-                           printable(wanted.text), nearest_of(wanted.text, condition.seen), wanted.place.text()));
+            condition_faults_.push_back(formatted("[override] no run has {} = {}, the nearest is {}, {}",
+                                                  condition.name, printable(wanted.text),
+                                                  nearest_of(wanted.text, condition.seen), wanted.place.text()));
       }
   }
 
@@ -207,10 +209,9 @@ class Expansion {
 
   void refuse(size_t runs) const {
     std::vector<std::string> lines = file_.faults;
-    for (const auto& line : order_) {
-      const bool of_runs = runs > 1 && !line.starts_with("[override] no run has");
-      lines.push_back(of_runs ? formatted("{} ({} of {} runs)", line, faults_.at(line), runs) : line);
-    }
+    for (const auto& line : order_)
+      lines.push_back(runs > 1 ? formatted("{} ({} of {} runs)", line, faults_.at(line), runs) : line);
+    lines.insert(lines.end(), condition_faults_.begin(), condition_faults_.end());
     if (lines.empty()) return;
     const size_t more = lines.size() > most_faults ? lines.size() - most_faults : 0;
     lines.resize(lines.size() - more);
@@ -314,6 +315,7 @@ class Expansion {
   std::set<std::string> keys_;                    // that some run sets
   std::map<std::string, size_t> faults_;          // runs by line
   std::vector<std::string> order_;                // of the lines
+  std::vector<std::string> condition_faults_;     // conditions of overrides that no run meets
   std::map<std::string, size_t> idle_;            // runs by what the command line says without effect on them
   std::map<size_t, std::vector<size_t>> merged_;  // combinations by the run they all came to
   Suite suite_;
@@ -333,7 +335,7 @@ Suite parse_suite(std::string_view text, const std::string& path, const std::vec
 
 Suite read_suite(const std::string& path, const std::vector<std::string>& overrides, const ModelRules& rules,
                  const SuiteChoice& choice) {
-  return parse_suite(read_text(path, largest_suite, "suite", {path, 1, 1}), path, overrides, rules, choice);
+  return parse_suite(read_text(path, kMaxSuiteBytes, "suite", {path, 1, 1}), path, overrides, rules, choice);
 }
 
 bool is_suite(std::string_view text, const std::string& path) {

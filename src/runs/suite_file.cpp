@@ -112,10 +112,10 @@ class SuiteFileReader {
     if (depth_ == deepest)
       throw fault(where, "expected at most " + std::to_string(deepest) + " files that extend each other", place);
     const std::string path = path_, folder = folder_;
-    const bool lent = lent_;
+    const bool inherited = inherited_;
     path_ = fs::path(target).lexically_normal().string();
     folder_ = fs::path(path_).parent_path().string();
-    lent_ = true;
+    inherited_ = true;
     ++depth_;
     attempt([&] {
       const TomlValue document = parse_toml(read_config_text(path_), path_);
@@ -125,7 +125,7 @@ class SuiteFileReader {
     --depth_;
     path_ = path;
     folder_ = folder;
-    lent_ = lent;
+    inherited_ = inherited;
   }
 
   // Sections on top of those before, axes in place of those of the same name, overrides behind.
@@ -243,7 +243,7 @@ class SuiteFileReader {
     std::error_code ignored;
     const std::string shipped = rules_.shipped.empty() ? "" : " or among the shipped configs";
     if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored))
-      return "by its whole path" + shipped + ": a suite from a pipe has no folder";
+      return "by its full path" + shipped + ": a suite from a pipe has no folder";
     return "in the suite's folder" + shipped;
   }
 
@@ -315,7 +315,7 @@ class SuiteFileReader {
   void override_block(const TomlValue& block) {
     if (!block.table()) throw fault("override", "expected blocks [[override]]", block.place);
     SuiteOverride rule;
-    rule.lent = lent_;
+    rule.inherited = inherited_;
     bool acts = false;
     for (const auto& member : *block.table()) {
       const size_t before = out_.faults.size();
@@ -358,7 +358,7 @@ class SuiteFileReader {
   const ModelRules& rules_;
   SuiteFile out_;
   std::vector<std::string> axis_names_;  // of out_.axes
-  bool sweep_ = false, lent_ = false;
+  bool sweep_ = false, inherited_ = false;
   std::string scale_;
   int depth_ = 0;
 };

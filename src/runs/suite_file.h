@@ -31,8 +31,8 @@ struct SuiteOverride {
   std::vector<SuiteCondition> when;
   Settings set;
   bool skip = false;
-  bool broken = false;  // a condition could not be read: the override never applies
-  bool lent = false;    // from an extended file: need not apply to any run
+  bool broken = false;     // a condition could not be read: the override never applies
+  bool inherited = false;  // from an extended file: need not apply to any run
 };
 
 struct SuiteFile {

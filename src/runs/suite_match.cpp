@@ -35,15 +35,14 @@ bool take_match_key(std::optional<SuiteTargets>& match, const TomlMember& member
     now.sizes.clear();
     for (const auto& item : value.list() ? *value.list() : TomlValue::List{value}) {
       const double size = size_in(item);
-      if (!(size >= kLeastMatch && size <= kMostMatch)) refuse("a number, or several, from 1 to 1e15");
+      if (!(size >= kLeastMatch && size <= kMaxMatch)) refuse("a number, or several, from 1 to 1e15");
       if (std::find(now.sizes.begin(), now.sizes.end(), size) != now.sizes.end()) refuse("each size once");
       now.sizes.push_back(size);
     }
     if (now.sizes.empty()) refuse("at least one size");
   } else if (member.key == "match_step") {
     const auto* whole = std::get_if<int64_t>(&value.content);
-    if (!whole || *whole < 1 || *whole > kMostMatchStep)
-      refuse("an integer from 1 to " + std::to_string(kMostMatchStep));
+    if (!whole || *whole < 1 || *whole > kMaxMatchStep) refuse("an integer from 1 to " + std::to_string(kMaxMatchStep));
     now.step = static_cast<int>(*whole);
   } else {
     return false;
@@ -54,8 +53,8 @@ bool take_match_key(std::optional<SuiteTargets>& match, const TomlMember& member
 
 void check_match(const std::optional<SuiteTargets>& match, const ModelRules& rules) {
   if (!match) return;
-  if (!match->by) throw match_fault("match", "expected it beside match_target and match_step", match->place);
-  if (match->sizes.empty()) throw match_fault("match", "expected match_target beside it", match->place);
+  if (!match->by) throw match_fault("match", "required by match_target and match_step", match->place);
+  if (match->sizes.empty()) throw match_fault("match", "requires match_target", match->place);
   if (!rules.match)
     throw match_fault("match", "this build knows no models to match, expected one with libtorch", match->place);
 }

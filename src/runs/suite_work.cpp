@@ -14,7 +14,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t kMostNamed = 6;  // values in a message
+constexpr size_t kMaxNamed = 6;  // values in a message
 
 struct Wanted {
   std::string key;
@@ -88,7 +88,7 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
     for (const auto& value : wanted.any_of)
       if (!spelled.contains(spell(value)))
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
-                                   join_some(nearest_first(value, {values.begin(), values.end()}), kMostNamed));
+                                   join_some(nearest_first(value, {values.begin(), values.end()}), kMaxNamed));
   }
   Suite out;
   std::set<std::pair<std::string, int64_t>> networks;

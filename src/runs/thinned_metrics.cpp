@@ -14,7 +14,7 @@ namespace sb {
 namespace {
 
 constexpr int64_t thinned_schema = 1;
-constexpr size_t largest_thinned = size_t{1} << 28;
+constexpr size_t kMaxThinnedBytes = size_t{1} << 28;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ std::string thinned_text(const ThinnedMetrics& thinned) {
 
 ThinnedMetrics parse_thinned(const std::string& text, const std::string& file) {
   if (!is_sealed(text)) throw bad_input("run", printable(file, 400) + ": SHA-256 mismatch");
-  const nlohmann::json parsed = parse_bounded(text, largest_thinned, "run", file);
+  const nlohmann::json parsed = parse_bounded(text, kMaxThinnedBytes, "run", file);
   FieldReader reader(parsed, "run", file);
   int64_t schema = 0;
   reader.whole("schema", schema, 0, int64_t{1} << 30);
@@ -50,7 +50,7 @@ ThinnedMetrics parse_thinned(const std::string& text, const std::string& file) {
   reader.text("run_id", out.run_id);
   reader.whole("every", out.every, 1, int64_t{1} << 30);
   reader.text("metrics_sha256", out.metrics_sha256);
-  reader.text("rows", rows, largest_thinned);
+  reader.text("rows", rows, kMaxThinnedBytes);
   out.rows = parse_metrics(rows, file);
   return out;
 }
@@ -66,15 +66,15 @@ RunMetrics load_metrics(const std::string& folder, const Result& result, const R
     if (digest == result.files.end() || digest->second != sha256)
       throw bad_input("run", printable(file, 400) + ": does not match the SHA-256 in result.json");
   };
-  if (!tree.is_there(path) && tree.is_there(thinned)) {
-    ThinnedMetrics kept = parse_thinned(tree.read(thinned, largest_thinned), thinned);
+  if (!tree.exists(path) && tree.exists(thinned)) {
+    ThinnedMetrics kept = parse_thinned(tree.read(thinned, kMaxThinnedBytes), thinned);
     fits(kept.metrics_sha256, thinned);
     if (kept.run_id != result.run_id)
       throw bad_input("run",
                       printable(thinned, 400) + ": expected run " + result.run_id + ", got " + printable(kept.run_id));
     return {std::move(kept.rows), kept.every};
   }
-  const std::string text = tree.read(path, largest_metrics);
+  const std::string text = tree.read(path, kMaxMetricsBytes);
   fits(sha256_hex(text), path);
   return {parse_metrics(text, path), 1};
 }

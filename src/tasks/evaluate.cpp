@@ -51,7 +51,7 @@ Evaluation evaluate(Predictor& predictor, const Task& task, const EvaluationRequ
     throw bad_input("evaluation", "outputs of the predictor, expected " + std::to_string(answers) + ", got " +
                                       std::to_string(predictor.answers()));
   }
-  Tally tally(task, {request.padding_correct, request.breakdowns, request.threads});
+  MetricAccumulator metrics(task, {request.padding_correct, request.breakdowns, request.threads});
   std::vector<float> probabilities;
   const auto end_if_stopped = [&] {
     if (request.stop && request.stop()) throw Stopped{};
@@ -60,22 +60,22 @@ Evaluation evaluate(Predictor& predictor, const Task& task, const EvaluationRequ
     const auto fitting = static_cast<int>(std::max<int64_t>(1, kProbabilityBudget / (int64_t{batch.batch} * answers)));
     const int step = std::min({request.chunk, fitting, batch.frames});
     probabilities.resize(static_cast<size_t>(batch.batch) * step * answers);
-    tally.begin(batch);
+    metrics.begin(batch);
     predictor.begin(batch);
     for (int from = 0; from < batch.frames; from += step) {
       end_if_stopped();
       const int to = std::min(batch.frames, from + step);
       predictor.predict(batch, from, to, probabilities.data());
-      tally.probabilities(from, to, probabilities.data());
+      metrics.probabilities(from, to, probabilities.data());
     }
-    tally.end();
+    metrics.end();
   };
   Batches batches(task, request);
   std::deque<std::pair<const Batch*, std::unique_ptr<Reduction>>> under_way;
   const auto count_oldest = [&] {
-    tally.begin(*under_way.front().first);
-    tally.marks(under_way.front().second->marks());
-    tally.end();
+    metrics.begin(*under_way.front().first);
+    metrics.predictions(under_way.front().second->reduced());
+    metrics.end();
     under_way.pop_front();
     batches.release();
   };
@@ -91,7 +91,7 @@ Evaluation evaluate(Predictor& predictor, const Task& task, const EvaluationRequ
     }
   }
   while (!under_way.empty()) count_oldest();
-  return tally.result();
+  return metrics.result();
 }
 
 OraclePredictor::OraclePredictor(const Task& task, Split split, int threads)

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tasks/tally.h"
+#include "tasks/metric_accumulator.h"
 
 namespace sb {
 
@@ -15,7 +15,7 @@ namespace sb {
 class Reduction {
  public:
   virtual ~Reduction() = default;
-  virtual Marks marks() = 0;  // waits for the predictions; valid as long as this object
+  virtual ReducedPredictions reduced() = 0;  // waits for the predictions; valid as long as this object
 };
 
 // Interface of a causal model. It is fed a batch in chunks of time and keeps its own memory between chunks.

@@ -125,11 +125,11 @@ TaskShape GapTask::shape() const {
   return {classes, answer_count(config_.objective, states, classes), language_->length()};
 }
 
-std::string GapTask::text() const {
-  return language_->text() + canonical_text(config_);
+std::string GapTask::canonical_text() const {
+  return language_->canonical_text() + sb::canonical_text(config_);
 }
 
-int GapTask::longest(Split split) const {
+int GapTask::max_frames(Split split) const {
   return (1 + longest_gap(gaps_.law(split))) * language_->length();
 }
 

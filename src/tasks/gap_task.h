@@ -19,8 +19,8 @@ class GapTask final : public Task {
   const GapProcess& gaps() const { return gaps_; }
 
   TaskShape shape() const override;
-  std::string text() const override;
-  int longest(Split split) const override;
+  std::string canonical_text() const override;
+  int max_frames(Split split) const override;
   double mean_frames(Split split) const override;
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to = 0) const override;

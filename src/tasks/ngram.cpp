@@ -12,9 +12,9 @@ namespace sb {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;  // of training elements
-constexpr size_t kGrain = 64;                       // samples
-constexpr size_t kRound = size_t{1} << 22;          // elements that are scored at a time
+constexpr uint64_t kMaxBytes = uint64_t{1} << 31;  // of training elements
+constexpr size_t kGrain = 64;                      // samples
+constexpr size_t kRound = size_t{1} << 22;         // elements that are scored at a time
 
 // An element's key: the symbols before it, the nearest in the highest bits, then its state's id. Sorted keys of one
 // symbol have the elements of every context side by side. A symbol is its class + 1; 0: before the sample.
@@ -251,7 +251,7 @@ TaskConfig symbols_only(TaskConfig task) {
 
 uint64_t most_counted_samples(const Language& language) {
   const uint64_t bytes = KeyLayout(language).bits() <= 64 ? sizeof(uint64_t) : sizeof(Wide);
-  return std::max<uint64_t>(1, kMostBytes / (bytes * static_cast<uint64_t>(language.length())));
+  return std::max<uint64_t>(1, kMaxBytes / (bytes * static_cast<uint64_t>(language.length())));
 }
 
 NgramFigures count_ngrams(std::shared_ptr<const Language> language, const TaskConfig& config,

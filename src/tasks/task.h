@@ -1,5 +1,5 @@
-// Interface of a task: frames, right answers and, if known, the best possible answers. Training, tally and ceiling use
-// tasks only through this interface. A language with gaps (tasks/gap_task.h) is the first implementation.
+// Interface of a task: frames, right answers and, if known, the best possible answers. Training, metrics and ceiling
+// use tasks only through this interface. A language with gaps (tasks/gap_task.h) is the first implementation.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,8 +20,8 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual TaskShape shape() const = 0;
-  virtual std::string text() const = 0;               // canonical: equal texts mean equal frames and answers
-  virtual int longest(Split split) const = 0;         // maximum frames of a sample of the split
+  virtual std::string canonical_text() const = 0;     // canonical: equal texts mean equal frames and answers
+  virtual int max_frames(Split split) const = 0;      // maximum frames of a sample of the split
   virtual double mean_frames(Split split) const = 0;  // of a sample
 
   // Fills `out` with the samples of these indices, in this order. Buffers of `out` are reused. `pad_to` > 0 fixes the

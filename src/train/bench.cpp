@@ -60,8 +60,8 @@ double peak_of_step(Trainer& trainer, const TensorBatch& batch) {
 
 TensorBatch first_batch(const RunData& data, int count) {
   Batch frames;
-  data.maker->fill(Split::train, 0, count, frames);
-  return to_tensors(std::move(frames), *data.maker, at::kFloat);
+  data.task->fill(Split::train, 0, count, frames);
+  return to_tensors(std::move(frames), *data.task, at::kFloat);
 }
 
 TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model, double gemm) {

@@ -40,7 +40,7 @@ class Executor {
   // Runs forward, backward, clipping and Adam after all earlier updates. `update` counts from 0.
   virtual StepHandle step(const TensorBatch& batch, int64_t update) = 0;
   // Maximum updates in flight before the caller must read the oldest handle; 0: read each handle at once.
-  virtual size_t ahead() const = 0;
+  virtual size_t max_in_flight() const = 0;
   // Whether updates run asynchronously, so that the host can write checkpoints at the same time.
   virtual bool beside_host() const { return false; }
   // Call before the first update, with the size of the longest batch. Ensures that an update of this size fits into the
@@ -55,7 +55,7 @@ class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(Trainer& trainer) : trainer_(trainer) {}
   StepHandle step(const TensorBatch& batch, int64_t update) override;
-  size_t ahead() const override { return 0; }
+  size_t max_in_flight() const override { return 0; }
 
  private:
   Trainer& trainer_;

@@ -6,7 +6,7 @@ std::string gloo_fault() {
   return "this build has no process groups (libtorch's gloo and libgloo-dev)";
 }
 
-std::unique_ptr<World> gloo_world(const RankPlace& place, const std::string&) {
+std::unique_ptr<ProcessGroup> gloo_group(const RankPlace& place, const std::string&) {
   throw bad_input(place.origin, gloo_fault());
 }
 

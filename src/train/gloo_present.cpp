@@ -1,9 +1,9 @@
-// World with libtorch's gloo backend: sums over TCP, in the host's memory.
+// ProcessGroup with libtorch's gloo backend: sums over TCP, in the host's memory.
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "train/rank_groups.h"
-#include "train/watched_world.h"
+#include "train/watched_group.h"
 
 namespace sb {
 namespace {
@@ -21,9 +21,9 @@ bool finished_within(c10d::Work& work, std::chrono::milliseconds time) {
   return true;
 }
 
-class GlooWorld final : public WatchedWorld {
+class GlooGroup final : public WatchedGroup {
  public:
-  GlooWorld(const RankPlace& place, const std::string& identity) : WatchedWorld(place, identity) {
+  GlooGroup(const RankPlace& place, const std::string& identity) : WatchedGroup(place, identity) {
     const auto made = std::make_shared<Group>();
     await_call([made, place, store = watch_.store(), own = watch_.own_address()] {
       auto options = c10d::ProcessGroupGloo::Options::create(kForEver);
@@ -34,11 +34,11 @@ class GlooWorld final : public WatchedWorld {
   }
 
   // A group with unfinished work cannot be destroyed, so it is leaked.
-  ~GlooWorld() override {
+  ~GlooGroup() override {
     if (group_) static_cast<void>(group_.release());
   }
 
-  void reduce(at::Tensor gradients, at::Tensor loss) override {
+  void all_reduce(at::Tensor gradients, at::Tensor loss) override {
     Tensors large = {gradients}, small = {at::zeros({2}, at::kDouble)};
     double* figures = small[0].data_ptr<double>();
     figures[0] = loss.item<double>();
@@ -50,8 +50,8 @@ class GlooWorld final : public WatchedWorld {
     stopping_ = figures[1] > 0;
   }
 
-  using World::share;
-  void share(at::Tensor values) override {
+  using ProcessGroup::broadcast;
+  void broadcast(at::Tensor values) override {
     Tensors shared = {values};
     const auto arrival = group_->broadcast(shared);
     await([&](Milliseconds time) { return finished_within(*arrival, time); });
@@ -79,8 +79,8 @@ std::string gloo_fault() {
   return "";
 }
 
-std::unique_ptr<World> gloo_world(const RankPlace& place, const std::string& identity) {
-  return std::make_unique<GlooWorld>(place, identity);
+std::unique_ptr<ProcessGroup> gloo_group(const RankPlace& place, const std::string& identity) {
+  return std::make_unique<GlooGroup>(place, identity);
 }
 
 }  // namespace sb

@@ -131,7 +131,7 @@ class GraphExecutor final : public Executor {
   }
 
   // Several ranks must continue, stop or diverge at the same update.
-  size_t ahead() const override { return trainer_.together() ? 0 : 3; }
+  size_t max_in_flight() const override { return trainer_.together() ? 0 : 3; }
   bool beside_host() const override { return true; }
 
   void expect(int64_t rows, int64_t frames, int64_t channels) override {

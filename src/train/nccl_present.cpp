@@ -1,4 +1,4 @@
-// World with libtorch's NCCL backend: sums between the GPUs of the ranks. Other messages go through the store.
+// ProcessGroup with libtorch's NCCL backend: sums between the GPUs of the ranks. Other messages go through the store.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 #include "base/format.h"
 #include "base/stopwatch.h"
 #include "train/rank_groups.h"
-#include "train/watched_world.h"
+#include "train/watched_group.h"
 
 namespace sb {
 namespace {
@@ -82,9 +82,9 @@ class Mark {
   at::cuda::CUDAEvent reached_;
 };
 
-class NcclWorld final : public WatchedWorld {
+class NcclGroup final : public WatchedGroup {
  public:
-  NcclWorld(const RankPlace& place, const std::string& identity) : WatchedWorld(place, identity) {
+  NcclGroup(const RankPlace& place, const std::string& identity) : WatchedGroup(place, identity) {
     claim_card();
     const auto made = std::make_shared<Group>();
     // NCCL connects the ranks in the first sum.
@@ -102,20 +102,20 @@ class NcclWorld final : public WatchedWorld {
   }
 
   // A group with unfinished work cannot be destroyed, so it is leaked.
-  ~NcclWorld() override {
+  ~NcclGroup() override {
     if (group_) static_cast<void>(group_.release());
   }
 
   // Returns when the sums are complete, so that no update uses the sums of a rank that was lost meanwhile.
-  void reduce(at::Tensor gradients, at::Tensor loss) override {
+  void all_reduce(at::Tensor gradients, at::Tensor loss) override {
     Tensors large = {gradients}, small = {at::cat({loss, at::full({1}, wishes_ ? 1.0 : 0.0, loss.options())})};
     await_card([&] { return Works{group_->allreduce(large), group_->allreduce(small)}; });
     loss.copy_(small[0].narrow(0, 0, 1));
     stopping_ = small[0].narrow(0, 1, 1).item<double>() > 0;
   }
 
-  using World::share;
-  void share(at::Tensor values) override {
+  using ProcessGroup::broadcast;
+  void broadcast(at::Tensor values) override {
     if (values.device().is_cpu()) return share_over_store(values);
     Tensors shared = {values};
     await_card([&] { return Works{group_->broadcast(shared)}; });
@@ -145,12 +145,12 @@ class NcclWorld final : public WatchedWorld {
     });
     if (*holder == own) return;
     throw watch_.fail(Exit::bad_input,
-                      formatted("[LOCAL_RANK] expected a card of its own for each rank, got one for ranks {} and {}; "
-                                "LOCAL_RANK (srun: SLURM_LOCALID) is the number of a rank's card on its machine",
+                      formatted("[LOCAL_RANK] expected one GPU per rank, got one for ranks {} and {}; "
+                                "LOCAL_RANK (srun: SLURM_LOCALID) is the number of a rank's GPU on its machine",
                                 *holder, own));
   }
 
-  // Submits sums with `ask` and waits for them. If the world ends meanwhile, aborts the pending sums, so that the
+  // Submits sums with `ask` and waits for them. If the group ends meanwhile, aborts the pending sums, so that the
   // weights can still be read from the GPU.
   template <class Ask>
   void await_card(const Ask& ask) {
@@ -160,7 +160,7 @@ class NcclWorld final : public WatchedWorld {
         if (!mark) mark.emplace(ask());
         return mark->within(time);
       });
-    } catch (const WorldEnded& end) {
+    } catch (const GroupEnded& end) {
       bool free = true;
       try {
         free = done_within(kTakingApart, [group = group_.get()] { group->abort(); });
@@ -215,9 +215,9 @@ std::string nccl_fault() {
                    minor);
 }
 
-std::unique_ptr<World> nccl_world(const RankPlace& place, const std::string& identity) {
+std::unique_ptr<ProcessGroup> nccl_group(const RankPlace& place, const std::string& identity) {
   leave_failures_to_us();
-  return std::make_unique<NcclWorld>(place, identity);
+  return std::make_unique<NcclGroup>(place, identity);
 }
 
 }  // namespace sb

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
-#include "train/world.h"
+#include "train/process_group.h"
 
 namespace sb {
 namespace {
@@ -86,7 +86,7 @@ class Meeting {
       if (odd_.empty()) throw;
       fault = odd_;
     }
-    if (!fault.empty()) throw WorldEnded(Exit::bad_input, fault, true);
+    if (!fault.empty()) throw GroupEnded(Exit::bad_input, fault, true);
     if (!odd_.empty()) throw Error(Exit::bad_input, odd_);  // the others have started without this rank
   }
 
@@ -102,7 +102,7 @@ class Meeting {
       } else if (missing.empty()) {
         return tell("", place_.size - 1, kFarewell);
       } else if (late()) {
-        fault = formatted("[RANK] {} did not come within {} s", names(missing, place_.size), place_.patience);
+        fault = formatted("[RANK] {} did not come within {} s", names(missing, place_.size), place_.timeout_seconds);
         tell(fault, place_.size - 1 - static_cast<int64_t>(missing.size()), kFarewell);
       } else {
         std::this_thread::sleep_for(kTick);
@@ -125,7 +125,7 @@ class Meeting {
     return std::max<int64_t>(place_.size, odd.value_or(0)) - 1;
   }
 
-  bool late(double more = 0) const { return began_.seconds() > place_.patience + more; }
+  bool late(double more = 0) const { return began_.seconds() > place_.timeout_seconds + more; }
 
   void await(const char* key, const char* otherwise, double more = 0) {
     while (!store_.check({key})) {
@@ -187,9 +187,9 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
   }
   Route route;
   while ((route = route_to(place.address, place.port)).here.empty()) {
-    if (began.seconds() > place.patience) {
-      throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, nobody answered there for {} s",
-                                               place.address, place.port, place.patience));
+    if (began.seconds() > place.timeout_seconds) {
+      throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, no answer for {} s", place.address,
+                                               place.port, place.timeout_seconds));
     }
     std::this_thread::sleep_for(kKnock);
   }
@@ -197,7 +197,7 @@ RankMeeting meet(const RankPlace& place, const std::string& identity) {
   try {
     const auto meeting = std::make_shared<Meeting>(out.store, place, identity);
     // The listener may be another program that never answers.
-    if (!done_within(place.patience, [meeting, route] { meeting->come(route); })) {
+    if (!done_within(place.timeout_seconds, [meeting, route] { meeting->come(route); })) {
       throw bad_input("MASTER_ADDR", formatted("expected rank 0 at {}:{}, got something that does not answer",
                                                place.address, place.port));
     }

@@ -14,8 +14,8 @@ struct RankMeeting {
 };
 
 // Returns once all ranks have arrived with the same number of ranks and the same identity (lines KEY=VALUE). Otherwise
-// throws bad_input: as WorldEnded if rank 0 reports the fault to this rank, else as Error. Every wait is bounded by
-// about place.patience seconds.
+// throws bad_input: as GroupEnded if rank 0 reports the fault to this rank, else as Error. Every wait is bounded by
+// about place.timeout_seconds seconds.
 RankMeeting meet(const RankPlace& place, const std::string& identity);
 
 }  // namespace sb

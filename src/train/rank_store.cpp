@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/signal_blocker.h"
 #include "base/text.h"
-#include "base/without_signals.h"
 
 namespace sb {
 namespace {
@@ -61,7 +61,7 @@ std::string fault_of(int port) {
   ::close(socket);
   if (!taken) return "";
   if (fault != EADDRINUSE) return std::string("which is not allowed: ") + std::strerror(fault);
-  return "where another process listens already: rank 0 of another run, or a second one with RANK 0";
+  return "in use by another process: rank 0 of another run, or a second process with RANK 0";
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string fault_of(int port) {
 std::shared_future<void> started(std::function<void()> call) {
   std::packaged_task<void()> task(std::move(call));
   std::shared_future<void> out = task.get_future().share();
-  const WithoutSignals here;
+  const SignalBlocker here;
   std::thread(std::move(task)).detach();
   return out;
 }
@@ -86,7 +86,7 @@ RankStore connected(const RankPlace& place, bool serves) {
   options.port = static_cast<uint16_t>(place.port);
   options.isServer = serves;
   options.waitWorkers = false;
-  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(place.patience * 1000));
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(place.timeout_seconds * 1000));
   if (const std::string fault = serves ? fault_of(place.port) : ""; !fault.empty())
     throw bad_input("MASTER_PORT", formatted("expected a free port for rank 0, got {}, {}", place.port, fault));
   auto out = std::make_shared<RankStore>();
@@ -95,7 +95,7 @@ RankStore connected(const RankPlace& place, bool serves) {
   };
   const std::string at = formatted("{}:{}", place.address, place.port);
   try {
-    if (done_within(place.patience, made)) return *out;
+    if (done_within(place.timeout_seconds, made)) return *out;
   } catch (const std::exception& error) {
     const std::string what = error.what();
     const std::string line = printable(what.substr(0, what.find('\n')), 200);

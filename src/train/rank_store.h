@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runs/world.h"
+#include "runs/rank_place.h"
 
 namespace sb {
 
@@ -19,7 +19,7 @@ std::shared_future<void> started(std::function<void()> call);
 // Runs the call like started() and waits for it. Returns false if the call is still running after this time.
 bool done_within(double seconds, std::function<void()> call);
 
-// Connects to the store; `serves`: hosts it. Throws bad_input after place.patience seconds at the latest.
+// Connects to the store; `serves`: hosts it. Throws bad_input after place.timeout_seconds seconds at the latest.
 RankStore connected(const RankPlace& place, bool serves);
 // Connects to the host and port, and returns the numeric addresses of both ends; both are empty if nothing listens.
 struct Route {

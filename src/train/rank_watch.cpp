@@ -10,9 +10,9 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "base/signal_blocker.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
-#include "base/without_signals.h"
 
 namespace sb {
 namespace {
@@ -96,14 +96,14 @@ struct RankWatch::Shared {
   }
   Verdict silent(int rank) const {
     return {1, Exit::lost_rank, kNobody,
-            formatted("[train] {} gave no sign of life for {} s", names({rank}, place.size), place.patience)};
+            formatted("[train] {} gave no sign of life for {} s", names({rank}, place.size), place.timeout_seconds)};
   }
   Verdict missing(const std::vector<int>& ranks) const {
     return {static_cast<int64_t>(ranks.size()), Exit::lost_rank, kNobody,
             formatted("[train] {} {} lost", names(ranks, place.size), ranks.size() == 1 ? "is" : "are")};
   }
   // Only rank 0 reports an error of a rank; every rank reports lost ranks.
-  WorldEnded end(const Verdict& what) const {
+  GroupEnded end(const Verdict& what) const {
     const bool others = what.by != kNobody && what.by != 0 && place.rank == 0;
     const std::string line =
         others ? formatted("[train] {} ended: {}", names({what.by}, place.size), what.line) : what.line;
@@ -112,7 +112,7 @@ struct RankWatch::Shared {
 };
 
 void RankWatch::Shared::work() {
-  const Seconds beat(std::clamp(place.patience / 10, 0.05, 0.25));
+  const Seconds beat(std::clamp(place.timeout_seconds / 10, 0.05, 0.25));
   while (!closing && !decided()) {
     try {
       round();
@@ -177,7 +177,7 @@ void RankWatch::Shared::watch(int rank) {
   if (now != beats[at]) {
     beats[at] = now;
     seen[at] = {};
-  } else if (seen[at].seconds() > place.patience) {
+  } else if (seen[at].seconds() > place.timeout_seconds) {
     pronounce(silent(rank));
   }
 }
@@ -214,7 +214,7 @@ RankWatch::RankWatch(const RankPlace& place, const std::string& identity)
   shared_->beats.assign(static_cast<size_t>(place.size), -1);
   shared_->seen.resize(static_cast<size_t>(place.size));
   shared_->heard = {};
-  const WithoutSignals here;
+  const SignalBlocker here;
   std::thread([shared = shared_] { shared->work(); }).detach();
 }
 
@@ -235,17 +235,17 @@ RankWatch::Waiting::~Waiting() {
   --watch_.shared_->waiting;
 }
 
-std::optional<WorldEnded> RankWatch::verdict() const {
+std::optional<GroupEnded> RankWatch::verdict() const {
   const std::lock_guard lock(shared_->mutex);
   // The thread hangs if the machine of rank 0 disappears without closing its connections.
-  if (!shared_->verdict && shared_->heard.seconds() > place_.patience + kFarewell) {
+  if (!shared_->verdict && shared_->heard.seconds() > place_.timeout_seconds + kFarewell) {
     shared_->verdict = shared_->silent(0);
   }
   if (!shared_->verdict) return std::nullopt;
   return shared_->end(*shared_->verdict);
 }
 
-WorldEnded RankWatch::roll_call(const std::string& what) {
+GroupEnded RankWatch::roll_call(const std::string& what) {
   const Stopwatch began;
   {
     const std::lock_guard lock(shared_->mutex);
@@ -260,7 +260,7 @@ WorldEnded RankWatch::roll_call(const std::string& what) {
   return {Exit::lost_rank, formatted("[train] {} does not answer", names({0}, place_.size)), false};
 }
 
-WorldEnded RankWatch::fail(Exit code, const std::string& line) {
+GroupEnded RankWatch::fail(Exit code, const std::string& line) {
   const Verdict mine{0, code, place_.rank, printable(line, 300)};
   const auto tell = [shared = shared_, mine] {
     shared->pronounce(mine);

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "train/process_group.h"
 #include "train/rank_meeting.h"
-#include "train/world.h"
 
 namespace sb {
 
@@ -29,12 +29,12 @@ class RankWatch {
   };
 
   // The verdict that ends the run; nullopt while there is none.
-  std::optional<WorldEnded> verdict() const;
+  std::optional<GroupEnded> verdict() const;
   // Call when a connection broke, with its error text. Finds the lost ranks and returns the verdict, after some
   // seconds.
-  WorldEnded roll_call(const std::string& what);
-  // See World.
-  WorldEnded fail(Exit code, const std::string& line);
+  GroupEnded roll_call(const std::string& what);
+  // See ProcessGroup.
+  GroupEnded fail(Exit code, const std::string& line);
   void listen(std::function<bool()> stop);
   bool stop_asked() const;
   bool ended() const;  // whether there is a verdict

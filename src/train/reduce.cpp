@@ -98,7 +98,7 @@ void TensorReduction::take(int from, int to, const at::Tensor& logits) {
   out.from = from;
   out.to = to;
   const at::Tensor target = target_.narrow(1, from, each).reshape({here, 1});
-  out.of_answer = fetched(probabilities.gather(1, target).view({rows_, each}));
+  out.target_probability = fetched(probabilities.gather(1, target).view({rows_, each}));
   out.best = fetched(at::argmax(probabilities, 1).to(at::kInt).view({rows_, each}));
 
   const Terms terms = this->terms(from, to, out.ended);
@@ -123,20 +123,20 @@ void TensorReduction::take(int from, int to, const at::Tensor& logits) {
   if (has_law_) out.sum = fetched(whole);
 }
 
-Marks TensorReduction::marks() {
+ReducedPredictions TensorReduction::reduced() {
   if (wait_) wait_();
   const size_t cells = static_cast<size_t>(rows_) * frames_, answers = static_cast<size_t>(answers_);
-  of_answer_.resize(cells);
+  target_probability_.resize(cells);
   best_.resize(cells);
   named_.resize(static_cast<size_t>(rows_) * elements_);
   if (has_law_) sum_.resize(named_.size() * answers);
   for (const Stretch& s : stretches_) {
     const auto each = static_cast<size_t>(s.to - s.from);
-    const float* of_answer = s.of_answer.data_ptr<float>();
+    const float* target_probability = s.target_probability.data_ptr<float>();
     const int32_t* best = s.best.data_ptr<int32_t>();
     for (size_t b = 0; b < static_cast<size_t>(rows_); ++b) {
       const size_t at = b * frames_ + s.from;
-      std::copy_n(of_answer + b * each, each, of_answer_.begin() + static_cast<std::ptrdiff_t>(at));
+      std::copy_n(target_probability + b * each, each, target_probability_.begin() + static_cast<std::ptrdiff_t>(at));
       std::copy_n(best + b * each, each, best_.begin() + static_cast<std::ptrdiff_t>(at));
     }
     for (size_t i = 0; i < s.ended.size(); ++i) {
@@ -146,7 +146,7 @@ Marks TensorReduction::marks() {
       std::copy_n(sum, answers, sum_.begin() + static_cast<std::ptrdiff_t>(s.ended[i] * answers));
     }
   }
-  return {of_answer_.data(), best_.data(), named_.data(), has_law_ ? sum_.data() : nullptr};
+  return {target_probability_.data(), best_.data(), named_.data(), has_law_ ? sum_.data() : nullptr};
 }
 
 }  // namespace sb

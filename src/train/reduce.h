@@ -1,7 +1,7 @@
-// Reduces a batch's predictions on their device to what the metrics need (tasks/tally.h). From a GPU, a few bytes per
-// frame are copied to the host asynchronously, instead of a probability for each answer. The results have the same bits
-// as a reduction on the host: probabilities are in float, an element's frames are summed from first to last, and the
-// first of several maxima counts.
+// Reduces a batch's predictions on their device to what the metrics need (tasks/metric_accumulator.h). From a GPU, a
+// few bytes per frame are copied to the host asynchronously, instead of a probability for each answer. The results have
+// the same bits as a reduction on the host: probabilities are in float, an element's frames are summed from first to
+// last, and the first of several maxima counts.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -22,14 +22,14 @@ class TensorReduction final : public Reduction {
   void take(int from, int to, const at::Tensor& logits);
   // Call after the last take(). `wait` waits until the device has done all submitted work; empty: no need to wait.
   void finish(std::function<void()> wait) { wait_ = std::move(wait); }
-  Marks marks() override;
+  ReducedPredictions reduced() override;
 
  private:
   struct Stretch {
     int from = 0, to = 0;
-    std::vector<size_t> ended;   // [n]: row * elements + element, for elements whose last frame is in this stretch
-    at::Tensor of_answer, best;  // [batch, to - from]: probability of the target, float; best answer, int32
-    at::Tensor named, sum;       // best answer of each ended element, [n] int32; sums [n, answers], if has_law_
+    std::vector<size_t> ended;  // [n]: row * elements + element, for elements whose last frame is in this stretch
+    at::Tensor target_probability, best;  // [batch, to - from]: probability of the target, float; best answer, int32
+    at::Tensor named, sum;  // best answer of each ended element, [n] int32; sums [n, answers], if has_law_
   };
   // Describes the sums over frames for the elements of a stretch. Sums with the most terms come first, so the sums that
   // have a g-th term are adjacent.
@@ -54,7 +54,7 @@ class TensorReduction final : public Reduction {
   at::Tensor open_;    // [batch, answers]: sums that continue in the next stretch
   std::vector<Stretch> stretches_;
   std::function<void()> wait_;
-  std::vector<float> of_answer_, sum_;
+  std::vector<float> target_probability_, sum_;
   std::vector<int32_t> best_, named_;
 };
 

@@ -5,12 +5,12 @@
 #include <deque>
 
 #include "base/error.h"
+#include "train/checkpoint_manager.h"
 #include "train/gpu.h"
-#include "train/measuring.h"
 #include "train/rules.h"
 #include "train/run_context.h"
+#include "train/run_evaluator.h"
 #include "train/run_result.h"
-#include "train/saving.h"
 #include "train/trainer.h"
 
 namespace sb {
@@ -58,21 +58,21 @@ struct Standing {
 };
 
 // Broadcasts rank 0's standing, weights and moments to all ranks.
-Standing hand_over(World& world, Trainer& trainer, Standing mine) {
+Standing hand_over(ProcessGroup& group, Trainer& trainer, Standing mine) {
   const at::Tensor words = at::empty({2}, at::kLong);
   int64_t* word = words.data_ptr<int64_t>();
   word[0] = mine.done;
   word[1] = mine.evaluated ? 1 : 0;
-  world.share(words);
+  group.broadcast(words);
   trainer.share_state(word[0]);
   return {word[0], word[1] != 0};
 }
 
 // This rank's rows of a batch. All ranks draw the whole batch, since samples are cheap. So each rank knows the frame
 // count of the longest sample and the number of frames of the update.
-TensorBatch share_of(const World& world, const Batch& whole, const Task& task, const TrainSection& train,
+TensorBatch share_of(const ProcessGroup& group, const Batch& whole, const Task& task, const TrainSection& train,
                      bool for_gpu) {
-  const auto [first, last] = world.rows(whole.batch);
+  const auto [first, last] = group.rows(whole.batch);
   TensorBatch out = to_tensors(rows_of(whole, first, last), task, storage_type(train), for_gpu);
   out.real_frames = asked_frames(whole, task);
   return out;
@@ -92,17 +92,17 @@ class Run {
 
   RunStatus work() {
     saving_.resume();
-    if (run_.world == nullptr) return train_or_diverge();
+    if (run_.group == nullptr) return train_or_diverge();
     try {
-      hand_over(*run_.world, run_.trainer, {run_.done, run_.evaluated});
+      hand_over(*run_.group, run_.trainer, {run_.done, run_.evaluated});
       const RunStatus status = train_or_diverge();
       try {
-        run_.world->share(order_of(status));
-      } catch (const WorldEnded&) {
+        run_.group->broadcast(order_of(status));
+      } catch (const GroupEnded&) {
         if (status == RunStatus::stopped) throw;  // otherwise the result is written: the other ranks do not matter
       }
       return status;
-    } catch (const WorldEnded&) {
+    } catch (const GroupEnded&) {
       // The weights are those of the last update that all ranks made.
       if (!saving_.saved()) saving_.save(true);
       throw;
@@ -114,14 +114,14 @@ class Run {
     try {
       return train_and_test();
     } catch (const NotFinite& seen) {  // on validation samples: the last update has diverged
-      divergence_ = measuring_.locate(seen, data_.task).value_or(Divergence{run_.done, -1, "decoder"});
+      divergence_ = measuring_.locate(seen, data_.task_config).value_or(Divergence{run_.done, -1, "decoder"});
       return diverged();
     }
   }
 
   RunStatus train_and_test() {
     while (true) {
-      if (run_.world != nullptr && run_.world->stopping()) return stop();
+      if (run_.group != nullptr && run_.group->stopping()) return stop();
       if (!run_.evaluated && evaluation_due()) {
         if (!settle()) return diverged();
         // Saves before the evaluation, so that the updates are kept even if the evaluation fails; a resumed run
@@ -132,17 +132,17 @@ class Run {
         if (!evaluate_periodically()) return stop();
         // If the writer is busy, skips this: readers can wait, and the next checkpoint writes the rows, too.
         if (!saving_.busy()) saving_.write_rows();
-        if (run_.world != nullptr) run_.world->share(Order::go_on);
+        if (run_.group != nullptr) run_.group->broadcast(Order::go_on);
       }
       if (begun() == train_.updates) break;
-      // Ranks stop together: all of them learn of a request in the next reduce().
-      if (run_.world != nullptr) {
-        run_.world->wish_to_stop(run_.asked_to_stop());
+      // Ranks stop together: all of them learn of a request in the next all_reduce().
+      if (run_.group != nullptr) {
+        run_.group->wish_to_stop(run_.asked_to_stop());
       } else if (run_.asked_to_stop()) {
         return settle() ? stop() : diverged();
       }
       begin_update();
-      if (!settle(run_.executor.ahead())) return diverged();
+      if (!settle(run_.executor.max_in_flight())) return diverged();
       const int64_t every = run_.config.run.checkpoint_every;
       if (every > 0 && begun() % every == 0) {
         if (!settle()) return diverged();
@@ -159,19 +159,19 @@ class Run {
   bool for_gpu() const { return !run_.trainer.device().is_cpu(); }
 
   TensorBatch tensors_of(Batch frames) const {
-    return to_tensors(std::move(frames), *data_.maker, storage_type(train_), for_gpu());
+    return to_tensors(std::move(frames), *data_.task, storage_type(train_), for_gpu());
   }
 
   void begin_update() {
     const auto began = Clock::now();
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(data_.maker, Split::train, train_.batch, begun(), train_.updates, order_);
+      loader_ = std::make_unique<Loader>(data_.task, Split::train, train_.batch, begun(), train_.updates, order_);
     }
     Batch whole = loader_->next();
     int64_t frames = 0;
     for (int b = 0; b < whole.batch; ++b) frames += whole.real_frames(b);
-    const TensorBatch batch = run_.world == nullptr ? tensors_of(std::move(whole))
-                                                    : share_of(*run_.world, whole, *data_.maker, train_, for_gpu());
+    const TensorBatch batch = run_.group == nullptr ? tensors_of(std::move(whole))
+                                                    : share_of(*run_.group, whole, *data_.task, train_, for_gpu());
     under_way_.push_back({run_.executor.step(batch, begun()), frames});
     run_.evaluated = false;
     run_.spent.train_seconds += seconds_since(began);
@@ -186,7 +186,7 @@ class Run {
       if (!step.finite) {
         under_way_.clear();
         Batch frames;
-        data_.maker->fill(Split::train, samples_of_update(order_, train_.batch, run_.done), frames);
+        data_.task->fill(Split::train, samples_of_update(order_, train_.batch, run_.done), frames);
         run_.executor.release();
         divergence_ = run_.trainer.locate(tensors_of(std::move(frames)), run_.done);
         return false;
@@ -212,7 +212,7 @@ class Run {
     }
     run_.valid = last_valid_->elements.value();
     MetricRow row{run_.done, "valid", {{"accuracy", run_.valid}, {"loss", last_valid_->loss}}};
-    if (data_.task.objective == Objective::predict) row.values.emplace_back("kl", last_valid_->kl);
+    if (data_.task_config.objective == Objective::predict) row.values.emplace_back("kl", last_valid_->kl);
     run_.store.add(row);
     run_.store.add_timing({run_.done, "valid", {{"wall", unix_seconds()}}});
     run_.evaluated = true;
@@ -256,27 +256,28 @@ class Run {
   std::deque<UnderWay> under_way_;
   std::optional<Evaluation> last_valid_;
   Divergence divergence_;
-  Saving saving_;
-  Measuring measuring_;
+  CheckpointManager saving_;
+  RunEvaluator measuring_;
 };
 
 }  // namespace
 
-PreparedRun::PreparedRun(const ResolvedConfig& resolved, World* ranks) : PreparedRun(resolved, ranks, Clock::now()) {}
+PreparedRun::PreparedRun(const ResolvedConfig& resolved, ProcessGroup* ranks)
+    : PreparedRun(resolved, ranks, Clock::now()) {}
 
-PreparedRun::PreparedRun(const ResolvedConfig& resolved, World* ranks, Clock::time_point began)
+PreparedRun::PreparedRun(const ResolvedConfig& resolved, ProcessGroup* ranks, Clock::time_point began)
     : config((check_dropout(resolved.values), resolved)),
-      world(ranks),
+      group(ranks),
       data(make_data(config.values)),
       trainer(config.values, data),
       executor(trainer.device().is_cpu() ? std::make_unique<CpuExecutor>(trainer) : gpu_executor(trainer)) {
-  if (world != nullptr) trainer.join(*world);
+  if (group != nullptr) trainer.join(*group);
   int rows = config.values.train.batch;
-  if (world != nullptr) {
-    const auto [first, last] = world->rows(rows);
+  if (group != nullptr) {
+    const auto [first, last] = group->rows(rows);
     rows = last - first;
   }
-  executor->expect(rows, data.maker->longest(Split::train), data.maker->shape().channels);
+  executor->expect(rows, data.task->max_frames(Split::train), data.task->shape().channels);
   seconds = seconds_since(began);
 }
 
@@ -287,22 +288,21 @@ RunStatus train(PreparedRun& run, RunStore& store, const TrainHooks& hooks) {
 // Must match Run::train_and_test: after an evaluation, rank 0 sends whether to continue; at the end, the run's status.
 RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
   const RunConfig& config = run.config.values;
-  World& world = *run.world;
+  ProcessGroup& group = *run.group;
   const bool for_gpu = !run.trainer.device().is_cpu();
-  Standing at = hand_over(world, run.trainer, {});
-  Loader loader(run.data.maker, Split::train, config.train.batch, at.done, config.train.updates,
-                order_of(config.train));
+  Standing at = hand_over(group, run.trainer, {});
+  Loader loader(run.data.task, Split::train, config.train.batch, at.done, config.train.updates, order_of(config.train));
   while (true) {
     if (!at.evaluated && evaluated_after(config, at.done)) {
-      if (const Order order = world.share(Order::go_on); order != Order::go_on) return status_of(order);
+      if (const Order order = group.broadcast(Order::go_on); order != Order::go_on) return status_of(order);
     }
     if (at.done == config.train.updates) break;
-    world.wish_to_stop(hooks.stop && hooks.stop());
-    const TensorBatch batch = share_of(world, loader.next(), *run.data.maker, config.train, for_gpu);
-    if (!run.executor->step(batch, at.done).read().finite || world.stopping()) break;
+    group.wish_to_stop(hooks.stop && hooks.stop());
+    const TensorBatch batch = share_of(group, loader.next(), *run.data.task, config.train, for_gpu);
+    if (!run.executor->step(batch, at.done).read().finite || group.stopping()) break;
     at = {at.done + 1, false};
   }
-  return status_of(world.share(Order::go_on));
+  return status_of(group.broadcast(Order::go_on));
 }
 
 void check_world(const RunConfig& config, const RankPlace& place) {
@@ -315,9 +315,9 @@ void check_world(const RunConfig& config, const RankPlace& place) {
     throw bad_input(place.origin, "expected a number that divides train.accumulate (" + std::to_string(t.accumulate) +
                                       ") with quirks.sum_accumulated, got " + std::to_string(place.size));
   }
-  if (place.size > 1 && !device_of(t).is_cpu() && world_backend(true).empty()) {
+  if (place.size > 1 && !device_of(t).is_cpu() && group_backend(true).empty()) {
     throw bad_input("train.device", "expected cpu with several ranks, got cuda: " + world_fault(true) +
-                                        "; a suite's --gpus gives each run a card");
+                                        "; `suite --gpus` gives each run its own GPU");
   }
 }
 

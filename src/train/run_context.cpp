@@ -32,7 +32,7 @@ RunContext::RunContext(PreparedRun& run, RunStore& run_store, const TrainHooks& 
       data(run.data),
       trainer(run.trainer),
       executor(*run.executor),
-      world(run.world),
+      group(run.group),
       prepared(run.seconds) {}
 
 Spent RunContext::spent_so_far() const {

@@ -30,7 +30,7 @@ struct RunContext {
   const RunData& data;
   Trainer& trainer;
   Executor& executor;
-  World* const world;  // null: this process runs alone
+  ProcessGroup* const group;  // null: this process runs alone
 
   int64_t done = 0;             // updates made, with their results read
   bool evaluated = false;       // whether the network was evaluated after the last update

@@ -44,7 +44,7 @@ Provenance made_by(const RunContext& run) {
   Provenance out = provenance();
   if (!run.trainer.device().is_cpu()) out.device = gpu_facts().name;
   out.accumulate = run.trainer.micro_batches_asked();
-  out.world = run.world == nullptr ? 1 : run.world->size();
+  out.world = run.group == nullptr ? 1 : run.group->size();
   out.train_seconds = all.train_seconds;
   out.total_seconds = all.total_seconds;
   if (all.train_seconds > 0) out.tokens_per_second = all.frames / all.train_seconds;

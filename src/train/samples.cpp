@@ -100,15 +100,15 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
 std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
                                          const std::function<bool()>& stop) {
   Batch f;
-  data.maker->fill(split, 0, recorded_samples, f);
+  data.task->fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
   const Means ours = mean_predictions(predictor, f, chunk, stop);
   std::optional<Means> exact;
-  if (data.maker->oracle(split)) {
-    OraclePredictor filter(*data.maker, split, at::get_num_threads());
+  if (data.task->oracle(split)) {
+    OraclePredictor filter(*data.task, split, at::get_num_threads());
     exact = mean_predictions(filter, f, chunk, stop);
   }
-  const bool predict = data.task.objective == Objective::predict;
+  const bool predict = data.task_config.objective == Objective::predict;
   const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
   std::vector<SampleRecord> out;
   for (int b = 0; b < f.batch; ++b) {

@@ -102,11 +102,11 @@ Trainer::Trainer(const RunConfig& config, const TaskShape& task)
   adam_.also_write(network_.parameters().flat_copy());
 }
 
-void Trainer::join(World& world) {
-  world_ = &world;
-  const auto [first, last] = world.rows(config_.train.batch);
+void Trainer::join(ProcessGroup& group) {
+  group_ = &group;
+  const auto [first, last] = group.rows(config_.train.batch);
   // Divides the micro-batches among the ranks, rounded up; a rank has at most one per row.
-  const int64_t each = (micro_batches_ + world.size() - 1) / world.size();
+  const int64_t each = (micro_batches_ + group.size() - 1) / group.size();
   micro_batches_ = std::min<int64_t>(each, last - first);
 }
 
@@ -186,7 +186,7 @@ at::Tensor Trainer::operations(const TensorBatch& batch, bool dropout) {
 }
 
 void Trainer::sum_over_ranks(const at::Tensor& loss) {
-  world_->reduce(network_.parameters().flat_grad(), loss);
+  group_->all_reduce(network_.parameters().flat_grad(), loss);
 }
 
 at::Tensor Trainer::apply(const at::Tensor& loss) {
@@ -289,10 +289,10 @@ void Trainer::restore(const Safetensors& file) {
 void Trainer::share_state(int64_t updates) {
   const at::NoGradGuard no_grad;
   std::array<at::Tensor, 3> all = flats();
-  for (at::Tensor& flat : all) world_->share(flat.detach());
+  for (at::Tensor& flat : all) group_->broadcast(flat.detach());
   network_.parameters().refresh_copy();
   // The moments are already there; this sets the update count.
-  if (!world_->writes()) adam_.restore(all[1], all[2], updates);
+  if (!group_->writes()) adam_.restore(all[1], all[2], updates);
 }
 
 // Works in micro-batches and computes logits in blocks of frames, so it needs no more memory than the update.

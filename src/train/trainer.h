@@ -13,7 +13,7 @@
 #include "train/adam.h"
 #include "train/executor.h"
 #include "train/loader.h"
-#include "train/world.h"
+#include "train/process_group.h"
 
 namespace sb {
 
@@ -56,12 +56,12 @@ struct Divergence {
 // The network, its optimiser and the operations of an update. An Executor runs them.
 class Trainer {
  public:
-  Trainer(const RunConfig& config, const RunData& data) : Trainer(config, data.maker->shape()) {}
+  Trainer(const RunConfig& config, const RunData& data) : Trainer(config, data.task->shape()) {}
   Trainer(const RunConfig& config, const TaskShape& task);
 
-  // Makes this trainer one rank of a world. From now on a batch contains only this rank's rows, but `real_frames`
-  // counts the frames of all ranks. The world must outlive the trainer.
-  void join(World& world);
+  // Makes this trainer one rank of a process group. From now on a batch contains only this rank's rows, but
+  // `real_frames` counts the frames of all ranks. The group must outlive the trainer.
+  void join(ProcessGroup& group);
 
   // Forward, backward, clipping and Adam. `update` counts from 0. Inputs that change with the update are written to
   // tensors first, and results stay in tensors: the host reads no value. If the loss or the gradient norm is not
@@ -74,7 +74,7 @@ class Trainer {
   // Runs all operations of an update on a batch on device(): gradients(), sum_over_ranks() if there are several ranks,
   // and apply(). Returns figures [3] as in StepHandle.
   at::Tensor operations(const TensorBatch& batch, bool dropout);
-  bool together() const { return world_ != nullptr; }  // whether this is one of several ranks
+  bool together() const { return group_ != nullptr; }  // whether this is one of several ranks
   void sum_over_ranks(const at::Tensor& loss);         // sums gradients and loss; waits for the other ranks
   at::Tensor apply(const at::Tensor& loss);            // Adam; returns figures [3]
   // Forward and backward pass into the flat gradient buffer; returns the loss, [1] float64. The batch is split into
@@ -83,7 +83,7 @@ class Trainer {
   bool dropout_acts(int64_t update) const;
   double learning_rate_of(int64_t update) const;
   int64_t micro_batches() const { return micro_batches_; }  // of this rank
-  int64_t ranks() const { return world_ != nullptr ? world_->size() : 1; }
+  int64_t ranks() const { return group_ != nullptr ? group_->size() : 1; }
   // The configured number, which is for all ranks together; with `accumulate = "auto"`, micro_batches().
   int64_t micro_batches_asked() const { return may_split() ? micro_batches_ : config_.train.accumulate; }
   // Whether the program chooses the number of micro-batches (`accumulate = "auto"`).
@@ -126,7 +126,7 @@ class Trainer {
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
-  World* world_ = nullptr;
+  ProcessGroup* group_ = nullptr;
   int64_t micro_batches_;  // of this rank
   Network network_;
   Adam adam_;
@@ -139,18 +139,18 @@ class Trainer {
 
 // Everything that a run needs, built and checked before the run's folder is created.
 struct PreparedRun {
-  // `world`: null, or the world of which this process is a rank. Throws bad_input if the config cannot run.
-  explicit PreparedRun(const ResolvedConfig& resolved, World* world = nullptr);
+  // `group`: null, or the group of which this process is a rank. Throws bad_input if the config cannot run.
+  explicit PreparedRun(const ResolvedConfig& resolved, ProcessGroup* group = nullptr);
   PreparedRun(PreparedRun&&) = delete;  // the executor refers to the trainer
   ResolvedConfig config;
-  World* world;
+  ProcessGroup* group;
   RunData data;
   Trainer trainer;
   std::unique_ptr<Executor> executor;
   double seconds = 0;  // time that the constructor took
 
  private:
-  PreparedRun(const ResolvedConfig& resolved, World* world, std::chrono::steady_clock::time_point began);
+  PreparedRun(const ResolvedConfig& resolved, ProcessGroup* group, std::chrono::steady_clock::time_point began);
 };
 
 // Trains and evaluates the run, and writes its files; for a single process, or for rank 0.

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "base/without_signals.h"
+#include "base/signal_blocker.h"
 
 namespace sb {
 namespace {
@@ -17,7 +17,7 @@ TEST(Clock, WritesTimesOfUtc) {
   EXPECT_EQ(utc_now().size(), utc_text(0).size());
 }
 
-TEST(WithoutSignals, BlocksThemForItsLifeAndPutsBackWhatWas) {
+TEST(SignalBlocker, BlocksThemForItsLifeAndPutsBackWhatWas) {
   const auto blocked = [](int signal) {
     sigset_t now;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
@@ -28,7 +28,7 @@ TEST(WithoutSignals, BlocksThemForItsLifeAndPutsBackWhatWas) {
   sigaddset(&one, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &one, nullptr);
   {
-    const WithoutSignals here;
+    const SignalBlocker here;
     EXPECT_TRUE(blocked(SIGINT));
     EXPECT_TRUE(blocked(SIGTERM));
   }

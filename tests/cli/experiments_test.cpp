@@ -98,7 +98,7 @@ TEST(Findings, AreNotMadeOfNothingOrOfDamagedResults) {
   fs::resize_file(archive, fs::file_size(archive) / 2);
   const Outcome damaged = run(command);
   EXPECT_EQ(damaged.code, 2);
-  EXPECT_NE(damaged.err.find("expected whole runs and archives, got left out, damaged"), std::string::npos)
+  EXPECT_NE(damaged.err.find("expected intact runs and archives, got left out, damaged"), std::string::npos)
       << damaged.err;
   EXPECT_EQ(whole_file(page), "what there was");
   const Outcome verdict = run({"experiments", "verdict", "task3", folder.file("results")});

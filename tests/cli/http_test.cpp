@@ -18,7 +18,8 @@ TEST(HttpRequest, IsReadFromItsHead) {
 TEST(HttpRequest, IsRefusedIfItIsNone) {
   for (const char* head : {"", " ", "  ", "GET", "GET /", "GET / HTTP/2\r\nHost: a", "GET / HTTP/1.1",
                            "GET / HTTP/1.1\r\nHost: a\r\nHost: a", "GET / HTTP/1.1\r\nno colon\r\nHost: a",
-                           "\x16\x03\x01\x02", "GET HTTP/1.1\r\nHost: a"})
+                           "\x16\x03\x01\x02", "GET HTTP/1.1\r\nHost: a", "GET / HTTP/1.1\r\nHost: a\nb",
+                           "GET /\r HTTP/1.1\r\nHost: a", " / HTTP/1.1\r\nHost: a"})
     EXPECT_FALSE(read_request(head)) << head;
 }
 

@@ -1,4 +1,4 @@
-// Commands of the rooms with libtorch that look and do not train.
+// Commands of the modules with libtorch that look and do not train.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -58,12 +58,12 @@ std::string refused(const std::vector<std::string>& arguments) {
 
 TEST(Models, OptionsThatAnotherKeepsFromActingAreRefused) {
   EXPECT_EQ(refused({"models", "--match-params", "80k", "--width", "64"}),
-            "[models --width] has no effect beside --match-params, expected one of the two\n");
+            "[models --width] has no effect with --match-params, expected one of the two\n");
   EXPECT_EQ(refused({"models", "--match-state", "80k", "--probe"}),
-            "[models --probe] has no effect beside --match-state, expected one of the two\n");
+            "[models --probe] has no effect with --match-state, expected one of the two\n");
   for (const char* option : {"--width", "--layers", "--inputs", "--outputs", "--length"})
     EXPECT_EQ(refused({"models", "gru", "--probe", option, "3"}),
-              std::string("[models ") + option + "] has no effect beside --probe, expected one of the two\n");
+              std::string("[models ") + option + "] has no effect with --probe, expected one of the two\n");
 }
 
 TEST(Models, OneThatCannotRunIsRefusedWithTheReason) {
@@ -270,7 +270,7 @@ TEST(Suite, ABaseOfASuiteFromAPipeIsLookedForByItsWholePath) {
   ::close(ends[1]);
   const std::string err = refused({"suite", "/dev/fd/" + std::to_string(ends[0]), "--list"});
   ::close(ends[0]);
-  EXPECT_NE(err.find("[suite.base] no file 'mine.toml', expected one by its whole path or among the shipped configs: a "
+  EXPECT_NE(err.find("[suite.base] no file 'mine.toml', expected one by its full path or among the shipped configs: a "
                      "suite from a pipe has no folder"),
             std::string::npos)
       << err;

@@ -36,10 +36,10 @@ TEST(Status, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
   EXPECT_EQ(standing(), RunStanding::stopped);
   LockRecord record = own_record();
   record.place = "another machine";
-  record.every = 3600;
+  record.heartbeat_seconds = 3600;
   write_file_atomically(folder + "/lock", lock_text(record));
   EXPECT_EQ(standing(), RunStanding::running) << "it has just been written";
-  record.every = 0.05;
+  record.heartbeat_seconds = 0.05;
   write_file_atomically(folder + "/lock", lock_text(record));
   for (int tries = 0; tries < 6000 && standing() == RunStanding::running; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -399,7 +399,7 @@ TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
   const std::string table = run({"table", root()}).out;
   EXPECT_EQ(run({"table", folder_.file("one.tar")}).out, table);
   fs::remove_all(root());
-  const Outcome rest = run(command(file) + std::vector<std::string>{"--have", folder_.file("one.tar")});
+  const Outcome rest = run(command(file) + std::vector<std::string>{"--reuse", folder_.file("one.tar")});
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_EQ(files("result.json").size(), 1U) << "the other seed alone";
   EXPECT_NE(rest.out.find("2"), std::string::npos);
@@ -534,7 +534,7 @@ TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {
   };
   refused({"--time-limit", "soon"}, "[suite --time-limit] expected a time such as 90s, 9m or 1.5h");
   refused({"--where", "model.name=mamba"}, "[suite --where] no run has model.name = 'mamba', expected gla");
-  refused({"--have", folder_.file("nowhere")}, "[suite --have] expected a folder of runs or an archive");
+  refused({"--reuse", folder_.file("nowhere")}, "[suite --reuse] expected a folder of runs or an archive");
   refused({"--gpus", "0"}, "[suite --gpus]");
   if (run({"doctor"}).out.find("this build trains on the CPU only") != std::string::npos)
     refused({"--gpus", "1"}, "[suite --gpus] expected a GPU, got none: this build trains on the CPU only");

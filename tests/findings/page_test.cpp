@@ -54,7 +54,7 @@ TEST(FindingsPage, OfPartOfTheResultsTellsWhatIsMissing) {
             std::string::npos)
       << page;
   EXPECT_NE(page.find("- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
-                      "GLA − Linear attention\n- corrected, paper: no runs\n"),
+                      "GLA − Linear attention\n- no runs: corrected, paper; published, paper\n"),
             std::string::npos)
       << page;
   EXPECT_NE(page.find("| 1. Gates help recall | undecided, supported in 2 of 5 | no runs | no runs |"),

@@ -253,7 +253,7 @@ TEST_F(CudaFused, GruWithWeightsInFloat) {
           return {gru_sequence(in[0], in[1], in[2], in[3], a_min)};
         };
         expect_on_device("gru_sequence", c10::str("d ", d, ", T ", time, ", a_min ", a_min), f,
-                         with(kernels::Backend::truth, f), x, modes);
+                         with(kernels::Backend::naive, f), x, modes);
         if (time == 65) expect_same_on_device("gru_sequence", f, x, Mode::bf16);
         // Cut anywhere, with the state carried in float32.
         const Operation cut = [=](const Tensors& in) -> Tensors {
@@ -264,7 +264,7 @@ TEST_F(CudaFused, GruWithWeightsInFloat) {
               gru_sequence(in[0].narrow(1, first, rest), in[1], in[2], before.select(1, first - 1).contiguous(), a_min);
           return {at::cat({before, after}, 1)};
         };
-        expect_on_device("gru_sequence", c10::str("cut, d ", d, ", T ", time), cut, with(kernels::Backend::truth, f), x,
+        expect_on_device("gru_sequence", c10::str("cut, d ", d, ", T ", time), cut, with(kernels::Backend::naive, f), x,
                          modes);
       }
     }

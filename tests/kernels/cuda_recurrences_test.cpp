@@ -142,13 +142,13 @@ TEST_F(CudaRecurrences, GatedDeltaEqualsTheLoop) {
     for (const int64_t n : {1, 1, 4}) {
       const auto& [K, V] = kHeads[head++ % 8];
       const DeltaCase c{T > 1000 ? 1 : 2, T, n, 2, K, V, levels[level++ % 6]};
-      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::truth, delta), given(c), kModes);
+      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::naive, delta), given(c), kModes);
     }
   }
   for (const double each : levels) {
     for (const int64_t n : {1, 2, 3}) {
       const DeltaCase c{2, 130, n, 2, 72, 144, each};
-      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::truth, delta), given(c), kModes);
+      expect_on_device("gated_delta_rule", text(c), delta, with(kernels::Backend::naive, delta), given(c), kModes);
     }
   }
 }
@@ -159,14 +159,14 @@ TEST_F(CudaRecurrences, DecayedAttentionEqualsTheLoop) {
     for (const int axes : {0, 1, 3, 4}) {
       const auto& [K, V] = kHeads[head++ % 8];
       const AttentionCase c{axes, T > 1000 ? 1 : 2, T, 4, axes == 4 || T % 2 ? 4 : 1, K, V, kLevels[level++ % 5]};
-      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::truth, attention), given(c),
+      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::naive, attention), given(c),
                        kModes);
     }
   }
   for (const double each : kLevels) {
     for (const int axes : {1, 3, 4}) {
       const AttentionCase c{axes, 2, 130, 4, 2, 64, 96, each};
-      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::truth, attention), given(c),
+      expect_on_device("decayed_attention", text(c), attention, with(kernels::Backend::naive, attention), given(c),
                        kModes);
     }
   }
@@ -179,7 +179,7 @@ TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
   for (const int64_t T : kLengths) {
     const auto& [K, V] = heads[head++ % 6];
     const AttentionCase c{3, T > 1000 ? 1 : 2, T, 6, T % 2 ? 2 : 1, K, V, kLevels[level++ % 5]};
-    expect_on_device("written_attention", text(c), writes, with(kernels::Backend::truth, writes), given_writes(c),
+    expect_on_device("written_attention", text(c), writes, with(kernels::Backend::naive, writes), given_writes(c),
                      kModes);
     const Tensor q = at::empty({c.B, T, c.G, K}, at::TensorOptions(kDevice).dtype(at::kBFloat16)),
                  x = at::empty({c.B, T, c.H, V}, q.options()),
@@ -189,7 +189,7 @@ TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
   for (const int64_t cut : {1, 16, 63, 64, 77, 149}) {
     const AttentionCase c{3, 2, 150, 4, 1, 128, 88, 1};
     expect_on_device("written_attention", c10::str("cut at ", cut), in_two(writes, cut, {0, 1, 2, 3, 4}, 6),
-                     with(kernels::Backend::truth, writes), given_writes(c), kModes);
+                     with(kernels::Backend::naive, writes), given_writes(c), kModes);
   }
   // q, k and x as slices of one tensor, as Mamba2's projection gives them
   const AttentionCase c{3, 2, 100, 4, 1, 128, 88, 1};
@@ -199,7 +199,7 @@ TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
     return writes({wide.narrow(2, v + k, k).view(x[0].sizes()), wide.narrow(2, v, k).view(x[1].sizes()),
                    wide.narrow(2, 0, v).view(x[2].sizes()), x[3], x[4], x[5], x[6]});
   };
-  expect_on_device("written_attention", "slices", sliced, with(kernels::Backend::truth, writes), given_writes(c),
+  expect_on_device("written_attention", "slices", sliced, with(kernels::Backend::naive, writes), given_writes(c),
                    kModes);
 }
 
@@ -211,7 +211,7 @@ TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
       const ScanCase c{T > 1000 ? 1 : 3, T, channels[i % 7], states[i % 6], decoupled, i % 3 == 0 ? 0.3 : 0.0};
       ++i;
       const Operation f = scan(c.a_min);
-      expect_on_device("selective_scan", text(c), f, with(kernels::Backend::truth, f), given(c),
+      expect_on_device("selective_scan", text(c), f, with(kernels::Backend::naive, f), given(c),
                        {Mode::fp32, Mode::bf16});
     }
   }
@@ -222,15 +222,15 @@ TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {
     const std::string where = c10::str("cut at ", cut);
     const DeltaCase d{2, 150, 1, 2, 72, 144, 1};
     expect_on_device("gated_delta_rule", where, in_two(delta, cut, {0, 1, 2, 3, 4}, 5),
-                     with(kernels::Backend::truth, delta), given(d), kModes);
+                     with(kernels::Backend::naive, delta), given(d), kModes);
     for (const int axes : {3, 4}) {
       const AttentionCase a{axes, 2, 150, 2, 2, 81, 162, 1};
       expect_on_device("decayed_attention", where, in_two(attention, cut, {0, 1, 2, 3}, 4),
-                       with(kernels::Backend::truth, attention), given(a), kModes);
+                       with(kernels::Backend::naive, attention), given(a), kModes);
     }
     const ScanCase s{2, 150, 96, 64, true, 0};
     expect_on_device("selective_scan", where, in_two(scan(0), cut, {0, 1, 3, 4, 7}, 6),
-                     with(kernels::Backend::truth, scan(0)), given(s), {Mode::fp32, Mode::bf16});
+                     with(kernels::Backend::naive, scan(0)), given(s), {Mode::fp32, Mode::bf16});
   }
 }
 
@@ -285,7 +285,7 @@ TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
 // What the kernels are not made for runs in ATen's operations.
 TEST_F(CudaRecurrences, DoubleAndManyFactorsRunElsewhere) {
   const Givens x = given(DeltaCase{1, 20, 6, 2, 16, 24, 1});
-  expect_on_device("gated_delta_rule, 6 factors", "", delta, with(kernels::Backend::truth, delta), x, {Mode::fp32});
+  expect_on_device("gated_delta_rule, 6 factors", "", delta, with(kernels::Backend::naive, delta), x, {Mode::fp32});
   const Results whole = run_on_device(delta, x, Mode::truth);
   EXPECT_EQ(whole[0].value.scalar_type(), at::kDouble);
 }

@@ -45,7 +45,7 @@ double scale(const Tensors& x) {
   return 1 / std::sqrt(static_cast<double>(x[0].size(3)));
 }
 OutAndState truth(const Tensors& x) {
-  return kernels::on(kernels::Backend::truth,
+  return kernels::on(kernels::Backend::naive,
                      [&] { return decayed_attention(x[0], x[1], x[2], x[3], scale(x), x[4]); });
 }
 OutAndState kernel(const Tensors& x) {
@@ -191,7 +191,7 @@ TEST_F(DecayedAttention, WrittenAttentionEqualsItsParts) {
       return written_attention(in[0], in[1], in[2], in[3], in[4], in[5], 0.7, in[6]);
     };
     const Recurrence parts = [](const Tensors& in) {
-      const OutAndState read = kernels::on(kernels::Backend::truth, [&] {
+      const OutAndState read = kernels::on(kernels::Backend::naive, [&] {
         return decayed_attention(in[0], in[1], in[4].unsqueeze(-1) * in[2], in[3], 0.7, in[6]);
       });
       return OutAndState{read.out + in[5].unsqueeze(-1) * in[2], read.state};

@@ -16,9 +16,9 @@ TEST(Backends, TheTensorDecidesAndATestMayInsist) {
   EXPECT_EQ(kernels::backend_of(at::ones({2}, at::kDouble)), Backend::cpu);
   EXPECT_EQ(kernels::backend_of(at::ones({2}, at::kHalf)), Backend::aten);
   {
-    const kernels::UseBackend outer(Backend::truth);
+    const kernels::UseBackend outer(Backend::naive);
     EXPECT_EQ(kernels::on(Backend::aten, [] { return kernels::backend_of(at::ones({2})); }), Backend::aten);
-    EXPECT_EQ(kernels::backend_of(at::ones({2})), Backend::truth);
+    EXPECT_EQ(kernels::backend_of(at::ones({2})), Backend::naive);
   }
   EXPECT_EQ(kernels::backend_of(at::ones({2})), Backend::cpu);
 }
@@ -27,10 +27,10 @@ TEST(Backends, WhereThereIsNoKernelAtensRuns) {
   using kernels::Backend;
   const op::Conv4 conv{true};
   const auto& row = kernels::row_of<op::Conv4>();
-  EXPECT_EQ(row.of(Backend::truth, conv, {}).forward, row.aten.forward);
+  EXPECT_EQ(row.of(Backend::naive, conv, {}).forward, row.aten.forward);
   EXPECT_EQ(row.of(Backend::cpu, conv, {}).forward, row.cpu.forward);
   const auto& gru = kernels::row_of<op::Gru>();
-  EXPECT_EQ(gru.of(Backend::truth, {0}, {}).forward, gru.truth.forward);
+  EXPECT_EQ(gru.of(Backend::naive, {0}, {}).forward, gru.naive.forward);
   // A state that does not lie in order cannot be changed in place by our loop.
   const auto& step = kernels::row_of<op::GatedDeltaStep>();
   const Tensor state = at::zeros({2, 3, 4, 5});

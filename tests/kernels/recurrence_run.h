@@ -102,8 +102,8 @@ inline void expect_slopes_match(const Recurrence& f, const Tensors& inputs, cons
 }
 
 // The same with the plain loop, or with ATen operations.
-inline Recurrence on_truth(const Recurrence& f) {
-  return [f](const Tensors& x) { return kernels::on(kernels::Backend::truth, [&] { return f(x); }); };
+inline Recurrence on_naive(const Recurrence& f) {
+  return [f](const Tensors& x) { return kernels::on(kernels::Backend::naive, [&] { return f(x); }); };
 }
 inline Recurrence on_aten(const Recurrence& f) {
   return [f](const Tensors& x) { return kernels::on(kernels::Backend::aten, [&] { return f(x); }); };

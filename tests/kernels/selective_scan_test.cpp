@@ -13,7 +13,7 @@ OutAndState kernel(const Tensors& x) {
   return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
 }
 OutAndState by_loop(const Tensors& x) {
-  return kernels::on(kernels::Backend::truth,
+  return kernels::on(kernels::Backend::naive,
                      [&] { return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]); });
 }
 OutAndState by_chunks(const Tensors& x) {
@@ -111,7 +111,7 @@ TEST_F(SelectiveScan, ABoundOnTheDecayHoldsElementByElement) {
     const double held = factors.lt(0.6).to(at::kDouble).mean().item<double>();
     ASSERT_GT(held, 0.1);
     ASSERT_LT(held, 0.9);
-    const Results truth = run(on_truth(bounded(selective_scan)), x, kNames, at::kDouble);
+    const Results truth = run(on_naive(bounded(selective_scan)), x, kNames, at::kDouble);
     expect_close(run(bounded(selective_scan), x, kNames, at::kDouble), truth, 1e-12, "kernel");
     expect_close(run(bounded(selective_scan), x, kNames, at::kFloat), truth, 2e-6, "kernel, float");
     expect_close(run(on_aten(bounded(selective_scan)), x, kNames, at::kDouble), truth, 1e-12, "chunked");

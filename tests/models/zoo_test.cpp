@@ -1,4 +1,4 @@
-// What a model is stands in its own file; the rooms around it ask its row.
+// What a model is stands in its own file; the modules around it ask its row.
 #include "zoo.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,9 @@ TEST(Zoo, NoModelIsNamedOutsideItsOwnFile) {
   // Recorded recurrences and operations have names too, some of them those of models.
   const std::set<std::string> exempt = {"calls.cpp", "verify_core.cpp"};
   size_t files = 0;
-  for (const char* room : {"kernels", "models", "train"})
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(SB_SOURCE_DIR "/src/" + std::string(room))) {
+  for (const char* module : {"kernels", "models", "train"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(SB_SOURCE_DIR "/src/" + std::string(module))) {
       const auto& path = entry.path();
       if (!entry.is_regular_file() || path.parent_path().filename() == "mixers" || exempt.contains(path.filename()))
         continue;

@@ -109,7 +109,7 @@ TEST_F(ThreeGrammars, RunsShowTheFilesOwnDigits) {
     const std::string text = read_file(root.file(run.id) + "/result.json", 1 << 20);
     EXPECT_NE(text.find("\"accuracy\":" + run.test_text + ","), std::string::npos) << run.test_text;
     EXPECT_NE(text.find("\"numbers_sha256\": \"" + run.digest + "\""), std::string::npos);
-    EXPECT_EQ(run.state, "whole");
+    EXPECT_EQ(run.state, "intact");
     EXPECT_EQ(run.standing, "averaged");
     EXPECT_EQ(run.key, run.id);
     EXPECT_EQ(run.wall_text, "12.5 s");
@@ -250,7 +250,7 @@ TEST(Page, BadRunsAreShownAndSpoilNothing) {
   std::multiset<std::string> states;
   for (const auto& run : data.runs) states.insert(run.state);
   EXPECT_EQ(states,
-            (std::multiset<std::string>{"whole", "whole", "damaged", "damaged", "newer", "unfinished", "copy"}));
+            (std::multiset<std::string>{"intact", "intact", "damaged", "damaged", "newer", "unfinished", "copy"}));
   for (const auto& run : data.runs) {
     if (run.state == "damaged" || run.state == "newer") {
       EXPECT_FALSE(run.problems.empty()) << run.folder;

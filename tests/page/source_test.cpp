@@ -113,7 +113,7 @@ TEST(Source, AnUnfinishedCopyOfAWholeRunIsNotMissing) {
     for (const auto& mark : cell.marks) EXPECT_NE(mark.kind, "missing") << mark.text;
   for (const auto& note : data.notes) EXPECT_EQ(note.find("not finished"), std::string::npos) << note;
   EXPECT_TRUE(std::any_of(data.runs.begin(), data.runs.end(), [&](const PageRun& run) {
-    return run.standing_text.find("the run is whole in " + root.file("whole")) != std::string::npos;
+    return run.standing_text.find("the run is intact in " + root.file("whole")) != std::string::npos;
   }));
 }
 

@@ -39,7 +39,7 @@ class RecordTest(TemporaryFolder):
         again = sb.load_weights(run)
         np.testing.assert_array_equal(again["a"], weights["a"])
         np.testing.assert_array_equal(again["b"], weights["b"])
-        self.assertEqual(sb._native.check(folder), "whole")
+        self.assertEqual(sb._native.check(folder), "intact")
 
     def test_the_id_is_of_name_parameters_task_and_settings(self):
         found = evaluated(task())
@@ -117,7 +117,8 @@ class RecordTest(TemporaryFolder):
         self.assertEqual(program("table", self.folder).stdout, sb.table(self.folder))
         twice = sb.table([self.folder, str(self.folder)])
         self.assertEqual(twice, sb.table(self.folder), "a folder that is named twice is read once")
-        self.assertIn("whole", program("check", self.folder).stdout)
+        said = program("check", self.folder).stdout
+        self.assertIn("intact", said)
         with open(folder + "/result.json", "a") as file:
             file.write(" ")
         self.assertEqual(program("check", self.folder, check=False).returncode, 1)

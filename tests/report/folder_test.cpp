@@ -333,8 +333,8 @@ TEST(Folder, SeveralFoldersAndArchivesAreOneTable) {
   EXPECT_EQ(read_rows(std::vector<std::string>{root.file("a"), root.file("a")}).runs.size(), 1U) << "read once";
   fs::create_directory(root.file("empty"));
   const std::vector<std::string> empty = {root.file("empty"), root.file("empty")};
-  EXPECT_EQ(error_line([&] { read_rows(empty); }),
-            "[table] expected finished runs below the folder, got none, " + root.file("empty") + ", " + root.file("empty"));
+  EXPECT_EQ(error_line([&] { read_rows(empty); }), "[table] expected finished runs below the folder, got none, " +
+                                                       root.file("empty") + ", " + root.file("empty"));
 }
 
 }  // namespace

@@ -350,7 +350,7 @@ TEST(Table, TheCaptionSaysWhatSelectionLookedAt) {
   EXPECT_TRUE(has(faulty, "by mean accuracy on the test set (select_on_test) over")) << faulty;
   EXPECT_FALSE(has(faulty, "valid accuracy")) << faulty;
   EXPECT_TRUE(has(text(grid + "quirks.select_on_test = [false, true]\n"),
-                  "by mean valid accuracy, or on the test set where select_on_test is on, over"));
+                  "by mean valid accuracy, or on the test set if select_on_test is on, over"));
 }
 
 TEST(Table, AnUnfinishedSuiteSaysSoFirstAndNamesWhatIsMissing) {

@@ -146,7 +146,7 @@ TEST(Config, AGrammarBesideAnAutomatonOfTheSameFileIsRefused) {
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
   const std::string automaton = "automaton = '" + folder.file("a.json") + "'\n";
   EXPECT_EQ(fault_of("[grammar]\nvocab = 5\nseed = 2\n" + automaton),
-            "[grammar.vocab] has no effect beside automaton, expected one of the two, run.toml:2:1");
+            "[grammar.vocab] has no effect with automaton, expected one of the two, run.toml:2:1");
   const auto config = resolve_text("[grammar]\nvocab = 5\n", {"grammar." + automaton.substr(0, automaton.size() - 1)});
   EXPECT_EQ(config_toml(config, false).find("vocab"), std::string::npos);
   EXPECT_NE(config_toml(config, true).find("# vocab = 5"), std::string::npos) << config_toml(config, true);
@@ -159,7 +159,7 @@ TEST(Config, AGrammarOnTheCommandLineBesideAnAutomatonIsRefused) {
   const std::string path = folder.file("a.json");
   write_file_atomically(path, R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
   const std::string fault =
-      "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=5";
+      "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=5";
   EXPECT_EQ(fault_of("", {"grammar.automaton=" + path, "grammar.vocab=5", "grammar.seed=3"}), fault);
   EXPECT_EQ(fault_of("", {"grammar.vocab=5", "grammar.automaton=" + path}), fault);
   EXPECT_EQ(fault_of("[grammar]\nautomaton = '" + path + "'\n", {"grammar.vocab=5"}), fault);

@@ -1,4 +1,4 @@
-// Rules of a zoo like the real one, so that this room is tested without libtorch.
+// Rules of a zoo like the real one, so that this module is tested without libtorch.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -84,7 +84,7 @@ TEST(Pack, ARunOfAnArchiveIsWholeThereAndWhereItIsUnpacked) {
   const auto found = find_runs(folder.file("a.tar"), tree);
   ASSERT_EQ(found.runs.size(), 1U);
   EXPECT_EQ(found.runs[0], folder.file("a.tar/deep/") + config(1).run_id);
-  const RunReport report = inspect_run(found.runs[0], Look::all, tree);
+  const RunReport report = inspect_run(found.runs[0], CheckScope::all, tree);
   EXPECT_EQ(report.state, RunState::packed) << (report.problems.empty() ? "" : report.problems[0]);
   EXPECT_TRUE(report.result_stands);
   EXPECT_EQ(open_result(found.runs[0], tree).run_id, config(1).run_id);
@@ -174,7 +174,7 @@ TEST(Pack, LeavesOutWhatIsDamagedAndSaysSo) {
   ASSERT_EQ(packed.notes.size(), 2U);
   EXPECT_NE(packed.notes[0].find("metrics.jsonl"), std::string::npos);
   EXPECT_NE(packed.notes[1].find("suite.json"), std::string::npos);
-  EXPECT_NE(error_line([&] { pack_runs(folder.path() + "/nowhere"); }).find("[pack] expected whole runs, got none"),
+  EXPECT_NE(error_line([&] { pack_runs(folder.path() + "/nowhere"); }).find("[pack] expected intact runs, got none"),
             std::string::npos);
 }
 
@@ -207,7 +207,7 @@ TEST(Pack, HostileArchivesAreOneLine) {
   RunTree tree;
   const auto found = find_runs(folder.file("forged.tar"), tree);
   ASSERT_EQ(found.runs.size(), 1U);
-  EXPECT_EQ(inspect_run(found.runs[0], Look::all, tree).state, RunState::damaged);
+  EXPECT_EQ(inspect_run(found.runs[0], CheckScope::all, tree).state, RunState::damaged);
   EXPECT_TRUE(known_runs({folder.file("forged.tar")}, "test").folders.empty());
 }
 

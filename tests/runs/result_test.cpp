@@ -137,7 +137,7 @@ TEST(Result, HostileTextIsRefusedByOneLine) {
     refusal(text);
   EXPECT_NE(refusal("{\"schema\":2,\"grid\":" + std::string(3'000'000, '[')).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal("{\"a\":" + std::string(200'000, '{')).find("nested deeper"), std::string::npos);
-  EXPECT_NE(refusal(std::string(largest_result + 1, ' ')).find("at most"), std::string::npos);
+  EXPECT_NE(refusal(std::string(kMaxResultBytes + 1, ' ')).find("at most"), std::string::npos);
   std::string many = "{\"schema\":2,\"grid\":[0";
   for (int i = 0; i < 600'000; ++i) many += ",0";
   EXPECT_NE(refusal(many + "]}").find("more than"), std::string::npos);

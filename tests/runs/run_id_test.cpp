@@ -44,11 +44,11 @@ TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
   const auto same = [](const std::string& base, const std::string& key) {
     const auto plain = resolve_text(base), changed = resolve_text(base, {key});
     const std::string name = key.substr(0, key.find('='));
-    EXPECT_EQ(plain.run_id == changed.run_id, plain.idle.contains(name)) << base << key;
+    EXPECT_EQ(plain.run_id == changed.run_id, plain.keys_without_effect.contains(name)) << base << key;
     const std::string shown = config_toml(changed, true), line = "\n" + name.substr(name.find('.') + 1) + " = ";
     const size_t at = shown.find(line);
     EXPECT_EQ(shown.substr(at, shown.find('\n', at + 1) - at).find("has no effect here") != std::string::npos,
-              plain.idle.contains(name))
+              plain.keys_without_effect.contains(name))
         << base << key;
     return plain.run_id == changed.run_id;
   };
@@ -139,7 +139,7 @@ TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
     const auto after = resolve_text(base, sets);
     ASSERT_NE(toml_text(p.get(after.values)), toml_text(p.get(before.values))) << sets.front();
     const bool default_of_others = p.name() == "run.seed" || p.name() == "run.protocol";
-    const bool acts = !before.idle.contains(p.name());  // padding_correct never does
+    const bool acts = !before.keys_without_effect.contains(p.name());  // padding_correct never does
     EXPECT_EQ(acts, p.name() != "quirks.padding_correct") << p.name();
     EXPECT_EQ(after.run_id != before.run_id, (p.identifies && acts) || default_of_others) << p.name();
   }

@@ -56,7 +56,7 @@ TEST_F(RunLocks, ARecordReadsBackAndKeepsItsLength) {
   EXPECT_GT(record.started, 0U);
   EXPECT_EQ(look_for(record), Holder::there);
   const std::string text = lock_text(record);
-  record.beats = 1234567890123;
+  record.heartbeat_count = 1234567890123;
   record.held = false;
   EXPECT_EQ(lock_text(record).size(), text.size());
   const auto read = parse_lock(lock_text(record));
@@ -98,10 +98,10 @@ TEST_F(RunLocks, OneHoldsItAndSaysWho) {
 
 TEST_F(RunLocks, ItBeats) {
   const RunLock held(lock());
-  const uint64_t before = lock_record(lock())->beats;
-  for (int tries = 0; tries < 500 && lock_record(lock())->beats < before + 3; ++tries)
+  const uint64_t before = lock_record(lock())->heartbeat_count;
+  for (int tries = 0; tries < 500 && lock_record(lock())->heartbeat_count < before + 3; ++tries)
     std::this_thread::sleep_for(Milliseconds(10));
-  EXPECT_GE(lock_record(lock())->beats, before + 3);
+  EXPECT_GE(lock_record(lock())->heartbeat_count, before + 3);
   EXPECT_FALSE(held.lost());
 }
 
@@ -130,7 +130,7 @@ TEST_F(RunLocks, WhatCannotBeSeenIsTakenOnlyWhenItsBeatsStayAway) {
   LockWatch watch;
   std::chrono::steady_clock::time_point began;
   for (int i = 0; i < 60; ++i) {  // three times as long as is waited for
-    ++record.beats;
+    ++record.heartbeat_count;
     put(record);
     began = std::chrono::steady_clock::now();  // seen to beat then, and never again
     EXPECT_NE(refused(&watch), "") << i;
@@ -152,7 +152,7 @@ TEST_F(RunLocks, TimeInWhichNobodyLookedIsNoProof) {
 
 TEST_F(RunLocks, TheIntervalIsTheOneTheHolderStated) {
   LockRecord record = of_another_machine();
-  record.every = 3600;
+  record.heartbeat_seconds = 3600;
   put(record);
   LockWatch watch;
   for (int i = 0; i < 40; ++i) {
@@ -376,7 +376,7 @@ TEST_F(RunLocks, WhoSleptLeavesItsTakersUnfinishedFilesAlone) {
 // Somebody is asked to leave while another machine holds the lock for hours.
 TEST_F(RunLocks, WhoWaitsLeavesWhenAskedTo) {
   LockRecord record = of_another_machine();
-  record.every = 3600;
+  record.heartbeat_seconds = 3600;
   put(record);
   int asked = 0;
   try {

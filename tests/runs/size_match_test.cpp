@@ -12,7 +12,7 @@ TEST(SizeFault, IsAnythingBeyondATenthOfTheTarget) {
   EXPECT_EQ(fault(1101), "the nearest is width 64 with 1,101, expected 1,000 parameters within 10 %");
   EXPECT_EQ(fault(899), "the nearest is width 64 with 899, expected 1,000 parameters within 10 %");
   EXPECT_EQ(size_fault({MatchedSize::state, 5000, 1}, std::nullopt),
-            "no width has any state elements a layer with these switches, expected 5,000 state elements a layer within "
+            "no width has any state elements per layer with these switches, expected 5,000 state elements per layer within "
             "10 %");
 }
 

@@ -347,9 +347,9 @@ TEST(Suite, WhatAnAutomatonOfTheFileKeepsFromActingIsRefusedOnTheCommandLine) {
     return error_line([&] { read_suite(folder.file("s.toml"), overrides, rules()); });
   };
   EXPECT_EQ(fault({"grammar.vocab=9", "grammar.seed=3"}),
-            "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=9");
+            "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=9");
   EXPECT_EQ(fault({"grammar.automaton=" + folder.file("a.json"), "grammar.vocab=9"}),
-            "[grammar.vocab] has no effect beside automaton, expected one of the two, --set grammar.vocab=9");
+            "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=9");
   EXPECT_EQ(fault({"grammar.automaton=''", "grammar.vocab=50"}), "");
   EXPECT_EQ(fault({"grammar.seed=3"}), "");
 }
@@ -401,10 +401,9 @@ TEST(Suite, SizesThatCannotBeHadAreOneLine) {
   EXPECT_EQ(suite_fault(head + "0\n"),
             "[suite.match_target] expected a number, or several, from 1 to 1e15, got 0, suite.toml:3:16");
   EXPECT_EQ(suite_fault(head + "[5, 5]\n").substr(0, 50), "[suite.match_target] expected each size once, got ");
-  EXPECT_EQ(suite_fault("[suite]\nmatch = 'params'\n"),
-            "[suite.match] expected match_target beside it, suite.toml:2:1");
+  EXPECT_EQ(suite_fault("[suite]\nmatch = 'params'\n"), "[suite.match] requires match_target, suite.toml:2:1");
   EXPECT_EQ(suite_fault("[suite]\nmatch_target = 5\n"),
-            "[suite.match] expected it beside match_target and match_step, suite.toml:2:1");
+            "[suite.match] required by match_target and match_step, suite.toml:2:1");
   EXPECT_EQ(suite_fault(head + "5\nmatch_step = 0\n"),
             "[suite.match_step] expected an integer from 1 to 1024, got 0, suite.toml:4:14");
   // What is wrong with the model is said instead.

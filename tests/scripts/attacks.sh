@@ -159,10 +159,10 @@ raw_bytes "verify"
 
 # Runs that were tampered with.
 run 0 "check of a whole run" "$program" check clean
-says out ": whole"
+says out ": intact"
 cp -r clean bare && rm bare/*/final.safetensors
 run 0 "check without weights" "$program" check bare
-says out "whole without weights"
+says out "intact without weights"
 cp -r clean part && rm part/*/{result.json,final.safetensors}
 run 0 "check of an unfinished run" "$program" check part
 says out "unfinished: all 8 updates are made"

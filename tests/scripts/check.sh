@@ -27,7 +27,7 @@ says() {
   printf '%s\n' "$folder: $state" "$@" > "$work/expected"
   printf '1 run: 1 %s\n' "$kind" >> "$work/expected"
   diff "$work/expected" "$work/out" || fail "$state: other lines"
-  grep -q "\"state\": \"$kind\"" "$work/out.json" || fail "$state: not in the JSON $(cat "$work/out.json")"
+  grep -q "\"state\": \"${kind/intact/whole}\"" "$work/out.json" || fail "$state: not in the JSON $(cat "$work/out.json")"
   fresh
 }
 fresh() { rm -rf "$work/odd" && mkdir "$work/odd" && cp -r "$run" "$work/odd/"; }
@@ -45,25 +45,25 @@ fresh
 odd=$work/odd/$id
 
 evaluates 0 && tables 0
-says 0 whole
+says 0 intact
 
 # A run given twice, in other words too, is one run.
 ln -s "$work/odd" "$work/link"
 for twice in "$work/odd/" "$odd" "$work/link" "$work/odd/../odd/$id/."; do
   "$program" check "$work/odd" "$twice" > "$work/out" || fail "check $twice: exit code $?"
-  tail -n 1 "$work/out" | grep -qx "1 run: 1 whole" || fail "check $twice: $(tail -n 1 "$work/out")"
+  tail -n 1 "$work/out" | grep -qx "1 run: 1 intact" || fail "check $twice: $(tail -n 1 "$work/out")"
 done
 
 rm "$odd/final.safetensors"
 evaluates 2 && tables 0
 "$program" eval "$odd" --samples 4 --checkpoint > "$work/eval" || fail "eval --checkpoint"
 grep -q "^weights: checkpoint after $update updates$" "$work/eval" || fail "eval --checkpoint: $(head -n 1 "$work/eval")"
-says 0 "whole without weights" \
-  "  final.safetensors is not there: tables take the run, eval tests the checkpoint after $update updates with --checkpoint"
+says 0 "intact without weights" \
+  "  final.safetensors is missing: tables include the run, eval tests the checkpoint after $update updates with --checkpoint"
 rm "$odd"/*.safetensors
 evaluates 2 && tables 0
 "$program" eval "$odd" --samples 4 --checkpoint > /dev/null 2>&1 && fail "eval --checkpoint without one"
-says 0 "whole without weights" "  final.safetensors is not there: tables take the run, eval does not"
+says 0 "intact without weights" "  final.safetensors is missing: tables include the run, eval cannot test it"
 rm "$odd"/checkpoint-*
 "$program" check "$work/odd" --json - | grep -q '"update": 60, "updates": 60' || fail "a finished run without checkpoints: updates"
 fresh
@@ -142,5 +142,5 @@ rm "$work/all/b/$id/final.safetensors"
 printf x >> "$work/all/c/$id/metrics.jsonl"
 "$program" check "$work/all" > "$work/out"
 [[ $? -eq 1 ]] || fail "one damaged of three: exit code"
-tail -n 1 "$work/out" | grep -qx "3 runs: 1 whole, 1 whole without weights, 1 damaged" || fail "$(tail -n 1 "$work/out")"
+tail -n 1 "$work/out" | grep -qx "3 runs: 1 intact, 1 intact without weights, 1 damaged" || fail "$(tail -n 1 "$work/out")"
 exit $failed

@@ -30,7 +30,7 @@ for format in text md csv json latex; do
   done
 done
 "$plain" check "$work/a.tar" > "$work/said" || fail "check: exit code $?"
-grep -q '^3 runs: 3 whole, packed$' "$work/said" || fail "check says $(cat "$work/said")"
+grep -q '^3 runs: 3 intact, packed$' "$work/said" || fail "check says $(cat "$work/said")"
 tar -tf "$work/a.tar" | grep -q safetensors && fail "weights in the archive"
 
 # The same bytes from a copy, from the archive itself, and from where any tar unpacks it.

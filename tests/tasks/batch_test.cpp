@@ -118,7 +118,7 @@ TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
     for (const Split split : {Split::train, Split::test}) {
       task.fill(split, 10, 9, batch);
       expect_consistent(batch);
-      EXPECT_LE(batch.frames, task.longest(split));
+      EXPECT_LE(batch.frames, task.max_frames(split));
       EXPECT_EQ(batch.samples.front(), 10U);
       EXPECT_EQ(batch.samples.back(), 18U);
     }
@@ -285,7 +285,7 @@ TEST(GapTask, AnswersAreStatesOrTheClassesThatFollow) {
 
 TEST(GapTask, TextsAreEqualWhereSamplesAreAndOnlyThere) {
   const auto text = [](const auto& automaton, int length, uint64_t seed, const TaskConfig& config) {
-    return GapTask(test::sampler(automaton, length, seed), config).text();
+    return GapTask(test::sampler(automaton, length, seed), config).canonical_text();
   };
   const TaskConfig base = paper_task(2);
   const std::string own = text(test::twins(), 20, 1, base);

@@ -1,4 +1,4 @@
-// Another language and another task than ours: evaluation, tally and ceiling know neither automata nor gaps.
+// Another language and another task than ours: evaluation, metrics and ceiling know neither automata nor gaps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ class Staircase final : public Language {
   int classes() const override { return 2; }
   const std::vector<int32_t>& symbols() const override { return symbols_; }
   const std::vector<int32_t>& ids() const override { return ids_; }
-  std::string text() const override { return "staircase\n"; }
+  std::string canonical_text() const override { return "staircase\n"; }
   int32_t end() const override { return 0; }
   void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
     for (size_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ class Veiled final : public Language {
   int classes() const override { return of_->classes(); }
   const std::vector<int32_t>& symbols() const override { return of_->symbols(); }
   const std::vector<int32_t>& ids() const override { return of_->ids(); }
-  std::string text() const override { return of_->text(); }
+  std::string canonical_text() const override { return of_->canonical_text(); }
   int32_t end() const override { return of_->end(); }
   void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
     of_->draw(split, first, count, states);
@@ -128,8 +128,8 @@ class Parity final : public Task {
  public:
   explicit Parity(bool known) : known_(known) {}
   TaskShape shape() const override { return {2, 2, 6}; }
-  std::string text() const override { return "parity\n"; }
-  int longest(Split) const override { return 9; }
+  std::string canonical_text() const override { return "parity\n"; }
+  int max_frames(Split) const override { return 9; }
   double mean_frames(Split) const override { return 9; }
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
@@ -249,7 +249,7 @@ TEST(Seams, APredictorOfAnotherWidthIsRefused) {
   EXPECT_THROW(evaluate(model, task, {}), Error);
 }
 
-TEST(Tally, StretchesBatchesAndThreadsDoNotChangeTheResult) {
+TEST(MetricAccumulator, StretchesBatchesAndThreadsDoNotChangeTheResult) {
   const GapTask task(test::sampler(test::forked(), 30), paper_task(2));
   const auto scored = [&](int batch, int chunk, int threads) {
     OraclePredictor oracle(task, Split::valid, threads);
@@ -271,25 +271,25 @@ TEST(Tally, StretchesBatchesAndThreadsDoNotChangeTheResult) {
   }
 }
 
-TEST(Tally, FramesThatAreMissingTwiceOrOutOfOrderAreAnError) {
+TEST(MetricAccumulator, FramesThatAreMissingTwiceOrOutOfOrderAreAnError) {
   const Parity task(false);
   Batch batch;
   task.fill(Split::test, 0, 2, batch);
   const std::vector<float> half(static_cast<size_t>(batch.batch) * batch.frames * 2, 0.5F);
-  Tally tally(task);
-  EXPECT_THROW(tally.probabilities(0, 1, half.data()), Error) << "of no batch";
-  tally.begin(batch);
-  tally.probabilities(0, 4, half.data());
-  EXPECT_THROW(tally.probabilities(3, batch.frames, half.data()), Error) << "one twice";
-  EXPECT_THROW(tally.probabilities(5, batch.frames, half.data()), Error) << "one left out";
-  EXPECT_THROW(tally.probabilities(4, batch.frames + 1, half.data()), Error) << "one too many";
-  EXPECT_THROW(tally.end(), Error) << "the rest is missing";
-  tally.probabilities(4, batch.frames, half.data());
-  tally.end();
-  EXPECT_EQ(tally.result().samples, 2);
+  MetricAccumulator metrics(task);
+  EXPECT_THROW(metrics.probabilities(0, 1, half.data()), Error) << "of no batch";
+  metrics.begin(batch);
+  metrics.probabilities(0, 4, half.data());
+  EXPECT_THROW(metrics.probabilities(3, batch.frames, half.data()), Error) << "one twice";
+  EXPECT_THROW(metrics.probabilities(5, batch.frames, half.data()), Error) << "one left out";
+  EXPECT_THROW(metrics.probabilities(4, batch.frames + 1, half.data()), Error) << "one too many";
+  EXPECT_THROW(metrics.end(), Error) << "the rest is missing";
+  metrics.probabilities(4, batch.frames, half.data());
+  metrics.end();
+  EXPECT_EQ(metrics.result().samples, 2);
 }
 
-TEST(Tally, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
+TEST(MetricAccumulator, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
   const Parity task(false);
   Batch batch;
   task.fill(Split::test, 11, 2, batch);
@@ -299,15 +299,15 @@ TEST(Tally, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
     probabilities[i] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[i]))));
     probabilities[i + 1] = 1 - probabilities[i];
   }
-  Tally from_logits(task), from_probabilities(task);
-  for (Tally* tally : {&from_logits, &from_probabilities}) tally->begin(batch);
+  MetricAccumulator from_logits(task), from_probabilities(task);
+  for (MetricAccumulator* metrics : {&from_logits, &from_probabilities}) metrics->begin(batch);
   from_logits.logits(0, 9, logits.data());
   from_probabilities.probabilities(0, 9, probabilities.data());
-  for (Tally* tally : {&from_logits, &from_probabilities}) tally->end();
+  for (MetricAccumulator* metrics : {&from_logits, &from_probabilities}) metrics->end();
   EXPECT_NEAR(from_logits.result().loss, from_probabilities.result().loss, 1e-6);
   EXPECT_EQ(from_logits.result().elements.right, from_probabilities.result().elements.right);
 
-  Tally broken(task);
+  MetricAccumulator broken(task);
   broken.begin(batch);
   probabilities[(9 + 4) * 2] = std::nanf("");
   try {

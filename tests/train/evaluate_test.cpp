@@ -22,15 +22,15 @@ class ByTask : public testing::TestWithParam<int> {};
 TEST_P(ByTask, ExactFilterScoresTheCeilingThroughTheSamePathAsModels) {
   const RunData data = data_of({"task.number=" + std::to_string(GetParam()), "task.length=70", "grammar.vocab=9",
                                 "grammar.ambiguities=8", "grammar.depth=5"});
-  OraclePredictor filter(*data.maker, Split::test);
+  OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
   request.split = Split::test;
   request.samples = 60;
   request.batch = 16;
-  const Evaluation result = evaluate(filter, *data.maker, request);
+  const Evaluation result = evaluate(filter, *data.task, request);
   CeilingRequest ask;
   ask.samples = 60;
-  const Ceiling ceiling = exact_ceiling(*data.maker, ask);
+  const Ceiling ceiling = exact_ceiling(*data.task, ask);
   EXPECT_NEAR(result.elements.value(), ceiling.filter_accuracy, 1e-12);
   EXPECT_GT(result.elements.value(), 0.9);
 }
@@ -43,8 +43,8 @@ TEST(Evaluate, AgreesWithThePlainMetric) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
   Batch frames;
-  data.maker->fill(Split::test, 0, 6, frames);
-  const TensorBatch batch = to_tensors(frames, *data.maker, at::kFloat);
+  data.task->fill(Split::test, 0, 6, frames);
+  const TensorBatch batch = to_tensors(frames, *data.task, at::kFloat);
   const at::NoGradGuard no_grad;
   const at::Tensor logits = trainer.network().logits(batch.input).contiguous();
   const Score score = segment_score(frames, logits.data_ptr<float>(), static_cast<int>(logits.size(2)));
@@ -52,7 +52,7 @@ TEST(Evaluate, AgreesWithThePlainMetric) {
   EvaluationRequest request;
   request.split = Split::test;
   request.samples = 6;
-  const Evaluation result = evaluate(predictor, *data.maker, request);
+  const Evaluation result = evaluate(predictor, *data.task, request);
   EXPECT_DOUBLE_EQ(result.elements.value(), score.accuracy);
   EXPECT_NEAR(result.loss, score.loss, 1e-5);
   EXPECT_EQ(result.frames, score.frames);
@@ -71,19 +71,19 @@ TEST(Evaluate, OutputsThatAreNotNumbersHaveNoAccuracy) {
   NetworkPredictor predictor(trainer.network());
   EvaluationRequest request;
   request.samples = 4;
-  EXPECT_THROW(evaluate(predictor, *data.maker, request), NotFinite);
+  EXPECT_THROW(evaluate(predictor, *data.task, request), NotFinite);
 }
 
 TEST(Evaluate, AsksForAStopBetweenStretches) {
   const RunData data = data_of({"task.number=1"});
-  OraclePredictor filter(*data.maker, Split::test);
+  OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
   request.samples = 2;
   request.batch = 2;
   request.chunk = 5;
   int asked = 0;
   request.stop = [&] { return ++asked > 3; };
-  EXPECT_THROW(evaluate(filter, *data.maker, request), Stopped);
+  EXPECT_THROW(evaluate(filter, *data.task, request), Stopped);
 }
 
 TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
@@ -95,9 +95,9 @@ TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
     EvaluationRequest request;
     request.split = Split::test;
     request.samples = 6;
-    const Evaluation whole = evaluate(predictor, *data.maker, request);
+    const Evaluation whole = evaluate(predictor, *data.task, request);
     request.chunk = 7;
-    const Evaluation pieces = evaluate(predictor, *data.maker, request);
+    const Evaluation pieces = evaluate(predictor, *data.task, request);
     EXPECT_EQ(whole.elements.right, pieces.elements.right) << model;
     EXPECT_NEAR(whole.loss, pieces.loss, 1e-6) << model;
   }
@@ -105,12 +105,12 @@ TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
 
 TEST(Evaluate, BreakdownsCountEveryElementOnce) {
   const RunData data = data_of({"task.number=3", "task.length=80"});
-  OraclePredictor filter(*data.maker, Split::test);
+  OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
   request.split = Split::test;
   request.samples = 20;
   request.breakdowns = true;
-  const Evaluation result = evaluate(filter, *data.maker, request);
+  const Evaluation result = evaluate(filter, *data.task, request);
   for (const auto* bins : {&result.by_position, &result.by_since_certain, &result.by_entropy}) {
     int64_t total = 0, right = 0;
     for (const Share& s : *bins) {
@@ -127,11 +127,11 @@ TEST(Evaluate, BreakdownsCountEveryElementOnce) {
 
 TEST(Evaluate, WrongAnswersAreOfTheRightSymbolOrOfAnother) {
   const RunData data = data_of({"task.number=1", "task.length=60"});
-  OraclePredictor filter(*data.maker, Split::test);
+  OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
   request.split = Split::test;
   request.samples = 20;
-  const Evaluation result = evaluate(filter, *data.maker, request);
+  const Evaluation result = evaluate(filter, *data.task, request);
   int64_t right = 0, total = 0, other = 0;
   for (const Confusion& c : result.confusion) {
     right += c.right;
@@ -152,9 +152,9 @@ TEST(Evaluate, PaddingCorrectDoesNotCountTheLastElementOfAPrediction) {
   NetworkPredictor predictor(trainer.network());
   EvaluationRequest request;
   request.samples = 10;
-  const Evaluation plain = evaluate(predictor, *data.maker, request);
+  const Evaluation plain = evaluate(predictor, *data.task, request);
   request.padding_correct = true;
-  const Evaluation quirky = evaluate(predictor, *data.maker, request);
+  const Evaluation quirky = evaluate(predictor, *data.task, request);
   EXPECT_EQ(plain.elements.total, 10 * 19);
   EXPECT_EQ(quirky.elements.total, plain.elements.total);
   EXPECT_EQ(quirky.elements.right, plain.elements.right);
@@ -172,7 +172,7 @@ TEST(Evaluate, SameBytesForAnyThreadCount) {
   for (const int threads : {1, 2, 4}) {
     at::set_num_threads(threads);
     Result result;
-    result.test = measurement(evaluate(predictor, *data.maker, request), request.split, data.task, {}, true);
+    result.test = measurement(evaluate(predictor, *data.task, request), request.split, data.task_config, {}, true);
     texts.push_back(comparable_text(result));
   }
   at::set_num_threads(2);
@@ -188,10 +188,10 @@ TEST(Evaluate, PredictObjectiveReportsTheDivergenceFromTheTrueLaw) {
   NetworkPredictor predictor(trainer.network());
   EvaluationRequest request;
   request.samples = 20;
-  const double before = evaluate(predictor, *data.maker, request).kl;
-  Loader loader(data.maker, Split::train, 4, 0, 60);
-  for (int64_t u = 0; u < 60; ++u) trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u);
-  const double after = evaluate(predictor, *data.maker, request).kl;
+  const double before = evaluate(predictor, *data.task, request).kl;
+  Loader loader(data.task, Split::train, 4, 0, 60);
+  for (int64_t u = 0; u < 60; ++u) trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u);
+  const double after = evaluate(predictor, *data.task, request).kl;
   EXPECT_GT(before, 0.3);
   EXPECT_GT(after, 0);
   EXPECT_LT(after, 0.8 * before);

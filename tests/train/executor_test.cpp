@@ -19,8 +19,8 @@ using test::small_config;
 using test::TemporaryFolder;
 
 TensorBatch batch_of(const RunData& data, int64_t update, int batch = 4) {
-  Loader loader(data.maker, Split::train, batch, update, update + 1);
-  return to_tensors(loader.next(), *data.maker, at::kFloat);
+  Loader loader(data.task, Split::train, batch, update, update + 1);
+  return to_tensors(loader.next(), *data.task, at::kFloat);
 }
 
 // Operations that hand a value of a tensor to the host, while one of these lives.
@@ -146,7 +146,7 @@ class Lagging final : public Executor {
  public:
   Lagging(Trainer& trainer, size_t ahead) : inner_(trainer), ahead_(ahead) {}
   StepHandle step(const TensorBatch& batch, int64_t update) override { return inner_.step(batch, update); }
-  size_t ahead() const override { return ahead_; }
+  size_t max_in_flight() const override { return ahead_; }
 
  private:
   CpuExecutor inner_;

@@ -27,7 +27,7 @@ RunData small_data() {
 
 Batch made(const RunData& data, const SampleOrder& order, int64_t update, int pad_to = 0) {
   Batch out;
-  data.maker->fill(Split::train, samples_of_update(order, kBatch, update), out, pad_to);
+  data.task->fill(Split::train, samples_of_update(order, kBatch, update), out, pad_to);
   return out;
 }
 
@@ -50,7 +50,7 @@ TEST(Loader, HandsOverTheSameBatchesWhoeverIsAhead) {
   const RunData data = small_data();
   const SampleOrder order{5, 25 * kBatch};
   for (const bool slow : {false, true}) {  // the worker waits for the trainer, or the other way round
-    Loader loader(data.maker, Split::train, kBatch, 3, 25, order);
+    Loader loader(data.task, Split::train, kBatch, 3, 25, order);
     for (int64_t update = 3; update < 25; ++update) {
       if (slow) pause(update % 4);
       expect_same(loader.next(), made(data, order, update));
@@ -62,7 +62,7 @@ TEST(Loader, HandsOverTheSameBatchesWhoeverIsAhead) {
 TEST(Loader, GoesOnFromAnyUpdate) {
   const RunData data = small_data();
   for (const int64_t first : {0, 7, 24}) {
-    Loader loader(data.maker, Split::train, kBatch, first, 25);
+    Loader loader(data.task, Split::train, kBatch, first, 25);
     const Batch batch = loader.next();
     EXPECT_EQ(batch.samples.front(), static_cast<uint64_t>(first * kBatch));
     expect_same(batch, made(data, {}, first));
@@ -72,7 +72,7 @@ TEST(Loader, GoesOnFromAnyUpdate) {
 TEST(Loader, EndsWhileItsWorkerIsAtWorkOrWaits) {
   const RunData data = small_data();
   for (int i = 0; i < 30; ++i) {
-    Loader loader(data.maker, Split::train, kBatch, 0, 1'000'000);
+    Loader loader(data.task, Split::train, kBatch, 0, 1'000'000);
     if (i % 3 == 1) loader.next();
     if (i % 3 == 2) pause(5);  // by now it is as far ahead as it may be
   }
@@ -80,11 +80,11 @@ TEST(Loader, EndsWhileItsWorkerIsAtWorkOrWaits) {
 
 TEST(Loader, SaysSoBehindTheLastBatch) {
   const RunData data = small_data();
-  Loader loader(data.maker, Split::train, kBatch, 0, 2);
+  Loader loader(data.task, Split::train, kBatch, 0, 2);
   loader.next();
   loader.next();
   for (int i = 0; i < 2; ++i) EXPECT_THROW(loader.next(), Error);
-  Loader none(data.maker, Split::train, kBatch, 2, 2);
+  Loader none(data.task, Split::train, kBatch, 2, 2);
   EXPECT_THROW(none.next(), Error);
 }
 
@@ -99,7 +99,7 @@ TEST(Loader, PassesOnWhatTheWorkerThrewBehindTheBatchesBeforeIt) {
     room = std::max(room, frames);
   }
   ASSERT_LT(broken, 1000);
-  Loader loader(data.maker, Split::train, kBatch, 0, 1000, {}, room);
+  Loader loader(data.task, Split::train, kBatch, 0, 1000, {}, room);
   for (int64_t update = 0; update < broken; ++update) EXPECT_EQ(loader.next().frames, room);
   for (int i = 0; i < 2; ++i) {
     try {
@@ -121,24 +121,24 @@ TEST(Rows, AreTheBatchOfTheirSamplesAsLongAsTheWhole) {
     const Batch rows = rows_of(whole, first, last);
     const std::vector<uint64_t> samples(whole.samples.begin() + first, whole.samples.begin() + last);
     Batch alone;
-    data.maker->fill(Split::train, samples, alone);
+    data.task->fill(Split::train, samples, alone);
     shorter = shorter || alone.frames < whole.frames;
-    data.maker->fill(Split::train, samples, alone, whole.frames);
+    data.task->fill(Split::train, samples, alone, whole.frames);
     expect_same(rows, alone);
     EXPECT_EQ(rows.batch, last - first);
     const at::Tensor dense = dense_frames(rows, 0, rows.frames, at::kFloat);
     EXPECT_TRUE(dense.equal(dense_frames(whole, 0, whole.frames, at::kFloat).narrow(0, first, last - first)));
-    asked += asked_frames(rows, *data.maker);
+    asked += asked_frames(rows, *data.task);
   }
   EXPECT_TRUE(shorter);  // else padding was not tested
-  EXPECT_EQ(asked, asked_frames(whole, *data.maker));
-  EXPECT_EQ(asked, to_tensors(whole, *data.maker, at::kFloat).real_frames);
+  EXPECT_EQ(asked, asked_frames(whole, *data.task));
+  EXPECT_EQ(asked, to_tensors(whole, *data.task, at::kFloat).real_frames);
 }
 
 TEST(Loader, PadsToTheLengthThatIsAskedFor) {
   const RunData data = small_data();
-  const int room = data.maker->longest(Split::train) + 3;
-  Loader loader(data.maker, Split::train, kBatch, 0, 5, {}, room);
+  const int room = data.task->max_frames(Split::train) + 3;
+  Loader loader(data.task, Split::train, kBatch, 0, 5, {}, room);
   for (int64_t update = 0; update < 5; ++update) {
     const Batch padded = loader.next(), plain = made(data, {}, update);
     ASSERT_EQ(padded.frames, room);

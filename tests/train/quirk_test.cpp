@@ -15,10 +15,10 @@ using test::TemporaryFolder;
 std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
-  Loader loader(data.maker, Split::train, config.values.train.batch, 0, count);
+  Loader loader(data.task, Split::train, config.values.train.batch, 0, count);
   std::vector<StepFigures> out;
   for (int64_t u = 0; u < count; ++u)
-    out.push_back(trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u).read());
+    out.push_back(trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u).read());
   if (weights) *weights = trainer.network().parameters().flat().clone();
   return out;
 }
@@ -28,8 +28,8 @@ TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
     const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
     const RunData data = make_data(config.values);
     Trainer trainer(config.values, data);
-    Loader loader(data.maker, Split::train, 4, 0, 12);
-    for (int64_t u = 0; u < 12; ++u) trainer.step(to_tensors(loader.next(), *data.maker, at::kFloat), u);
+    Loader loader(data.task, Split::train, 4, 0, 12);
+    for (int64_t u = 0; u < 12; ++u) trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u);
     const at::Tensor gain = trainer.network().parameters().find("norms.0.weight")->value;
     EXPECT_EQ(gain.eq(1).all().item<bool>(), frozen) << model;
   }
@@ -99,7 +99,7 @@ TEST(Quirks, SelectOnTestLooksAtTheTestSet) {
 TEST(Quirks, PaddingCorrectHasNothingToActOn) {
   const ResolvedConfig config = small_config({"quirks.padding_correct=true"});
   EXPECT_EQ(config.run_id, small_config().run_id);
-  EXPECT_TRUE(config.idle.contains("quirks.padding_correct"));
+  EXPECT_TRUE(config.keys_without_effect.contains("quirks.padding_correct"));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class RankPair : public ::testing::Test {
     place.grouped = true;
     place.address = "127.0.0.1";
     place.port = free_port();
-    place.patience = 60;
+    place.timeout_seconds = 60;
     place.origin = "WORLD_SIZE";
     std::thread other([&, place]() mutable {
       place.rank = 1;
@@ -68,7 +68,7 @@ class RankPair : public ::testing::Test {
     other.join();
   }
   // What a rank that waits for the other comes to know.
-  static WorldEnded heard(RankWatch& rank) {
+  static GroupEnded heard(RankWatch& rank) {
     EXPECT_TRUE(eventually([&] { return rank.verdict().has_value(); }));
     return *rank.verdict();
   }
@@ -77,31 +77,31 @@ class RankPair : public ::testing::Test {
 
 TEST_F(RankPair, AnErrorOfRank0IsSaidByItAndEndsTheOtherWithItsCode) {
   for (RankWatch* rank : {first_.get(), second_.get()}) EXPECT_FALSE(rank->verdict());
-  const WorldEnded own = first_->fail(Exit::cannot_write, "[run] the disk is full");
+  const GroupEnded own = first_->fail(Exit::cannot_write, "[run] the disk is full");
   EXPECT_EQ(own.code(), Exit::cannot_write);
   EXPECT_STREQ(own.what(), "[run] the disk is full");
-  EXPECT_FALSE(own.said());
-  const WorldEnded other = heard(*second_);
+  EXPECT_FALSE(own.already_reported());
+  const GroupEnded other = heard(*second_);
   EXPECT_EQ(other.code(), Exit::cannot_write);
-  EXPECT_TRUE(other.said());
+  EXPECT_TRUE(other.already_reported());
 }
 
 TEST_F(RankPair, AnErrorOfAnotherRankIsSaidByRank0) {
   const RankWatch::Waiting waits(*first_);
-  const WorldEnded own = second_->fail(Exit::bad_input, "[memory] not enough");
+  const GroupEnded own = second_->fail(Exit::bad_input, "[memory] not enough");
   EXPECT_EQ(own.code(), Exit::bad_input);
-  EXPECT_TRUE(own.said());
-  const WorldEnded other = heard(*first_);
+  EXPECT_TRUE(own.already_reported());
+  const GroupEnded other = heard(*first_);
   EXPECT_EQ(other.code(), Exit::bad_input);
   EXPECT_STREQ(other.what(), "[train] rank 1 of 2 ended: [memory] not enough");
-  EXPECT_FALSE(other.said());
+  EXPECT_FALSE(other.already_reported());
 }
 
 TEST_F(RankPair, OfTwoErrorsTheFirstIsThatOfAll) {
   first_->fail(Exit::taken_over, "[run] taken over");
-  const WorldEnded late = second_->fail(Exit::bad_input, "[memory] not enough");
+  const GroupEnded late = second_->fail(Exit::bad_input, "[memory] not enough");
   EXPECT_EQ(late.code(), Exit::taken_over);
-  EXPECT_TRUE(late.said());
+  EXPECT_TRUE(late.already_reported());
   EXPECT_EQ(heard(*first_).code(), Exit::taken_over);
 }
 

@@ -41,9 +41,9 @@ int64_t values(const GateReport& report, bool gap) {
 
 TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
   const Subject subject({"task.number=2"});
-  const GateReport report = subject.gates(subject.data.task);
+  const GateReport report = subject.gates(subject.data.task_config);
   Batch frames;
-  subject.data.maker->fill(Split::test, 0, 6, frames);
+  subject.data.task->fill(Split::test, 0, 6, frames);
   const int64_t data = 6 * 20,
                 all = std::count_if(frames.element.begin(), frames.element.end(), [](int e) { return e >= 0; });
   ASSERT_FALSE(report.figures.gates.empty());
@@ -59,13 +59,13 @@ TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
 
 TEST(Gates, FollowTheGapAskedFor) {
   const Subject subject({"task.number=2"});
-  const int64_t data = values(subject.gates(subject.data.task), false);
+  const int64_t data = values(subject.gates(subject.data.task_config), false);
   for (const int gap : {1, 7}) {
-    const GateReport report = subject.gates(with_gap(subject.data.task, Split::test, gap));
+    const GateReport report = subject.gates(with_gap(subject.data.task_config, Split::test, gap));
     EXPECT_EQ(values(report, false), data);
     EXPECT_EQ(values(report, true), gap * data);
   }
-  const GateReport none = subject.gates(with_gap(subject.data.task, Split::test, 0));
+  const GateReport none = subject.gates(with_gap(subject.data.task_config, Split::test, 0));
   EXPECT_EQ(values(none, true), 0);
   EXPECT_FALSE(none.figures.write_selectivity);  // nothing to compare with: not zero
   EXPECT_FALSE(none.figures.forget_selectivity);
@@ -74,7 +74,8 @@ TEST(Gates, FollowTheGapAskedFor) {
 TEST(Gates, StreamedInStretchesTheyAreTheSame) {
   for (const auto& model : test::paper_models()) {
     const Subject subject({"task.number=2", "model.name=" + model, "train.precision=fp64"});
-    const GateReport whole = subject.gates(subject.data.task), pieces = subject.gates(subject.data.task, 9);
+    const GateReport whole = subject.gates(subject.data.task_config),
+                     pieces = subject.gates(subject.data.task_config, 9);
     ASSERT_EQ(whole.figures.gates.size(), pieces.figures.gates.size()) << model;
     for (size_t i = 0; i < whole.figures.gates.size(); ++i) {
       EXPECT_EQ(whole.figures.gates[i].data.total, pieces.figures.gates[i].data.total) << model;
@@ -86,7 +87,7 @@ TEST(Gates, StreamedInStretchesTheyAreTheSame) {
 TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
   for (const char* model : {"mamba", "mamba2", "gla", "gated_delta_net", "gru", "s4", "retnet"}) {
     const Subject subject({std::string("model.name=") + model});
-    const GateReport report = subject.gates(subject.data.task);
+    const GateReport report = subject.gates(subject.data.task_config);
     ASSERT_EQ(report.decays.size(), 2U) << model;
     for (const auto& spectrum : report.decays) {
       ASSERT_EQ(spectrum.quantiles.size(), 7U);
@@ -96,11 +97,11 @@ TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
     }
   }
   const Subject retnet({"model.name=retnet", "model.heads=2"});
-  const auto decays = retnet.gates(retnet.data.task).decays.at(0).quantiles;
+  const auto decays = retnet.gates(retnet.data.task_config).decays.at(0).quantiles;
   EXPECT_NEAR(decays.front(), 1 - 1.0 / 32, 1e-6);
   EXPECT_NEAR(decays.back(), 1 - 1.0 / 64, 1e-6);
   const Subject attention({"model.name=linear_attn"});
-  EXPECT_TRUE(attention.gates(attention.data.task).decays.empty());
+  EXPECT_TRUE(attention.gates(attention.data.task_config).decays.empty());
 }
 
 TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
@@ -108,8 +109,8 @@ TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
   const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16);
   ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
   Batch frames;
-  subject.data.maker->fill(Split::test, 0, recorded_samples, frames);
-  const std::unique_ptr<Oracle> filter = subject.data.maker->oracle(Split::test);
+  subject.data.task->fill(Split::test, 0, recorded_samples, frames);
+  const std::unique_ptr<Oracle> filter = subject.data.task->oracle(Split::test);
   for (int b = 0; b < recorded_samples; ++b) {
     const SampleRecord& sample = samples[static_cast<size_t>(b)];
     EXPECT_EQ(sample.length, 60);
@@ -178,7 +179,7 @@ TEST(Records, AskForAStop) {
   GateRequest ask;
   ask.samples = 2;
   ask.stop = stop;
-  EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task, ask), Stopped);
+  EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task_config, ask), Stopped);
   EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
   EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, "", stop, {}}), Stopped);
 }
@@ -232,7 +233,7 @@ TEST(Baselines, PredictHasNoneAndSaysNothing) {
 TEST(WithGap, ChangesTheLawOfTheSplitAskedFor) {
   const RunData data = make_data(small_config({"task.number=2"}).values);
   for (const Split split : {Split::train, Split::test, Split::reference}) {
-    const TaskConfig task = with_gap(data.task, split, 5);
+    const TaskConfig task = with_gap(data.task_config, split, 5);
     Batch frames;
     make_task(data, task)->fill(split, 0, 2, frames);
     EXPECT_EQ(frames.real_frames(0), 20 * 6) << to_string(split);

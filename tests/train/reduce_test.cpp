@@ -16,7 +16,7 @@ namespace {
 // All that a result takes of an evaluation, doubles to the last bit.
 std::string text_of(const Evaluation& evaluation, const RunData& data) {
   Result result;
-  result.test = measurement(evaluation, Split::test, data.task, {}, true);
+  result.test = measurement(evaluation, Split::test, data.task_config, {}, true);
   std::string out = comparable_text(result);
   for (const auto* bins : {&evaluation.by_gap_frame, &evaluation.by_since_certain, &evaluation.by_entropy}) {
     for (const Share& s : *bins) out += " " + std::to_string(s.right) + "/" + std::to_string(s.total);
@@ -52,15 +52,15 @@ std::vector<at::Device> devices() {
   return all;
 }
 
-void stretches_give_the_tallys_numbers(const at::Device& device) {
+void stretches_give_the_same_metrics(const at::Device& device) {
   std::mt19937 random(5);
   for (const auto& overrides : tasks()) {
     const RunData data = make_data(test::small_config(overrides).values);
-    const Task& task = *data.maker;
+    const Task& task = *data.task;
     const int answers = task.shape().answers;
-    const bool oracle = data.task.objective == Objective::state;
+    const bool oracle = data.task_config.objective == Objective::state;
     for (const int longest : {1, 2, 7, 1000}) {
-      Tally plain(task, {false, oracle, 1}), reduced(task, {false, oracle, 2});
+      MetricAccumulator plain(task, {false, oracle, 1}), reduced(task, {false, oracle, 2});
       for (const int first : {0, 5}) {
         Batch batch;
         task.fill(Split::test, static_cast<uint64_t>(first), 5, batch);
@@ -77,7 +77,7 @@ void stretches_give_the_tallys_numbers(const at::Device& device) {
         }
         if (!device.is_cpu()) reduction.finish(gpu_marker());
         reduced.begin(batch);
-        reduced.marks(reduction.marks());
+        reduced.predictions(reduction.reduced());
         reduced.end();
       }
       EXPECT_EQ(text_of(plain.result(), data), text_of(reduced.result(), data)) << overrides.back() << " " << longest;
@@ -86,8 +86,8 @@ void stretches_give_the_tallys_numbers(const at::Device& device) {
   }
 }
 
-TEST(Reduce, StretchesOfAnyLengthGiveTheTallysNumbers) {
-  for (const at::Device& device : devices()) stretches_give_the_tallys_numbers(device);
+TEST(Reduce, StretchesOfAnyLengthGiveTheSameMetrics) {
+  for (const at::Device& device : devices()) stretches_give_the_same_metrics(device);
 }
 
 TEST(Reduce, EvaluationsAreTheSameBytes) {
@@ -102,15 +102,15 @@ TEST(Reduce, EvaluationsAreTheSameBytes) {
       request.split = Split::test;
       request.samples = 13;
       request.batch = 3;
-      request.breakdowns = data.task.objective == Objective::state;
+      request.breakdowns = data.task_config.objective == Objective::state;
       NetworkPredictor plain(trainer.network()), reducing(trainer.network(), true);
-      const std::string expected = text_of(evaluate(plain, *data.maker, request), data);
-      EXPECT_EQ(text_of(evaluate(reducing, *data.maker, request), data), expected) << overrides.back();
+      const std::string expected = text_of(evaluate(plain, *data.task, request), data);
+      EXPECT_EQ(text_of(evaluate(reducing, *data.task, request), data), expected) << overrides.back();
       std::deque<Batch> kept;
       request.kept = &kept;
       for (int again = 0; again < 2; ++again) {
-        EXPECT_EQ(text_of(evaluate(reducing, *data.maker, request), data), expected) << overrides.back();
-        EXPECT_EQ(text_of(evaluate(plain, *data.maker, request), data), expected) << overrides.back();
+        EXPECT_EQ(text_of(evaluate(reducing, *data.task, request), data), expected) << overrides.back();
+        EXPECT_EQ(text_of(evaluate(plain, *data.task, request), data), expected) << overrides.back();
         EXPECT_EQ(kept.size(), 5U);
       }
     }
@@ -132,8 +132,8 @@ TEST(Reduce, EvaluationsOnAGpuAreThoseOfItsProbabilities) {
       request.samples = 13;
       request.batch = 3;
       NetworkPredictor reducing(trainer.network()), copying(trainer.network(), false);
-      EXPECT_EQ(text_of(evaluate(reducing, *data.maker, request), data),
-                text_of(evaluate(copying, *data.maker, request), data))
+      EXPECT_EQ(text_of(evaluate(reducing, *data.task, request), data),
+                text_of(evaluate(copying, *data.task, request), data))
           << overrides.back() << " " << to_string(precision);
     }
   }
@@ -141,7 +141,7 @@ TEST(Reduce, EvaluationsOnAGpuAreThoseOfItsProbabilities) {
 
 TEST(Reduce, TheFirstFrameThatIsNotFiniteIsNamed) {
   const RunData data = make_data(test::small_config({"task.number=2"}).values);
-  const Task& task = *data.maker;
+  const Task& task = *data.task;
   std::mt19937 random(6);
   Batch batch;
   task.fill(Split::test, 0, 4, batch);
@@ -150,13 +150,13 @@ TEST(Reduce, TheFirstFrameThatIsNotFiniteIsNamed) {
     logits[2][31][1] = odd;
     logits[2][40][0] = odd;
     logits[3][3][0] = odd;
-    Tally tally(task);
-    tally.begin(batch);
+    MetricAccumulator metrics(task);
+    metrics.begin(batch);
     TensorReduction reduction(batch, task, at::kCPU);
     reduction.take(0, 17, logits.narrow(1, 0, 17));
     reduction.take(17, batch.frames, logits.narrow(1, 17, batch.frames - 17));
     try {
-      tally.marks(reduction.marks());
+      metrics.predictions(reduction.reduced());
       FAIL() << "counted";
     } catch (const NotFinite& seen) {
       EXPECT_EQ(seen.sample, 2);
@@ -174,7 +174,7 @@ TEST(Reduce, AStopIsAskedForBetweenBatches) {
   request.batch = 2;
   int asked = 0;
   request.stop = [&] { return ++asked > 3; };
-  EXPECT_THROW(evaluate(reducing, *data.maker, request), Stopped);
+  EXPECT_THROW(evaluate(reducing, *data.task, request), Stopped);
   EXPECT_EQ(asked, 4);
 }
 

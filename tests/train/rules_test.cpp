@@ -143,7 +143,7 @@ TEST(RunIds, IgnoreQuirksOfOtherModels) {
     const std::string plain = "[model]\nname = '" + row.name + "'\nwidth = 64\n";
     const ResolvedConfig with = resolved(plain + "[quirks]\ndelta_bf16 = true\n");
     EXPECT_EQ(resolved(plain).run_id == with.run_id, !row.traits.published_in_bf16) << row.name;
-    EXPECT_EQ(with.idle.contains("quirks.delta_bf16"), !row.traits.published_in_bf16) << row.name;
+    EXPECT_EQ(with.keys_without_effect.contains("quirks.delta_bf16"), !row.traits.published_in_bf16) << row.name;
   }
 }
 
@@ -341,7 +341,7 @@ TEST(Match, SizesThatAModelCannotHaveAreOneLine) {
   };
   EXPECT_EQ(
       fault("state", "32768", "transformer"),
-      "[suite.match] transformer: no width has any state elements a layer with these switches, expected 32,768 state "
+      "[suite.match] transformer: no width has any state elements per layer with these switches, expected 32,768 state "
       "elements a layer within 10 %, s.toml:2:1");
   EXPECT_EQ(fault("state", "1e9", "gru").substr(0, 32), "[suite.match] gru: the nearest i");
   EXPECT_EQ(fault("params", "100", "mamba2").substr(0, 35), "[suite.match] mamba2: the nearest i");
@@ -361,7 +361,7 @@ class LawPredictor final : public Predictor {
   int answers() const override { return data_.language->classes(); }
   void begin(const Batch& batch) override {
     filters_.clear();
-    for (int b = 0; b < batch.batch; ++b) filters_.push_back(data_.maker->oracle(Split::test));
+    for (int b = 0; b < batch.batch; ++b) filters_.push_back(data_.task->oracle(Split::test));
   }
   void predict(const Batch& batch, int from, int to, float* probabilities) override {
     std::vector<double> law(static_cast<size_t>(answers()));
@@ -396,10 +396,10 @@ TEST(Ceilings, OfPredictionAreWhatTheMetricGivesTheExactLaws) {
     request.batch = 7;
     CeilingRequest ask;
     ask.samples = 40;
-    const PredictCeiling ceiling = predict_ceiling(*data.maker, ask);
+    const PredictCeiling ceiling = predict_ceiling(*data.task, ask);
     LawPredictor next(data, true), mean(data, false);
-    EXPECT_NEAR(evaluate(next, *data.maker, request).elements.value(), ceiling.counted, 1e-12) << task;
-    EXPECT_NEAR(evaluate(mean, *data.maker, request).kl, ceiling.kl_counted, 1e-5) << task;
+    EXPECT_NEAR(evaluate(next, *data.task, request).elements.value(), ceiling.counted, 1e-12) << task;
+    EXPECT_NEAR(evaluate(mean, *data.task, request).kl, ceiling.kl_counted, 1e-5) << task;
     EXPECT_GT(ceiling.kl_counted, 0.001) << task;
   }
 }

@@ -244,8 +244,8 @@ TEST(Run, ValidThatIsNotFiniteIsDivergence) {
 TEST(Trainer, LooksForWhatIsNotFiniteInAnEvaluationWithoutDropout) {
   PreparedRun run(small_config({"model.dropout=0.5", "model.mlp=1"}));
   Batch frames;
-  run.data.maker->fill(Split::test, 0, 1, frames);
-  const TensorBatch batch = to_tensors(std::move(frames), *run.data.maker, at::kFloat);
+  run.data.task->fill(Split::test, 0, 1, frames);
+  const TensorBatch batch = to_tensors(std::move(frames), *run.data.task, at::kFloat);
   const Parameter* bias = run.trainer.network().parameters().find("layers.1.mlp.linear2.bias");
   ASSERT_NE(bias, nullptr);
   const at::NoGradGuard no_gradients;

@@ -79,7 +79,7 @@ class BesideHost final : public Executor {
  public:
   explicit BesideHost(Trainer& trainer) : inner_(trainer) {}
   StepHandle step(const TensorBatch& batch, int64_t update) override { return inner_.step(batch, update); }
-  size_t ahead() const override { return 3; }
+  size_t max_in_flight() const override { return 3; }
   bool beside_host() const override { return true; }
 
  private:

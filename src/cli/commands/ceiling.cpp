@@ -123,12 +123,13 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
-    table.row({"majority", fixed(b->majority, 5), "the commonest state"});
+    table.row({"majority", fixed(b->majority, 5), "the most common state"});
     for (size_t n = 0; n < b->n_gram.size(); ++n) {
       const bool chosen = static_cast<int>(n) + 1 == b->n;
       table.row({std::to_string(n + 1) + "-gram", fixed(b->n_gram[n], 5),
                  (chosen ? spread_text(b->n_gram_stderr, b->test_samples) + "best on valid: " : std::string()) +
-                     "the commonest state after the last " + (n == 0 ? "symbol" : std::to_string(n + 1) + " symbols")});
+                     "the most common state after the last " +
+                     (n == 0 ? "symbol" : std::to_string(n + 1) + " symbols")});
     }
     table.row({"table learner", fixed(b->table_learner, 5),
                "transitions counted in " + grouped(b->train_samples) + " labelled samples, then filtered"});

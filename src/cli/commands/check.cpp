@@ -73,7 +73,7 @@ Findings inspect_all(const Options& options) {
     }
     for (const auto& folder : found.runs) {
       if (!fresh(folder)) continue;
-      out.reports.push_back(inspect_run(folder, Look::all, tree));
+      out.reports.push_back(inspect_run(folder, CheckScope::all, tree));
       out.not_evaluated.emplace_back();
       if (options.rules) look_at_network(out.reports.back(), out.not_evaluated.back(), tree, *options.rules);
     }
@@ -85,7 +85,7 @@ std::string said_of(const RunReport& report) {
   std::string out = to_string(report.state);
   const bool without_result =
       report.status.empty() && report.state != RunState::older && report.state != RunState::newer;
-  // Of a damaged run without a whole checkpoint nobody knows how far it was.
+  // The progress of a damaged run without an intact checkpoint is unknown.
   const bool known = report.state == RunState::unfinished || report.update > 0;
   if (without_result && known && report.updates > 0) {
     const bool trained = report.update >= report.updates;
@@ -118,10 +118,10 @@ std::string as_text(const Findings& findings) {
     if (report.state == RunState::damaged)
       for (const auto& problem : report.problems) out += "  " + one_line(problem) + "\n";
     if (report.state == RunState::without_weights)
-      out += "  final.safetensors is not there: tables take the run, eval " +
+      out += std::string("  final.safetensors is missing: tables include the run, eval ") +
              (report.checkpoint
                   ? "tests the checkpoint after " + std::to_string(*report.checkpoint) + " updates with --checkpoint\n"
-                  : std::string("does not\n"));
+                  : std::string("cannot test it\n"));
     if (report.state == RunState::whole && !not_evaluated.empty())
       out += "  eval does not test it: " + one_line(not_evaluated.substr(0, not_evaluated.find('\n'))) + "\n";
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
@@ -140,15 +140,29 @@ std::string as_text(const Findings& findings) {
   return out + (parts.empty() ? "none" : parts) + "\n";
 }
 
+// Names in the JSON output, which scripts read; they are older than the words of the text output.
+const char* json_name(RunState state) {
+  switch (state) {
+    case RunState::whole:
+      return "whole";
+    case RunState::without_weights:
+      return "whole without weights";
+    case RunState::packed:
+      return "whole, packed";
+    default:
+      return to_string(state);
+  }
+}
+
 std::string as_json(const Findings& findings) {
   const auto& reports = findings.reports;
   Json json;
-  for (const RunState state : kStates) json[to_string(state)] = count(reports, state);
+  for (const RunState state : kStates) json[json_name(state)] = count(reports, state);
   Json& runs = json["runs"] = Json::array();
   for (size_t i = 0; i < reports.size(); ++i) {
     const RunReport& report = reports[i];
     Json& entry = runs.emplace_back(
-        Json{{"folder", report.folder}, {"run_id", report.run_id}, {"state", to_string(report.state)}});
+        Json{{"folder", report.folder}, {"run_id", report.run_id}, {"state", json_name(report.state)}});
     if (!report.status.empty()) entry["status"] = report.status;
     entry["update"] = report.update;
     entry["updates"] = report.updates;

@@ -8,8 +8,8 @@
 #include "cli/output.h"
 #include "cli/training.h"
 #include "train/gpu.h"
+#include "train/process_group.h"
 #include "train/provenance.h"
-#include "train/world.h"
 
 namespace sb::cli {
 namespace {
@@ -19,11 +19,11 @@ struct Options {
 };
 
 std::string ranks() {
-  std::string out = world_backend(false).empty()
+  std::string out = group_backend(false).empty()
                         ? "on CPUs 1 per run: built without libgloo-dev, or with a libtorch without gloo"
-                        : "several per run on CPUs (" + world_backend(false) + "; docs/ranks.md)";
-  if (!world_backend(true).empty())
-    out += "; on GPUs several (" + world_backend(true) + ", untested beyond one rank)";
+                        : "several per run on CPUs (" + group_backend(false) + "; docs/ranks.md)";
+  if (!group_backend(true).empty())
+    out += "; on GPUs several (" + group_backend(true) + ", untested beyond one rank)";
   else if (gpu_facts().built)
     out += "; on GPUs 1 per run: " + world_fault(true);
   return out;
@@ -64,8 +64,8 @@ std::string as_json(const Provenance& made, const GpuFacts& gpu) {
               {"built_for_gpu", gpu.built},
               {"gpu", nullptr},
               {"missing", nullptr},
-              {"ranks", world_backend(false)},
-              {"ranks_on_gpus", world_backend(true)}};
+              {"ranks", group_backend(false)},
+              {"ranks_on_gpus", group_backend(true)}};
   if (gpu.missing.empty())
     out["gpu"] = {{"name", gpu.name},
                   {"bytes", gpu.bytes},

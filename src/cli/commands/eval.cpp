@@ -107,7 +107,7 @@ class Evaluator {
         data_(make_data(config_)),
         train_(as_here(config_.train)),
         type_(storage_type(train_)),
-        network_(network_config(config_, data_.maker->shape()), type_, device_of(train_),
+        network_(network_config(config_, data_.task->shape()), type_, device_of(train_),
                  train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
     data_.language->check_split(split_);
@@ -136,7 +136,7 @@ class Evaluator {
   void load_weights() {
     if (!options_.weights.empty()) {
       out_.weights = "file";
-      std::string content = read_file(options_.weights, largest_weights);
+      std::string content = read_file(options_.weights, kMaxWeightsBytes);
       // Files of others have no digest of their own.
       if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
         throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(options_.weights, 400));
@@ -183,7 +183,7 @@ class Evaluator {
   void load_checkpoint() {
     for (const StoredCheckpoint& stored : list_checkpoints(run_.folder)) {
       try {
-        std::string content = read_file(stored.path, largest_weights);
+        std::string content = read_file(stored.path, kMaxWeightsBytes);
         std::string digest = sha256_hex(content);
         const Checkpoint checkpoint = parse_checkpoint(std::move(content), stored, out_.run_id, {});
         network_.load(checkpoint.file);
@@ -212,15 +212,15 @@ class Evaluator {
   std::string shown_folder() const { return printable(run_.folder, 400); }
 
   std::vector<std::pair<TaskConfig, std::optional<int>>> tasks() const {
-    if (out_.gaps.empty()) return {{data_.task, std::nullopt}};
+    if (out_.gaps.empty()) return {{data_.task_config, std::nullopt}};
     std::vector<std::pair<TaskConfig, std::optional<int>>> all;
-    for (const int gap : out_.gaps) all.emplace_back(with_gap(data_.task, split_, gap), gap);
+    for (const int gap : out_.gaps) all.emplace_back(with_gap(data_.task_config, split_, gap), gap);
     return all;
   }
 
   Measurement evaluate_at(const TaskConfig& task, std::optional<int> gap) {
     // Without a grid its samples have no part in the run, and are the usual ones.
-    const bool grid = !run_.config.idle.contains("eval.grid_samples");
+    const bool grid = !run_.config.keys_without_effect.contains("eval.grid_samples");
     const int64_t usual = gap                         ? (grid ? config_.eval : EvalSection()).grid_samples
                           : options_.split == "valid" ? config_.eval.valid_samples
                                                       : config_.eval.test_samples;

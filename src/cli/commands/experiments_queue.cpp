@@ -68,7 +68,7 @@ std::vector<StepState> look(const KnownRuns& known) {
 std::string command_of(const StepState& state, const Options& options) {
   std::string out = "selectivbench experiments run " + state.step.experiment + " --scale " + state.step.scale;
   for (const auto& each : state.step.where) out += " --where " + each;
-  for (const auto& each : options.results) out += " --have " + one_line(each);
+  for (const auto& each : options.results) out += " --reuse " + one_line(each);
   return out + " --time-limit 9m --out runs/" + state.step.scale;
 }
 

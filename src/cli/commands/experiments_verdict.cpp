@@ -18,7 +18,7 @@ namespace sb::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t largest_page = size_t{16} << 20;
+constexpr size_t kMaxPageBytes = size_t{16} << 20;
 
 struct Options {
   std::string name, claims, scale, format = "text", out = "-";
@@ -107,7 +107,7 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
 
 std::string current(const std::string& path) {
   std::error_code failed;
-  return fs::exists(path, failed) ? read_file(path, largest_page) : std::string();
+  return fs::exists(path, failed) ? read_file(path, kMaxPageBytes) : std::string();
 }
 
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
@@ -116,7 +116,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   if (rows.runs.empty()) throw without_runs("experiments findings --results", "finished runs", options.results, rows);
   for (const auto& note : rows.notes)
     if (note.kind == Note::Kind::damaged)
-      throw bad_input("experiments findings --results", "expected whole runs and archives, got " + note);
+      throw bad_input("experiments findings --results", "expected intact runs and archives, got " + note);
   const fs::path results = fs::path(options.results).lexically_normal();
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
   const std::string page = findings_page(rows, claims, source);
@@ -130,7 +130,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
       if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
     }
   if (!options.readme.empty()) {
-    const std::string readme = read_file(options.readme, largest_page);
+    const std::string readme = read_file(options.readme, kMaxPageBytes);
     const std::string made = with_table(readme, top_table(rows, claims), options.readme);
     if (made != readme) stale.emplace_back(options.readme, made);
   }

@@ -333,10 +333,10 @@ Exit run_probe(const Options& options) {
 
 // Options that another one keeps from acting.
 void refuse_idle(const Options& options) {
-  const auto refuse = [&](std::initializer_list<const char*> names, const std::string& beside) {
+  const auto refuse = [&](std::initializer_list<const char*> names, const std::string& other) {
     for (const char* name : names)
       if (options.arguments->given(name))
-        throw bad_input(options.arguments->where(name), "has no effect beside " + beside + ", expected one of the two");
+        throw bad_input(options.arguments->where(name), "has no effect with " + other + ", expected one of the two");
   };
   if (const auto match = match_of(options))
     refuse({"--width", "--probe"}, match->option);
@@ -383,7 +383,7 @@ void add_models(Program& program) {
                  "Find the width with N parameters within 10 %, e.g. 80k");
   arguments.text("--match-state", options->match_state, "N", "Find the width with N state elements per layer");
   arguments.text("--match-flops", options->match_flops, "N", "Find the width with N FLOPs per token, e.g. 1.5M");
-  arguments.integer("--match-step", options->step, 1, kMostMatchStep, "Try only widths that are multiples of this");
+  arguments.integer("--match-step", options->step, 1, kMaxMatchStep, "Try only widths that are multiples of this");
   arguments.flag("--probe", options->probe,
                  "Measure the taxonomy on built layers; exit code 1 if it differs from the declared one");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");

@@ -52,7 +52,7 @@ Exit run(const Options& options) {
       with_card(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
   if (!without_cards) expect_card(config, place);
   tell_unusable_gpu({config});
-  use_threads(options.threads, place.beside);
+  use_threads(options.threads, place.local_world_size);
   const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);
   if (place.rank != 0) return code;
   const std::string folder = options.root + "/" + config.run_id;

@@ -8,7 +8,7 @@
 namespace sb::aten {
 namespace {
 
-constexpr int64_t kMostScores = int64_t{1} << 24;  // at a time
+constexpr int64_t kMaxScores = int64_t{1} << 24;  // at a time
 
 }  // namespace
 
@@ -20,7 +20,7 @@ kernels::Tensors causal_attention(const op::CausalAttention& op, const kernels::
   const at::Tensor q = by_head(in[0]), k = by_head(in[1]), v = by_head(in[2]);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
   const int64_t queries = q.size(2), keys = k.size(2), row = q.size(0) * q.size(1) * keys;
-  const int64_t block = std::clamp<int64_t>(kMostScores / std::max<int64_t>(1, row), 1, std::max<int64_t>(1, queries));
+  const int64_t block = std::clamp<int64_t>(kMaxScores / std::max<int64_t>(1, row), 1, std::max<int64_t>(1, queries));
   std::vector<at::Tensor> out;
   for (int64_t from = 0; from == 0 || from < queries; from += block) {
     const int64_t count = std::min(block, queries - from), seen = std::min(keys, op.offset + from + count);

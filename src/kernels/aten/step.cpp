@@ -25,14 +25,14 @@ Tensors step(const Step& whole_op, const Tensors& in, Whole* whole) {
 
 Tensors decayed_attention_step(const op::DecayedAttentionStep& op, const Tensors& in, Tensors*) {
   const op::DecayedAttention whole{op.scale};
-  if (!in[3].defined() || in[3].dim() > 1) return step(whole, in, truth::decayed_attention);
+  if (!in[3].defined() || in[3].dim() > 1) return step(whole, in, naive::decayed_attention);
   // A fixed decay [H] has no frames.
   return step(whole, {in[0], in[1], in[2], in[3].unsqueeze(0).expand({in[0].size(0), in[3].size(0)}), in[4]},
-              truth::decayed_attention);
+              naive::decayed_attention);
 }
 
 Tensors gated_delta_step(const op::GatedDeltaStep& op, const Tensors& in, Tensors*) {
-  return step(op::GatedDelta{op.scale}, in, truth::gated_delta);
+  return step(op::GatedDelta{op.scale}, in, naive::gated_delta);
 }
 
 }  // namespace sb::aten

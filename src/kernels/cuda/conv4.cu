@@ -161,7 +161,7 @@ ConvRows rows_of(const Conv4& p) {
 int parts_of(const ConvRows& q) {
   const int wanted = multiprocessors() * BackwardCut::blocks * kThreads;
   const int stretches = std::max(1, q.p.batch * q.stretches);
-  const int most = std::max(1, std::min(kMostParts, wanted / q.few)), rounds = (stretches + most - 1) / most;
+  const int most = std::max(1, std::min(kMaxParts, wanted / q.few)), rounds = (stretches + most - 1) / most;
   return (stretches + rounds - 1) / rounds;
 }
 
@@ -191,8 +191,7 @@ unsigned stage_columns(const Conv4& p) {
 ConvRows staged_rows_of(const Conv4& p, int blocks) {
   constexpr int more = 16;
   ConvRows q{p};
-  const int at_once =
-      std::max(1, std::min(kMostParts, multiprocessors() * blocks / static_cast<int>(stage_columns(p))));
+  const int at_once = std::max(1, std::min(kMaxParts, multiprocessors() * blocks / static_cast<int>(stage_columns(p))));
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int cuts = 1; cuts <= 64; ++cuts) {
     const int stretch = std::max(1, (p.time + cuts - 1) / cuts), stretches = (p.time + stretch - 1) / stretch;

@@ -169,8 +169,7 @@ size_t decoder_loss_scratch_bytes(const DecoderLoss& p) {
 
 cudaError_t decoder_loss(const DecoderLoss& p, double* loss, const DecoderLossGradients& d, void* scratch,
                          cublasContext* handle, cudaStream_t stream) {
-  if (p.rows <= 0 || p.width <= 0 || p.classes <= 0 || p.classes > kMostClasses || !p.normaliser || !p.target ||
-      !handle)
+  if (p.rows <= 0 || p.width <= 0 || p.classes <= 0 || p.classes > kMaxClasses || !p.normaliser || !p.target || !handle)
     return cudaErrorInvalidValue;
   const Plan plan(p);
   char* const memory = static_cast<char*>(scratch);

@@ -12,7 +12,7 @@ namespace sb::cuda {
 
 struct DecoderLoss {
   int64_t rows = 0;
-  int width = 0, classes = 0;  // classes <= kMostClasses
+  int width = 0, classes = 0;  // classes <= kMaxClasses
   // Rows of weight and d_weight in memory, >= classes (0: classes). Rows after the classes must be zero in weight, and
   // are set to zero in d_weight. Products are several times as fast with a multiple of 8.
   int padded_classes = 0;
@@ -24,7 +24,7 @@ struct DecoderLoss {
   const int64_t* target = nullptr;     // [rows]; < 0: padding
   const double* normaliser = nullptr;  // on the device
 };
-inline constexpr int kMostClasses = 8192;
+inline constexpr int kMaxClasses = 8192;
 
 struct DecoderLossGradients {
   void* dh = nullptr;  // of type `element`; null: no gradients

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
 
 bool valid(const SymbolEncoder& p) {
   return p.rows >= 0 && p.width > 0 && PackCount(p.rows, p.width).valid() && p.vocab > 0 &&
-         p.vocab <= kMostEncoderVocab && p.symbol;
+         p.vocab <= kMaxEncoderVocab && p.symbol;
 }
 int table_stride(const SymbolEncoder& p) {
   return (p.width + 3) / 4 * 4;

@@ -22,12 +22,12 @@ cudaError_t expand_frames(const FrameRows& p, void* out, cudaStream_t stream);
 // h = W x + bias for one-hot rows x (no noise): W [width, vocab], bias [width]; h [rows, width].
 struct SymbolEncoder {
   int64_t rows = 0;
-  int width = 0, vocab = 0;  // vocab <= kMostEncoderVocab
+  int width = 0, vocab = 0;  // vocab <= kMaxEncoderVocab
   Element element = Element::bf16;
   const int16_t* symbol = nullptr;
   const float *weight = nullptr, *bias = nullptr;
 };
-inline constexpr int kMostEncoderVocab = 200;  // for larger vocabularies, expand the frames and multiply
+inline constexpr int kMaxEncoderVocab = 200;  // for larger vocabularies, expand the frames and multiply
 
 size_t symbol_encoder_scratch_bytes(const SymbolEncoder& p, bool backward);
 // `low`: also receives h in bf16; its data may be null.

@@ -201,7 +201,7 @@ struct Tiling {
     while (lanes < packs && lanes < 32) lanes *= 2;
     columns = (packs + lanes - 1) / lanes;
     const int64_t rows = (p.rows + kThreads / lanes - 1) / (kThreads / lanes);
-    parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({rows, std::max(64, 2112 / columns), kMostParts})));
+    parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({rows, std::max(64, 2112 / columns), kMaxParts})));
   }
 };
 
@@ -313,7 +313,7 @@ cudaError_t gate_swish_forward(const GateRows& p, const RowsIn& ab, const float*
   });
 }
 size_t gate_swish_scratch_bytes() {
-  return sizeof(float) * kMostParts;
+  return sizeof(float) * kMaxParts;
 }
 cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& ab, const float* beta,
                                 const RowsOut& d_ab, float* d_beta, void* scratch, cudaStream_t stream) {

@@ -308,7 +308,7 @@ struct Launch {
 
 bool valid(const RowNorm& p) {
   return p.tokens >= 0 && p.heads > 0 && p.tokens * p.heads < int64_t{1} << 30 && p.width > 0 &&
-         p.width <= kMostNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data) &&
+         p.width <= kMaxNormWidth && p.x.data && (p.gate == NormGate::none || p.z.data) &&
          (!p.scales || (p.kind == NormKind::l2 && p.gate == NormGate::none && !p.gain)) &&
          (!p.skip || (p.gate == NormGate::before && p.w.data && p.skip_width >= kPack && p.width % p.skip_width == 0));
 }
@@ -332,7 +332,7 @@ cudaError_t row_norm_forward(const RowNorm& p, const RowsOut& y, cudaStream_t st
 }
 
 size_t row_norm_scratch_bytes(const RowNorm& p) {
-  return sizeof(float) * kMostParts * static_cast<size_t>(p.width);
+  return sizeof(float) * kMaxParts * static_cast<size_t>(p.width);
 }
 
 cudaError_t row_norm_backward(const RowNorm& p, const RowsIn& gy, const RowsOut& dx, const RowsOut& dz, float* d_gain,

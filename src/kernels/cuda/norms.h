@@ -9,14 +9,14 @@
 
 namespace sb::cuda {
 
-inline constexpr int kMostNormWidth = 6144;
+inline constexpr int kMaxNormWidth = 6144;
 
 enum class NormKind { rms, outer_eps, l2 };
 enum class NormGate { none, after, before };
 
 struct RowNorm {
   int64_t tokens = 0;
-  int heads = 1, width = 0;  // width <= kMostNormWidth
+  int heads = 1, width = 0;  // width <= kMaxNormWidth
   int padded = 0;            // columns width..padded - 1 of an output row are set to zero
   Element element = Element::bf16;
   NormKind kind = NormKind::rms;

@@ -258,7 +258,7 @@ bool valid(const DropoutPlace& d, int64_t rows, int time, int width) {
          d.p < 1 && (d.p == 0 || (d.samples && d.update && d.place < 1u << 24 && time <= 1 << 20));
 }
 bool valid(const ResidualNorm& p) {
-  return valid(p.dropout, p.rows, p.time, p.width) && p.width <= kMostResidualWidth && p.z.data && p.residual.data &&
+  return valid(p.dropout, p.rows, p.time, p.width) && p.width <= kMaxResidualWidth && p.z.data && p.residual.data &&
          (p.element == Element::bf16 || p.stream == Element::fp32);
 }
 ResidualRows rows_of(const ResidualNorm& p) {
@@ -301,7 +301,7 @@ cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, const
 }
 
 size_t residual_norm_scratch_bytes(const ResidualNorm& p) {
-  return sizeof(float) * 2 * kMostParts * static_cast<size_t>(p.width);
+  return sizeof(float) * 2 * kMaxParts * static_cast<size_t>(p.width);
 }
 
 cudaError_t residual_norm_backward(const ResidualNorm& p, const float* stats, const ResidualNormGradients& d,

@@ -23,14 +23,14 @@ struct DropoutPlace {
 struct ResidualNorm {
   int64_t rows = 0;  // B * time
   int time = 1;
-  int width = 0;                    // <= kMostResidualWidth
+  int width = 0;                    // <= kMaxResidualWidth
   Element element = Element::bf16;  // of z and dz
   Element stream = Element::bf16;   // of residual, y and their gradients; must be fp32 if `element` is fp32
   const float *gain = nullptr, *bias = nullptr;
   DropoutPlace dropout;
   RowsIn z, residual;
 };
-inline constexpr int kMostResidualWidth = 4096;
+inline constexpr int kMaxResidualWidth = 4096;
 
 // `low`: also receives y in bf16, for later products; its data may be null. `stats` [rows][2]: for backward, or null.
 cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, const RowsOut& low, float* stats,

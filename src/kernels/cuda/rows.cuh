@@ -297,7 +297,7 @@ inline bool on_vectors(const void* data, int64_t token, int64_t head, int heads,
 
 // Blocks for a kernel with a grid-stride loop: as many as can run at once, but at most `rows_left` and `most`.
 template <class Kernel>
-int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMostParts) {
+int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMaxParts) {
   int each = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kThreads, 0);
   const int64_t at_once = static_cast<int64_t>(multiprocessors()) * std::max(1, std::min(each, kBlocksWanted));

@@ -21,6 +21,6 @@ using RowsOut = TokenRows<void>;
 
 // Maximum rows of partial sums in the scratch memory of a backward pass. Gradients of parameters are first summed over
 // the rows of a block, then over blocks in order.
-inline constexpr int kMostParts = 1024;
+inline constexpr int kMaxParts = 1024;
 
 }  // namespace sb::cuda

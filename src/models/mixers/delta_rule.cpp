@@ -10,13 +10,12 @@
 namespace sb {
 namespace {
 
-constexpr IntegerSwitch householder_factors{"householder_factors", 1, 1, 16, "delta-rule steps a token"};
+constexpr IntegerSwitch householder_factors{"householder_factors", 1, 1, 16, "delta-rule steps per token"};
 constexpr TruthSwitch negative_eigenvalues{
-    "negative_eigenvalues", false,
-    "write strength in (0, 2) instead of (0, 1): a step may turn a direction of the state round"};
+    "negative_eigenvalues", false, "write strength in (0, 2) instead of (0, 1), which allows negative eigenvalues"};
 
 constexpr TruthSwitch delta{"delta", true,
-                            "the rule subtracts what the state holds at the key before it writes; off: it only adds"};
+                            "delta rule: subtract the old value at the key before writing; off: only add"};
 
 class DeltaRule : public Mixer {
  public:

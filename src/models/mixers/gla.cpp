@@ -83,7 +83,7 @@ ModelRow gla_row() {
       .make = make_mixer<Gla>,
       .equations =
           "q, k, v = silu(conv4(W x)), g = logsigmoid(W W x) / 16 a key channel\n"
-          "S_t = diag(e^g) S_(t-1) + k v^T, k (1 - e^g) where complementary;  o = K^-1/2 q^T S\n"
+          "S_t = diag(e^g) S_(t-1) + k v^T, k (1 - e^g) if complementary;  o = K^-1/2 q^T S\n"
           "out = W (RMS(o) silu(W x))"};
 }
 

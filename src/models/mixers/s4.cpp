@@ -14,13 +14,10 @@ namespace sb {
 namespace {
 
 constexpr int64_t longest_chunk = 64;
-constexpr IntegerSwitch even_states{"d_state",
-                                    128,
-                                    2,
-                                    4096,
-                                    "numbers a channel of the state holds, two a mode",
-                                    "an even integer in 2..4096",
-                                    [](int64_t v) { return v % 2 == 0; }};
+constexpr IntegerSwitch even_states{
+    "d_state", 128, 2, 4096, "state size per channel, two per mode", "an even integer in 2..4096", [](int64_t v) {
+      return v % 2 == 0;
+    }};
 // Time constants have a lower learning rate and no weight decay.
 constexpr LearningGroup slow{1e-3, false};
 

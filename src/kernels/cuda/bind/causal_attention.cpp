@@ -43,7 +43,7 @@ double scale_of(int64_t width) {
 
 }  // namespace
 
-bool takes_causal_attention(const op::CausalAttention& op, const Tensors& in) {
+bool supports_causal_attention(const op::CausalAttention& op, const Tensors& in) {
   return op.offset == 0 && readable(in[0]) && is_low(in[0]) && same_type(in[0], in[1]) && same_type(in[0], in[2]) &&
          in[0].size(3) <= 256;
 }

@@ -21,7 +21,7 @@ Conv4 problem(const op::Conv4& op, const Tensor& x, const Tensor& weight, const 
 
 }  // namespace
 
-bool takes_conv4(const op::Conv4&, const Tensors& in) {
+bool supports_conv4(const op::Conv4&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable_or_absent(in[2]) &&
          (!in[3].defined() || (readable(in[3]) && same_type(in[3], in[0])));
 }

@@ -76,7 +76,7 @@ Tensor gradient_at_16_bytes(const Back& back, size_t input, const Tensor& like) 
 
 }  // namespace
 
-bool takes_decayed_attention(const op::DecayedAttention&, const Tensors& in) {
+bool supports_decayed_attention(const op::DecayedAttention&, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
   return same_type(in[0], in[2]) && same_type(in[1], in[2]) && in[0].size(3) <= 256 && in[2].size(3) <= 256;
@@ -127,7 +127,7 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back)
   return {dq, dk, dv, dg, d_state};
 }
 
-bool takes_written_attention(const op::WrittenAttention& op, const Tensors& in) {
+bool supports_written_attention(const op::WrittenAttention& op, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
   const Tensor &q = in[0], &k = in[1], &x = in[2], &g = in[3];

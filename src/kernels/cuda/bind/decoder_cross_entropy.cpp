@@ -5,8 +5,8 @@
 
 namespace sb::cuda::bind {
 
-bool takes_decoder_cross_entropy(const op::DecoderCrossEntropy&, const Tensors& in) {
-  return readable(in[0]) && readable(in[1]) && readable(in[2]) && in[1].size(0) <= kMostClasses &&
+bool supports_decoder_cross_entropy(const op::DecoderCrossEntropy&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && readable(in[2]) && in[1].size(0) <= kMaxClasses &&
          (is_low(in[0]) || !in[5].defined());
 }
 

@@ -34,7 +34,7 @@ Tensor as_float(const Tensor& x) {
 
 }  // namespace
 
-bool takes_gated_delta(const op::GatedDelta&, const Tensors& in) {
+bool supports_gated_delta(const op::GatedDelta&, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
   return same_type(in[0], in[2]) && same_type(in[1], in[2]) && in[1].size(2) <= 4 && in[0].size(3) <= 256 &&

@@ -21,7 +21,7 @@ Tensor sum_of_rows(const Tensor& x) {
   return sums;
 }
 
-bool takes_gate_silu(const op::GateSilu&, const Tensors& in) {
+bool supports_gate_silu(const op::GateSilu&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && same_type(in[0], in[1]);
 }
 Tensors gate_silu(const op::GateSilu&, const Tensors& in, Tensors* saved) {
@@ -41,7 +41,7 @@ Tensors gate_silu_back(const op::GateSilu&, const Back& back) {
   return {dy, dz};
 }
 
-bool takes_gate_swish(const op::GateSwish&, const Tensors& in) {
+bool supports_gate_swish(const op::GateSwish&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]);
 }
 // ab, beta
@@ -107,7 +107,7 @@ Tensor fresh_floats(const Tensor& like) {
 
 }  // namespace
 
-bool takes_softplus_bias(const op::SoftplusBias&, const Tensors& in) {
+bool supports_softplus_bias(const op::SoftplusBias&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]);
 }
 Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors* saved) {
@@ -121,7 +121,7 @@ Tensors softplus_bias_back(const op::SoftplusBias&, const Back& back) {
   return out;
 }
 
-bool takes_softplus_decay(const op::SoftplusDecay&, const Tensors& in) {
+bool supports_softplus_decay(const op::SoftplusDecay&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable(in[2]);
 }
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors* saved) {
@@ -133,7 +133,7 @@ Tensors softplus_decay_back(const op::SoftplusDecay&, const Back& back) {
   return steps_back("softplus_decay", back, {}, back.d_out[0]);
 }
 
-bool takes_softplus_gates(const op::SoftplusGates&, const Tensors& in) {
+bool supports_softplus_gates(const op::SoftplusGates&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable(in[2]);
 }
 Tensors softplus_gates(const op::SoftplusGates&, const Tensors& in, Tensors* saved) {
@@ -171,7 +171,7 @@ Tensors sigmoid_backward(const char* where, bool log, double scale, const Back& 
 }  // namespace
 
 // x -> float32
-bool takes_log_sigmoid(const op::LogSigmoid&, const Tensors& in) {
+bool supports_log_sigmoid(const op::LogSigmoid&, const Tensors& in) {
   return readable(in[0]);
 }
 Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors* saved) {
@@ -180,7 +180,7 @@ Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors* saved)
 Tensors log_sigmoid_back(const op::LogSigmoid& op, const Back& back) {
   return sigmoid_backward("log_sigmoid", true, op.scale, back);
 }
-bool takes_sigmoid_gate(const op::SigmoidGate&, const Tensors& in) {
+bool supports_sigmoid_gate(const op::SigmoidGate&, const Tensors& in) {
   return readable(in[0]);
 }
 Tensors sigmoid_gate(const op::SigmoidGate& op, const Tensors& in, Tensors* saved) {

@@ -8,7 +8,7 @@
 namespace sb::cuda::bind {
 
 // The cell does not support a lower bound of z.
-bool takes_gru(const op::Gru& op, const Tensors& in) {
+bool supports_gru(const op::Gru& op, const Tensors& in) {
   return op.a_min <= 0 && readable(in[0]) && readable(in[1]) && !is_low(in[1]) && same_type(in[1], in[2]) &&
          same_type(in[1], in[3]);
 }

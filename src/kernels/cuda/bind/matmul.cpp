@@ -40,7 +40,7 @@ Tensor weight_gradient(const Back& back, const Tensor& grad, const Tensor& x) {
 
 }  // namespace
 
-bool takes_project(const op::Project&, const Tensors& in) {
+bool supports_project(const op::Project&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable_or_absent(in[2]) && readable(in[3]) && is_low(in[3]);
 }
 

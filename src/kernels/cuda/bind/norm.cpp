@@ -28,8 +28,8 @@ struct NormInput {
 
 }  // namespace
 
-bool takes_row_norm(const op::RowNorm&, const Tensors& in) {
-  return readable(in[0]) && in[0].size(-1) <= kMostNormWidth && readable_or_absent(in[1]) &&
+bool supports_row_norm(const op::RowNorm&, const Tensors& in) {
+  return readable(in[0]) && in[0].size(-1) <= kMaxNormWidth && readable_or_absent(in[1]) &&
          (!in[2].defined() || (readable(in[2]) && same_type(in[2], in[0])));
 }
 

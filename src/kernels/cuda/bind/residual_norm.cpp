@@ -38,9 +38,9 @@ Tensor dropped(const op::Dropout& op, const Tensor& x) {
 
 }  // namespace
 
-bool takes_residual_layer_norm(const op::ResidualLayerNorm&, const Tensors& in) {
+bool supports_residual_layer_norm(const op::ResidualLayerNorm&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]) && readable(in[2]) && readable(in[3]) &&
-         in[0].size(-1) <= kMostResidualWidth && (is_low(in[0]) || !is_low(in[1]));
+         in[0].size(-1) <= kMaxResidualWidth && (is_low(in[0]) || !is_low(in[1]));
 }
 
 // z, residual, gain, bias -> y of the residual's type
@@ -71,7 +71,7 @@ Tensors residual_layer_norm_back(const op::ResidualLayerNorm& op, const Back& ba
   return {dz, d_residual, d_gain, d_bias};
 }
 
-bool takes_dropout(const op::Dropout&, const Tensors& in) {
+bool supports_dropout(const op::Dropout&, const Tensors& in) {
   return readable(in[0]);
 }
 Tensors dropout(const op::Dropout& op, const Tensors& in, Tensors*) {

@@ -19,7 +19,7 @@ Tensor turned(int sense, const Tensor& x, const Tensor& table) {
 
 }  // namespace
 
-bool takes_rope(const op::Rope&, const Tensors& in) {
+bool supports_rope(const op::Rope&, const Tensors& in) {
   return readable(in[0]);
 }
 Tensors rope(const op::Rope& op, const Tensors& in, Tensors* saved) {

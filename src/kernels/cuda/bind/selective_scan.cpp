@@ -36,7 +36,7 @@ Tensor packed_floats(const Tensor& x) {
 
 }  // namespace
 
-bool takes_selective_scan(const op::SelectiveScan&, const Tensors& in) {
+bool supports_selective_scan(const op::SelectiveScan&, const Tensors& in) {
   for (size_t i = 0; i < 8; ++i)
     if (!readable_or_absent(in[i])) return false;
   return same_type(in[0], in[3]) && same_type(in[0], in[4]) && in[2].size(1) <= 256;

@@ -7,7 +7,7 @@
 namespace sb::cuda::bind {
 namespace {
 
-constexpr int64_t kMostScaledWidth = 256, kLeastSkipWidth = 8;
+constexpr int64_t kMaxScaledWidth = 256, kLeastSkipWidth = 8;
 
 // `token`: token stride; 0 if all tokens share the numbers
 HeadScale scale_of(const Held& x, const Tensor& w, int64_t token) {
@@ -37,8 +37,8 @@ Held whole_rows(const Tensor& x) {
 
 }  // namespace
 
-bool takes_scale_heads(const op::ScaleHeads&, const Tensors& in) {
-  return readable(in[0]) && readable(in[1]) && in[0].dim() >= 4 && in[0].size(-1) <= kMostScaledWidth;
+bool supports_scale_heads(const op::ScaleHeads&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && in[0].dim() >= 4 && in[0].size(-1) <= kMaxScaledWidth;
 }
 // x, w -> x's type
 Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors* saved) {
@@ -59,12 +59,12 @@ Tensors scale_heads_back(const op::ScaleHeads&, const Back& back) {
   return {dx, dw};
 }
 
-bool takes_skip_norm(const op::SkipNorm&, const Tensors& in) {
+bool supports_skip_norm(const op::SkipNorm&, const Tensors& in) {
   const Tensor &read = in[0], &x = in[1];
   for (const Tensor& each : in)
     if (!readable(each)) return false;
   return x.dim() >= 4 && same_type(read, x) && same_type(in[4], x) && x.size(-1) >= kLeastSkipWidth &&
-         x.size(-1) <= kMostScaledWidth && x.size(-1) * x.size(-2) <= kMostNormWidth;
+         x.size(-1) <= kMaxScaledWidth && x.size(-1) * x.size(-2) <= kMaxNormWidth;
 }
 // read, x, skip, gain, gate
 Tensors skip_norm(const op::SkipNorm& op, const Tensors& in, Tensors* saved) {

@@ -9,9 +9,9 @@
 
 namespace sb {
 
-class Saving {
+class CheckpointManager {
  public:
-  explicit Saving(RunContext& run) : run_(run), writer_(run.executor.beside_host()) {}
+  explicit CheckpointManager(RunContext& run) : run_(run), writer_(run.executor.beside_host()) {}
 
   // Restores the newest valid checkpoint; without one, the run starts from the beginning.
   void resume();

@@ -1,4 +1,4 @@
-#include "runs/world.h"
+#include "runs/rank_place.h"
 
 #include <cctype>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace sb {
 namespace {
 
-constexpr int kMostPort = 65535;
+constexpr int kMaxPort = 65535;
 constexpr const char* kPatience = "SELECTIVBENCH_RANK_TIMEOUT";
 
 int whole(const Variables& variables, const char* name, int least, int most) {
@@ -44,26 +44,26 @@ int port_of_step(const Variables& variables) {
 }
 
 void add_torchrun(const Variables& variables, RankPlace& out) {
-  out.size = whole(variables, "WORLD_SIZE", 1, kMostRanks);
+  out.size = whole(variables, "WORLD_SIZE", 1, kMaxRanks);
   out.rank = whole(variables, "RANK", 0, out.size - 1);
   const auto address = variables("MASTER_ADDR");
   if (!address) throw bad_input("MASTER_ADDR", "expected the host of rank 0, but it is not set");
   out.address = host("MASTER_ADDR", *address);
   // torchrun listens there itself, with words of its own version: rank 0 takes the next port.
   const bool agent = variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
-  out.port = whole(variables, "MASTER_PORT", 1, kMostPort - (agent ? 1 : 0)) + (agent ? 1 : 0);
-  if (variables("LOCAL_WORLD_SIZE")) out.beside = whole(variables, "LOCAL_WORLD_SIZE", 1, out.size);
-  if (variables("LOCAL_RANK")) out.local = whole(variables, "LOCAL_RANK", 0, out.size - 1);
+  out.port = whole(variables, "MASTER_PORT", 1, kMaxPort - (agent ? 1 : 0)) + (agent ? 1 : 0);
+  if (variables("LOCAL_WORLD_SIZE")) out.local_world_size = whole(variables, "LOCAL_WORLD_SIZE", 1, out.size);
+  if (variables("LOCAL_RANK")) out.local_rank = whole(variables, "LOCAL_RANK", 0, out.size - 1);
   out.origin = "WORLD_SIZE";
 }
 
 void add_srun(const Variables& variables, RankPlace& out) {
-  out.size = whole(variables, "SLURM_STEP_NUM_TASKS", 1, kMostRanks);
+  out.size = whole(variables, "SLURM_STEP_NUM_TASKS", 1, kMaxRanks);
   out.rank = whole(variables, "SLURM_PROCID", 0, out.size - 1);
   const auto address = variables("MASTER_ADDR"), nodes = variables("SLURM_STEP_NODELIST");
   out.address = address ? host("MASTER_ADDR", *address) : host("SLURM_STEP_NODELIST", first_host(nodes.value_or("")));
-  out.port = variables("MASTER_PORT") ? whole(variables, "MASTER_PORT", 1, kMostPort) : port_of_step(variables);
-  if (variables("SLURM_LOCALID")) out.local = whole(variables, "SLURM_LOCALID", 0, out.size - 1);
+  out.port = variables("MASTER_PORT") ? whole(variables, "MASTER_PORT", 1, kMaxPort) : port_of_step(variables);
+  if (variables("SLURM_LOCALID")) out.local_rank = whole(variables, "SLURM_LOCALID", 0, out.size - 1);
   out.origin = "SLURM_STEP_NUM_TASKS";
 }
 
@@ -90,7 +90,7 @@ RankPlace rank_place(const Variables& variables) {
     return out;
   }
   out.grouped = true;
-  if (variables(kPatience)) out.patience = whole(variables, kPatience, 2, 86400);
+  if (variables(kPatience)) out.timeout_seconds = whole(variables, kPatience, 2, 86400);
   return out;
 }
 

@@ -1,4 +1,4 @@
-#include "train/world.h"
+#include "train/process_group.h"
 
 #include <ATen/ATen.h>
 
@@ -6,13 +6,13 @@
 
 namespace sb {
 
-Order World::share(Order mine) {
+Order ProcessGroup::broadcast(Order mine) {
   const at::Tensor order = at::full({1}, static_cast<int64_t>(mine), at::kLong);
-  share(order);
+  broadcast(order);
   return static_cast<Order>(order.item<int64_t>());
 }
 
-std::string world_backend(bool gpu) {
+std::string group_backend(bool gpu) {
   if (gpu) return nccl_fault().empty() ? "nccl" : "";
   return gloo_fault().empty() ? "gloo" : "";
 }
@@ -21,10 +21,10 @@ std::string world_fault(bool gpu) {
   return gpu ? nccl_fault() : gloo_fault();
 }
 
-std::unique_ptr<World> join_world(const RankPlace& place, const std::string& identity, bool gpu) {
+std::unique_ptr<ProcessGroup> join_group(const RankPlace& place, const std::string& identity, bool gpu) {
   if (const std::string fault = world_fault(gpu); !fault.empty())
     throw bad_input(place.origin, "expected 1, got " + std::to_string(place.size) + ": " + fault);
-  return gpu ? nccl_world(place, identity) : gloo_world(place, identity);
+  return gpu ? nccl_group(place, identity) : gloo_group(place, identity);
 }
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-# The rooms without torch may end up in shared libraries of others. Nobody replaces their functions there: without this flag g++
+# The modules without torch may end up in shared libraries of others. Nobody replaces their functions there: without this flag g++
 # inlines none that could be, which costs the streams 6 %.
 set(SB_POSITION_INDEPENDENT -fno-semantic-interposition)
 
@@ -18,7 +18,7 @@ if(SB_LITTLE_OPTIMISATION AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64"
   set(SB_LITTLE_OPTIMISATION_TORCH $<$<CONFIG:Release>:-O2>)
 endif()
 
-# Templates of these headers cost more than most files that use them: parsed once for the rooms without torch that arrange, and once, at
+# Templates of these headers cost more than most files that use them: parsed once for the modules without torch that arrange, and once, at
 # their level of optimisation, for those with loops.
 function(sb_precompile name)
   add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
@@ -31,9 +31,9 @@ sb_precompile(sb_pch <fmt/format.h> <nlohmann/json.hpp>)
 target_compile_options(sb_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
 sb_precompile(sb_loops_pch <fmt/format.h>)
 
-# sb_room(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … ROOMS …): one static library a folder of src/, linked only to the rooms below it.
-function(sb_room name)
-  cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;ROOMS" ${ARGN})
+# sb_module(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … MODULES …): one static library a folder of src/, linked only to the modules below it.
+function(sb_module name)
+  cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;MODULES" ${ARGN})
   add_library(sb_${name} STATIC ${ARG_SOURCES})
   if(ARG_TORCH)
     target_link_libraries(sb_${name} PUBLIC sb_torch_flags)
@@ -51,13 +51,13 @@ function(sb_room name)
     target_compile_options(sb_${name} PRIVATE ${SB_POSITION_INDEPENDENT})
   endif()
   if(ARG_EXACT)
-    # Private: the rooms above are free to contract.
+    # Private: the modules above are free to contract.
     target_link_libraries(sb_${name} PUBLIC sb_flags PRIVATE sb_exact_flags)
   else()
     target_link_libraries(sb_${name} PUBLIC sb_flags)
   endif()
-  foreach(room ${ARG_ROOMS})
-    target_link_libraries(sb_${name} PUBLIC sb_${room})
+  foreach(module ${ARG_MODULES})
+    target_link_libraries(sb_${name} PUBLIC sb_${module})
   endforeach()
 endfunction()
 
@@ -73,11 +73,11 @@ if(SELECTIVBENCH_TESTS)
                                                 <fstream>)
 endif()
 
-# sb_test(NAME [TORCH] SOURCES a b AND c d … ROOMS …): one GoogleTest program, registered with ctest under its own name. Files between
+# sb_test(NAME [TORCH] SOURCES a b AND c d … MODULES …): one GoogleTest program, registered with ctest under its own name. Files between
 # two ANDs are compiled together: reading the precompiled header takes as long as compiling a small test. Names in their anonymous
 # namespaces must differ; a local variable may have the name of another file's constant.
 function(sb_test name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;ROOMS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;MODULES" ${ARGN})
   set(unit 0)
   set(sources)
   foreach(source ${ARG_SOURCES})
@@ -91,8 +91,8 @@ function(sb_test name)
   add_executable(${name} ${sources})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main sb_flags)
-  foreach(room ${ARG_ROOMS})
-    target_link_libraries(${name} PRIVATE sb_${room})
+  foreach(module ${ARG_MODULES})
+    target_link_libraries(${name} PRIVATE sb_${module})
   endforeach()
   target_link_libraries(${name} PRIVATE sb_unit_flags) # after sb_flags, so that it has the last word
   if(ARG_TORCH)

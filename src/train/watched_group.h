@@ -6,18 +6,18 @@
 #include <string>
 #include <utility>
 
+#include "train/process_group.h"
 #include "train/rank_watch.h"
-#include "train/world.h"
 
 namespace sb {
 
-class WatchedWorld : public World {
+class WatchedGroup : public ProcessGroup {
  public:
   void alive() override { watch_.alive(); }
   void listen(std::function<bool()> stop) override { watch_.listen(std::move(stop)); }
   bool stop_asked() const override { return watch_.stop_asked(); }
   bool ended() const override { return watch_.ended(); }
-  WorldEnded fail(Exit code, const std::string& line) override { return watch_.fail(code, line); }
+  GroupEnded fail(Exit code, const std::string& line) override { return watch_.fail(code, line); }
 
  protected:
   using Milliseconds = std::chrono::milliseconds;
@@ -26,9 +26,9 @@ class WatchedWorld : public World {
   // for any time. Fits into 32 bits.
   static constexpr Milliseconds kForEver = std::chrono::hours(24 * 24);
 
-  WatchedWorld(const RankPlace& place, const std::string& identity) : World(place), watch_(place, identity) {}
+  WatchedGroup(const RankPlace& place, const std::string& identity) : ProcessGroup(place), watch_(place, identity) {}
 
-  // Waits until finished(kSlice) returns true; finished(t) waits up to the time t. Throws WorldEnded once there is a
+  // Waits until finished(kSlice) returns true; finished(t) waits up to the time t. Throws GroupEnded once there is a
   // verdict, or if `finished` throws.
   template <class Finished>
   void await(const Finished& finished) {
@@ -45,7 +45,7 @@ class WatchedWorld : public World {
     }
   }
 
-  // Runs a call that may hang in a library, and waits for it. If the world ends first, the call is abandoned: its
+  // Runs a call that may hang in a library, and waits for it. If the group ends first, the call is abandoned: its
   // thread keeps running and owns what the call captures.
   void await_call(std::function<void()> call) {
     const auto done = started(std::move(call));
@@ -56,7 +56,7 @@ class WatchedWorld : public World {
     });
   }
 
-  Milliseconds patience() const { return Milliseconds(static_cast<int64_t>(place().patience * 1000)); }
+  Milliseconds patience() const { return Milliseconds(static_cast<int64_t>(place().timeout_seconds * 1000)); }
 
   RankWatch watch_;
 };

@@ -2,7 +2,7 @@
 
 #include "kernels/operations.h"
 
-namespace sb::truth {
+namespace sb::naive {
 
 // x, delta, A_log, B, C, skip, state?, write?
 kernels::Tensors selective_scan(const op::SelectiveScan& op, const kernels::Tensors& in, kernels::Tensors*) {
@@ -20,4 +20,4 @@ kernels::Tensors selective_scan(const op::SelectiveScan& op, const kernels::Tens
   return {at::stack(out, 1) + skip * x, h};
 }
 
-}  // namespace sb::truth
+}  // namespace sb::naive

@@ -48,17 +48,17 @@ class NotFinite : public Error {
   int frame;
 };
 
-struct TallyOptions {
+struct MetricOptions {
   bool padding_correct = false;  // error of the reference: elements without frames count as right
   bool breakdowns = false;       // also run the oracle, for the breakdowns that need it
   int threads = 0;               // 0: all cores; the result does not depend on it
 };
 
 // A batch's predictions, reduced on their device to what the metric needs. On ties, argmax is the first.
-struct Marks {
+struct ReducedPredictions {
   // [batch][frames]: probability of the frame's answer; of answer 0 if the frame has no answer; not finite if the
   // prediction is not finite.
-  const float* of_answer = nullptr;
+  const float* target_probability = nullptr;
   const int32_t* best = nullptr;  // [batch][frames]: argmax of the probabilities
   // [batch][elements]: argmax of the probabilities summed over the element's frames, in float from first to last.
   const int32_t* named = nullptr;
@@ -67,16 +67,16 @@ struct Marks {
 
 // For each batch: begin(), then its frames from first to last in any number of chunks, then end(). result() covers all
 // batches.
-class Tally {
+class MetricAccumulator {
  public:
-  explicit Tally(const Task& task, TallyOptions options = {});
+  explicit MetricAccumulator(const Task& task, MetricOptions options = {});
   void begin(const Batch& batch);  // the batch must live until end()
   // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame with a
   // non-finite output.
   void probabilities(int from, int to, const float* values);
-  void logits(int from, int to, const float* values);  // applies softmax in double, rounded to float
-  void marks(const Marks& marks);                      // all frames of the batch; throws like probabilities()
-  void end();                                          // throws check_failed if frames are missing
+  void logits(int from, int to, const float* values);   // applies softmax in double, rounded to float
+  void predictions(const ReducedPredictions& reduced);  // all frames of the batch; throws like probabilities()
+  void end();                                           // throws check_failed if frames are missing
   Evaluation result() const;
 
  private:
@@ -106,12 +106,12 @@ class Tally {
   void expect_from(int from, int to);
   void expect_finite() const;
   void frame(int b, int t, const float* p);
-  void settle_frame(int b, int t, int best, float of_answer, bool finite);
+  void settle_frame(int b, int t, int best, float target_probability, bool finite);
   void settle_element(int b, int e, int32_t best, const float* sum);
   void confuse(Row& row, int32_t named, int32_t answer) const;
 
   const Task& task_;
-  TallyOptions options_;
+  MetricOptions options_;
   TaskShape shape_;
   bool has_law_;
   std::span<const int32_t> shown_;

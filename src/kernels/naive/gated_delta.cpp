@@ -2,7 +2,7 @@
 
 #include "kernels/operations.h"
 
-namespace sb::truth {
+namespace sb::naive {
 
 // q, k, v, beta, g?, state?
 kernels::Tensors gated_delta(const op::GatedDelta& op, const kernels::Tensors& in, kernels::Tensors*) {
@@ -22,4 +22,4 @@ kernels::Tensors gated_delta(const op::GatedDelta& op, const kernels::Tensors& i
   return {out.empty() ? at::zeros({q.size(0), 0, q.size(2), v.size(4)}, v.options()) : at::stack(out, 1), S};
 }
 
-}  // namespace sb::truth
+}  // namespace sb::naive

@@ -1,4 +1,4 @@
-#include "runs/world.h"
+#include "runs/rank_place.h"
 
 #include <gtest/gtest.h>
 
@@ -58,15 +58,15 @@ TEST(RankPlace, ReadsTorchrun) {
   EXPECT_TRUE(at.grouped);
   EXPECT_EQ(at.rank, 3);
   EXPECT_EQ(at.size, 4);
-  EXPECT_EQ(at.beside, 2);
-  EXPECT_EQ(at.local, -1);
-  EXPECT_EQ(place(with(kTorchrun, "LOCAL_RANK", "1")).local, 1);
+  EXPECT_EQ(at.local_world_size, 2);
+  EXPECT_EQ(at.local_rank, -1);
+  EXPECT_EQ(place(with(kTorchrun, "LOCAL_RANK", "1")).local_rank, 1);
   EXPECT_EQ(at.address, "node-1");
   EXPECT_EQ(at.port, 29500);
-  EXPECT_EQ(at.patience, 300);
+  EXPECT_EQ(at.timeout_seconds, 300);
   EXPECT_EQ(at.origin, "WORLD_SIZE");
   EXPECT_EQ(place(with(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE", "True")).port, 29501);
-  EXPECT_EQ(place(with(kTorchrun, "SELECTIVBENCH_RANK_TIMEOUT", "20")).patience, 20);
+  EXPECT_EQ(place(with(kTorchrun, "SELECTIVBENCH_RANK_TIMEOUT", "20")).timeout_seconds, 20);
 }
 
 TEST(RankPlace, ReadsSrun) {
@@ -74,7 +74,7 @@ TEST(RankPlace, ReadsSrun) {
   EXPECT_EQ(at.rank, 5);
   EXPECT_EQ(at.size, 8);
   EXPECT_EQ(at.address, "gpu07");
-  EXPECT_EQ(place(with(kSrun, "SLURM_LOCALID", "3")).local, 3);
+  EXPECT_EQ(place(with(kSrun, "SLURM_LOCALID", "3")).local_rank, 3);
   EXPECT_GE(at.port, 20000);
   EXPECT_LT(at.port, 30000);
   EXPECT_EQ(at.port, place(with(kSrun, "SLURM_PROCID", "0")).port);

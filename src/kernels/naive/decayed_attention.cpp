@@ -2,7 +2,7 @@
 
 #include "kernels/operations.h"
 
-namespace sb::truth {
+namespace sb::naive {
 
 // q, k, v, g?, state?
 kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
@@ -22,4 +22,4 @@ kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels
   return {out.empty() ? at::zeros_like(v) : at::stack(out, 1), S};
 }
 
-}  // namespace sb::truth
+}  // namespace sb::naive

@@ -1,4 +1,4 @@
-#include "train/saving.h"
+#include "train/checkpoint_manager.h"
 
 #include "base/number.h"
 
@@ -23,7 +23,7 @@ void holding_end(const TrainHooks& hooks, const Call& call) {
 
 }  // namespace
 
-std::map<std::string, std::string> Saving::metadata() const {
+std::map<std::string, std::string> CheckpointManager::metadata() const {
   return {{"adam_updates", std::to_string(run_.done)},
           {"evaluated", run_.evaluated ? "1" : "0"},
           {"config", run_.resolved.canonical},
@@ -31,7 +31,7 @@ std::map<std::string, std::string> Saving::metadata() const {
 }
 
 // Conditions that a checkpoint must meet to be restored.
-CheckpointRules Saving::rules() const {
+CheckpointRules CheckpointManager::rules() const {
   CheckpointRules out;
   out.tensors = run_.trainer.state_layout();
   out.fault = [this](const Checkpoint& checkpoint) -> std::string {
@@ -45,7 +45,7 @@ CheckpointRules Saving::rules() const {
     if (field("evaluated") != "0" && field("evaluated") != "1") return "evaluated is neither 0 nor 1";
     const std::string world = field("world");
     const auto count = parse_integer(world);
-    if (metadata.contains("world") && (!count || *count < 1 || *count > kMostRanks))
+    if (metadata.contains("world") && (!count || *count < 1 || *count > kMaxRanks))
       return "world is no number of ranks";
     if (metadata.contains("micro_batches") && !micro_batches_of(metadata)) return "micro_batches does not divide batch";
     return "";
@@ -53,14 +53,14 @@ CheckpointRules Saving::rules() const {
   return out;
 }
 
-std::optional<int64_t> Saving::micro_batches_of(const std::map<std::string, std::string>& metadata) const {
+std::optional<int64_t> CheckpointManager::micro_batches_of(const std::map<std::string, std::string>& metadata) const {
   const auto found = metadata.find("micro_batches");
   const auto value = found == metadata.end() ? std::nullopt : parse_integer(found->second);
   return value && *value >= 1 && run_.config.train.batch % *value == 0 ? value : std::nullopt;
 }
 
 // Uses the number of micro-batches with which the run began, if they fit: only then are the results byte-identical.
-void Saving::keep_split(std::optional<int64_t> before) {
+void CheckpointManager::keep_split(std::optional<int64_t> before) {
   Trainer& trainer = run_.trainer;
   const int64_t now = trainer.micro_batches_asked();
   if (!trainer.may_split()) {
@@ -79,11 +79,11 @@ void Saving::keep_split(std::optional<int64_t> before) {
   }
 }
 
-int Saving::ranks() const {
-  return run_.world == nullptr ? 1 : run_.world->size();
+int CheckpointManager::ranks() const {
+  return run_.group == nullptr ? 1 : run_.group->size();
 }
 
-void Saving::tell_ranks(const std::map<std::string, std::string>& metadata) const {
+void CheckpointManager::tell_ranks(const std::map<std::string, std::string>& metadata) const {
   const auto found = metadata.find("world");
   const std::string before = found == metadata.end() ? "1" : found->second, now = std::to_string(ranks());
   if (before == now) return;
@@ -91,7 +91,7 @@ void Saving::tell_ranks(const std::map<std::string, std::string>& metadata) cons
             before + ", and the rest rounds otherwise");
 }
 
-void Saving::resume() {
+void CheckpointManager::resume() {
   std::vector<std::string> warnings;
   const auto checkpoint = run_.store.resume(warnings, rules());
   for (const auto& line : warnings) run_.warn(line);
@@ -110,7 +110,7 @@ void Saving::resume() {
   }
 }
 
-void Saving::save(bool written) {
+void CheckpointManager::save(bool written) {
   auto all = metadata();
   all.merge(run_.spent_so_far().metadata());
   all["micro_batches"] = std::to_string(run_.trainer.micro_batches_asked());

@@ -1,4 +1,4 @@
-#include "train/measuring.h"
+#include "train/run_evaluator.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
@@ -12,7 +12,7 @@
 
 namespace sb {
 
-std::optional<Divergence> Measuring::locate(const NotFinite& seen, const TaskConfig& task) {
+std::optional<Divergence> RunEvaluator::locate(const NotFinite& seen, const TaskConfig& task) {
   constexpr int most_frames = 4096;
   if (seen.frame >= most_frames) return std::nullopt;
   const std::shared_ptr<const Task> measured = make_task(run_.data, task);
@@ -25,7 +25,7 @@ std::optional<Divergence> Measuring::locate(const NotFinite& seen, const TaskCon
   return found.tensor.empty() ? std::nullopt : std::optional(std::move(found));
 }
 
-EvaluationRequest Measuring::request(Split split, int64_t samples) const {
+EvaluationRequest RunEvaluator::request(Split split, int64_t samples) const {
   EvaluationRequest out;
   out.split = split;
   out.samples = samples;
@@ -39,7 +39,7 @@ EvaluationRequest Measuring::request(Split split, int64_t samples) const {
 
 // Returns call(). If the GPU's memory does not suffice, releases the memory of training steps and tries again.
 template <class Call>
-auto Measuring::with_memory(const Call& call) {
+auto RunEvaluator::with_memory(const Call& call) {
   try {
     return call();
   } catch (const c10::OutOfMemoryError&) {
@@ -56,23 +56,23 @@ auto Measuring::with_memory(const Call& call) {
   }
 }
 
-Evaluation Measuring::evaluated(const TaskConfig& task, const EvaluationRequest& request) {
+Evaluation RunEvaluator::evaluated(const TaskConfig& task, const EvaluationRequest& request) {
   return with_memory([&] {
     NetworkPredictor predictor(run_.trainer.network());
     return evaluate(predictor, *make_task(run_.data, task), request);
   });
 }
 
-Evaluation Measuring::valid() {
+Evaluation RunEvaluator::valid() {
   constexpr double kept_frames = 1 << 23;  // about ten bytes each
   EvaluationRequest ask = request(run_.data.select, run_.config.eval.valid_samples);
-  const double frames = run_.data.maker->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
+  const double frames = run_.data.task->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
   if (run_.executor.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
-  return evaluated(run_.data.task, ask);
+  return evaluated(run_.data.task_config, ask);
 }
 
-Measurement Measuring::test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
-                               bool breakdowns) {
+Measurement RunEvaluator::test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
+                                  bool breakdowns) {
   EvaluationRequest ask = request(split, samples);
   ask.breakdowns = breakdowns && task.objective == Objective::state;
   Measurement out = measurement(evaluated(task, ask), split, task, gap, breakdowns);
@@ -84,8 +84,8 @@ Measurement Measuring::test_at(const TaskConfig& task, Split split, int64_t samp
 }
 
 // Returns nullopt with a warning if the outputs are not finite; the other measurements and the weights are kept.
-std::optional<Measurement> Measuring::tested(const TaskConfig& task, Split split, int64_t samples,
-                                             std::optional<int> gap, bool breakdowns) {
+std::optional<Measurement> RunEvaluator::tested(const TaskConfig& task, Split split, int64_t samples,
+                                                std::optional<int> gap, bool breakdowns) {
   try {
     return test_at(task, split, samples, gap, breakdowns);
   } catch (const NotFinite& seen) {
@@ -99,9 +99,9 @@ std::optional<Measurement> Measuring::tested(const TaskConfig& task, Split split
   }
 }
 
-void Measuring::add_all(Result& out, const std::optional<Evaluation>& last_valid) {
+void RunEvaluator::add_all(Result& out, const std::optional<Evaluation>& last_valid) {
   const EvalSection& eval = run_.config.eval;
-  const TaskConfig& task = run_.data.task;
+  const TaskConfig& task = run_.data.task_config;
   std::optional<Evaluation> now = last_valid;
   if (!now) {
     run_.announce("valid");
@@ -123,19 +123,19 @@ void Measuring::add_all(Result& out, const std::optional<Evaluation>& last_valid
 }
 
 // Adds records that need the weights: gates and samples; then the baselines.
-void Measuring::add_records(Result& out) {
+void RunEvaluator::add_records(Result& out) {
   const Network& network = run_.trainer.network();
   const RunData& data = run_.data;
   const EvalSection& eval = run_.config.eval;
   GateRequest ask;
   ask.split = Split::test;
   ask.samples =
-      affordable_gate_samples(network, data, data.task, Split::test, std::min<int64_t>(50, eval.test_samples));
+      affordable_gate_samples(network, data, data.task_config, Split::test, std::min<int64_t>(50, eval.test_samples));
   ask.batch = eval.batch;
   ask.chunk = eval.chunk;
   ask.type = storage_type(run_.config.train);
   ask.stop = run_.hooks.stop;
-  GateReport gates = with_memory([&] { return record_gates(network, data, data.task, ask); });
+  GateReport gates = with_memory([&] { return record_gates(network, data, data.task_config, ask); });
   if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
   out.decays = std::move(gates.decays);
   out.samples = with_memory([&] { return record_samples(network, data, Split::test, eval.chunk, run_.hooks.stop); });

@@ -2,7 +2,7 @@
 
 #include "kernels/operations.h"
 
-namespace sb::truth {
+namespace sb::naive {
 
 // input gates, weight, bias, first state
 kernels::Tensors gru(const op::Gru& op, const kernels::Tensors& in, kernels::Tensors*) {
@@ -19,4 +19,4 @@ kernels::Tensors gru(const op::Gru& op, const kernels::Tensors& in, kernels::Ten
   return {at::stack(out, 1)};
 }
 
-}  // namespace sb::truth
+}  // namespace sb::naive

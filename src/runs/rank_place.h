@@ -8,17 +8,17 @@
 
 namespace sb {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMaxRanks = 1024;
 
 struct RankPlace {
   int rank = 0, size = 1;
-  int local = -1;         // rank on this machine, which selects its GPU; -1: not known
-  int beside = 1;         // ranks on this machine that share its cores, if the environment says so
-  bool grouped = false;   // the environment defines a group, even of one rank
-  std::string address;    // host of rank 0
-  int port = 0;           // 1–65535
-  double patience = 300;  // seconds without a sign of life after which a rank counts as lost
-  std::string origin;     // the variable that `size` comes from; empty: none
+  int local_rank = -1;           // rank on this machine, which selects its GPU; -1: not known
+  int local_world_size = 1;      // ranks on this machine that share its cores, if the environment says so
+  bool grouped = false;          // the environment defines a group, even of one rank
+  std::string address;           // host of rank 0
+  int port = 0;                  // 1–65535
+  double timeout_seconds = 300;  // seconds without a sign of life after which a rank counts as lost
+  std::string origin;            // the variable that `size` comes from; empty: none
 };
 
 // Value of an environment variable; nullopt if it is not set.

@@ -10,10 +10,10 @@
 
 namespace sb {
 
-class Measuring {
+class RunEvaluator {
  public:
   // `save`: writes a checkpoint; called before an evaluation throws because it does not fit into the GPU's memory.
-  Measuring(RunContext& run, std::function<void()> save) : run_(run), save_(std::move(save)) {}
+  RunEvaluator(RunContext& run, std::function<void()> save) : run_(run), save_(std::move(save)) {}
 
   Evaluation valid();
   // Adds all measurements to `out`: validation (`last_valid`, or a new one if absent), test, gap grid, gates, samples

@@ -1,4 +1,4 @@
-#include "tasks/tally.h"
+#include "tasks/metric_accumulator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +55,7 @@ NotFinite::NotFinite(Split split_, int64_t sample_, int frame_)
       sample(sample_),
       frame(frame_) {}
 
-void Tally::Totals::take(const Row& row, int elements) {
+void MetricAccumulator::Totals::take(const Row& row, int elements) {
   result.elements.right += row.elements.right;
   result.elements.total += row.elements.total;
   loss += row.loss;
@@ -76,7 +76,7 @@ void Tally::Totals::take(const Row& row, int elements) {
   ++samples;
 }
 
-Tally::Tally(const Task& task, TallyOptions options)
+MetricAccumulator::MetricAccumulator(const Task& task, MetricOptions options)
     : task_(task), options_(options), shape_(task.shape()), has_law_(task.has_law()), shown_(task.shown()) {
   Evaluation& result = totals_.result;
   result.by_position.resize(static_cast<size_t>(shape_.elements));
@@ -86,7 +86,7 @@ Tally::Tally(const Task& task, TallyOptions options)
   if (!shown_.empty()) result.confusion.resize(static_cast<size_t>(shape_.channels));
 }
 
-void Tally::begin(const Batch& batch) {
+void MetricAccumulator::begin(const Batch& batch) {
   batch_ = &batch;
   seen_ = 0;
   rows_.assign(static_cast<size_t>(batch.batch), {});
@@ -111,16 +111,16 @@ void Tally::begin(const Batch& batch) {
   });
 }
 
-void Tally::expect_from(int from, int to) {
+void MetricAccumulator::expect_from(int from, int to) {
   if (batch_ == nullptr || from != seen_ || to < from || to > batch_->frames) {
-    throw check_failed("tally", "frames " + std::to_string(from) + " to " + std::to_string(to) +
-                                    ", expected them from " + std::to_string(seen_) + " on, up to " +
-                                    std::to_string(batch_ == nullptr ? 0 : batch_->frames));
+    throw check_failed("metrics", "frames " + std::to_string(from) + " to " + std::to_string(to) +
+                                      ", expected them from " + std::to_string(seen_) + " on, up to " +
+                                      std::to_string(batch_ == nullptr ? 0 : batch_->frames));
   }
   seen_ = to;
 }
 
-void Tally::expect_finite() const {
+void MetricAccumulator::expect_finite() const {
   for (size_t b = 0; b < rows_.size(); ++b) {
     if (rows_[b].broken >= 0) {
       throw NotFinite(batch_->split, static_cast<int64_t>(batch_->samples[b]), rows_[b].broken);
@@ -130,7 +130,7 @@ void Tally::expect_finite() const {
 
 // rows(b, t): what was predicted for frame t of row b.
 template <class Rows>
-void Tally::take(int from, int to, const Rows& rows) {
+void MetricAccumulator::take(int from, int to, const Rows& rows) {
   expect_from(from, to);
   parallel_for(rows_.size(), 1, options_.threads, [&](size_t first, size_t last) {
     std::vector<float> scratch;
@@ -141,14 +141,14 @@ void Tally::take(int from, int to, const Rows& rows) {
   expect_finite();
 }
 
-void Tally::probabilities(int from, int to, const float* values) {
+void MetricAccumulator::probabilities(int from, int to, const float* values) {
   const auto answers = static_cast<size_t>(shape_.answers), frames = static_cast<size_t>(to - from);
   take(from, to, [&](size_t b, int t, std::vector<float>&) {
     return values + (b * frames + static_cast<size_t>(t - from)) * answers;
   });
 }
 
-void Tally::logits(int from, int to, const float* values) {
+void MetricAccumulator::logits(int from, int to, const float* values) {
   const auto answers = static_cast<size_t>(shape_.answers), frames = static_cast<size_t>(to - from);
   take(from, to, [&](size_t b, int t, std::vector<float>& scratch) {
     softmax(values + (b * frames + static_cast<size_t>(t - from)) * answers, answers, scratch);
@@ -156,7 +156,7 @@ void Tally::logits(int from, int to, const float* values) {
   });
 }
 
-void Tally::marks(const Marks& marks) {
+void MetricAccumulator::predictions(const ReducedPredictions& reduced) {
   constexpr size_t worth_a_thread = 1 << 16;  // frames
   expect_from(0, batch_ == nullptr ? 0 : batch_->frames);
   const Batch& f = *batch_;
@@ -169,18 +169,19 @@ void Tally::marks(const Marks& marks) {
       for (int e = 0; e < f.elements; ++e) {
         for (int t = start[e]; t < start[e + 1]; ++t) {
           const size_t at = b * frames + static_cast<size_t>(t);
-          settle_frame(static_cast<int>(b), t, marks.best[at], marks.of_answer[at], std::isfinite(marks.of_answer[at]));
+          settle_frame(static_cast<int>(b), t, reduced.best[at], reduced.target_probability[at],
+                       std::isfinite(reduced.target_probability[at]));
         }
         if (start[e] == start[e + 1]) continue;
         const size_t at = b * elements + static_cast<size_t>(e);
-        settle_element(static_cast<int>(b), e, marks.named[at], has_law_ ? marks.sum + at * answers : nullptr);
+        settle_element(static_cast<int>(b), e, reduced.named[at], has_law_ ? reduced.sum + at * answers : nullptr);
       }
     }
   });
   expect_finite();
 }
 
-void Tally::frame(int b, int t, const float* p) {
+void MetricAccumulator::frame(int b, int t, const float* p) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
   const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
@@ -201,19 +202,19 @@ void Tally::frame(int b, int t, const float* p) {
   std::fill(row.sum.begin(), row.sum.end(), 0.0F);
 }
 
-void Tally::settle_frame(int b, int t, int best, float of_answer, bool finite) {
+void MetricAccumulator::settle_frame(int b, int t, int best, float target_probability, bool finite) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
   const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
   if (!finite && row.broken < 0) row.broken = t;
   const int32_t answer = row.answers[static_cast<size_t>(e)];
   if (answer < 0) return;
-  row.loss -= std::log(std::max(1e-30, static_cast<double>(of_answer)));
+  row.loss -= std::log(std::max(1e-30, static_cast<double>(target_probability)));
   ++row.frames;
   count(row.by_gap_frame, static_cast<size_t>(t - f.starts(b)[e]), best == answer);
 }
 
-void Tally::settle_element(int b, int e, int32_t best, const float* sum) {
+void MetricAccumulator::settle_element(int b, int e, int32_t best, const float* sum) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
   const int32_t answer = row.answers[static_cast<size_t>(e)];
@@ -235,7 +236,7 @@ void Tally::settle_element(int b, int e, int32_t best, const float* sum) {
   row.kl += divergence(law, sum, f.starts(b)[e + 1] - f.starts(b)[e]);
 }
 
-void Tally::confuse(Row& row, int32_t named, int32_t answer) const {
+void MetricAccumulator::confuse(Row& row, int32_t named, int32_t answer) const {
   const int32_t symbol = shown_[static_cast<size_t>(answer)];
   Confusion& at = row.confusion[static_cast<size_t>(symbol)];
   if (named == answer) {
@@ -245,12 +246,12 @@ void Tally::confuse(Row& row, int32_t named, int32_t answer) const {
   }
 }
 
-void Tally::end() {
+void MetricAccumulator::end() {
   for (size_t b = 0; b < rows_.size(); ++b) {
     const int frames = batch_->real_frames(static_cast<int>(b));
     if (seen_ < frames) {
-      throw check_failed("tally", "predictions of sample " + std::to_string(batch_->samples[b]) + ", expected " +
-                                      std::to_string(frames) + " frames, got " + std::to_string(seen_));
+      throw check_failed("metrics", "predictions of sample " + std::to_string(batch_->samples[b]) + ", expected " +
+                                        std::to_string(frames) + " frames, got " + std::to_string(seen_));
     }
   }
   for (size_t b = 0; b < rows_.size(); ++b) {
@@ -266,7 +267,7 @@ void Tally::end() {
   batch_ = nullptr;
 }
 
-Evaluation Tally::result() const {
+Evaluation MetricAccumulator::result() const {
   Evaluation out = totals_.result;
   out.samples = totals_.samples;
   out.loss = out.frames == 0 ? 0 : totals_.loss / static_cast<double>(out.frames);
