@@ -23,6 +23,10 @@ struct WrittenAttention {  // q, k, x, g, write, skip, state? -> out, state
 struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
   double scale;
 };
+struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
+  double scale;
+  bool erase_first;  // from the state before the decay
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -32,6 +36,10 @@ struct DecayedAttentionStep {  // q, k, v, g?, state -> out
 };
 struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
   double scale;
+};
+struct GeneralDeltaStep {  // q, k, v, erase, write, g?, state -> out
+  double scale;
+  bool erase_first;
 };
 
 // Products (matmul.h)
@@ -88,6 +96,7 @@ using kernels::Forward;
 Forward<op::SelectiveScan> selective_scan;
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::GatedDelta> gated_delta;
+Forward<op::GeneralDelta> general_delta;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -99,9 +108,11 @@ Backward<op::SelectiveScan> selective_scan_back;  // because an autograd graph o
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
+Forward<op::GeneralDelta> general_delta;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;
+Forward<op::GeneralDeltaStep> general_delta_step;
 Forward<op::Project> project;
 Forward<op::BatchedProduct> batched_product;
 Forward<op::Conv4> conv4;

@@ -1,5 +1,5 @@
 // The recurrences behind all models. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
-// differentiable in all tensor arguments, including the initial state. (a), (b) and (c) return the final state and (d)
+// differentiable in all tensor arguments, including the initial state. All but (d) return the final state and (d)
 // all states, so that a sequence can be processed in pieces. Each has a plain loop (naive/), a chunk-parallel form in
 // ATen operations for any device (aten/) and kernels (cpu/, cuda/); the first tensor selects one (backend.h). If the
 // operands have a half-precision type, then states, log-decays, steps, write strengths and parameters may be float32.
@@ -40,6 +40,15 @@ bool attention_writes(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 // q [B,T,H,K]; k [B,T,n,H,K]; v [B,T,n,H,V]; beta [B,T,n,H]; g [B,T,H] (undefined: no decay); state [B,H,K,V].
 OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                              const at::Tensor& g, double scale, const at::Tensor& state = {});
+
+// (c') S' = diag(e^{g_t}) S;  S <- S' - w_t (e_t^T S'') + k_t v_t^T;  o_t = scale q_t^T S
+// S'' is S' or, with EraseFrom::before_decay, S. q, k, erase e, write w [B,T,H,K]; v [B,T,H,V]; state [B,H,K,V].
+// g is undefined (no decay), [B,T,H] or [B,T,H,K]. (c) with one factor is e = k, w = beta k, v -> beta v.
+struct DeltaOperands {
+  at::Tensor q, k, v, erase, write, g;
+};
+enum class EraseFrom { after_decay, before_decay };
+OutAndState general_delta_rule(const DeltaOperands& x, double scale, EraseFrom from, const at::Tensor& state = {});
 
 // (d) GRU with gates r, z, n: r, z = sigma(i + h W^T + b), n = tanh(i + r (h W^T + b)), h' = n + z (h - n)
 // input_gates [B,T,3d] = x W_ih^T + b_ih in the order r, z, n; weight_hh [3d,d]; bias_hh [3d]; first [B,d]: the initial

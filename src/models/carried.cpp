@@ -62,4 +62,18 @@ at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const
   return scan.out;
 }
 
+at::Tensor carried_general_delta(const Context& context, const DeltaOperands& x, double scale, EraseFrom from) {
+  const auto state = context.carried("state");
+  if (context.state && x.q.size(1) == 1 && !kernels::records_gradient({x.q, x.k, x.v, x.erase, x.write, x.g, state})) {
+    auto next = state_to_update(context, {x.q.size(0), x.q.size(2), x.q.size(3), x.v.size(3)}, x.v);
+    const auto out = general_delta_rule_step(
+        {frame(x.q), frame(x.k), frame(x.v), frame(x.erase), frame(x.write), frame(x.g)}, scale, from, next);
+    context.carry("state", next);
+    return out.unsqueeze(1);
+  }
+  const auto scan = general_delta_rule(x, scale, from, state);
+  context.carry("state", scan.state);
+  return scan.out;
+}
+
 }  // namespace sb

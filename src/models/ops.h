@@ -57,5 +57,6 @@ at::Tensor carried_attention(const Context& context, const at::Tensor& q, const 
                              const at::Tensor& g, double scale);
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale);
+at::Tensor carried_general_delta(const Context& context, const DeltaOperands& x, double scale, EraseFrom from);
 
 }  // namespace sb

@@ -50,6 +50,20 @@ at::Tensor delta(Inputs& in, const at::Tensor& g) {
   return gated_delta_rule(q, expand(in("k")), expand(in("v")), expand(in("beta")), g, in.scale(q.size(-1))).out;
 }
 
+at::Tensor channel_delta(Inputs& in) {
+  const auto strength = in("beta").unsqueeze(-1);
+  return general_delta_rule({in("q"), in("k"), strength * in("v"), in("k"), strength * in("k"), in("g")},
+                            in.scale(in("q").size(-1)), EraseFrom::after_decay)
+      .out;
+}
+
+// S_t = (diag(e^w) + b a^T) S_{t-1} + k v^T
+at::Tensor diagonal_plus_low_rank(Inputs& in) {
+  return general_delta_rule({in("q"), in("k"), in("v"), in("a"), -in("b"), in("w")}, in.scale(in("q").size(-1)),
+                            EraseFrom::before_decay)
+      .out;
+}
+
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
   return attention(in, at::log1p(-at::exp2(-5 - heads)).to(in("q").scalar_type()));
@@ -79,6 +93,8 @@ const std::map<std::string, Runner>& runners() {
       {"delta_rule", [](Inputs& in) { return delta(in, {}); }},
       {"gated_delta_rule", [](Inputs& in) { return delta(in, in("g")); }},
       {"gated_delta_product", [](Inputs& in) { return delta(in, in("g")); }},
+      {"kda", channel_delta},
+      {"dplr", diagonal_plus_low_rank},
       {"ssd", ssd},
       {"selective_scan", scan},
   };
