@@ -27,6 +27,9 @@ struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
   double scale;
   bool erase_first;  // from the state before the decay
 };
+struct ForgettingAttention {  // q, k, v, g -> out
+  int64_t offset;
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -97,6 +100,7 @@ Forward<op::SelectiveScan> selective_scan;
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
+Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -109,6 +113,7 @@ Forward<op::DecayedAttention> decayed_attention;
 Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
+Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;

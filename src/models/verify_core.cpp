@@ -64,6 +64,7 @@ at::Tensor diagonal_plus_low_rank(Inputs& in) {
       .out;
 }
 
+
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
   return attention(in, at::log1p(-at::exp2(-5 - heads)).to(in("q").scalar_type()));
@@ -95,6 +96,7 @@ const std::map<std::string, Runner>& runners() {
       {"gated_delta_product", [](Inputs& in) { return delta(in, in("g")); }},
       {"kda", channel_delta},
       {"dplr", diagonal_plus_low_rank},
+      {"fox", [](Inputs& in) { return forgetting_attention(in("q"), in("k"), in("v"), in("g")); }},
       {"ssd", ssd},
       {"selective_scan", scan},
   };
