@@ -30,6 +30,9 @@ struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
 struct ForgettingAttention {  // q, k, v, g -> out
   int64_t offset;
 };
+struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last v? -> out, state
+  double scale;
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -101,6 +104,7 @@ Forward<op::DecayedAttention> decayed_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
 Forward<op::ForgettingAttention> forgetting_attention;
+Forward<op::TrapezoidAttention> trapezoid_attention;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -114,6 +118,7 @@ Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
 Forward<op::ForgettingAttention> forgetting_attention;
+Forward<op::TrapezoidAttention> trapezoid_attention;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;

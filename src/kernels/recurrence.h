@@ -56,4 +56,14 @@ OutAndState general_delta_rule(const DeltaOperands& x, double scale, EraseFrom f
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
                         const at::Tensor& first, double a_min = 0);
 
+// (e) S_t = e^{g_t} (S_{t-1} + before_t k_{t-1} v_{t-1}^T) + here_t k_t v_t^T;  o_t = scale q_t^T S_t
+// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]. The frame before the first one: `first`, zeros if undefined.
+// Output t depends on no frame after t, not even by its rounding.
+struct TrapezoidStart {
+  at::Tensor state, k, v;  // [B,H,K,V]; of the last frame: [B,H,K], [B,H,V]
+};
+OutAndState trapezoid_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
+                                const at::Tensor& here, const at::Tensor& before, double scale,
+                                const TrapezoidStart& first = {});
+
 }  // namespace sb

@@ -4,6 +4,7 @@
 #include "kernels/fused.h"
 #include "kernels/recurrence.h"
 #include "models/network.h"
+#include "models/ops.h"
 #include "models/verify.h"
 
 namespace sb {
@@ -64,6 +65,14 @@ at::Tensor diagonal_plus_low_rank(Inputs& in) {
       .out;
 }
 
+at::Tensor mamba3(Inputs& in) {
+  const auto by_frame = [&](const char* name) { return in(name).transpose(1, 2); };
+  const auto delta = by_frame("DT"), here = at::sigmoid(by_frame("Trap")) * delta;
+  const auto theta = (M_PI * at::tanh(in("Angles")) * delta.unsqueeze(-1)).to(at::kDouble).cumsum(1);
+  const auto q = rotate_pairs(in("Q") + in("Q_bias"), theta), k = rotate_pairs(in("K") + in("K_bias"), theta);
+  const auto read = trapezoid_attention(q, k, in("V"), by_frame("ADT"), here, delta - here, 1).out;
+  return gate_silu(read + in("D").unsqueeze(-1) * in("V"), in("Z"));
+}
 
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
@@ -97,6 +106,7 @@ const std::map<std::string, Runner>& runners() {
       {"kda", channel_delta},
       {"dplr", diagonal_plus_low_rank},
       {"fox", [](Inputs& in) { return forgetting_attention(in("q"), in("k"), in("v"), in("g")); }},
+      {"mamba3", mamba3},
       {"ssd", ssd},
       {"selective_scan", scan},
   };
