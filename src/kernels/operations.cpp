@@ -20,6 +20,7 @@ SB_OPERATION(GatedDelta, {naive::gated_delta}, {aten::gated_delta}, {cpu::gated_
 SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta}, {})
 SB_OPERATION(ForgettingAttention, {naive::forgetting_attention}, {aten::forgetting_attention}, {})
 SB_OPERATION(TrapezoidAttention, {naive::trapezoid_attention}, {aten::trapezoid_attention}, {})
+SB_OPERATION(Mesa, {naive::mesa}, {aten::mesa, aten::mesa_back}, {})
 SB_OPERATION(Gru, {naive::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
              {cpu::decayed_attention_step, nullptr, cpu::supports_attention_step})

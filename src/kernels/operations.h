@@ -33,6 +33,9 @@ struct ForgettingAttention {  // q, k, v, g -> out
 struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last v? -> out, state
   double scale;
 };
+struct Mesa {  // q, k, v, beta, g, ridge, state? -> out, state
+  int64_t steps;  // of the solver
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -105,6 +108,7 @@ Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
 Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::TrapezoidAttention> trapezoid_attention;
+Forward<op::Mesa> mesa;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -119,6 +123,8 @@ Forward<op::GatedDelta> gated_delta;
 Forward<op::GeneralDelta> general_delta;
 Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::TrapezoidAttention> trapezoid_attention;
+Forward<op::Mesa> mesa;
+Backward<op::Mesa> mesa_back;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;

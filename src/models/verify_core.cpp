@@ -74,6 +74,10 @@ at::Tensor mamba3(Inputs& in) {
   return gate_silu(read + in("D").unsqueeze(-1) * in("V"), in("Z"));
 }
 
+at::Tensor mesa(Inputs& in) {
+  return mesa_attention(in("q"), in("k"), in("v"), in("beta"), in("g"), in("lamb"), 30).out;
+}
+
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
   return attention(in, at::log1p(-at::exp2(-5 - heads)).to(in("q").scalar_type()));
@@ -107,6 +111,7 @@ const std::map<std::string, Runner>& runners() {
       {"dplr", diagonal_plus_low_rank},
       {"fox", [](Inputs& in) { return forgetting_attention(in("q"), in("k"), in("v"), in("g")); }},
       {"mamba3", mamba3},
+      {"mesa", mesa},
       {"ssd", ssd},
       {"selective_scan", scan},
   };
