@@ -21,6 +21,7 @@ SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta}, {})
 SB_OPERATION(ForgettingAttention, {naive::forgetting_attention}, {aten::forgetting_attention}, {})
 SB_OPERATION(TrapezoidAttention, {naive::trapezoid_attention}, {aten::trapezoid_attention}, {})
 SB_OPERATION(Mesa, {naive::mesa}, {aten::mesa, aten::mesa_back}, {})
+SB_OPERATION(LogLinearAttention, {naive::log_linear_attention}, {aten::log_linear_attention}, {})
 SB_OPERATION(Gru, {naive::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
              {cpu::decayed_attention_step, nullptr, cpu::supports_attention_step})

@@ -36,6 +36,9 @@ struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last 
 struct Mesa {  // q, k, v, beta, g, ridge, state? -> out, state
   int64_t steps;  // of the solver
 };
+struct LogLinearAttention {  // q, k, v, g, levels, state? -> out, state
+  int64_t position;  // of the first frame
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -109,6 +112,7 @@ Forward<op::GeneralDelta> general_delta;
 Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::TrapezoidAttention> trapezoid_attention;
 Forward<op::Mesa> mesa;
+Forward<op::LogLinearAttention> log_linear_attention;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -125,6 +129,7 @@ Forward<op::ForgettingAttention> forgetting_attention;
 Forward<op::TrapezoidAttention> trapezoid_attention;
 Forward<op::Mesa> mesa;
 Backward<op::Mesa> mesa_back;
+Forward<op::LogLinearAttention> log_linear_attention;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;

@@ -72,4 +72,11 @@ OutAndState trapezoid_attention(const at::Tensor& q, const at::Tensor& k, const 
 OutAndState mesa_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                            const at::Tensor& g, const at::Tensor& ridge, int64_t steps, const at::Tensor& state = {});
 
+// (g) o_t = sum over s <= t of w_t[level(t, s)] e^{g_{s+1} + … + g_t} (q_t . k_s) v_s
+// level(t, s) = 0 if t = s, else 1 + floor(log2(t xor s)), at most L - 1, with positions counted from the start of the
+// sequence; `position` is that of the first frame. q, k [B,T,G,K] with H % G == 0; v [B,T,H,V]; g [B,T,H]; weights w
+// [B,T,H,L], L >= 8. The state [B,H,L-1,K,V] holds the sum of each level but 0 that frame `position` would read.
+OutAndState log_linear_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
+                                 const at::Tensor& weights, int64_t position = 0, const at::Tensor& state = {});
+
 }  // namespace sb

@@ -22,6 +22,11 @@ at::Tensor decayed_attention_step(const at::Tensor& q, const at::Tensor& k, cons
 at::Tensor gated_delta_rule_step(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                                  const at::Tensor& g, double scale, at::Tensor& state);
 
+// log_linear_attention for T = 1, with the time axis: the loop, which is faster for one frame. Has gradients.
+OutAndState log_linear_attention_step(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                      const at::Tensor& g, const at::Tensor& weights, int64_t position,
+                                      const at::Tensor& state = {});
+
 // general_delta_rule for T = 1: q, k, erase, write [B,H,K]; v [B,H,V]; g undefined, [B,H] or [B,H,K]; state [B,H,K,V].
 at::Tensor general_delta_rule_step(const DeltaOperands& x, double scale, EraseFrom from, at::Tensor& state);
 

@@ -60,6 +60,8 @@ at::Tensor carried_attention(const Context& context, const at::Tensor& q, const 
                              const at::Tensor& g, double scale);
 at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const at::Tensor& beta, const at::Tensor& g, double scale);
+at::Tensor carried_log_linear(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& g, const at::Tensor& weights);
 at::Tensor carried_general_delta(const Context& context, const DeltaOperands& x, double scale, EraseFrom from);
 
 }  // namespace sb

@@ -18,6 +18,7 @@ template kernels::Kernel<op::GeneralDelta> kernel();
 template kernels::Kernel<op::ForgettingAttention> kernel();
 template kernels::Kernel<op::TrapezoidAttention> kernel();
 template kernels::Kernel<op::Mesa> kernel();
+template kernels::Kernel<op::LogLinearAttention> kernel();
 template kernels::Kernel<op::Gru> kernel();
 template kernels::Kernel<op::DecayedAttentionStep> kernel();
 template kernels::Kernel<op::GatedDeltaStep> kernel();
