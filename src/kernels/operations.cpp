@@ -17,7 +17,8 @@ SB_OPERATION(DecayedAttention, {naive::decayed_attention}, {aten::decayed_attent
              {cpu::decayed_attention, cpu::decayed_attention_back})
 SB_OPERATION(WrittenAttention, {}, {aten::written_attention}, {})
 SB_OPERATION(GatedDelta, {naive::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
-SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta}, {})
+SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta},
+             {cpu::general_delta, cpu::general_delta_back, cpu::supports_general_delta})
 SB_OPERATION(ForgettingAttention, {naive::forgetting_attention}, {aten::forgetting_attention}, {})
 SB_OPERATION(TrapezoidAttention, {naive::trapezoid_attention}, {aten::trapezoid_attention}, {})
 SB_OPERATION(Mesa, {naive::mesa}, {aten::mesa, aten::mesa_back}, {})

@@ -33,11 +33,11 @@ struct ForgettingAttention {  // q, k, v, g -> out
 struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last v? -> out, state
   double scale;
 };
-struct Mesa {  // q, k, v, beta, g, ridge, state? -> out, state
+struct Mesa {     // q, k, v, beta, g, ridge, state? -> out, state
   int64_t steps;  // of the solver
 };
 struct LogLinearAttention {  // q, k, v, g, levels, state? -> out, state
-  int64_t position;  // of the first frame
+  int64_t position;          // of the first frame
 };
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
@@ -163,6 +163,9 @@ Forward<op::DecayedAttention> decayed_attention;
 Backward<op::DecayedAttention> decayed_attention_back;
 Forward<op::GatedDelta> gated_delta;
 Backward<op::GatedDelta> gated_delta_back;
+Forward<op::GeneralDelta> general_delta;
+Backward<op::GeneralDelta> general_delta_back;
+kernels::Supports<op::GeneralDelta> supports_general_delta;
 Forward<op::Gru> gru;
 Backward<op::Gru> gru_back;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
