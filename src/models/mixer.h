@@ -18,7 +18,8 @@
 namespace sb {
 
 // State of a layer between two pieces of a sequence, as named tensors [B, ...]. Slot "state" holds the state of the
-// recurrence, slots "state.…" more of it, which the probe only counts. Input windows have other names ("conv"); a growing cache uses names that begin with "cache".
+// recurrence, slots "state.…" more of it, which the probe only counts. Input windows have other names ("conv"); a
+// growing cache uses names that begin with "cache".
 struct LayerState {
   int64_t position = 0;  // frames processed so far
   std::map<std::string, at::Tensor> slots;

@@ -78,7 +78,6 @@ at::Tensor mesa(Inputs& in) {
   return mesa_attention(in("q"), in("k"), in("v"), in("beta"), in("g"), in("lamb"), 30).out;
 }
 
-
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
   return attention(in, at::log1p(-at::exp2(-5 - heads)).to(in("q").scalar_type()));
@@ -113,9 +112,8 @@ const std::map<std::string, Runner>& runners() {
       {"fox", [](Inputs& in) { return forgetting_attention(in("q"), in("k"), in("v"), in("g")); }},
       {"mamba3", mamba3},
       {"mesa", mesa},
-      {"log_linear", [](Inputs& in) {
-         return log_linear_attention(in("q"), in("k"), in("v"), in("g"), in("level_scales")).out;
-       }},
+      {"log_linear",
+       [](Inputs& in) { return log_linear_attention(in("q"), in("k"), in("v"), in("g"), in("level_scales")).out; }},
       {"ssd", ssd},
       {"selective_scan", scan},
   };

@@ -162,6 +162,11 @@ LAYERS = {
 }
 
 
+# Gradients that are not stored. The norm after mLSTM removes the scale of its heads, so that of the input gate's bias is
+# nearly 0, a difference of large numbers.
+LEFT_OUT = {"g.igate_preact.bias"}
+
+
 def bf16(x):
     """Rounds to values that bfloat16 holds exactly."""
     bits = np.asarray(x, "<f4").view("<u4")
@@ -212,7 +217,8 @@ def record(name, folder):
     for n in params:
         tensors["p." + n] = ("BF16", params[n])
     for n in params:
-        tensors["g." + n] = ("F32", slopes(params_c[n]))
+        if "g." + n not in LEFT_OUT:
+            tensors["g." + n] = ("F32", slopes(params_c[n]))
     metadata = {"layer": model, "d_model": str(d), "n_head": str(h), "B": str(batch), "T": str(frames),
                 "source": "tests/golden/record_layers.py", **metadata}
     write(folder / (name + ".safetensors"), tensors, metadata)

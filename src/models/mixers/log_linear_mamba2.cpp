@@ -37,7 +37,7 @@ class LogLinearMamba2 final : public Mixer {
     const auto parts = slices(project(u, in_, in_bias_), widths_);
     const auto xBC = slices(short_conv(parts[1], conv_->value, {}, context), {channels_, N, N});
     const auto x = heads_of(xBC[0], heads_);
-    const auto [delta, decay] = softplus_gates(wide(parts[2]), dt_bias_->value, A_log_->value);
+    const auto [delta, decay] = softplus_gates(wide(parts[2]), wide(dt_bias_->value), wide(A_log_->value));
     const auto g = bounded_below(decay, o_[switches::a_min]);
     const auto weights = at::softplus(level_->value * heads_of(wide(parts[3]), heads_));
     context.record("step", delta);

@@ -39,7 +39,7 @@ class Mamba3 final : public Mixer {
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
     const auto parts = slices(project(u, in_), widths_);
     const auto x = heads_of(parts[1], heads_);
-    const auto delta = softplus_bias(wide(parts[4]), dt_bias_->value);
+    const auto delta = softplus_bias(wide(parts[4]), wide(dt_bias_->value));
     const auto rate = wide(parts[5]);
     // 1 / (1 - u) has no pole where it is used, u < 0.
     const auto f = at::where(rate >= 0, 1 + rate, 1 / (1 - rate.clamp_max(0)));

@@ -16,7 +16,7 @@ class MesaNet final : public Mixer {
  public:
   MesaNet(const MixerOptions& options, ParameterList& p) : o_(options), head_(o_.width / o_.heads()) {
     const int64_t d = o_.width, h = o_.heads();
-    lambda_ = p.add("lambda_params", {d}, Init::constant(std::log(std::expm1(0.75))));
+    lambda_ = p.add("lambda_params", {d}, Init::constant(portable::log(portable::exp(0.75) - 1)));
     const Param q = p.matrix("q_proj.weight", d, d), k = p.matrix("k_proj.weight", d, d),
                 v = p.matrix("v_proj.weight", d, d);
     const Param a = p.matrix("a_proj.weight", h, d), a_bias = p.bias("a_proj.bias", h, d);
@@ -34,16 +34,17 @@ class MesaNet final : public Mixer {
     const auto parts = slices(project(x, in_), {2 * d, d});
     const auto gates = slices(wide(project(x, gates_, gate_bias_)), {h, h});
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
-    const auto qk = slices(l2_normalise(heads_of(mixed, 2 * h)), {h, h}, 2);
+    // The solver works in float, and amplifies the rounding of keys.
+    const auto qk = slices(l2_normalise(wide(heads_of(mixed, 2 * h))), {h, h}, 2);
     const auto g = bounded_below(log_sigmoid(gates[0], 1), o_[switches::a_min]);
     const auto beta = sigmoid_gate(gates[1], 1);
     context.record("write", beta);
     if (context.gates) context.record("decay", g.exp());
     const auto ridge = (at::softplus(wide(lambda_->value)) + 0.25).view({h, head_});
-    const auto read =
-        mesa_attention(qk[0], qk[1], heads_of(parts[1], h), beta, g, ridge, solver_steps, context.carried("state"));
+    const auto read = mesa_attention(qk[0], qk[1], wide(heads_of(parts[1], h)), beta, g, ridge, solver_steps,
+                                     context.carried("state"));
     context.carry("state", read.state);
-    return project(flat_heads(rms_norm(read.out, norm_->value, 1e-5)), out_);
+    return project(flat_heads(rms_norm(read.out.to(x.scalar_type()), norm_->value, 1e-5)), out_);
   }
 
   Taxonomy taxonomy() const override {

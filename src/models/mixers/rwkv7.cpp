@@ -14,6 +14,11 @@ namespace {
 
 constexpr const char* first_values = "v_first";
 
+// The same bits on every machine, unlike std::pow.
+double power(double base, double exponent) {
+  return base > 0 ? portable::exp(exponent * portable::log(base)) : 0;
+}
+
 struct Lora {
   Param in = nullptr, out = nullptr, bias = nullptr;
 };
@@ -49,14 +54,14 @@ class Rwkv7 final : public Mixer {
     };
     const double wide_head = static_cast<double>(head_) / 64;
     const Init decay =
-        Init::curve({.offset = -5.5, .zigzag = 2.5, .period = head_, .scale = 6, .power = 1 + std::pow(share, 0.3)});
+        Init::curve({.offset = -5.5, .zigzag = 2.5, .period = head_, .scale = 6, .power = 1 + power(share, 0.3)});
     const Init rate = Init::curve({.offset = -0.19, .slope = 0.4, .zigzag = 0.3, .period = head_});
     const Init mix = Init::curve({.offset = 0.73, .slope = -0.4});
     decay_ = lora("w_lora", rank(2.5 * wide_head), &decay);
     if (o_.layer > 0) mix_ = lora("v_lora", rank(1.7 * wide_head), &mix);
     rate_ = lora("a_lora", rank(2.5 * wide_head), &rate);
     gate_ = lora("g_lora", rank(5), nullptr);
-    norm_ = p.add("g_norm.weight", {d}, Init::constant(std::pow((depth + 1) / layers, 0.7)));
+    norm_ = p.add("g_norm.weight", {d}, Init::constant(power((depth + 1) / layers, 0.7)));
     norm_bias_ = p.add("g_norm.bias", {d}, Init::constant(0));
   }
 
