@@ -63,6 +63,28 @@ TEST(Choices, ListEveryResidualAndConvolution) {
   EXPECT_TRUE(choices[1].chosen);
 }
 
+TEST(Choices, AreOpenWhileAVariantIsMissingAtTheBestRate) {
+  auto runs =
+      small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
+                 [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
+  const auto with_pre = [&](double lr) {
+    for (auto run :
+         small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
+                    [](Result& r) { set_accuracy(r, .2); })) {
+      if (run.result.lr != lr) continue;
+      run.result.config["model.residual"] = "\"pre\"";
+      run.result.run_id += "pre";
+      runs.push_back(std::move(run));
+    }
+    return choices_of(rows_from(runs), shipped_claims())[1];
+  };
+  const Choice early = with_pre(1e-3);
+  EXPECT_TRUE(early.chosen && early.open && early.at_edge);
+  const Choice late = with_pre(2e-3);
+  EXPECT_TRUE(late.chosen && late.at_edge);
+  EXPECT_FALSE(late.open);
+}
+
 TEST(TheProtocol, FollowsFromTheKeys) {
   const auto label = [](const std::string& text, const std::set<std::string>& ignored = {}) {
     const auto runs = small_runs(text + "[grid]\nmodel.name = [\"delta_net\"]\nrun.seed = [1]\n");

@@ -90,8 +90,11 @@ TEST(FindingsPage, ListsWhatWasChosen) {
       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
                  [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
-  EXPECT_NE(page.find("| GLA | post | 0.002 | .400 | chosen |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| GLA | post | 0.001 | .300 |  |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| GLA | post | 0.001 | .3000 |  |"), std::string::npos) << page;
+  EXPECT_NE(page.find("\n1 of 1 models are best at the largest rate that was tried with them.\n"), std::string::npos)
+      << page;
+  EXPECT_EQ(page.find("best so far"), std::string::npos);
 }
 
 TEST(FindingsPage, DoesNotDependOnTheOrderOfTheFiles) {

@@ -94,7 +94,7 @@ TEST(Experiments, SmallHasEveryModelAtOneSizeAndAQuarterOfThePapersStates) {
     EXPECT_EQ(c.model.layers, 8);
     EXPECT_EQ(c.model.width % 8, 0);
     EXPECT_EQ(c.train.updates, 3125);
-    EXPECT_EQ(c.train.lr, 1e-3);
+    EXPECT_EQ(c.train.lr, 4e-3);
     EXPECT_EQ(c.train.warmup, 476);
     EXPECT_EQ(c.train.batch, 64);
     EXPECT_EQ(c.task.length, 200);
