@@ -171,6 +171,36 @@ TEST(FindingsFigures, AreOfWhatWasRun) {
             std::string::npos);
 }
 
+TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
+  auto runs = small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"mamba\"]\nrun.seed = [1, 2, 11]\n",
+                         [](Result& r) {
+                           set_accuracy(r, .8);
+                           if (r.model == "mamba" && r.grammar_seed == 2) r.status = "diverged";
+                         });
+  ValidCurves curves;
+  for (auto& run : runs) {
+    run.folder = run.result.model + std::to_string(run.result.grammar_seed);
+    curves[run.folder] = {{10, .2},
+                          {20, run.result.grammar_seed == 11 ? .99 : .4 + .2 * (run.result.grammar_seed == 2)}};
+  }
+  const Rows rows = rows_from(runs);
+  const Claims claims = shipped_claims();
+  const LinesFigure figure = learning_curves(rows, claims, curves, *claims.scale("small"), "corrected");
+  ASSERT_EQ(figure.lines.size(), 3U);
+  EXPECT_EQ(figure.lines[0].label, "GLA");
+  ASSERT_EQ(figure.lines[0].points.size(), 2U);
+  EXPECT_EQ(figure.lines[0].points[1].x, 20);
+  EXPECT_NEAR(figure.lines[0].points[1].y, .5, 1e-12) << "the grammar of the choices has no part";
+  EXPECT_TRUE(figure.lines[0].points[1].interval);
+  EXPECT_EQ(figure.lines[1].label, "Mamba");
+  EXPECT_EQ(figure.lines[2].label, "Mamba (failed)");
+  EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "published").lines.empty());
+  const auto figures = findings_figures(rows, claims, curves);
+  ASSERT_FALSE(figures.empty());
+  EXPECT_EQ(figures.back().name, "curves_corrected_small");
+  EXPECT_NE(figures.back().svg.find("Mamba (failed)"), std::string::npos);
+}
+
 TEST(Markers, HoldTheTableAndNothingElseChanges) {
   const std::string page = "# A\n\n" + std::string(table_begins) + "\nold\n" + std::string(table_ends) + "\n\nrest\n";
   const std::string once = with_table(page, "| t |\n", "README.md");
