@@ -65,7 +65,7 @@ TEST(Npz, OpensInNumpy) {
   EXPECT_EQ(std::system((python + script + folder.file("a.npz")).c_str()), 0);
 }
 
-TEST(Npz, RefusesWhatAPlainZipCannotHold) {
+TEST(Npz, RejectsArraysTooLargeForZip) {
   StringSink sink;
   NpzWriter npz(sink);
   for (const auto& shape : std::vector<std::vector<uint64_t>>{{1ULL << 32}, {1ULL << 40, 1ULL << 40}}) {
@@ -79,7 +79,7 @@ TEST(Npz, RefusesWhatAPlainZipCannotHold) {
   EXPECT_TRUE(sink.bytes.empty());
 }
 
-TEST(Npz, DemandsExactlyTheDataOfTheShape) {
+TEST(Npz, RequiresExactlyTheDataOfTheShape) {
   StringSink sink;
   NpzWriter npz(sink);
   const std::vector<int32_t> data(3);
