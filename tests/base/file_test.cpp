@@ -127,7 +127,7 @@ void fail_every_call(int error, FaultyFileSystem::Fault fault, bool unnamed, boo
   }
 }
 
-TEST(AtomicFile, SurvivesAFailureOfAnyCall) {
+TEST(AtomicFile, SurvivesFailureOfAnyCall) {
   for (const int error : {ENOSPC, EIO}) {
     for (const bool unnamed : {true, false}) {
       for (const bool exists : {true, false}) fail_every_call(error, FaultyFileSystem::Fault::error, unnamed, exists);

@@ -40,7 +40,7 @@ TEST(Npz, IsAZipWhoseDirectoryNamesEveryMember) {
   EXPECT_EQ(bytes, two_arrays()) << "equal arrays give equal bytes";
 }
 
-TEST(Npz, AlignsTheDataOfEveryMemberAsNumpyDoes) {
+TEST(Npz, AlignsDataLikeNumpy) {
   const std::string bytes = two_arrays();
   const size_t header = bytes.find("\x93NUMPY");
   const size_t length = static_cast<unsigned char>(bytes[header + 8]);

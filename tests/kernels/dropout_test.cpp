@@ -30,7 +30,7 @@ uint32_t half_word(uint64_t seed, uint32_t place, int64_t update, int64_t sample
   return words[static_cast<size_t>(channel % 8 / 2)] >> 16 * (channel % 2) & 0xffff;
 }
 
-TEST_F(Dropout, TheGeneratorIsPhilox) {
+TEST_F(Dropout, UsesPhilox) {
   const auto zero = blocks_of({0, 0, 0, 0}, 0);
   EXPECT_EQ(zero[0], 0x6627e8d5U);
   EXPECT_EQ(zero[3], 0x9b00dbd8U);

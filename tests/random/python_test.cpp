@@ -33,7 +33,7 @@ TEST(PythonRandom, RegeneratesBlockLikeMersenneTwister) {
   }
 }
 
-TEST(PythonRandom, TakesTheTopBits) {
+TEST(PythonRandom, UsesTopBits) {
   const json& c = vectors()["py_getrandbits"];
   PythonRandom rng(c["seed"].get<uint64_t>());
   for (const json& pair : c["k_value"]) EXPECT_EQ(rng.getrandbits(pair[0].get<int>()), pair[1].get<uint32_t>());

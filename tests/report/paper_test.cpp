@@ -56,7 +56,7 @@ TEST(Paper, AnyOtherSettingRemovesPaperFigure) {
     EXPECT_TRUE(figure(base + same).has_value()) << same;
 }
 
-TEST(Paper, RequiresEnoughTestSamplesOfItsSplits) {
+TEST(Paper, RequiresEnoughTestOrReferenceSamples) {
   Result run = result_of(main_run("mamba2", 1));
   ASSERT_TRUE(paper_figure(run).has_value());
   run.test->samples = 999;

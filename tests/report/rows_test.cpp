@@ -251,7 +251,7 @@ TEST(Rows, OneRunHasNoSpread) {
   EXPECT_FALSE(rows_of(suite_of("[grid]\nrun.seed = [1]\n")).cells[0].sd.has_value());
 }
 
-TEST(Rows, GapLengthsAreCellsOfTheSameRuns) {
+TEST(Rows, GapLengthsAreSeparateCellsOfSameRuns) {
   const Rows rows = rows_of(suite_of("[task]\nnumber = 2\n[eval]\ngaps = [20, 50]\n[grid]\nrun.seed = [1, 2]\n"));
   ASSERT_EQ(rows.cells.size(), 3U);
   EXPECT_FALSE(rows.cells[0].point.gap.has_value());

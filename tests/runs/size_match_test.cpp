@@ -5,7 +5,7 @@
 namespace sb::test {
 namespace {
 
-TEST(SizeFault, IsAnythingBeyondATenthOfTheTarget) {
+TEST(SizeFault, IsReportedBeyondTenPercent) {
   const SizeMatch asked{MatchedSize::params, 1000, 1};
   const auto fault = [&](double size) { return size_fault(asked, SizeFound{64, {}, size}); };
   for (const double size : {900.0, 1000.0, 1100.0}) EXPECT_EQ(fault(size), "") << size;
