@@ -249,7 +249,7 @@ TEST(RunCosts, AreEstimatedFromSameRunOrOtherSizesOfModel) {
   EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
 }
 
-TEST(RunCosts, AreTimesOfRunsAloneOnTheirDevice) {
+TEST(RunCosts, AreCorrectedForSharedDevices) {
   const Suite suite = parse_suite(
       "[eval]\nevery = 0\nvalid_samples = 1\ntest_samples = 1\ngaps = []\n[grid]\ntrain.updates = [100]\n"
       "run.seed = [1, 2]\n",

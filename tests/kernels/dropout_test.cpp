@@ -63,7 +63,7 @@ TEST_F(Dropout, MaskDependsOnHalfWordPerSampleFrameAndChannel) {
   EXPECT_TRUE(at::equal(dropout(at::ones({3, 40, 20}), 1e-6, key), at::ones({3, 40, 20})));
 }
 
-TEST_F(Dropout, LastFramesAndChannelsHaveTheirOwnBlocks) {
+TEST_F(Dropout, SupportsMaximumFramesAndChannels) {
   const DropoutKey key = dropout_key(7, 1, 2, {3});
   const int64_t frames = kDropoutFrames;
   const Tensor y = dropout(at::ones({1, frames, 1}), 0.5, key).flatten();

@@ -188,7 +188,7 @@ TEST_F(ThreeGrammars, SamplesNameStatesAndIncludeEveryModel) {
   EXPECT_EQ(sample.models[0].beliefs[0][0].second, .75);
 }
 
-TEST_F(ThreeGrammars, ModelHasOneColourAndMethodDescribesRuns) {
+TEST_F(ThreeGrammars, PageListsModelsAndMethodDescribesRuns) {
   EXPECT_EQ(data.models.size(), 3U);
   std::string method;
   for (const auto& part : data.method)

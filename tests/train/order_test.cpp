@@ -66,7 +66,7 @@ TEST(OrderSeed, PermutesSamplesOfIndexOrder) {
   EXPECT_EQ(samples_of_update({}, 4, 3), (std::vector<uint64_t>{12, 13, 14, 15}));
 }
 
-TEST(OrderSeed, ChangesOnlyOrderOfRun) {
+TEST(OrderSeed, ChangesRunIdAndMetricsButNotCeiling) {
   const ResolvedConfig index = small_config(), explicit_index = small_config({"train.order_seed=0"}),
                        other = small_config({"train.order_seed=9"});
   EXPECT_EQ(index.run_id, explicit_index.run_id);
