@@ -35,7 +35,7 @@ std::vector<TableRun> both_protocols() {
   return runs;
 }
 
-TEST(FindingsPage, WithoutResultsSaysSoOfEveryClaim) {
+TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
   const Claims& claims = shipped_claims();
   const std::string page = findings_page(rows_from({}), claims, "results/");
   EXPECT_EQ(count(page, "\n### "), claims.claims.size());
@@ -48,7 +48,7 @@ TEST(FindingsPage, WithoutResultsSaysSoOfEveryClaim) {
     EXPECT_NE(page.find("| " + deviation.title + " |"), std::string::npos) << deviation.id;
 }
 
-TEST(FindingsPage, OfPartOfTheResultsTellsWhatIsMissing) {
+TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
   EXPECT_NE(page.find("**Undecided, supported in 2 of 5 (corrected, small).** Gating and rapid forgetting"),
             std::string::npos)
@@ -63,7 +63,7 @@ TEST(FindingsPage, OfPartOfTheResultsTellsWhatIsMissing) {
   EXPECT_NE(page.find("56 runs, 0 of them diverged"), std::string::npos);
 }
 
-TEST(FindingsPage, SaysWhatWasReproducedAndWhatChanged) {
+TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_NE(
       page.find("On task 1, 6 of 7 models are within 3 points of the paper; further away is GLA +6.0 (.810 against "
@@ -76,14 +76,14 @@ TEST(FindingsPage, SaysWhatWasReproducedAndWhatChanged) {
   EXPECT_EQ(page.find("GLA −1.0"), std::string::npos) << page;
 }
 
-TEST(FindingsPage, ShowsThePapersDifferenceWithItsSpreadAtItsScaleOnly) {
+TEST(FindingsPage, ShowsDifferenceOfPaperOnlyAtItsScale) {
   const std::string far = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_NE(far.find("| +37.0 ± 1.4 |"), std::string::npos) << far;
   const std::string near = findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/");
   EXPECT_EQ(near.find("| +37.0 ± 1.4 |"), std::string::npos) << near;
 }
 
-TEST(FindingsPage, ListsWhatWasChosen) {
+TEST(FindingsPage, ListsChoices) {
   const std::string none = findings_page(rows_from({}), shipped_claims(), "results/");
   EXPECT_NE(none.find("on task 1 of grammar seed 11, scale `small`"), std::string::npos);
   const auto runs =
@@ -97,7 +97,7 @@ TEST(FindingsPage, ListsWhatWasChosen) {
   EXPECT_EQ(page.find("best so far"), std::string::npos);
 }
 
-TEST(FindingsPage, DoesNotDependOnTheOrderOfTheFiles) {
+TEST(FindingsPage, DoesNotDependOnOrderOfFiles) {
   auto runs = whole_table("[1, 2, 3]");
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
   const std::string table = top_table(rows_from(runs), shipped_claims());
@@ -119,7 +119,7 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
   EXPECT_NE(findings_page(rows_from(runs), shipped_claims(), "results/").find(line), std::string::npos);
 }
 
-TEST(FindingsPage, NamesFailedRunsAndHasThemInNoMean) {
+TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   auto runs = both_protocols();
   for (auto& run : runs) run.result.baselines = BaselineFigures{.009, {}, {.06, .2}, 2, .01, 1000, 50};
   const auto failed = std::find_if(runs.begin(), runs.end(), [](const TableRun& run) {
@@ -138,7 +138,7 @@ TEST(FindingsPage, NamesFailedRunsAndHasThemInNoMean) {
             std::string::npos);
 }
 
-TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
+TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
   for (const auto& rows : {rows_from({}), rows_from(whole_table("[1]")), rows_from(both_protocols())})
     for (const auto& text : {findings_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {
       size_t cells = 0;
@@ -154,13 +154,13 @@ TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
     }
 }
 
-TEST(TopTable, IsTheShortFormOfTheResults) {
+TEST(TopTable, IsShortFormOfResults) {
   const std::string some = top_table(rows_from(both_protocols()), shipped_claims());
   EXPECT_NE(some.find("| GLA | .750 | .810 | .800 |"), std::string::npos) << some;
   EXPECT_NE(some.find("| ceiling |"), std::string::npos) << some;
 }
 
-TEST(FindingsFigures, AreOfWhatWasRun) {
+TEST(FindingsFigures, ShowOnlyAvailableRuns) {
   EXPECT_TRUE(findings_figures(rows_from({}), shipped_claims()).empty());
   const auto figures = findings_figures(rows_from(whole_table("[1, 2, 3]")), shipped_claims());
   ASSERT_EQ(figures.size(), 1U);
@@ -201,7 +201,7 @@ TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
   EXPECT_NE(figures.back().svg.find("Mamba (failed)"), std::string::npos);
 }
 
-TEST(Markers, HoldTheTableAndNothingElseChanges) {
+TEST(Markers, EncloseTableAndKeepOtherText) {
   const std::string page = "# A\n\n" + std::string(table_begins) + "\nold\n" + std::string(table_ends) + "\n\nrest\n";
   const std::string once = with_table(page, "| t |\n", "README.md");
   EXPECT_EQ(once, "# A\n\n" + std::string(table_begins) + "\n\n| t |\n\n" + std::string(table_ends) + "\n\nrest\n");
