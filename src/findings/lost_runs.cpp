@@ -9,7 +9,7 @@
 namespace sb {
 namespace {
 
-constexpr size_t most_named = 10;
+constexpr size_t kMaxNamed = 10;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ std::vector<std::string> lost_lines(std::vector<LostRun> runs) {
     size_t end = from;
     std::vector<std::string> names;
     for (; end < runs.size() && runs[end].why == why; ++end)
-      if (names.size() < most_named)
+      if (names.size() < kMaxNamed)
         names.push_back(runs[end].words.empty() ? runs[end].id : formatted("{} ({})", runs[end].id, runs[end].words));
     const size_t count = end - from;
     out.push_back(formatted("{} run{} of this claim {}{} and in no mean: {}{}", count, count == 1 ? "" : "s",

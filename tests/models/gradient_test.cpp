@@ -52,8 +52,8 @@ TEST(Gradient, GruSequence) {
   expect_gradient({gates, w, b, first}, [&] { return gru_sequence(gates, w, b, first, 0.5); });
 }
 
-// A bounded gate must not hide a run that diverged.
-TEST(Gradient, GruSequenceKeepsANotANumberOfTheUpdateGate) {
+// A bounded gate must not hide divergence.
+TEST(Gradient, GruSequencePropagatesNaNOfUpdateGate) {
   for (const double a_min : {0.0, 0.5}) {
     auto gates = at::zeros({1, 3, 15}, at::kFloat);
     gates[0][1][5 + 2] = NAN;
@@ -84,7 +84,7 @@ TEST(Gradient, OfALayerThatReadsValuesOfTheFirst) {
 
 class LayerGradient : public testing::TestWithParam<std::string> {};
 
-TEST_P(LayerGradient, OfEveryParameterMatchesFiniteDifferences) {
+TEST_P(LayerGradient, MatchesFiniteDifferencesForEveryParameter) {
   expect_network_gradient(GetParam(), 1);
 }
 

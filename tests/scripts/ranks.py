@@ -261,7 +261,7 @@ def refusals(program, work):
         taken.listen()
         values = sound | {"MASTER_PORT": taken.getsockname()[1], "SELECTIVBENCH_RANK_TIMEOUT": 3}
         done = subprocess.run(command, env=environment(**values), capture_output=True, text=True, timeout=BOUND)
-        refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "rank 0 of another run, or a second one with RANK 0")
+        refused("a taken port", {0: (done.returncode, done.stdout, done.stderr)}, "rank 0 of another run, or a second process with RANK 0")
     shown = subprocess.run([program, "config", "show", str(SMALL)], env=environment(**sound), capture_output=True, text=True)
     expect("# world = 2" in shown.stdout, "config show does not say 2 ranks")
 
