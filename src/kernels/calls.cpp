@@ -74,6 +74,12 @@ Operations operations_of(const Call& call) {
     const double each = 2 * K * V + n * (4 * K * V + 2 * chunk * (K + V) + chunk * K + chunk * chunk / 3);
     return {rows * each, 2 * rows * each};
   }
+  if (call.name == "general_delta") {  // q [B,T,H,K], v [B,T,H,V]
+    const double rows = number(x[2].size(0) * x[2].size(1) * x[2].size(2));
+    const double K = number(x[0].size(3)), V = number(x[2].size(3));
+    const double each = 8 * K * V + chunk * (4 * K + 3 * V) + chunk * chunk / 3;
+    return {rows * each, 2 * rows * each};
+  }
   if (call.name == "decayed_attention" || call.name == "written_attention") {  // q [B,T,G,K], v [B,T,H,V]
     const double rows = number(x[2].size(0) * x[2].size(1) * x[2].size(2));
     const double K = number(x[0].size(3)), V = number(x[2].size(3)), each = 4 * K * V + chunk * (K + V);

@@ -163,6 +163,17 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64
   return kernels::run(op::CausalAttention{offset}, {q, k, v})[0];
 }
 
+Tensor forgetting_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g, int64_t offset) {
+  const char* here = "forgetting_attention";
+  if (offset < 0) throw bad_input(here, "offset, expected >= 0, got " + std::to_string(offset));
+  kernels::check_shape(here, "q", q, {-1, -1, -1, -1});
+  const int64_t B = q.size(0), frames = q.size(1) + offset, h = q.size(2);
+  kernels::check_shape(here, "k", k, {B, frames, h, q.size(3)});
+  kernels::check_shape(here, "v", v, {B, frames, h, q.size(3)});
+  kernels::check_shape(here, "g", g, {B, frames, h});
+  return kernels::run(op::ForgettingAttention{offset}, {q, k, v, g})[0];
+}
+
 Tensor rope(const Tensor& x, double base, int sense, int64_t offset) {
   if (x.dim() != 4 || x.size(3) % 2 != 0)
     throw bad_input("rope", "x, expected [B,T,h,K] with even K, got " + c10::str(x.sizes()));

@@ -17,10 +17,17 @@ SB_OPERATION(DecayedAttention, {naive::decayed_attention}, {aten::decayed_attent
              {cpu::decayed_attention, cpu::decayed_attention_back})
 SB_OPERATION(WrittenAttention, {}, {aten::written_attention}, {})
 SB_OPERATION(GatedDelta, {naive::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
+SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta},
+             {cpu::general_delta, cpu::general_delta_back, cpu::supports_general_delta})
+SB_OPERATION(ForgettingAttention, {naive::forgetting_attention}, {aten::forgetting_attention}, {})
+SB_OPERATION(TrapezoidAttention, {naive::trapezoid_attention}, {aten::trapezoid_attention}, {})
+SB_OPERATION(Mesa, {naive::mesa}, {aten::mesa, aten::mesa_back}, {})
+SB_OPERATION(LogLinearAttention, {naive::log_linear_attention}, {aten::log_linear_attention}, {})
 SB_OPERATION(Gru, {naive::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
 SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
              {cpu::decayed_attention_step, nullptr, cpu::supports_attention_step})
 SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::supports_delta_step})
+SB_OPERATION(GeneralDeltaStep, {}, {aten::general_delta_step}, {})
 SB_OPERATION(Project, {}, {aten::project}, {cpu::project, cpu::project_back})
 SB_OPERATION(BatchedProduct, {}, {aten::batched_product}, {cpu::batched_product, cpu::batched_product_back})
 SB_OPERATION(Conv4, {}, {aten::conv4}, {cpu::conv4, cpu::conv4_back})

@@ -23,6 +23,22 @@ struct WrittenAttention {  // q, k, x, g, write, skip, state? -> out, state
 struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
   double scale;
 };
+struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
+  double scale;
+  bool erase_first;  // from the state before the decay
+};
+struct ForgettingAttention {  // q, k, v, g -> out
+  int64_t offset;
+};
+struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last v? -> out, state
+  double scale;
+};
+struct Mesa {     // q, k, v, beta, g, ridge, state? -> out, state
+  int64_t steps;  // of the solver
+};
+struct LogLinearAttention {  // q, k, v, g, levels, state? -> out, state
+  int64_t position;          // of the first frame
+};
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;
 };
@@ -32,6 +48,10 @@ struct DecayedAttentionStep {  // q, k, v, g?, state -> out
 };
 struct GatedDeltaStep {  // q, k, v, beta, g?, state -> out
   double scale;
+};
+struct GeneralDeltaStep {  // q, k, v, erase, write, g?, state -> out
+  double scale;
+  bool erase_first;
 };
 
 // Products (matmul.h)
@@ -88,6 +108,11 @@ using kernels::Forward;
 Forward<op::SelectiveScan> selective_scan;
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::GatedDelta> gated_delta;
+Forward<op::GeneralDelta> general_delta;
+Forward<op::ForgettingAttention> forgetting_attention;
+Forward<op::TrapezoidAttention> trapezoid_attention;
+Forward<op::Mesa> mesa;
+Forward<op::LogLinearAttention> log_linear_attention;
 Forward<op::Gru> gru;
 }  // namespace naive
 
@@ -99,9 +124,16 @@ Backward<op::SelectiveScan> selective_scan_back;  // because an autograd graph o
 Forward<op::DecayedAttention> decayed_attention;
 Forward<op::WrittenAttention> written_attention;
 Forward<op::GatedDelta> gated_delta;
+Forward<op::GeneralDelta> general_delta;
+Forward<op::ForgettingAttention> forgetting_attention;
+Forward<op::TrapezoidAttention> trapezoid_attention;
+Forward<op::Mesa> mesa;
+Backward<op::Mesa> mesa_back;
+Forward<op::LogLinearAttention> log_linear_attention;
 Forward<op::Gru> gru;
 Forward<op::DecayedAttentionStep> decayed_attention_step;
 Forward<op::GatedDeltaStep> gated_delta_step;
+Forward<op::GeneralDeltaStep> general_delta_step;
 Forward<op::Project> project;
 Forward<op::BatchedProduct> batched_product;
 Forward<op::Conv4> conv4;
@@ -131,6 +163,9 @@ Forward<op::DecayedAttention> decayed_attention;
 Backward<op::DecayedAttention> decayed_attention_back;
 Forward<op::GatedDelta> gated_delta;
 Backward<op::GatedDelta> gated_delta_back;
+Forward<op::GeneralDelta> general_delta;
+Backward<op::GeneralDelta> general_delta_back;
+kernels::Supports<op::GeneralDelta> supports_general_delta;
 Forward<op::Gru> gru;
 Backward<op::Gru> gru_back;
 Forward<op::DecayedAttentionStep> decayed_attention_step;

@@ -1,5 +1,5 @@
 // The recurrences behind all models. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
-// differentiable in all tensor arguments, including the initial state. (a), (b) and (c) return the final state and (d)
+// differentiable in all tensor arguments, including the initial state. All but (d) return the final state and (d)
 // all states, so that a sequence can be processed in pieces. Each has a plain loop (naive/), a chunk-parallel form in
 // ATen operations for any device (aten/) and kernels (cpu/, cuda/); the first tensor selects one (backend.h). If the
 // operands have a half-precision type, then states, log-decays, steps, write strengths and parameters may be float32.
@@ -41,10 +41,42 @@ bool attention_writes(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                              const at::Tensor& g, double scale, const at::Tensor& state = {});
 
+// (c') S' = diag(e^{g_t}) S;  S <- S' - w_t (e_t^T S'') + k_t v_t^T;  o_t = scale q_t^T S
+// S'' is S' or, with EraseFrom::before_decay, S. q, k, erase e, write w [B,T,H,K]; v [B,T,H,V]; state [B,H,K,V].
+// g is undefined (no decay), [B,T,H] or [B,T,H,K]. (c) with one factor is e = k, w = beta k, v -> beta v.
+struct DeltaOperands {
+  at::Tensor q, k, v, erase, write, g;
+};
+enum class EraseFrom { after_decay, before_decay };
+OutAndState general_delta_rule(const DeltaOperands& x, double scale, EraseFrom from, const at::Tensor& state = {});
+
 // (d) GRU with gates r, z, n: r, z = sigma(i + h W^T + b), n = tanh(i + r (h W^T + b)), h' = n + z (h - n)
 // input_gates [B,T,3d] = x W_ih^T + b_ih in the order r, z, n; weight_hh [3d,d]; bias_hh [3d]; first [B,d]: the initial
 // state. Returns all states [B,T,d]. z is at least a_min.
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
                         const at::Tensor& first, double a_min = 0);
+
+// (e) S_t = e^{g_t} (S_{t-1} + before_t k_{t-1} v_{t-1}^T) + here_t k_t v_t^T;  o_t = scale q_t^T S_t
+// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]. The frame before the first one: `first`, zeros if undefined.
+// Output t depends on no frame after t, not even by its rounding.
+struct TrapezoidStart {
+  at::Tensor state, k, v;  // [B,H,K,V]; of the last frame: [B,H,K], [B,H,V]
+};
+OutAndState trapezoid_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
+                                const at::Tensor& here, const at::Tensor& before, double scale,
+                                const TrapezoidStart& first = {});
+
+// (f) G_t = e^{g_t} G_{t-1} + beta_t k_t k_t^T;  S_t = e^{g_t} S_{t-1} + beta_t k_t v_t^T
+// o_t = S_t^T (G_t + diag(ridge))^{-1} q_t, solved by `steps` steps of conjugate gradients (naive: exactly)
+// q, k [B,T,H,K]; v [B,T,H,V]; beta, g [B,T,H]; ridge [H,K], > 0; state [B,H,K,K+V] holds G, then S.
+OutAndState mesa_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
+                           const at::Tensor& g, const at::Tensor& ridge, int64_t steps, const at::Tensor& state = {});
+
+// (g) o_t = sum over s <= t of w_t[level(t, s)] e^{g_{s+1} + … + g_t} (q_t . k_s) v_s
+// level(t, s) = 0 if t = s, else 1 + floor(log2(t xor s)), at most L - 1, with positions counted from the start of the
+// sequence; `position` is that of the first frame. q, k [B,T,G,K] with H % G == 0; v [B,T,H,V]; g [B,T,H]; weights w
+// [B,T,H,L], L >= 8. The state [B,H,L-1,K,V] holds the sum of each level but 0 that frame `position` would read.
+OutAndState log_linear_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
+                                 const at::Tensor& weights, int64_t position = 0, const at::Tensor& state = {});
 
 }  // namespace sb

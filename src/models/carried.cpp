@@ -62,4 +62,36 @@ at::Tensor carried_delta_rule(const Context& context, const at::Tensor& q, const
   return scan.out;
 }
 
+// Slot "state" holds the state of level 1, slot "state.levels" the others.
+at::Tensor carried_log_linear(const Context& context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& g, const at::Tensor& weights) {
+  const auto first = context.carried("state"), rest = context.carried("state.levels");
+  at::Tensor state;
+  if (first.defined()) {
+    auto sizes = first.unsqueeze(2).sizes().vec();
+    sizes[2] = weights.size(3) - 2;
+    state = at::cat({first.unsqueeze(2), rest.defined() ? rest : at::zeros(sizes, first.options())}, 2);
+  }
+  const bool one_step = context.state && q.size(1) == 1 && !kernels::records_gradient({q, k, v, g, weights, state});
+  const auto scan = one_step ? log_linear_attention_step(q, k, v, g, weights, context.position(), state)
+                             : log_linear_attention(q, k, v, g, weights, context.position(), state);
+  context.carry("state", scan.state.select(2, 0));
+  context.carry("state.levels", scan.state.narrow(2, 1, scan.state.size(2) - 1));
+  return scan.out;
+}
+
+at::Tensor carried_general_delta(const Context& context, const DeltaOperands& x, double scale, EraseFrom from) {
+  const auto state = context.carried("state");
+  if (context.state && x.q.size(1) == 1 && !kernels::records_gradient({x.q, x.k, x.v, x.erase, x.write, x.g, state})) {
+    auto next = state_to_update(context, {x.q.size(0), x.q.size(2), x.q.size(3), x.v.size(3)}, x.v);
+    const auto out = general_delta_rule_step(
+        {frame(x.q), frame(x.k), frame(x.v), frame(x.erase), frame(x.write), frame(x.g)}, scale, from, next);
+    context.carry("state", next);
+    return out.unsqueeze(1);
+  }
+  const auto scan = general_delta_rule(x, scale, from, state);
+  context.carry("state", scan.state);
+  return scan.out;
+}
+
 }  // namespace sb

@@ -35,6 +35,17 @@ double from_unit(const Init& init, double u) {
   }
 }
 
+double power(double base, double exponent) {
+  return base > 0 ? portable::exp(exponent * portable::log(base)) : 0;
+}
+
+double on_curve(const Init::Curve& curve, int64_t i, int64_t size) {
+  const double u = size > 1 ? static_cast<double>(i) / static_cast<double>(size - 1) : 0;
+  const double half = static_cast<double>(curve.period - 1) / 2;
+  const double z = half > 0 ? (static_cast<double>(i % curve.period) - half) / half : 0;
+  return curve.offset + curve.slope * (u - 0.5) + curve.scale * power(u, curve.power) + curve.zigzag * z * std::abs(z);
+}
+
 }  // namespace
 
 Init Init::fan_in(int64_t inputs) {
@@ -62,6 +73,12 @@ void draw_initial(const Init& init, uint64_t seed, std::string_view name, int64_
         break;
       case Init::Rule::pi_position:
         value = pi * static_cast<double>(i % last_axis);
+        break;
+      case Init::Rule::power_complement:
+        value = 1 - power(static_cast<double>(i % last_axis) / static_cast<double>(last_axis), init.a);
+        break;
+      case Init::Rule::curve:
+        value = on_curve(init.shape, i % last_axis, last_axis);
         break;
       case Init::Rule::normal: {
         const double radius = std::sqrt(-2 * portable::log(open_unit(word(2 * i))));

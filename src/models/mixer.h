@@ -18,7 +18,8 @@
 namespace sb {
 
 // State of a layer between two pieces of a sequence, as named tensors [B, ...]. Slot "state" holds the state of the
-// recurrence. Input windows have other names ("conv"); a growing cache uses names that begin with "cache".
+// recurrence, slots "state.…" more of it, which the probe only counts. Input windows have other names ("conv"); a
+// growing cache uses names that begin with "cache".
 struct LayerState {
   int64_t position = 0;  // frames processed so far
   std::map<std::string, at::Tensor> slots;
@@ -43,15 +44,26 @@ struct LayerDropout {
   std::optional<DropoutKey> at(uint32_t place) const;  // place < places
 };
 
+// Tensors that a layer leaves for the layers after it, by name, within one pass over a piece of the sequence.
+using SharedTensors = std::map<std::string, at::Tensor>;
+
 struct Context {
   LayerDropout dropout;
   LayerState* state = nullptr;  // optional: the mixer starts from this state and stores the final one in it
   const GateRecorder* gates = nullptr;
   int64_t layer = 0;
+  SharedTensors* shared = nullptr;
 
   at::Tensor carried(const std::string& slot) const { return state ? state->get(slot) : at::Tensor(); }
   void carry(const std::string& slot, const at::Tensor& value) const {
     if (state) state->slots[slot] = value;
+  }
+  void share(const std::string& name, const at::Tensor& value) const {
+    if (shared) (*shared)[name] = value;
+  }
+  at::Tensor shared_by_earlier(const std::string& name) const {  // undefined if absent
+    const auto found = shared ? shared->find(name) : SharedTensors::iterator();
+    return shared && found != shared->end() ? found->second : at::Tensor();
   }
   int64_t position() const { return state ? state->position : 0; }
   void record(std::string_view name, const at::Tensor& values) const {

@@ -43,8 +43,9 @@ Network::Network(const ModelConfig& config, at::ScalarType type, at::Device devi
   one_ = at::ones({1}, parameters_.flat().options());
 }
 
-Context Network::context_of(int64_t layer, const Pass& pass) const {
+Context Network::context_of(int64_t layer, const Pass& pass, SharedTensors& shared) const {
   Context context;
+  context.shared = &shared;
   context.layer = layer;
   if (pass.training && config_.dropout > 0) {
     const uint32_t first = static_cast<uint32_t>(layer) * LayerDropout::places;
@@ -76,8 +77,9 @@ at::Tensor Network::post_norm_layers(at::Tensor h, const Pass& pass) const {
   const double p = config_.dropout;
   const bool doubled = config_.mixer.residual == Residual::doubled, has_mlp = config_.mixer[switches::mlp] > 0;
   const uint32_t mlp_place = mlp_dropout();
+  SharedTensors shared;
   for (int64_t l = 0; l < config_.layers; ++l) {
-    const Context context = context_of(l, pass);
+    const Context context = context_of(l, pass, shared);
     auto z = mixed(l, h, context);
     const auto sum = doubled || has_mlp ? h + z : z;
     if (doubled) z = sum;
@@ -102,8 +104,9 @@ at::Tensor Network::pre_norm_layers(at::Tensor h, const Pass& pass) const {
     h = h + dropout(z, key ? p : 0, key);
     return out;
   };
+  SharedTensors shared;
   for (int64_t l = 0; l < config_.layers; ++l) {
-    const Context context = context_of(l, pass);
+    const Context context = context_of(l, pass, shared);
     const auto x = normed(norms_[static_cast<size_t>(l)]);
     z = mixed(l, x, context);
     key = context.dropout.at(LayerDropout::residual);

@@ -72,7 +72,7 @@ class Network {
   };
   using Norm = std::pair<Param, Param>;  // gain, bias
 
-  Context context_of(int64_t layer, const Pass& pass) const;
+  Context context_of(int64_t layer, const Pass& pass, SharedTensors& shared) const;
   // Returns mixer_l(x) and advances the position of the layer's state.
   at::Tensor mixed(int64_t layer, const at::Tensor& x, const Context& context) const;
   // Undefined if the network has no MLP.

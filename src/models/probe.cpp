@@ -47,6 +47,7 @@ class Layer {
     context.state = &state;
     mixer_->forward(at::zeros({1, 1, width_}, at::kDouble), context);
     if (state.get("state").defined()) shape_ = state.get("state").sizes().vec();
+    all_elements_ = state.elements("state");
     cache_ = state.elements("cache") > 0;
   }
 
@@ -56,7 +57,8 @@ class Layer {
   int64_t elements() const {
     return shape_.empty() ? 0 : std::accumulate(shape_.begin() + 1, shape_.end(), int64_t{1}, std::multiplies<>());
   }
-  int64_t units() const { return shape_[1]; }  // heads or channels
+  int64_t all_elements() const { return all_elements_; }  // with those of slots "state.…"
+  int64_t units() const { return shape_[1]; }             // heads or channels
 
   // The state after one frame x [n,d] from the states S [n, elements].
   at::Tensor next(const at::Tensor& x, const at::Tensor& S) const {
@@ -84,6 +86,7 @@ class Layer {
   ParameterList parameters_;
   std::unique_ptr<Mixer> mixer_;
   std::vector<int64_t> shape_;
+  int64_t all_elements_ = 0;
   bool cache_ = false;
 };
 
@@ -266,7 +269,7 @@ Measured probe(const std::string& model, const Switches& switches, uint64_t seed
     return out;
   }
   if (layer.elements() == 0) throw bad_input("probe", model + " carries no state");
-  out.row.state_elements = layer.elements();
+  out.row.state_elements = layer.all_elements();
   classify(layer, draws, out);
   out.smallest_decay = search_smallest(layer, draws, out.row);
   out.row.reaches_zero = out.smallest_decay < reach_threshold;

@@ -66,6 +66,10 @@ MixerOptions recorded_options(const Safetensors& file, const std::string& model,
   for (const auto& each : row.switches)
     if (const auto found = file.metadata().find(each.name()); found != file.metadata().end())
       out.set(each.name(), each.parse(found->second));
+  if (file.metadata().contains("layer_index")) {
+    out.layer = recorded_integer(file, "layer_index");
+    out.layers = out.layer + 1;
+  }
   out.set(switches::heads, recorded_integer(file, "n_head"));
   if (const auto* frequencies = file.find("b.rotary.inv_freq")) out.set(switches::rope_base, rotary_base(*frequencies));
   const RecordedLayer layer(file, prefix);

@@ -26,8 +26,8 @@ class RecordedLayer {
 int64_t recorded_integer(const Safetensors& file, const std::string& key);
 double recorded_number(const Safetensors& file, const std::string& key);
 // Returns the options of the mixer whose parameters are stored under `prefix`. They come from the metadata (d_model,
-// n_head, and switches by name), then from the shapes of q_proj, k_proj, v_proj, g_proj and q_conv1d, then from
-// ModelRow::read_recorded; later sources override earlier ones.
+// n_head, layer_index unless it is 0, and switches by name), then from the shapes of q_proj, k_proj, v_proj, g_proj and
+// q_conv1d, then from ModelRow::read_recorded; later sources override earlier ones.
 MixerOptions recorded_options(const Safetensors& file, const std::string& model, const std::string& prefix);
 // Loads all parameters stored under `prefix`. Returns an empty string, or why names or shapes do not match.
 std::string load_recorded(const Safetensors& file, const std::string& prefix, ParameterList& parameters);

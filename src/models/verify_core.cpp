@@ -4,6 +4,7 @@
 #include "kernels/fused.h"
 #include "kernels/recurrence.h"
 #include "models/network.h"
+#include "models/ops.h"
 #include "models/verify.h"
 
 namespace sb {
@@ -50,6 +51,33 @@ at::Tensor delta(Inputs& in, const at::Tensor& g) {
   return gated_delta_rule(q, expand(in("k")), expand(in("v")), expand(in("beta")), g, in.scale(q.size(-1))).out;
 }
 
+at::Tensor channel_delta(Inputs& in) {
+  const auto strength = in("beta").unsqueeze(-1);
+  return general_delta_rule({in("q"), in("k"), strength * in("v"), in("k"), strength * in("k"), in("g")},
+                            in.scale(in("q").size(-1)), EraseFrom::after_decay)
+      .out;
+}
+
+// S_t = (diag(e^w) + b a^T) S_{t-1} + k v^T
+at::Tensor diagonal_plus_low_rank(Inputs& in) {
+  return general_delta_rule({in("q"), in("k"), in("v"), in("a"), -in("b"), in("w")}, in.scale(in("q").size(-1)),
+                            EraseFrom::before_decay)
+      .out;
+}
+
+at::Tensor mamba3(Inputs& in) {
+  const auto by_frame = [&](const char* name) { return in(name).transpose(1, 2); };
+  const auto delta = by_frame("DT"), here = at::sigmoid(by_frame("Trap")) * delta;
+  const auto theta = (M_PI * at::tanh(in("Angles")) * delta.unsqueeze(-1)).to(at::kDouble).cumsum(1);
+  const auto q = rotate_pairs(in("Q") + in("Q_bias"), theta), k = rotate_pairs(in("K") + in("K_bias"), theta);
+  const auto read = trapezoid_attention(q, k, in("V"), by_frame("ADT"), here, delta - here, 1).out;
+  return gate_silu(read + in("D").unsqueeze(-1) * in("V"), in("Z"));
+}
+
+at::Tensor mesa(Inputs& in) {
+  return mesa_attention(in("q"), in("k"), in("v"), in("beta"), in("g"), in("lamb"), 30).out;
+}
+
 at::Tensor retention(Inputs& in) {
   const auto heads = at::arange(in("q").size(2), in("q").options().requires_grad(false).dtype(at::kDouble));
   return attention(in, at::log1p(-at::exp2(-5 - heads)).to(in("q").scalar_type()));
@@ -79,6 +107,13 @@ const std::map<std::string, Runner>& runners() {
       {"delta_rule", [](Inputs& in) { return delta(in, {}); }},
       {"gated_delta_rule", [](Inputs& in) { return delta(in, in("g")); }},
       {"gated_delta_product", [](Inputs& in) { return delta(in, in("g")); }},
+      {"kda", channel_delta},
+      {"dplr", diagonal_plus_low_rank},
+      {"fox", [](Inputs& in) { return forgetting_attention(in("q"), in("k"), in("v"), in("g")); }},
+      {"mamba3", mamba3},
+      {"mesa", mesa},
+      {"log_linear",
+       [](Inputs& in) { return log_linear_attention(in("q"), in("k"), in("v"), in("g"), in("level_scales")).out; }},
       {"ssd", ssd},
       {"selective_scan", scan},
   };

@@ -25,11 +25,27 @@ std::set<int64_t> recorded_lengths(const Safetensors& file) {
 }
 
 // The output as recorded: that of the mixer, plus input and MLP if the recorded layer includes them.
-at::Tensor recorded_output(const Mixer& mixer, const MixerOptions& options, const at::Tensor& x) {
-  const auto z = mixer.forward(x, {});
+at::Tensor recorded_output(const Mixer& mixer, const MixerOptions& options, const at::Tensor& x,
+                           SharedTensors& shared) {
+  Context context;
+  context.shared = &shared;
+  const auto z = mixer.forward(x, context);
   if (options.residual != Residual::doubled) return z;
   const auto sum = x + z, more = mixer.feed_forward(sum, {});
   return more.defined() ? sum + more : sum;
+}
+
+// Tensors that the first layer left for this one, as leaves.
+SharedTensors recorded_shared(const Safetensors& file, const VerifyOptions& options, int64_t length) {
+  const std::string prefix = "shared.";
+  SharedTensors out;
+  for (const auto& tensor : file.tensors()) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    auto value = to_tensor(tensor, options.type(), options.device);
+    if (length > 0) value = value.narrow(1, 0, length).contiguous();
+    out[tensor.name.substr(prefix.size())] = value.set_requires_grad(true);
+  }
+  return out;
 }
 
 void run_length(const Safetensors& file, const VerifyOptions& options, const Mixer& mixer,
@@ -49,10 +65,13 @@ void run_length(const Safetensors& file, const VerifyOptions& options, const Mix
   const std::string suffix = length > 0 ? formatted("_T{}", length) : "";
   const std::string number = length > 0 ? std::to_string(length) : "";
   parameters.flat_grad().zero_();
-  const auto y = recorded_output(mixer, mixer_options, x);
+  const SharedTensors shared = recorded_shared(file, options, length);
+  SharedTensors given = shared;
+  const auto y = recorded_output(mixer, mixer_options, x, given);
   y.backward(cot);
   compare(row.outputs, "y" + suffix, y);
   compare(row.input_gradients, "dx" + suffix, x.grad());
+  for (const auto& [name, value] : shared) compare(row.input_gradients, "dshared." + name + suffix, value.grad());
   for (const auto& parameter : parameters.all()) {
     const auto& grad = parameter.value.grad();
     compare(row.parameter_gradients, "g" + number + "." + parameter.name, grad);

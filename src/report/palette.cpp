@@ -22,6 +22,11 @@ constexpr Known known[] = {{"delta_net", "DeltaNet"},
                            {"gru", "GRU"},
                            {"linear_attn_elu", "Linear attention, ELU"}};
 
+// Models without a colour of their own.
+constexpr Known titled[] = {{"hgrn2", "HGRN2"},    {"kda", "KDA"},          {"gated_delta_net2", "Gated DeltaNet-2"},
+                            {"rwkv7", "RWKV-7"},   {"fox", "FoX"},          {"mlstm", "mLSTM"},
+                            {"mamba3", "Mamba-3"}, {"mesa_net", "MesaNet"}, {"log_linear_mamba2", "Log-linear Mamba2"}};
+
 static_assert(std::size(known) == model_colours);
 
 const Known* find(const std::string& model) {
@@ -87,8 +92,10 @@ std::map<std::string, int> model_colours_of(const std::set<std::string>& models)
 }
 
 std::string model_title(const std::string& model) {
-  const Known* row = find(model);
-  return row ? row->title : model;
+  if (const Known* row = find(model)) return row->title;
+  for (const Known& each : titled)
+    if (model == each.name) return each.title;
+  return model;
 }
 
 }  // namespace sb

@@ -78,8 +78,8 @@ TEST(Models, ReportsSwitchRangePerModel) {
   EXPECT_EQ(refused({"models", "mamba2", "--set", "d_state=-1"}),
             "[model.d_state] expected an integer in 1..4096, got '-1'\n");
   const std::string any = refused({"models", "--set", "d_state=-1"});
-  EXPECT_NE(any.find("an integer in 1..4096 (mamba, mamba2) or "), std::string::npos) << any;
-  EXPECT_NE(any.find(" (s4), got '-1'"), std::string::npos) << any;
+  EXPECT_NE(any.find("an integer in 1..4096 (mamba, mamba2, log_linear_mamba2) or "), std::string::npos) << any;
+  EXPECT_NE(any.find(" (s4)"), std::string::npos) << any;
 }
 
 TEST(Models, UnknownSwitchListsValidOnesNearestFirst) {

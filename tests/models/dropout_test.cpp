@@ -46,6 +46,7 @@ TEST_P(DropoutOf, PlacesHaveDifferentMasks) {
 TEST_P(DropoutOf, DoesNotDependOnPaddingOrBatchSplit) {
   Network network(model_config(GetParam(), 16, {}, 2, 5, 9, 0.3), at::kDouble);
   network.initialise(1);
+  test::fill_zeros(network.parameters());
   const at::NoGradGuard no_gradients;
   const auto x = at::randn({4, 21, 5}, at::kDouble);
   const auto samples = at::arange(100, 104, at::kLong);

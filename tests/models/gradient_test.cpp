@@ -64,19 +64,28 @@ TEST(Gradient, GruSequencePropagatesNaNOfUpdateGate) {
   }
 }
 
-class LayerGradient : public testing::TestWithParam<std::string> {};
-
-TEST_P(LayerGradient, MatchesFiniteDifferencesForEveryParameter) {
+void expect_network_gradient(const std::string& model, int64_t layers) {
   Switches switches;
-  if (find_model(GetParam()).find("d_state")) switches["d_state"] = "4";
-  Network network(model_config(GetParam(), 8, switches, 1, 3, 4, 0), at::kDouble);
+  if (find_model(model).find("d_state")) switches["d_state"] = "4";
+  Network network(model_config(model, 8, switches, layers, 3, 4, 0), at::kDouble);
   network.initialise(9);
+  test::fill_zeros(network.parameters());
   at::manual_seed(1);
   const auto x = at::randn({2, 70, 3}, at::kDouble);
   std::vector<at::Tensor> leaves;
   for (const auto& parameter : network.parameters().all()) leaves.push_back(parameter.value);
   expect_gradient(
       leaves, [&] { return network.logits(x); }, 2e-6);
+}
+
+TEST(Gradient, OfALayerThatReadsValuesOfTheFirst) {
+  expect_network_gradient("rwkv7", 2);
+}
+
+class LayerGradient : public testing::TestWithParam<std::string> {};
+
+TEST_P(LayerGradient, MatchesFiniteDifferencesForEveryParameter) {
+  expect_network_gradient(GetParam(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, LayerGradient, testing::ValuesIn(model_names()), test::by_model);

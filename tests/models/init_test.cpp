@@ -45,6 +45,19 @@ TEST(Init, RulesGiveTheDistributionsTheyName) {
   EXPECT_NEAR(draw(Init::pi_position(), 4, 4)[3], 3 * std::numbers::pi, 1e-15);
 }
 
+TEST(Init, CurvesFollowThePositionInTheLastAxis) {
+  const auto rising = draw(Init::curve({.offset = 4.5, .slope = 3}), 8, 4);  // 3 to 6, twice
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(rising[i], 3 + static_cast<double>(i % 4), 1e-15);
+  const auto zigzag = draw(Init::curve({.offset = 1, .zigzag = 2, .period = 3}), 6, 6);
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(zigzag[i], 2 * static_cast<double>(i % 3) - 1, 1e-15);
+  const auto power = draw(Init::curve({.scale = 8, .power = 3}), 3, 3);
+  EXPECT_NEAR(power[0], 0, 1e-15);
+  EXPECT_NEAR(power[1], 1, 1e-14);
+  EXPECT_NEAR(power[2], 8, 1e-14);
+  const auto falling = draw(Init::power_complement(0.5), 4, 4);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(falling[i], 1 - std::sqrt(static_cast<double>(i) / 4), 1e-15);
+}
+
 TEST(Init, ValueDependsOnlyOnSeedNameAndIndex) {
   const auto all = draw(Init::fan_in(4), 100);
   std::vector<double> part(10);

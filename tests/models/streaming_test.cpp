@@ -30,6 +30,7 @@ class Streaming : public testing::TestWithParam<Case> {
  protected:
   Streaming() : network_(small(GetParam().model, GetParam().switches, GetParam().residual), at::kDouble) {
     network_.initialise(11);
+    test::fill_zeros(network_.parameters());
     at::manual_seed(5);
   }
   at::Tensor frames(int64_t length) const { return at::randn({2, length, inputs}, at::kDouble); }

@@ -3,41 +3,7 @@
 #include "kernels/recurrence.h"
 
 namespace sb::aten {
-namespace {
 using at::Tensor;
-
-constexpr int64_t kSubChunk = 16;
-
-// Pairs within chunks if every key channel has its own cumulative log-decay b [B,H,chunks,64,K], in blocks of 16 rows.
-// For a block of rows I and all earlier rows, both exponents, relative to the row before I, are <= 0. Diagonal blocks
-// are computed directly.
-Tensor vector_pairs(const Tensor& q, const Tensor& k, const Tensor& b, at::ScalarType type) {
-  const int64_t C = q.size(3);
-  std::vector<Tensor> rows;
-  for (int64_t i = 0; i < C; i += kSubChunk) {
-    const Tensor qi = q.narrow(3, i, kSubChunk), bi = b.narrow(3, i, kSubChunk);
-    std::vector<Tensor> blocks;
-    if (i > 0) {
-      const Tensor reference = b.narrow(3, i - 1, 1);
-      const Tensor left = qi * (bi - reference).to(type).exp();
-      const Tensor right = k.narrow(3, 0, i) * (reference - b.narrow(3, 0, i)).to(type).exp();
-      blocks.push_back(at::matmul(left, right.transpose(-1, -2)));
-    }
-    const Tensor decay = decay_between(bi.transpose(-1, -2), type);  // [..., K, 16, 16]
-    const Tensor products =
-        qi.transpose(-1, -2).unsqueeze(-1) * k.narrow(3, i, kSubChunk).transpose(-1, -2).unsqueeze(-2);
-    blocks.push_back((products * decay).sum(-3));
-    if (i + kSubChunk < C) {
-      std::vector<int64_t> rest = blocks.back().sizes().vec();
-      rest.back() = C - i - kSubChunk;
-      blocks.push_back(at::zeros(rest, blocks.back().options()));
-    }
-    rows.push_back(at::cat(blocks, -1));
-  }
-  return at::cat(rows, -2);
-}
-
-}  // namespace
 
 // q, k, v, g?, state?
 kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
@@ -55,7 +21,7 @@ kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels
   } else if (g.dim() == 4) {
     const Tensor b = cumulative(split_time(g, kChunk, at::kDouble), 3);
     const Tensor end = b.narrow(3, kChunk - 1, 1);
-    P = vector_pairs(q, k, b, type);
+    P = vector_pairs(q, b, k, b, 0, type);
     reads = q * b.to(type).exp();
     writes = k * (end - b).to(type).exp();
     total = end.to(type).exp().transpose(-1, -2);

@@ -35,4 +35,8 @@ Tensors gated_delta_step(const op::GatedDeltaStep& op, const Tensors& in, Tensor
   return step(op::GatedDelta{op.scale}, in, naive::gated_delta);
 }
 
+Tensors general_delta_step(const op::GeneralDeltaStep& op, const Tensors& in, Tensors*) {
+  return step(op::GeneralDelta{op.scale, op.erase_first}, in, naive::general_delta);
+}
+
 }  // namespace sb::aten

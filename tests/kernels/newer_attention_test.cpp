@@ -1,0 +1,194 @@
+// Attention with decaying scores, with a trapezoidal rule, behind a solver, and over levels of blocks: each against its
+// loop, in pieces, and against finite differences.
+#include "kernels/fused.h"
+#include "recurrence_run.h"
+
+namespace sb::test {
+namespace {
+
+struct NewerCase {
+  const char* name;
+  std::vector<std::string> operands;
+  Tensors inputs;  // the last one, or the last three of the trapezoid, are carried
+  Recurrence f;
+};
+
+Tensor decays(at::IntArrayRef sizes, uint64_t seed, bool strong) {
+  const Tensor g = -0.2 * noise(sizes, seed).abs();
+  return strong ? at::where(noise(sizes, seed + 50) > 1.3, at::full_like(g, -40.0), g) : g;
+}
+
+NewerCase forgetting(int64_t T, bool strong) {
+  return {"forgetting_attention",
+          {"q", "k", "v", "g"},
+          {noise({2, T, 2, 8}, 1), noise({2, T, 2, 8}, 2), noise({2, T, 2, 8}, 3), decays({2, T, 2}, 4, strong)},
+          [](const Tensors& x) -> OutAndState {
+            const Tensor out = forgetting_attention(x[0], x[1], x[2], x[3]);
+            return {out, out.sum()};
+          }};
+}
+
+NewerCase trapezoid(int64_t T, bool strong) {
+  return {"trapezoid_attention",
+          {"q", "k", "v", "g", "here", "before", "state", "last k", "last v"},
+          {noise({2, T, 2, 6}, 1), noise({2, T, 2, 6}, 2), noise({2, T, 2, 5}, 3), decays({2, T, 2}, 4, strong),
+           noise({2, T, 2}, 5).abs(), noise({2, T, 2}, 6).abs(), noise({2, 2, 6, 5}, 7), noise({2, 2, 6}, 8),
+           noise({2, 2, 5}, 9)},
+          [](const Tensors& x) {
+            return trapezoid_attention(x[0], x[1], x[2], x[3], x[4], x[5], 0.4, {x[6], x[7], x[8]});
+          }};
+}
+
+// The state is as a sequence leaves it: G is symmetric and positive.
+NewerCase mesa(int64_t T, bool strong) {
+  const Tensor root = noise({2, 2, 6, 6}, 7), G = at::matmul(root, root.transpose(-1, -2)) / 6;
+  const Tensor k = noise({2, T, 2, 6}, 2);
+  return {"mesa_attention",
+          {"q", "k", "v", "beta", "g", "ridge", "state"},
+          {noise({2, T, 2, 6}, 1), k / k.norm(2, {-1}, true), noise({2, T, 2, 5}, 3), at::sigmoid(noise({2, T, 2}, 5)),
+           decays({2, T, 2}, 4, strong), 0.5 + noise({2, 6}, 6).abs(), at::cat({G, noise({2, 2, 6, 5}, 8)}, -1)},
+          [](const Tensors& x) {
+            const Tensor first = x[6].narrow(-1, 0, 6), S = x[6].narrow(-1, 6, 5);
+            const Tensor state = at::cat({(first + first.transpose(-1, -2)) / 2, S}, -1);
+            return mesa_attention(x[0], x[1], x[2], x[3], x[4], x[5], 30, state);
+          }};
+}
+
+NewerCase log_linear(int64_t T, bool strong) {
+  return {"log_linear_attention",
+          {"q", "k", "v", "g", "weights"},
+          {noise({2, T, 1, 6}, 1), noise({2, T, 1, 6}, 2), noise({2, T, 2, 5}, 3), decays({2, T, 2}, 4, strong),
+           noise({2, T, 2, 10}, 5).abs()},
+          [](const Tensors& x) { return log_linear_attention(x[0], x[1], x[2], x[3], x[4]); }};
+}
+
+std::vector<NewerCase> all(int64_t T, bool strong = false) {
+  return {forgetting(T, strong), trapezoid(T, strong), mesa(T, strong), log_linear(T, strong)};
+}
+
+using NewerAttention = RecurrenceTest;
+
+TEST_F(NewerAttention, InDoubleEqualsTheLoop) {
+  for (const bool strong : {false, true})
+    for (const int64_t T : {2, 63, 64, 65, 150})
+      for (const NewerCase& c : all(T, strong))
+        expect_close(run(c.f, c.inputs, c.operands, at::kDouble), run(on_naive(c.f), c.inputs, c.operands, at::kDouble),
+                     1e-9, std::string(c.name) + " T " + std::to_string(T));
+}
+
+TEST_F(NewerAttention, InFloatStaysWithinAHundredThousandth) {
+  for (const bool strong : {false, true})
+    for (NewerCase c : all(150, strong)) {
+      for (Tensor& t : c.inputs) t = t.to(at::kFloat).to(at::kDouble);
+      expect_close(run(c.f, c.inputs, c.operands, at::kFloat), run(on_naive(c.f), c.inputs, c.operands, at::kDouble),
+                   1e-5, c.name);
+    }
+}
+
+TEST_F(NewerAttention, GradientsMatchFiniteDifferences) {
+  for (const NewerCase& c : all(70)) {
+    SCOPED_TRACE(c.name);
+    expect_slopes_match(c.f, c.inputs, c.operands, 1e-6);
+  }
+}
+
+TEST_F(NewerAttention, BytesDoNotDependOnTheThreads) {
+  const int before = at::get_num_threads();
+  for (const NewerCase& c : all(150)) {
+    at::set_num_threads(1);
+    const Results one = run(c.f, c.inputs, c.operands, at::kFloat);
+    for (const int threads : {2, 4}) {
+      at::set_num_threads(threads);
+      expect_same_bytes(run(c.f, c.inputs, c.operands, at::kFloat), one, c.name);
+    }
+  }
+  at::set_num_threads(before);
+}
+
+// Mamba-3's write of a frame depends on the next one. No output may.
+TEST_F(NewerAttention, AFrameOfTheTrapezoidLeavesTheBytesOfOutputsBeforeIt) {
+  for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const NewerCase c = trapezoid(90, false);
+    Tensors x;
+    for (const Tensor& t : c.inputs) x.push_back(t.to(type));
+    const Tensor out = c.f(x).out;
+    for (const int64_t t : {1, 15, 63, 64, 65, 89}) {
+      Tensors changed = x;
+      for (size_t i = 0; i < 6; ++i) {
+        changed[i] = x[i].clone();
+        changed[i].select(1, t).mul_(3).sub_(i == 3 ? 1 : 7);
+      }
+      EXPECT_TRUE(at::equal(c.f(changed).out.narrow(1, 0, t), out.narrow(1, 0, t))) << "frame " << t;
+    }
+  }
+}
+
+TEST_F(NewerAttention, TheTrapezoidInPiecesEqualsTheWhole) {
+  const NewerCase c = trapezoid(90, false);
+  const OutAndState whole = c.f(c.inputs);
+  for (const int64_t cut : {1, 30, 64, 89}) {
+    Tensors first = c.inputs, second = c.inputs;
+    for (size_t i = 0; i < 6; ++i) {
+      first[i] = c.inputs[i].narrow(1, 0, cut);
+      second[i] = c.inputs[i].narrow(1, cut, 90 - cut);
+    }
+    const OutAndState a = c.f(first);
+    second[6] = a.state;
+    second[7] = c.inputs[1].select(1, cut - 1);
+    second[8] = c.inputs[2].select(1, cut - 1);
+    const OutAndState b = c.f(second);
+    EXPECT_LE(relative_error(at::cat({a.out, b.out}, 1), whole.out), 1e-12) << cut;
+    EXPECT_LE(relative_error(b.state, whole.state), 1e-12) << cut;
+  }
+}
+
+// 10 levels: from position 256 on, the last one holds all that is further back.
+TEST_F(NewerAttention, LevelsInPiecesEqualTheWholeInEitherForm) {
+  const int64_t T = 700;
+  const Tensors x = log_linear(T, false).inputs;
+  const OutAndState whole = log_linear_attention(x[0], x[1], x[2], x[3], x[4]);
+  for (const std::vector<int64_t>& pieces : {std::vector<int64_t>{1, 699},
+                                             {63, 2, 635},
+                                             {64, 64, 572},
+                                             {100, 7, 593},
+                                             {3, 1, 4, 1, 5, 9, 2, 675},
+                                             {650, 50}})
+    for (const bool loop : {false, true}) {
+      Tensors out;
+      Tensor state;
+      int64_t from = 0;
+      for (const int64_t length : pieces) {
+        const auto part = [&](size_t i) { return x[i].narrow(1, from, length); };
+        const auto scan = [&] {
+          return log_linear_attention(part(0), part(1), part(2), part(3), part(4), from, state);
+        };
+        const OutAndState read = loop ? kernels::on(kernels::Backend::naive, scan) : scan();
+        out.push_back(read.out);
+        state = read.state;
+        from += length;
+      }
+      EXPECT_LE(relative_error(at::cat(out, 1), whole.out), 1e-11);
+      EXPECT_LE(relative_error(state, whole.state), 1e-11);
+    }
+}
+
+// The definition, pair by pair.
+TEST_F(NewerAttention, LevelsFollowTheHighestDifferingBit) {
+  const int64_t T = 140;
+  const Tensors x = log_linear(T, false).inputs;
+  const Tensor got = log_linear_attention(x[0], x[1], x[2], x[3], x[4]).out, sums = x[3].cumsum(1);
+  for (const int64_t t : {0, 1, 5, 64, 127, 128, 139}) {
+    Tensor expected = at::zeros({2, 2, 5}, at::kDouble);
+    for (int64_t s = 0; s <= t; ++s) {
+      int64_t level = 0;
+      while ((t ^ s) >> level > 0) ++level;
+      const Tensor weight = x[4].select(1, t).select(-1, level) * (sums.select(1, t) - sums.select(1, s)).exp();
+      const Tensor score = (x[0].select(1, t) * x[1].select(1, s)).sum(-1);
+      expected = expected + (weight * score).unsqueeze(-1) * x[2].select(1, s);
+    }
+    EXPECT_LE(relative_error(got.select(1, t), expected), 1e-12) << t;
+  }
+}
+
+}  // namespace
+}  // namespace sb::test
