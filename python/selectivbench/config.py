@@ -167,7 +167,7 @@ class Config:
 
     def __repr__(self) -> str:
         run = "" if self.run_id is None else f" of run {self.run_id}"
-        return f"<selectivbench.Config{run}: task {self['task.number']}, model {self['model.name']}>"
+        return f"<selectivbench.Config{run}: task {self.values['task'].get('number', self['task.kind'])}, model {self['model.name']}>"
 
     def __reduce__(self) -> tuple[Callable[..., Config], tuple[Any, ...]]:
         native = self._native

@@ -72,4 +72,15 @@ struct PredictCeiling {
 };
 PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request);  // requires task.has_law()
 
+// Ceiling of a task with squared error, over the frames that are asked for: the error of the task's estimator. No
+// causal model has a smaller expected error. `mse` is the mean of its posterior variances, the expected value of
+// `counted`.
+struct ErrorCeiling {
+  double mse = 0, stderr_ = 0;
+  double counted = 0, counted_stderr = 0;
+  uint64_t samples = 0;
+  std::vector<double> by_position;  // [elements], of `mse`; NaN for an element that is never asked for
+};
+ErrorCeiling error_ceiling(const Task& task, const CeilingRequest& request);
+
 }  // namespace sb
