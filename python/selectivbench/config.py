@@ -178,8 +178,8 @@ def config_keys() -> list[dict[str, Any]]:
     """Every key of a config, with default, range and meaning.
 
     >>> import selectivbench as sb
-    >>> [key["range"] for key in sb.config_keys() if key["name"] == "task.noise"]
-    ['[0, 100]']
+    >>> [key["range"] for key in sb.config_keys() if key["name"] == "train.lr"]
+    ['(0, 10]']
     """
     keys: list[dict[str, Any]] = json.loads(_native.config_keys())
     return keys

@@ -90,6 +90,8 @@ void assemble(const Language& language, const uint16_t* states, int length, cons
   out.element.resize(cells);
   out.start.resize(static_cast<size_t>(count) * (length + 1));
   out.state.resize(static_cast<size_t>(count) * length);
+  out.dense.clear();
+  out.value.clear();
   for (int b = 0; b < count; ++b) {
     lay_row(language.symbols().data(), language.ids().data(), states + static_cast<size_t>(b) * length, gaps[b], out,
             b);
