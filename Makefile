@@ -117,11 +117,11 @@ page-tools:
 
 # What a change can break quickly; HACKING.md lists what runs where. Limits end what hangs: ten times what an idle machine takes.
 RUN_TESTS = scripts/run-tests
-TEST_JOBS ?= $(shell expr $$(nproc) + 1) # some tests wait more than they compute
+TEST_JOBS ?= $(shell expr $$(nproc) + 2) # some tests wait more than they compute
 test: build
 	@$(RUN_TESTS) $(BUILD) -j $(TEST_JOBS) --timeout 1800 --label-exclude long
 
-# Everything, long: CUDA kernels, Chromium, Slurm, long kills and signals, all rooms under sanitizers, every reader fuzzed, line coverage.
+# Everything, long: CUDA kernels, Chromium, Slurm, long kills and signals, all modules under sanitizers, every reader fuzzed, line coverage.
 # The tests of Slurm and of the page in a browser are skipped where their packages cannot be had. TMPDIR: these run on a disk.
 test-all:
 	@$(MAKE) --no-print-directory page-tools || echo "[make test-all] without npm or Chromium: the test of the page in a browser is skipped" >&2

@@ -1,9 +1,14 @@
 #include "base/digest_instructions.h"
 
+// Clang declares these intrinsics of arm64 only if the whole file is compiled for them.
+#if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
+#define SB_ARM_INSTRUCTIONS
+#endif
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(SB_ARM_INSTRUCTIONS)
 #include <arm_acle.h>
 #include <arm_neon.h>
 #include <asm/hwcap.h>
@@ -126,7 +131,7 @@ Crc32Bytes crc32_instructions() {
   return there ? crc_bytes : nullptr;
 }
 
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(SB_ARM_INSTRUCTIONS)
 namespace {
 
 __attribute__((target("+crypto"))) void sha_blocks(uint32_t (&state)[8], const uint8_t* data, size_t blocks) {

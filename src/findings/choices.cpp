@@ -1,9 +1,11 @@
 #include "findings/choices.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
+#include "base/number.h"
 #include "findings/arms.h"
 #include "findings/protocol.h"
 
@@ -36,7 +38,7 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
       continue;
     Choice one{result.model, variant_of(group),
                plain_value(result.config.contains("train.lr") ? result.config.at("train.lr") : std::string()),
-               std::nullopt, false};
+               std::nullopt};
     if (result.valid && result.status == "done" && !collapsed_run(rows, run)) one.valid = result.valid->accuracy;
     out.push_back(std::move(one));
   }
@@ -46,7 +48,16 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
     size_t end = from, best = from;
     for (; end < out.size() && out[end].model == out[from].model; ++end)
       if (out[end].valid.value_or(-1) > out[best].valid.value_or(-1)) best = end;
-    out[best].chosen = out[best].valid.has_value();
+    Choice& choice = out[best];
+    choice.chosen = choice.valid.has_value();
+    std::map<Variant, bool> tried;  // at the chosen rate
+    double largest = 0;
+    for (size_t i = from; i < end; ++i) {
+      tried[out[i].variant] |= out[i].lr == choice.lr;
+      largest = std::max(largest, parse_finite(out[i].lr).value_or(0));
+    }
+    choice.open = choice.chosen && std::any_of(tried.begin(), tried.end(), [](const auto& one) { return !one.second; });
+    choice.at_edge = choice.chosen && parse_finite(choice.lr) == largest;
     from = end;
   }
   return out;

@@ -27,6 +27,8 @@ struct Choice {
   std::string lr;               // plain text
   std::optional<double> valid;  // accuracy; nullopt if the run diverged or collapsed
   bool chosen = false;          // best of its model
+  bool open = false;            // chosen, but another variant of the model was not tried at this rate
+  bool at_edge = false;         // chosen, and no larger rate was tried with this model
 };
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims);  // by model, in the paper's order
 

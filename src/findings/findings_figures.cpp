@@ -61,7 +61,7 @@ std::string over_gaps(const Rows& rows, const Claims& claims, const Scale& scale
 
 }  // namespace
 
-std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims) {
+std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims, const ValidCurves& curves) {
   std::vector<FindingsFigure> out;
   const auto add = [&](const std::string& name, const std::string& title, std::string svg) {
     if (!svg.empty()) out.push_back({name, title, std::move(svg)});
@@ -72,6 +72,11 @@ std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& cla
     const std::string first = "Differences between models, " + where, second = "Accuracy over gap length, " + where;
     add("differences_" + scale.name, first, differences(rows, claims, scale, first));
     add("gaps_" + scale.name, second, over_gaps(rows, claims, scale, second));
+    for (const std::string protocol : {published_protocol, corrected_protocol}) {
+      LinesFigure lines = learning_curves(rows, claims, curves, scale, protocol);
+      lines.title = formatted("Learning curves of task 1, {} protocol, scale {}", protocol, scale.name);
+      add(formatted("curves_{}_{}", protocol, scale.name), lines.title, curves_svg(lines));
+    }
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "findings/learning_curves.h"
 #include "findings/verdict.h"
 
 namespace sb {
@@ -12,9 +13,9 @@ struct FindingsFigure {
   std::string title;
   std::string svg;
 };
-// Differences with their intervals, and accuracy over gap length, at every scale except quick, under the corrected
-// protocol. Empty figures are omitted.
-std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims);
+// At every scale except quick: differences with their intervals and accuracy over gap length, under the corrected
+// protocol, and learning curves of both protocols. Empty figures are omitted.
+std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& claims, const ValidCurves& curves = {});
 // Markdown section that shows the figures; `folder` is the path of the files as the page names it.
 std::string figures_section(const std::vector<FindingsFigure>& figures, const std::string& folder);
 

@@ -52,7 +52,8 @@ std::string method_text() {
 
 }  // namespace
 
-std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source) {
+std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
+                          const ValidCurves& curves) {
   const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
   std::string out = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations);
   const auto wrong = above_ceiling(rows);
@@ -65,7 +66,7 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
       "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper has no figures. "
       "Tasks 2 and 4 share the n-gram of task 1: noise below 0.2 leaves every symbol "
       "readable.\n";
-  out += figures_section(findings_figures(rows, claims), "findings");
+  out += figures_section(findings_figures(rows, claims, curves), "findings");
   out += "\n## The claims\n\n" + claims_overview(verdicts) + method_text();
   for (const auto& verdict : verdicts) out += claim_section(verdict, claims);
   out += deviations_section(deviations);

@@ -3,13 +3,15 @@
 #include <string>
 #include <string_view>
 
+#include "findings/learning_curves.h"
 #include "findings/verdict.h"
 
 namespace sb {
 
 // The page: summary, results, one section per claim, deviations, choices, and what would decide the undecided claims.
 // `source` is the name of the results on the page.
-std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source);
+std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
+                          const ValidCurves& curves = {});
 
 // The short form of the results table.
 std::string top_table(const Rows& rows, const Claims& claims);

@@ -1,6 +1,7 @@
 #include "findings/page_claims.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/format.h"
@@ -174,7 +175,16 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   out += "\n| model | residual | learning rate | accuracy on valid | |\n|---|---|---:|---:|---|\n";
   for (const auto& choice : choices)
     out += formatted("| {} | {} | {} | {} | {} |\n", model_title(choice.model), cell(choice.variant.text()),
-                     cell(choice.lr), choice.valid ? share(*choice.valid) : "failed", choice.chosen ? "chosen" : "");
+                     cell(choice.lr), choice.valid ? fixed(*choice.valid, 4).substr(*choice.valid < 1) : "failed",
+                     choice.open     ? "best so far"
+                     : choice.chosen ? "chosen"
+                                     : "");
+  const auto count = [&](bool Choice::*is) { return std::count_if(choices.begin(), choices.end(), std::mem_fn(is)); };
+  if (const auto edge = count(&Choice::at_edge); edge > 0)
+    out += formatted("\n{} of {} models are best at the largest rate that was tried with them.\n", edge,
+                     count(&Choice::chosen));
+  if (count(&Choice::open) > 0)
+    out += "\n*Best so far*: another residual or convolution of this model was not yet tried at this rate.\n";
   return out;
 }
 
@@ -184,6 +194,7 @@ std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
   for (const auto& verdict : verdicts) {
     std::string lines;
     std::vector<std::string> without;
+    bool has_runs = false;
     for (const auto& stratum : verdict.scales) {
       if (!is_shown(stratum) && !stratum.tested) continue;
       std::vector<std::string> unrun;
@@ -193,12 +204,14 @@ std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
         return !one.has_runs() || one.comparison->reported;
       });
       for (const auto& line : decides_of(begun)) lines += formatted("- {}: {}\n", where_text(stratum), cell(line));
-      if (begun.comparisons.empty() && stratum.with_runs == 0)
+      if (begun.comparisons.empty() && stratum.with_runs == 0) {
         without.push_back(where_text(stratum));
-      else if (!unrun.empty())
-        lines += formatted("- {}: no runs of {}\n", where_text(stratum), joined(unrun, "; "));
+        continue;
+      }
+      has_runs = true;
+      if (!unrun.empty()) lines += formatted("- {}: no runs of {}\n", where_text(stratum), joined(unrun, "; "));
     }
-    if (!without.empty() && !lines.empty()) lines += formatted("- no runs: {}\n", joined(without, "; "));
+    if (!without.empty() && has_runs) lines += formatted("- no runs: {}\n", joined(without, "; "));
     if (!lines.empty())
       out += formatted("\n{}:\n\n{}", cell(verdict.claim->title), lines);
     else if (!without.empty())

@@ -64,7 +64,10 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
   }
   if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
   if (grammars == 1) out += " Each of these figures comes from one grammar, so it has no interval.";
-  return "**Reproduced.** These runs train as published, at the paper's scale." + out;
+  return "**Reproduced.** These runs train as published, at the paper's scale, but in mixed precision: the published "
+         "code "
+         "trains the delta family in bfloat16 and the other models in float32." +
+         out;
 }
 
 // Where the corrected protocol moves a model by more than the reproduction allows.

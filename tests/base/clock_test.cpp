@@ -10,14 +10,14 @@
 namespace sb {
 namespace {
 
-TEST(Clock, WritesTimesOfUtc) {
+TEST(Clock, FormatsUtcTimes) {
   EXPECT_EQ(utc_text(0), "1970-01-01T00:00:00Z");
   EXPECT_EQ(utc_text(1769860799), "2026-01-31T11:59:59Z");
   EXPECT_EQ(utc_minutes(1769860799), "2026-01-31 11:59 UTC");
   EXPECT_EQ(utc_now().size(), utc_text(0).size());
 }
 
-TEST(SignalBlocker, BlocksThemForItsLifeAndPutsBackWhatWas) {
+TEST(SignalBlocker, BlocksSignalsInItsScopeAndRestoresMask) {
   const auto blocked = [](int signal) {
     sigset_t now;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &now);

@@ -20,7 +20,7 @@ TEST(Sha256, GivesThePublishedDigests) {
   EXPECT_EQ(sha256_hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Sha256, DoesNotDependOnHowTheBytesArePortioned) {
+TEST(Sha256, DoesNotDependOnChunkSizes) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += static_cast<char>(i * 7);
   const std::string whole = sha256_hex(text);
@@ -31,7 +31,7 @@ TEST(Sha256, DoesNotDependOnHowTheBytesArePortioned) {
   }
 }
 
-TEST(Base64, GivesTheVectorsOfItsStandard) {
+TEST(Base64, MatchesTestVectorsOfStandard) {
   const std::pair<const char*, const char*> vectors[] = {{"", ""},
                                                          {"f", "Zg=="},
                                                          {"fo", "Zm8="},
@@ -43,7 +43,7 @@ TEST(Base64, GivesTheVectorsOfItsStandard) {
   EXPECT_EQ(base64(sha256_bytes("")), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
 }
 
-TEST(Crc32, GivesThePublishedCheckValueInAnyPortions) {
+TEST(Crc32, GivesPublishedCheckValueForAnyChunks) {
   const std::string text = "123456789";
   EXPECT_EQ(crc32(0, text.data(), text.size()), 0xCBF43926U);
   EXPECT_EQ(crc32(crc32(0, text.data(), 4), text.data() + 4, 5), 0xCBF43926U);
@@ -57,7 +57,7 @@ std::vector<uint8_t> noise(size_t size) {
   return out;
 }
 
-TEST(Sha256, TheProcessorsInstructionsAgreeWithPlainCode) {
+TEST(Sha256, CpuInstructionsMatchPortableCode) {
   const Sha256Blocks fast = sha256_instructions();
   if (fast == nullptr) GTEST_SKIP() << "this processor has none";
   const std::vector<uint8_t> data = noise(64 * 40 + 1);
@@ -69,7 +69,7 @@ TEST(Sha256, TheProcessorsInstructionsAgreeWithPlainCode) {
   }
 }
 
-TEST(Crc32, EveryWayAgreesWithZlib) {
+TEST(Crc32, EveryImplementationMatchesZlib) {
   const std::vector<uint8_t> data = noise(2100);
   for (size_t size = 0; size < data.size() - 3; size += size < 300 ? 1 : 37) {
     const uint8_t* from = data.data() + size % 3;

@@ -23,7 +23,7 @@ using test::TemporaryFolder;
 constexpr size_t kNoLimit = size_t{1} << 40;
 const std::string kBig(700'000, 'x');  // several buffers, so several writes
 
-TEST(AtomicFile, HoldsWhatWasWrittenOnceCommitted) {
+TEST(AtomicFile, ContainsWrittenBytesAfterCommit) {
   const TemporaryFolder folder;
   AtomicFile file(folder.file("a"));
   file.write("one ");
@@ -35,8 +35,8 @@ TEST(AtomicFile, HoldsWhatWasWrittenOnceCommitted) {
   EXPECT_EQ(folder.entries(), 1U);
 }
 
-// A process of the same number on another machine writes under another name.
-TEST(AtomicFile, ItsNameUntilThenIsThatOfThisProcessOfThisMachine) {
+// Processes with the same pid on different machines use different temporary names.
+TEST(AtomicFile, TemporaryNameIdentifiesProcessAndMachine) {
   class : public FileSystem {
    public:
     int rename(const std::string& from, const std::string& to) override {
@@ -62,8 +62,8 @@ TEST(AtomicFile, LeavesNothingWhenAbandoned) {
   EXPECT_EQ(folder.entries(), 0U);
 }
 
-// As a signal handler that ends the process does.
-TEST(AtomicFile, UnfinishedOnesAreRemovedAndCommittedOnesStay) {
+// A signal handler calls this before it exits.
+TEST(AtomicFile, RemovesUnfinishedFilesAndKeepsCommittedOnes) {
   const TemporaryFolder folder;
   FaultyFileSystem named(-1);
   named.unnamed_files = false;
@@ -80,7 +80,7 @@ TEST(AtomicFile, UnfinishedOnesAreRemovedAndCommittedOnesStay) {
   EXPECT_EQ(read_file(folder.file("replaced"), kNoLimit), "old");
 }
 
-TEST(AtomicFile, MoreThanAreRememberedAreWrittenAllTheSame) {
+TEST(AtomicFile, WritesMoreFilesThanCleanupTracks) {
   const TemporaryFolder folder;
   FaultyFileSystem named(-1);
   named.unnamed_files = false;
@@ -127,7 +127,7 @@ void fail_every_call(int error, FaultyFileSystem::Fault fault, bool unnamed, boo
   }
 }
 
-TEST(AtomicFile, SurvivesAFailureOfAnyCall) {
+TEST(AtomicFile, SurvivesFailureOfAnyCall) {
   for (const int error : {ENOSPC, EIO}) {
     for (const bool unnamed : {true, false}) {
       for (const bool exists : {true, false}) fail_every_call(error, FaultyFileSystem::Fault::error, unnamed, exists);
@@ -135,7 +135,7 @@ TEST(AtomicFile, SurvivesAFailureOfAnyCall) {
   }
 }
 
-TEST(AtomicFile, CarriesOnAfterAShortOrInterruptedWrite) {
+TEST(AtomicFile, ContinuesAfterShortOrInterruptedWrite) {
   fail_every_call(ENOSPC, FaultyFileSystem::Fault::short_write, true, true);
   const TemporaryFolder folder;
   for (const int call : {1, 2, 3}) {  // two writes and the sync, by then of the large piece and the tail
@@ -158,7 +158,7 @@ TEST(AtomicFile, KeepsASymbolicLinkAndReplacesItsTarget) {
   EXPECT_EQ(read_file(folder.file("real"), kNoLimit), "new");
 }
 
-TEST(AtomicFile, ReplacesALinkOrPipeWhereAsked) {
+TEST(AtomicFile, ReplacesLinkOrPipeOnRequest) {
   const TemporaryFolder folder;
   write_file_atomically(folder.file("real"), "old");
   std::filesystem::create_symlink(folder.file("real"), folder.file("link"));
@@ -173,7 +173,7 @@ TEST(AtomicFile, ReplacesALinkOrPipeWhereAsked) {
   EXPECT_EQ(folder.entries(), 4U);
 }
 
-TEST(AtomicFile, MakesTheTargetOfALinkThatPointsNowhere) {
+TEST(AtomicFile, CreatesTargetOfDanglingLink) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("absent", folder.file("link"));
   write_file_atomically(folder.file("link"), "new");
@@ -181,7 +181,7 @@ TEST(AtomicFile, MakesTheTargetOfALinkThatPointsNowhere) {
   EXPECT_EQ(read_file(folder.file("absent"), kNoLimit), "new");
 }
 
-TEST(AtomicFile, RefusesLinksThatGoInCircles) {
+TEST(AtomicFile, RejectsCircularLinks) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("b", folder.file("a"));
   std::filesystem::create_symlink("a", folder.file("b"));
@@ -213,7 +213,7 @@ class RecordingFileSystem : public FileSystem {
   }
 };
 
-TEST(AtomicFile, LargePiecesAreWrittenFromWhereTheyLie) {
+TEST(AtomicFile, WritesLargeBlocksWithoutCopying) {
   const TemporaryFolder folder;
   const std::string large(40 << 20, 'y');
   RecordingFileSystem files;
@@ -252,7 +252,7 @@ TEST(AtomicFile, WritesToADeviceWithoutReplacingIt) {
   EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
 }
 
-TEST(AtomicFile, RefusesFoldersAndPlacesThatDoNotExist) {
+TEST(AtomicFile, RejectsFoldersAndMissingParents) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.path(), folder.file("no/such/folder"), std::string()}) {
     try {
@@ -272,7 +272,7 @@ TEST(AtomicFile, CannotBeUsedAfterCommit) {
   EXPECT_THROW(file.commit(), Error);
 }
 
-TEST(ReadFile, RefusesWhatIsMissingUnreadableOrTooLong) {
+TEST(ReadFile, RejectsMissingUnreadableOrTooLongFiles) {
   const TemporaryFolder folder;
   write_file_atomically(folder.file("a"), "12345");
   EXPECT_EQ(read_file(folder.file("a"), 5), "12345");
@@ -287,8 +287,8 @@ TEST(ReadFile, RefusesWhatIsMissingUnreadableOrTooLong) {
   }
 }
 
-// Each of these would make a plain open or read wait for ever.
-TEST(ReadFile, RefusesWhatIsNoFileWithoutWaiting) {
+// A plain open or read would block forever on each of these.
+TEST(ReadFile, RejectsPipesDevicesAndFoldersWithoutBlocking) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
   for (const std::string& path :
@@ -298,14 +298,14 @@ TEST(ReadFile, RefusesWhatIsNoFileWithoutWaiting) {
   EXPECT_THROW(static_cast<void>(read_file_or_pipe(folder.file("pipe"), 100, 0.05)), Error);
 }
 
-TEST(ReadFile, RefusesAHugeFileBeforeReadingIt) {
+TEST(ReadFile, RejectsHugeFileBeforeReadingIt) {
   const TemporaryFolder folder;
   write_file_atomically(folder.file("a"), "");
   std::filesystem::resize_file(folder.file("a"), uint64_t{1} << 40);
   EXPECT_THROW(static_cast<void>(read_file(folder.file("a"), 1 << 20)), Error);
 }
 
-TEST(ReadFile, TakesAPipeToItsEndAndNoFurtherThanItsLimit) {
+TEST(ReadFile, ReadsPipeToItsEndOrLimit) {
   for (const size_t size : {size_t{0}, size_t{5}, size_t{300'000}}) {
     const std::string sent(size, 'p');
     int ends[2];

@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-TEST(Json, AParserReadsBackWhatIsWritten) {
+TEST(Json, RoundTripsThroughParser) {
   const Json json = {{"a", 1},
                      {"b", -0.5},
                      {"c", "x\"\\\n\x01\u00e9"},
@@ -30,7 +30,7 @@ TEST(Json, AParserReadsBackWhatIsWritten) {
   }
 }
 
-TEST(Json, OuterMembersHaveLinesOfTheirOwnInTheOrderTheyWereAdded) {
+TEST(Json, WritesOuterMembersOnePerLineInInsertionOrder) {
   const Json json = {{"b", 1}, {"a", {0.1, 2.0}}, {"c", {{"d", Json::array()}}}};
   EXPECT_EQ(json_document(json), "{\n  \"b\": 1,\n  \"a\": [0.1, 2.0],\n  \"c\": {\"d\": []}\n}\n");
   EXPECT_EQ(json_document(json, 2),
@@ -38,7 +38,7 @@ TEST(Json, OuterMembersHaveLinesOfTheirOwnInTheOrderTheyWereAdded) {
   EXPECT_EQ(json_line(json), "{\"b\": 1, \"a\": [0.1, 2.0], \"c\": {\"d\": []}}");
 }
 
-TEST(JsonLaidOut, GivesAnyWhiteSpaceTheLayoutOfADocument) {
+TEST(JsonLaidOut, NormalizesWhiteSpaceToDocumentLayout) {
   const Json value = {{"a, b: [", 1.5},
                       {"list", {1, 2, Json::array({3, "}\\\""})}},
                       {"none", Json::array()},

@@ -40,7 +40,7 @@ TEST(Npz, IsAZipWhoseDirectoryNamesEveryMember) {
   EXPECT_EQ(bytes, two_arrays()) << "equal arrays give equal bytes";
 }
 
-TEST(Npz, AlignsTheDataOfEveryMemberAsNumpyDoes) {
+TEST(Npz, AlignsDataLikeNumpy) {
   const std::string bytes = two_arrays();
   const size_t header = bytes.find("\x93NUMPY");
   const size_t length = static_cast<unsigned char>(bytes[header + 8]);
@@ -65,7 +65,7 @@ TEST(Npz, OpensInNumpy) {
   EXPECT_EQ(std::system((python + script + folder.file("a.npz")).c_str()), 0);
 }
 
-TEST(Npz, RefusesWhatAPlainZipCannotHold) {
+TEST(Npz, RejectsArraysTooLargeForZip) {
   StringSink sink;
   NpzWriter npz(sink);
   for (const auto& shape : std::vector<std::vector<uint64_t>>{{1ULL << 32}, {1ULL << 40, 1ULL << 40}}) {
@@ -79,7 +79,7 @@ TEST(Npz, RefusesWhatAPlainZipCannotHold) {
   EXPECT_TRUE(sink.bytes.empty());
 }
 
-TEST(Npz, DemandsExactlyTheDataOfTheShape) {
+TEST(Npz, RequiresExactlyTheDataOfTheShape) {
   StringSink sink;
   NpzWriter npz(sink);
   const std::vector<int32_t> data(3);

@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-TEST(Shortest, IsLaidOutAsPythonsRepr) {
+TEST(Shortest, MatchesPythonRepr) {
   const std::pair<double, const char*> cases[] = {{0.0, "0.0"},
                                                   {-0.0, "-0.0"},
                                                   {1.0, "1.0"},
@@ -58,7 +58,7 @@ TEST(Text, GroupsDigitsAndNamesUnits) {
   EXPECT_EQ(fixed(std::nan(""), 2), "nan");
 }
 
-TEST(Parse, TakesTheWholeTextOrNothing) {
+TEST(Parse, ParsesWholeTextOrNothing) {
   EXPECT_EQ(parse_unsigned("18446744073709551615"), 18446744073709551615ULL);
   for (const char* bad : {"", "-1", "+1", " 1", "1 ", "1.0", "0x10", "99999999999999999999", "one"}) {
     EXPECT_FALSE(parse_unsigned(bad)) << bad;

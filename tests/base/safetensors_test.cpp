@@ -37,7 +37,7 @@ StoredTensor tensor(const char* name, Dtype dtype, std::vector<int64_t> shape, c
   return {name, dtype, std::move(shape), {static_cast<const std::byte*>(data), bytes}};
 }
 
-TEST(Safetensors, WhatIsWrittenReadsBack) {
+TEST(Safetensors, RoundTrips) {
   const float f[] = {1.5F, -2, 3, 0};
   const int64_t i[] = {-7, 1LL << 40};
   const std::string file =
@@ -57,14 +57,14 @@ TEST(Safetensors, WhatIsWrittenReadsBack) {
   EXPECT_EQ(write_safetensors(read.tensors(), read.metadata()), file);
 }
 
-TEST(Safetensors, TheDataStartsAtAMultipleOfEight) {
+TEST(Safetensors, AlignsDataToEightBytes) {
   for (const char* name : {"a", "ab", "abc", "abcd", "abcde"}) {
     const std::string file = write_safetensors({tensor(name, Dtype::u8, {0}, name, 0)});
     EXPECT_EQ(file.size() % 8, 0u);
   }
 }
 
-TEST(Safetensors, SmallFloatsAreWidenedExactly) {
+TEST(Safetensors, WidensHalfPrecisionExactly) {
   const uint16_t half[] = {0x3C00, 0xC000, 0x0001, 0x7C00, 0x3555};
   const uint16_t brain[] = {0x3F80, 0xC000};
   const auto read = Safetensors::parse(
@@ -78,7 +78,7 @@ TEST(Safetensors, SmallFloatsAreWidenedExactly) {
   EXPECT_EQ(read.at("b").as_doubles(), (std::vector<double>{1, -2}));
 }
 
-TEST(Safetensors, EveryLieOfAHeaderIsNamed) {
+TEST(Safetensors, NamesEveryHeaderError) {
   const std::string four(4, '\0'), eight(8, '\0');
   expect_complaint("", "8 bytes");
   expect_complaint(std::string(8, '\xff'), "header length");
@@ -109,13 +109,13 @@ TEST(Safetensors, EveryLieOfAHeaderIsNamed) {
   expect_complaint(framed(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", eight), "4 bytes after");
 }
 
-TEST(Safetensors, DeepNestingAndLongNamesDoNoHarm) {
+TEST(Safetensors, SurvivesDeepNestingAndLongNames) {
   complaint(framed("{\"a\":" + std::string(200000, '[')));
   complaint(framed(std::string(200000, '{')));
   EXPECT_LT(complaint(framed("{\"" + std::string(100000, 'n') + "\":1}")).size(), 300u);
 }
 
-TEST(Safetensors, NoChangedByteOfAHeaderCrashesTheReader) {
+TEST(Safetensors, ReaderSurvivesBitFlipsAndTruncation) {
   const float f[] = {1, 2, 3};
   const std::string file = write_safetensors({tensor("weight", Dtype::f32, {3}, f, 12)}, {{"k", "v"}});
   for (size_t i = 0; i < file.size(); ++i)
@@ -127,7 +127,7 @@ TEST(Safetensors, NoChangedByteOfAHeaderCrashesTheReader) {
   for (size_t length = 0; length < file.size(); ++length) EXPECT_NE(complaint(file.substr(0, length)), "accepted");
 }
 
-TEST(Safetensors, TheWriterRefusesWhatTheReaderWould) {
+TEST(Safetensors, WriterRejectsWrongSizesAndDuplicateNames) {
   const float f[] = {1, 2};
   EXPECT_THROW(write_safetensors({tensor("a", Dtype::f32, {3}, f, 8)}), Error);
   EXPECT_THROW(write_safetensors({tensor("a", Dtype::f32, {2}, f, 8), tensor("a", Dtype::f32, {2}, f, 8)}), Error);

@@ -37,7 +37,7 @@ const std::vector<TarFile> kFiles = {{"b/" + std::string(50, 'x') + "/" + std::s
                                      {"a/one.json", "{}\n"},
                                      {"empty", ""}};
 
-TEST(Tar, FilesComeBackSortedAndTheSameFilesAreTheSameBytes) {
+TEST(Tar, RoundTripsSortedWithReproducibleBytes) {
   const std::string bytes = tar_bytes(kFiles);
   EXPECT_EQ(bytes.size() % 512, 0U);
   const auto files = parse_tar(bytes, "a.tar", 3);
@@ -50,7 +50,7 @@ TEST(Tar, FilesComeBackSortedAndTheSameFilesAreTheSameBytes) {
   EXPECT_EQ(tar_bytes(files), bytes);
 }
 
-TEST(Tar, AnyTarUnpacksIt) {
+TEST(Tar, IsInteroperableWithSystemTar) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.tar"), tar_bytes(kFiles));
   ASSERT_EQ(std::system(("cd " + folder.path() +
@@ -62,7 +62,7 @@ TEST(Tar, AnyTarUnpacksIt) {
   EXPECT_EQ(parse_tar(read_file(folder.file("c.tar"), 1 << 20), "c.tar", 3).size(), 2U) << "GNU's own format";
 }
 
-TEST(Tar, NamesStayInside) {
+TEST(Tar, RejectsNamesOutsideTheArchive) {
   for (const char* name : {"", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\\b", "a\nb", "\xff"})
     EXPECT_FALSE(is_tar_name(name)) << name;
   EXPECT_FALSE(is_tar_name(std::string(101, 'x')));
@@ -73,7 +73,7 @@ TEST(Tar, NamesStayInside) {
   EXPECT_THROW(tar_bytes({{"x", ""}, {"x", ""}}), Error);
 }
 
-TEST(Tar, HostileBytesAreOneLine) {
+TEST(Tar, ReportsHostileBytesInOneLine) {
   const std::string good = tar_bytes({{"one", "content"}, {"two", "x"}});
   EXPECT_EQ(fault(good), "");
   EXPECT_NE(fault(""), "");

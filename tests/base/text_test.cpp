@@ -8,13 +8,13 @@
 namespace sb {
 namespace {
 
-TEST(Printable, CannotCarryControlBytesIntoATerminal) {
+TEST(Printable, EscapesControlBytes) {
   EXPECT_EQ(printable("plain"), "plain");
   EXPECT_EQ(printable("a\x1b[31m\n\xff"), "a\\x1b[31m\\x0a\\xff");
   EXPECT_EQ(printable(std::string(100, 'x'), 10), "xxxxxxxxxx...");
 }
 
-TEST(OneLine, KeepsLettersAndEscapesWhatSteersATerminal) {
+TEST(OneLine, KeepsLettersAndEscapesControlCharacters) {
   EXPECT_EQ(one_line("runs/\u00e4\u00f6 \u6f22\U0001F600"), "runs/\u00e4\u00f6 \u6f22\U0001F600");
   EXPECT_EQ(one_line("a\x1b[2J\nb\r\x7f"), "a\\x1b[2J\\x0ab\\x0d\\x7f");
   EXPECT_EQ(one_line("\u0085\u202e\u2028"), "\\xc2\\x85\\xe2\\x80\\xae\\xe2\\x80\\xa8");
@@ -23,7 +23,7 @@ TEST(OneLine, KeepsLettersAndEscapesWhatSteersATerminal) {
   EXPECT_EQ(one_line(std::string(5000, 'x')).size(), 5000U);
 }
 
-TEST(SpreadsheetSafe, TextThatWouldRunGetsAnApostrophe) {
+TEST(SpreadsheetSafe, PrefixesFormulasWithApostrophe) {
   for (const char* text : {"=HYPERLINK(1)", "+cmd", "-1+1", "@SUM(1)", "\t=1", "\r=1", "-", "--1"})
     EXPECT_EQ(spreadsheet_safe(text), std::string("'") + text);
   for (const char* text : {"", "gla", "a=1", "-1", "-0.5", "-1e-05", " =1", "'=1"})
@@ -36,7 +36,7 @@ TEST(TextTable, KeepsARowOnItsLine) {
   EXPECT_EQ(table.text(), "name\n----------\na\\x0ab\\x1b\n");
 }
 
-TEST(TextTable, AlignsColumnsByWhatIsSeen) {
+TEST(TextTable, AlignsColumnsByDisplayWidth) {
   TextTable table({"name", "value"});
   table.row({"a", "1.5"});
   table.row({"\u00e4\u00f6", "12.25"});
@@ -47,7 +47,7 @@ TEST(TextTable, AlignsColumnsByWhatIsSeen) {
   EXPECT_EQ(bare.text(), "states  5\nx       10\n");
 }
 
-TEST(Nearest, FindsATypoAndRefusesAGuess) {
+TEST(Nearest, CorrectsTyposWithoutGuessing) {
   const std::vector<std::string> names = {"grammar", "generate", "show", "ceiling", "bench"};
   EXPECT_EQ(nearest("gramar", names), "grammar");
   EXPECT_EQ(nearest("genrate", names), "generate");
@@ -74,20 +74,20 @@ TEST(JoinSome, CountsTheRest) {
   EXPECT_EQ(join_some({"a", "b", "c", "d"}, 2), "a, b or one of 2 others");
 }
 
-TEST(Split, GivesOnePartMoreThanThereAreMarks) {
+TEST(Split, GivesOneMorePartThanSeparators) {
   EXPECT_EQ(split("", ','), std::vector<std::string>{""});
   EXPECT_EQ(split("a", ','), std::vector<std::string>{"a"});
   EXPECT_EQ(split(",a,,b,", ','), (std::vector<std::string>{"", "a", "", "b", ""}));
 }
 
-TEST(LastLine, IsTheLastThatSaysSomething) {
+TEST(LastLine, IsTheLastNonBlankLine) {
   EXPECT_EQ(last_line(""), "");
   EXPECT_EQ(last_line(" \n\n"), "");
   EXPECT_EQ(last_line("one"), "one");
   EXPECT_EQ(last_line("one\n two \r\n \n"), " two");
 }
 
-TEST(Counted, KnowsOneFromMany) {
+TEST(Counted, UsesSingularForOne) {
   EXPECT_EQ(counted(1, "run"), "1 run");
   EXPECT_EQ(counted(0, "run"), "0 runs");
 }

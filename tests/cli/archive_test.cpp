@@ -55,7 +55,7 @@ std::vector<std::string> archive_names() {
   return names;
 }
 
-TEST(Archives, HaveTheVerdictsOfTheirFolder) {
+TEST(Archives, GiveSameVerdictsAsTheirFolder) {
   const TemporaryFolder folder;
   make_runs(folder.file("runs"));
   const auto verdict = [](const std::string& of, const std::string& experiment, const std::string& format) {
@@ -77,7 +77,7 @@ TEST(Archives, HaveTheVerdictsOfTheirFolder) {
   }
 }
 
-TEST(Archives, HaveThePageAndTheTableOfTheirFolder) {
+TEST(Archives, GiveSameFindingsAndTableAsTheirFolder) {
   const TemporaryFolder folder;
   const std::string readme =
       "<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\n";

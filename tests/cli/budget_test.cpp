@@ -17,7 +17,7 @@ namespace {
 
 using Estimates = std::vector<std::optional<double>>;
 
-TEST(TimeBudget, ReadsTimes) {
+TEST(TimeBudget, ParsesDurations) {
   EXPECT_EQ(parse_duration("90", "x"), 90);
   EXPECT_EQ(parse_duration("90s", "x"), 90);
   EXPECT_EQ(parse_duration("9m", "x"), 540);
@@ -26,7 +26,7 @@ TEST(TimeBudget, ReadsTimes) {
     EXPECT_THROW(parse_duration(text, "x"), Error) << text;
 }
 
-TEST(TimeBudget, BeginsWhatCanBeFinishedInOrder) {
+TEST(TimeBudget, StartsFirstRunThatCanFinish) {
   double now = 1000;
   TimeBudget budget(
       100, [&] { return now; }, 10);
@@ -43,7 +43,7 @@ TEST(TimeBudget, BeginsWhatCanBeFinishedInOrder) {
   EXPECT_EQ(budget.next({0.0, std::nullopt}), std::nullopt);
 }
 
-TEST(TimeBudget, WhatTakesLongerThanTheLimitIsDoneInPieces) {
+TEST(TimeBudget, SplitsRunsLongerThanLimit) {
   double now = 0;
   TimeBudget budget(100, [&] { return now; });
   EXPECT_EQ(budget.next({500.0, 60.0}), 1U) << "what can be finished first";
@@ -54,7 +54,7 @@ TEST(TimeBudget, WhatTakesLongerThanTheLimitIsDoneInPieces) {
   EXPECT_EQ(budget.next({500.0}), std::nullopt) << "too little is left to be worth its start";
 }
 
-TEST(TimeBudget, ARunThatFitsTheLimitButNotWhatTheStartLeavesOfItIsBegun) {
+TEST(TimeBudget, StartsRunThatFitsLimitButNotLimitMinusStartup) {
   double now = 0;
   TimeBudget budget(
       100, [&] { return now; }, 5);
@@ -62,15 +62,15 @@ TEST(TimeBudget, ARunThatFitsTheLimitButNotWhatTheStartLeavesOfItIsBegun) {
   EXPECT_EQ(budget.next({99.0}), std::nullopt);
 }
 
-TEST(TimeBudget, WithoutALimitTheFirstIsNext) {
+TEST(TimeBudget, TakesFirstRunIfUnlimited) {
   TimeBudget budget;
   EXPECT_FALSE(budget.limited());
   EXPECT_FALSE(budget.over());
   EXPECT_EQ(budget.next({1e9, 1.0}), 0U);
 }
 
-// A suite's schedule played through: runs of three models and two seeds that take what was estimated.
-TEST(TimeBudget, PiecesEndWithEverythingDoneOnce) {
+// Simulates a suite: runs of three models and two seeds that take exactly the estimated time.
+TEST(TimeBudget, FinishesEveryRunOnceOverSeveralSessions) {
   std::vector<double> left = {40, 250, 30, 40, 250, 30};
   std::vector<int> begun(left.size(), 0);
   std::vector<size_t> finished;
@@ -134,7 +134,7 @@ double square(const MeasuredRate& row) {
   return static_cast<double>(row.width * row.width);
 }
 
-TEST(CostTable, TakesTheNearestRateOfTheModelScaledByFlops) {
+TEST(CostTable, UsesNearestRateOfModelScaledByFlops) {
   const CostTable table(kRates, "rates.toml", square);
   const RunFrames frames = frames_of(run_of("gla", 256));
   EXPECT_EQ(frames.training, 10 * 2 * 400);
@@ -151,7 +151,7 @@ TEST(CostTable, TakesTheNearestRateOfTheModelScaledByFlops) {
   EXPECT_EQ(table.seconds(run_of("gla", 256), 0), std::nullopt);
 }
 
-TEST(CostTable, TablesThatAreNoneGetOneLine) {
+TEST(CostTable, ReportsInvalidTablesInOneLine) {
   const auto fault = [](const std::string& text) -> std::string {
     try {
       CostTable(text, "r.toml", square);
@@ -167,7 +167,7 @@ TEST(CostTable, TablesThatAreNoneGetOneLine) {
   EXPECT_NE(fault(few).find("as many widths and rates as models"), std::string::npos);
 }
 
-TEST(Devices, ARankBeyondTheCardsIsNotTakenForOneOfTheCpu) {
+TEST(Devices, DetectsRankWithoutGpu) {
   const auto run = [](const std::string& text) {
     ModelRules rules;
     rules.has_gpu = [] { return false; };
@@ -186,7 +186,7 @@ TEST(Devices, ARankBeyondTheCardsIsNotTakenForOneOfTheCpu) {
   EXPECT_EQ(cards_in(devices.file("nowhere")), 0);
 }
 
-TEST(Devices, CardsAreNamedAsTheProcessSeesThem) {
+TEST(Devices, NamesGpusVisibleToProcess) {
   EXPECT_EQ(visible_cards(nullptr, 2), (std::vector<std::string>{"0", "1"}));
   EXPECT_EQ(visible_cards("", 1), std::vector<std::string>()) << "none can be seen";
   EXPECT_EQ(visible_cards("3,GPU-abc,5", 2), (std::vector<std::string>{"3", "GPU-abc"}));

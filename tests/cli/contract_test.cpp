@@ -40,7 +40,7 @@ TEST(GrammarJson, EqualsTheRecordedGrammars) {
   }
 }
 
-TEST(Generate, WritesTheRecordedSamplesOneObjectALine) {
+TEST(Generate, WritesRecordedSamplesOneObjectPerLine) {
   const TemporaryFolder folder;
   const json golden = read_golden("grammar/v41_a40_d40_s1.json.gz");
   const json& samples = golden["samples"]["200"];
@@ -64,7 +64,7 @@ TEST(Generate, WritesTheRecordedSamplesOneObjectALine) {
   EXPECT_FALSE(std::getline(lines, line));
 }
 
-TEST(Generate, PrintsTheRecordedDigestAndNothingElse) {
+TEST(Generate, PrintsOnlyRecordedDigest) {
   const json golden = read_golden("grammar/train200k_v41_a40_d40_s1.json");
   const Outcome outcome =
       run({"generate", "--vocab", "41", "--ambiguities", "40", "--depth", "40", "--seed", "1", "--length", "200",
@@ -73,7 +73,7 @@ TEST(Generate, PrintsTheRecordedDigestAndNothingElse) {
   EXPECT_EQ(outcome.out, golden["checkpoints"][0]["sha256_canon"].get<std::string>() + "\n");
 }
 
-TEST(Generate, TrainingSamplesOfTheReferenceStreamAreThePublishedOnes) {
+TEST(Generate, TrainSplitMatchesPublishedSamples) {
   const std::vector<std::string> base = std::vector<std::string>{"generate", "--count", "50", "--digest"} + kSmall;
   const std::vector<std::string> train = {"--split", "train"}, published = {"--split", "reference"},
                                  test = {"--split", "test"};
@@ -81,7 +81,7 @@ TEST(Generate, TrainingSamplesOfTheReferenceStreamAreThePublishedOnes) {
   EXPECT_NE(run(base + train).out, run(base + test).out);
 }
 
-TEST(Generate, GivesGapsAndWrongSymbolsWhereTheTaskHasThem) {
+TEST(Generate, WritesGapsAndWrongSymbolsIfTaskHasThem) {
   const Outcome blank = run(std::vector<std::string>{"generate", "--task", "2", "--count", "3", "--out", "-"} + kSmall);
   const Outcome wrong = run(
       std::vector<std::string>{"generate", "--task", "3", "--gap-start", "0", "--count", "3", "--out", "-"} + kSmall);
@@ -101,7 +101,7 @@ TEST(Generate, GivesGapsAndWrongSymbolsWhereTheTaskHasThem) {
   EXPECT_EQ(b["wrong"].size(), frames);
 }
 
-TEST(Ceiling, PrintsOneObjectWithTheAccuracyItsErrorAndItsSamples) {
+TEST(Ceiling, PrintsAccuracyErrorAndSamplesAsOneObject) {
   const Outcome outcome = run({"ceiling", "--task", "1", "--vocab", "41", "--ambiguities", "40", "--depth", "40",
                                "--seed", "1", "--samples", "200", "--json", "-"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -126,7 +126,7 @@ TEST(Ceiling, ComparesWithBaselinesOnRequest) {
   EXPECT_GT(b["table_learner"].get<double>(), b["majority"].get<double>());
 }
 
-TEST(Ceiling, TestsWhereAConfigOfTheSameTaskWould) {
+TEST(Ceiling, UsesSameTestGapsAsConfig) {
   const auto task = [](const std::vector<std::string>& options) {
     const Outcome outcome =
         run(std::vector<std::string>{"ceiling", "--samples", "2", "--json", "-"} + options + kSmall);
@@ -144,7 +144,7 @@ TEST(Ceiling, TestsWhereAConfigOfTheSameTaskWould) {
   EXPECT_EQ(task({"--task", "1", "--gap-min", "4"})["test_gap"]["min"], 4);
 }
 
-TEST(Ceiling, OfPredictionHasAKlOfItsOwn) {
+TEST(Ceiling, IncludesKlForPredictObjective) {
   const std::vector<std::string> ask = {"ceiling", "--task", "1", "--samples", "50", "--json", "-"};
   const json state = json::parse(run(ask + kSmall).out);
   const json predict = json::parse(run(ask + std::vector<std::string>{"--objective", "predict"} + kSmall).out);
@@ -158,7 +158,7 @@ TEST(Ceiling, OfPredictionHasAKlOfItsOwn) {
   EXPECT_NE(both.err.find("[ceiling --baselines] "), std::string::npos) << both.err;
 }
 
-TEST(Ceiling, BaselinesHonourSplitAndStart) {
+TEST(Ceiling, BaselinesRespectSplitAndStart) {
   const auto grams = [](const std::vector<std::string>& options) {
     const Outcome outcome = run(
         std::vector<std::string>{"ceiling", "--samples", "10", "--baselines", "--train-samples", "30", "--json", "-"} +
@@ -170,7 +170,7 @@ TEST(Ceiling, BaselinesHonourSplitAndStart) {
   EXPECT_EQ(grams({}), grams({"--split", "test", "--start", "0"}));
 }
 
-TEST(Ceiling, IsCalledABoundWhereNoiseHidesSymbols) {
+TEST(Ceiling, IsLabelledUpperBoundIfNoiseHidesSymbols) {
   const auto text = [](const char* noise) {
     return run(std::vector<std::string>{"ceiling", "--samples", "5", "--noise", noise} + kSmall).out;
   };
@@ -184,7 +184,7 @@ TEST(Ceiling, IsCalledABoundWhereNoiseHidesSymbols) {
   }
 }
 
-TEST(EveryCommand, KeepsStandardOutputForItsOneObject) {
+TEST(EveryCommand, PrintsOnlyItsObjectToStandardOutput) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            std::vector<std::string>{"grammar", "--json", "-"} + kSmall,
            std::vector<std::string>{"ceiling", "--samples", "20", "--json", "-"} + kSmall,
@@ -196,7 +196,7 @@ TEST(EveryCommand, KeepsStandardOutputForItsOneObject) {
   }
 }
 
-TEST(EveryCommand, GivesTheSameWithAnyNumberOfThreads) {
+TEST(EveryCommand, GivesSameOutputForAnyNumberOfThreads) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            std::vector<std::string>{"generate", "--task", "3", "--count", "300", "--out", "-"} + kSmall,
            std::vector<std::string>{"generate", "--stream", "direct", "--count", "300", "--digest"} + kSmall,
@@ -208,7 +208,7 @@ TEST(EveryCommand, GivesTheSameWithAnyNumberOfThreads) {
   }
 }
 
-TEST(Automaton, WrittenAsJsonAndReadAgainGivesTheSameSequences) {
+TEST(Automaton, GivesSameSequencesAfterJsonRoundTrip) {
   const TemporaryFolder folder;
   ASSERT_EQ(run(std::vector<std::string>{"grammar", "--json", folder.file("a.json")} + kSmall).code, 0);
   const std::vector<std::string> mine = {"--automaton", folder.file("a.json")};

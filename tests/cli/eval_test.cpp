@@ -21,7 +21,7 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   text.replace(at, from.size(), to);
 }
 
-TEST(Eval, SaysWhereItComputesOtherwiseThanTheRunAndRecordsIt) {
+TEST(Eval, ReportsAndRecordsOtherDeviceAndPrecision) {
   const TemporaryFolder root;
   std::ofstream(root.file("run.toml"))
       << "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nlength = 10\n[model]\nname = 'gla'\nwidth = 16\n"

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(Manifest, NamesWhatMadeTheFileAndItsDigests) {
+TEST(Manifest, NamesProvenanceAndDigestsOfFile) {
   const TemporaryFolder folder;
   const std::string file = folder.file("s.jsonl");
   const Outcome outcome = run(std::vector<std::string>{"generate", "--task", "2", "--split", "valid", "--start", "5",
@@ -39,7 +39,7 @@ TEST(Manifest, NamesWhatMadeTheFileAndItsDigests) {
   EXPECT_EQ(folder.entries(), 2U);
 }
 
-TEST(Npz, HoldsTheSameSamplesAsJsonlAndOpensInNumpy) {
+TEST(Npz, HasSameSamplesAsJsonlAndOpensInNumpy) {
   const char* python = nullptr;
   for (const char* candidate : {"python3", "/usr/bin/python3"}) {
     if (std::system((std::string(candidate) + " -c 'import numpy' 2>/dev/null").c_str()) == 0) python = candidate;
@@ -72,7 +72,7 @@ Outcome end_a_long_job(const TemporaryFolder& folder, int signal, const std::str
   return job.wait();
 }
 
-TEST(Interrupted, LeavesNothingAndSaysSo) {
+TEST(Interrupt, LeavesNoFilesAndReportsIt) {
   for (const int signal : {SIGINT, SIGTERM}) {
     for (const char* format : {"jsonl", "npz"}) {
       const TemporaryFolder folder;
@@ -84,8 +84,8 @@ TEST(Interrupted, LeavesNothingAndSaysSo) {
   }
 }
 
-// They were sent before the program began, and are met before its libraries are initialised.
-TEST(Interrupted, EndsBeforeAnythingElseIsDone) {
+// The signals are sent before the program starts and handled before its libraries are initialised.
+TEST(Interrupt, PendingSignalStopsProgramFirst) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
     const auto pending = [number] {
       sigset_t set;
@@ -100,7 +100,7 @@ TEST(Interrupted, EndsBeforeAnythingElseIsDone) {
   }
 }
 
-TEST(Interrupted, EndsInTheMiddleOfALargeGrammar) {
+TEST(Interrupt, StopsConstructionOfLargeGrammar) {
   const TemporaryFolder folder;
   for (const auto& command : std::vector<std::vector<std::string>>{{"grammar", "--json", folder.file("g")},
                                                                    {"generate", "--out", folder.file("s")},
@@ -113,8 +113,8 @@ TEST(Interrupted, EndsInTheMiddleOfALargeGrammar) {
   EXPECT_EQ(folder.entries(), 0U);
 }
 
-// Whoever does not read what is said must not keep the program.
-TEST(Interrupted, EndsWhereNobodyTakesItsLine) {
+// A reader that does not read standard error must not block the exit.
+TEST(Interrupt, StopsIfStandardErrorIsClosedOrFull) {
   for (const bool closed : {true, false}) {
     const auto full = [closed] {
       int ends[2];
@@ -137,7 +137,7 @@ TEST(Interrupted, EndsWhereNobodyTakesItsLine) {
   }
 }
 
-TEST(Killed, LeavesNoFileUnderTheNameAsked) {
+TEST(Kill, LeavesNoOutputFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(end_a_long_job(folder, SIGKILL, "jsonl").code, -1);
   EXPECT_FALSE(std::filesystem::exists(folder.file("s")));
@@ -167,7 +167,7 @@ std::string zeros_by_16_mib(int times, const std::string& first = "") {
   return out;
 }
 
-TEST(Archive, ThatUnpacksToGigabytesIsRefusedInLittleMemory) {
+TEST(Archive, RejectsGzipBombInLittleMemory) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "a sanitizer's own memory is beyond every limit";
 #endif
@@ -200,7 +200,7 @@ TEST(Archive, ThatUnpacksToGigabytesIsRefusedInLittleMemory) {
   checked(zeros_by_16_mib(4, header), "damaged: it cannot be unpacked");
 }
 
-TEST(Unwritable, EndsWithExitCode74AndTheFilesName) {
+TEST(UnwritableOutput, ExitsWith74AndNamesFile) {
   for (const auto& command :
        std::vector<std::vector<std::string>>{{"generate", "--count", "3", "--out", "/no/such/folder/x"},
                                              {"generate", "--count", "3000", "--out", "/dev/full"},
@@ -214,7 +214,7 @@ TEST(Unwritable, EndsWithExitCode74AndTheFilesName) {
   }
 }
 
-TEST(Pictures, AreWrittenInFullOrAsAdjacency) {
+TEST(GrammarPictures, DrawSmallGrammarsInFullAndLargeOnesAsAdjacency) {
   const TemporaryFolder folder;
   ASSERT_EQ(
       run(std::vector<std::string>{"grammar", "--svg", folder.file("a.svg"), "--dot", folder.file("a.dot")} + kSmall)

@@ -35,7 +35,7 @@ TEST(Help, EveryCommandExplainsItselfWithAnExample) {
   }
 }
 
-// The examples promise to work; a number that only makes them long is made smaller.
+// The examples must work. Numbers that only make them slow are reduced.
 TEST(Help, ExamplesRun) {
   const TemporaryFolder folder;
   for (const auto& command : std::vector<std::vector<std::string>>{
@@ -67,7 +67,7 @@ TEST(Help, ExamplesRun) {
   }
 }
 
-TEST(Version, IsOneLineThatNamesVersionAndProcessor) {
+TEST(Version, PrintsVersionAndProcessorInOneLine) {
   const Outcome outcome = run({"--version"});
   EXPECT_EQ(outcome.code, 0);
   const std::string begin = std::string("selectivbench ") + program_version() + ", compiled for ";
@@ -75,7 +75,7 @@ TEST(Version, IsOneLineThatNamesVersionAndProcessor) {
   EXPECT_EQ(outcome.out.find('\n'), outcome.out.size() - 1);
 }
 
-TEST(Show, NamesSymbolStateGapAndBelief) {
+TEST(Show, PrintsSymbolStateGapAndBelief) {
   const Outcome outcome = run(
       std::vector<std::string>{"show", "--task", "3", "--gap-start", "0", "--gap-probability", "1", "--elements", "5"} +
       kSmall);
@@ -84,7 +84,7 @@ TEST(Show, NamesSymbolStateGapAndBelief) {
   EXPECT_NE(outcome.out.find("filter believes"), std::string::npos);
 }
 
-TEST(Show, ColoursOnlyWhatIsAskedForOrATerminal) {
+TEST(Show, ColoursOnlyOnRequestOrTerminal) {
   const std::vector<std::string> show = std::vector<std::string>{"show"} + kSmall;
   EXPECT_EQ(run(show).out.find('\x1b'), std::string::npos) << "a file is no terminal";
   EXPECT_EQ(run(show + std::vector<std::string>{"--color", "never"}).out.find('\x1b'), std::string::npos);

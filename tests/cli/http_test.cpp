@@ -6,7 +6,7 @@
 namespace sb::cli {
 namespace {
 
-TEST(HttpRequest, IsReadFromItsHead) {
+TEST(HttpRequest, IsParsedFromHeader) {
   const auto request = read_request("GET /a/b?c=d HTTP/1.1\r\nhOST:  LocalHost:8080 \r\nIf-None-Match: \"12\"");
   ASSERT_TRUE(request);
   EXPECT_EQ(request->method, "GET");
@@ -15,7 +15,7 @@ TEST(HttpRequest, IsReadFromItsHead) {
   EXPECT_EQ(request->if_none_match, "\"12\"");
 }
 
-TEST(HttpRequest, IsRefusedIfItIsNone) {
+TEST(HttpRequest, RejectsInvalidRequests) {
   for (const char* head : {"", " ", "  ", "GET", "GET /", "GET / HTTP/2\r\nHost: a", "GET / HTTP/1.1",
                            "GET / HTTP/1.1\r\nHost: a\r\nHost: a", "GET / HTTP/1.1\r\nno colon\r\nHost: a",
                            "\x16\x03\x01\x02", "GET HTTP/1.1\r\nHost: a", "GET / HTTP/1.1\r\nHost: a\nb",
@@ -23,7 +23,7 @@ TEST(HttpRequest, IsRefusedIfItIsNone) {
     EXPECT_FALSE(read_request(head)) << head;
 }
 
-TEST(HttpRequest, HostsLoseTheirPort) {
+TEST(HttpRequest, StripsPortFromHost) {
   EXPECT_EQ(host_name("Example.org"), "example.org");
   EXPECT_EQ(host_name("example.org:80"), "example.org");
   EXPECT_EQ(host_name("[::1]:80"), "::1");

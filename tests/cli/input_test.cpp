@@ -22,7 +22,7 @@ void refused(const std::vector<std::string>& arguments, const std::string& says)
       << shown << "\nexpected to read: " << says << "\ngot: " << outcome.err;
 }
 
-TEST(BadOptions, AreNamedWithTheNearestValidOne) {
+TEST(InvalidOptions, AreReportedWithNearestValidName) {
   refused({"gramar"}, "did you mean grammar?");
   refused({"grammar", "--vocb", "3"}, "did you mean --vocab?");
   refused({"generate", "--digst"}, "did you mean --digest?");
@@ -38,7 +38,7 @@ TEST(BadOptions, AreNamedWithTheNearestValidOne) {
   refused({"show", "-x"}, "unknown option '-x'");
 }
 
-TEST(BadValues, AreNamedWithTheirRange) {
+TEST(InvalidValues, AreReportedWithValidRange) {
   refused({"grammar", "--vocab", "abc"}, "[grammar --vocab] expected a whole number from 2");
   refused({"grammar", "--vocab", "-3"}, "got '-3'");
   refused({"grammar", "--vocab", "99999999999"}, "got '99999999999'");
@@ -74,7 +74,7 @@ TEST(BadValues, AreNamedWithTheirRange) {
   refused({"show", "--color", "red"}, "expected auto, always or never");
 }
 
-TEST(OptionsWithoutEffect, AreRefusedWithWhatWouldMakeThemAct) {
+TEST(OptionsWithoutEffect, AreRejectedWithRequiredOption) {
   refused({"generate", "--task", "1", "--gap-max", "5", "--digest"},
           "[generate --gap-max] has no effect with gap law constant, expected --gap-law uniform or lognormal");
   refused({"generate", "--gap-max", "5", "--digest"}, "has no effect with gap law none");
@@ -82,7 +82,7 @@ TEST(OptionsWithoutEffect, AreRefusedWithWhatWouldMakeThemAct) {
   refused({"show", "--objective", "predict"}, "[show --objective] has no effect");
 }
 
-TEST(OptionsWithoutEffect, AreRefusedWhereNothingThatIsWrittenDependsOnThem) {
+TEST(OptionsWithoutEffect, AreRejectedIfOutputDoesNotDependOnThem) {
   const auto generate = [](const std::vector<std::string>& options, const std::string& says) {
     refused(std::vector<std::string>{"generate", "--count", "1"} + options, says);
   };
@@ -100,7 +100,7 @@ TEST(OptionsWithoutEffect, AreRefusedWhereNothingThatIsWrittenDependsOnThem) {
   refused({"ceiling", "--split", "train", "--test-gap-law", "none"}, "[ceiling --test-gap-law] has no effect");
 }
 
-TEST(OptionsWithAnEffect, AreTakenAtAnyValue) {
+TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {
   const auto taken = [](const std::vector<std::string>& arguments) {
     const Outcome outcome = run(arguments + kSmall);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -116,7 +116,7 @@ TEST(OptionsWithAnEffect, AreTakenAtAnyValue) {
   taken({"ceiling", "--samples", "2", "--noise", "0", "--objective", "state"});
 }
 
-TEST(Ceiling, OfOneSampleHasNoSpread) {
+TEST(Ceiling, HasNoStandardErrorForOneSample) {
   for (const char* objective : {"state", "predict"}) {
     const std::vector<std::string> ask = {"ceiling", "--objective", objective};
     EXPECT_NE(run(ask + std::vector<std::string>{"--samples", "2"} + kSmall).out.find("standard error"),
@@ -128,7 +128,7 @@ TEST(Ceiling, OfOneSampleHasNoSpread) {
   }
 }
 
-TEST(ImpossibleGrammars, AreRefusedWithTheConstraint) {
+TEST(ImpossibleGrammars, AreRejectedWithViolatedConstraint) {
   refused({"grammar", "--vocab", "6", "--ambiguities", "6"}, "ambiguities");
   refused({"grammar", "--depth", "0"}, "--depth");
   refused({"grammar", "--density", "0"}, "density");
@@ -137,12 +137,12 @@ TEST(ImpossibleGrammars, AreRefusedWithTheConstraint) {
   refused({"generate", "--length", "1", "--count", "1", "--digest"}, "length");
 }
 
-TEST(Terminals, AreSafeFromWhatIsEchoed) {
+TEST(ErrorMessages, EscapeControlCharacters) {
   refused({"grammar", "--vocab", "\x1b[31m"}, "\\x1b[31m");
   refused({"\x1b]0;title\x07"}, "\\x1b]0;title\\x07");
 }
 
-TEST(Automaton, FilesThatAreNoneAreRefused) {
+TEST(Automaton, RejectsInvalidFiles) {
   const TemporaryFolder folder;
   const auto file = [&](const std::string& name, const std::string& content) {
     std::ofstream(folder.file(name)) << content;

@@ -19,7 +19,7 @@ json object_of(const std::vector<std::string>& arguments) {
   return json::parse(outcome.out, nullptr, false);
 }
 
-TEST(Models, OneOfThemShowsEquationsAndSwitches) {
+TEST(Models, ShowsEquationsAndSwitchesOfOneModel) {
   const Outcome outcome = run({"models", "mamba2", "--width", "64", "--set", "d_state=32"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* piece : {"S_t = ", "complementary", "on or off", "an integer in 1..4096", "parameters"})
@@ -36,7 +36,7 @@ TEST(Models, OneOfThemShowsEquationsAndSwitches) {
   EXPECT_EQ(run({"models", "--set", "mlp=3"}).code, 2);
 }
 
-TEST(Models, ASwitchThatAModelLacksIsAnsweredWithThoseItHas) {
+TEST(Models, UnknownSwitchOfModelListsItsSwitches) {
   const json gla = object_of({"models", "gla", "--json", "-"});
   ASSERT_FALSE(gla["models"][0]["switches"].empty());
   for (const char* lacking : {"foo=3", "model.foo=3", "d_state=3"}) {
@@ -56,7 +56,7 @@ std::string refused(const std::vector<std::string>& arguments) {
   return outcome.err;
 }
 
-TEST(Models, OptionsThatAnotherKeepsFromActingAreRefused) {
+TEST(Models, RejectsConflictingOptions) {
   EXPECT_EQ(refused({"models", "--match-params", "80k", "--width", "64"}),
             "[models --width] has no effect with --match-params, expected one of the two\n");
   EXPECT_EQ(refused({"models", "--match-state", "80k", "--probe"}),
@@ -66,7 +66,7 @@ TEST(Models, OptionsThatAnotherKeepsFromActingAreRefused) {
               std::string("[models ") + option + "] has no effect with --probe, expected one of the two\n");
 }
 
-TEST(Models, OneThatCannotRunIsRefusedWithTheReason) {
+TEST(Models, RejectsInvalidSizesWithReason) {
   EXPECT_EQ(refused({"models", "gla", "--width", "30"}), "[model.heads] width 30 is not divisible by 4 heads\n");
   EXPECT_NE(refused({"models", "retnet", "--width", "36", "--json", "-"}).find("[model."), std::string::npos);
   const Outcome all = run({"models", "--width", "30"});
@@ -74,7 +74,7 @@ TEST(Models, OneThatCannotRunIsRefusedWithTheReason) {
   EXPECT_NE(all.out.find("gla: [model.heads] width 30"), std::string::npos) << all.out;
 }
 
-TEST(Models, ARangeIsThatOfTheModelAsked) {
+TEST(Models, ReportsSwitchRangePerModel) {
   EXPECT_EQ(refused({"models", "mamba2", "--set", "d_state=-1"}),
             "[model.d_state] expected an integer in 1..4096, got '-1'\n");
   const std::string any = refused({"models", "--set", "d_state=-1"});
@@ -82,7 +82,7 @@ TEST(Models, ARangeIsThatOfTheModelAsked) {
   EXPECT_NE(any.find(" (s4), got '-1'"), std::string::npos) << any;
 }
 
-TEST(Models, AnUnknownSwitchIsAnsweredWithThoseThereAreTheNearestFirst) {
+TEST(Models, UnknownSwitchListsValidOnesNearestFirst) {
   EXPECT_NE(refused({"models", "--set", "d_sate=3"}).find("[model.d_sate] unknown switch, expected d_state, "),
             std::string::npos);
   const TemporaryFolder folder;
@@ -94,7 +94,7 @@ TEST(Models, AnUnknownSwitchIsAnsweredWithThoseThereAreTheNearestFirst) {
   EXPECT_EQ(err.find("rope_base"), std::string::npos) << "not a switch of mamba2: " << err;
 }
 
-TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
+TEST(Models, MatchFindsNearestWidth) {
   const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
   for (const auto& [option, field, target] : {std::tuple{"--match-params", "parameters", 80e3},
                                               {"--match-state", "state_elements", 5000.0},
@@ -127,7 +127,7 @@ TEST(Models, TheWidthThatMatchesIsTheNearestOfAll) {
   EXPECT_EQ(run({"models", "--match-params", "80k", "--match-state", "5"}).code, 2);
 }
 
-TEST(Models, AWidthThatDoesNotMatchIsNoAnswer) {
+TEST(Models, RejectsSizesWithoutMatchingWidth) {
   const std::vector<std::string> sizes = {"--layers", "2", "--inputs", "13", "--outputs", "145"};
   const Outcome one = run(std::vector<std::string>{"models", "gated_delta_product", "--match-params", "900"} + sizes);
   EXPECT_EQ(one.code, 2) << one.out;
@@ -152,7 +152,7 @@ TEST(Models, AWidthThatDoesNotMatchIsNoAnswer) {
   EXPECT_LT(found, some["models"].size());
 }
 
-TEST(Suite, ListEstimatesByTheShippedRates) {
+TEST(Suite, ListEstimatesTimeFromShippedRates) {
   const TemporaryFolder folder;
   const Outcome outcome = run({"suite", "quick", "--list", "--set", "train.device=cpu", "--out", folder.file("none")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -162,7 +162,7 @@ TEST(Suite, ListEstimatesByTheShippedRates) {
   EXPECT_NE(outcome.err.find("configs/rates.toml"), std::string::npos) << outcome.err;
 }
 
-TEST(Config, KeysListTheSwitchesOfEveryModel) {
+TEST(Config, KeysListsSwitchesOfEveryModel) {
   const json keys = object_of({"config", "keys", "--json", "-"});
   size_t mamba2 = 0;
   for (const auto& key : keys) {
@@ -173,7 +173,7 @@ TEST(Config, KeysListTheSwitchesOfEveryModel) {
   EXPECT_NE(run({"config", "keys"}).out.find("model.householder_factors"), std::string::npos);
 }
 
-TEST(Config, ShowOfASuiteSaysSoAndListsItsRuns) {
+TEST(Config, ShowListsRunsOfSuite) {
   const Outcome outcome = run({"config", "show", configs + "quick.toml"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("# a suite 'quick' of 21 runs")) << outcome.out;
@@ -184,13 +184,13 @@ TEST(Config, ShowOfASuiteSaysSoAndListsItsRuns) {
   EXPECT_TRUE(run({"config", "show", configs + "example.toml"}).out.starts_with("# run "));
 }
 
-TEST(Suite, GivenToTrainIsNamedAsOne) {
+TEST(Suite, IsRejectedByTrain) {
   const Outcome outcome = run({"train", "quick"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("a suite; use `suite quick`"), std::string::npos) << outcome.err;
 }
 
-TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
+TEST(Suite, ListReportsDuplicateRunsAndFindsShippedBases) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'cpu/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
   const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
@@ -202,7 +202,7 @@ TEST(Suite, ListSaysWhatIsOneRunAndFindsShippedBases) {
   EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
 }
 
-TEST(Suite, ListTellsWhatWasBegun) {
+TEST(Suite, ListReportsStartedRuns) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml"))
       << "[grid]\nrun.seed = [1, 2]\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n[task]\nlength = 10\n"
@@ -220,7 +220,7 @@ TEST(Suite, ListTellsWhatWasBegun) {
   EXPECT_NE(outcome.err.find("2 runs, 1 begun, 1 missing"), std::string::npos) << outcome.err;
 }
 
-TEST(Suite, EverySwitchFaultIsInTheListOfFaults) {
+TEST(Suite, ReportsEverySwitchError) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml")) << "[grid]\nmodel.name = ['gla', 'mamba2']\n[model]\nlayers = 0\nd_state = -1\n"
                                           "a_min = 7\nmlp = 3\n";
@@ -232,7 +232,7 @@ TEST(Suite, EverySwitchFaultIsInTheListOfFaults) {
   EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 5) << err;
 }
 
-TEST(Config, ASuiteFromAPipeIsOne) {
+TEST(Config, RecognizesSuiteFromPipe) {
   const std::string text = "[grid]\nrun.seed = [1, 2]\n";
   const auto piped = [&](const std::vector<std::string>& command) {
     int ends[2];
@@ -249,7 +249,7 @@ TEST(Config, ASuiteFromAPipeIsOne) {
   EXPECT_NE(train.err.find("expected the config of one run, got a suite"), std::string::npos) << train.err;
 }
 
-TEST(Suite, ANameThatIsNotShippedSuggestsTheNearest) {
+TEST(Suite, SuggestsNearestShippedNames) {
   const auto said = [](const std::string& name) { return refused({"suite", name, "--list"}); };
   EXPECT_TRUE(said("quik").starts_with(
       "[suite FILE] no file or shipped config is called 'quik', did you mean quick?; shipped configs are in "))
@@ -262,7 +262,7 @@ TEST(Suite, ANameThatIsNotShippedSuggestsTheNearest) {
             "[suite FILE] expected a config, got an archive of runs, '" SB_SOURCE_DIR "/results/quick.tar.gz'\n");
 }
 
-TEST(Suite, ABaseOfASuiteFromAPipeIsLookedForByItsWholePath) {
+TEST(Suite, BaseOfSuiteFromPipeRequiresFullPath) {
   const std::string text = "[suite]\nbase = 'mine.toml'\n";
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -276,7 +276,7 @@ TEST(Suite, ABaseOfASuiteFromAPipeIsLookedForByItsWholePath) {
       << err;
 }
 
-TEST(Help, DescribesConfigAsWhatItIs) {
+TEST(Help, DescribesConfigCommand) {
   const std::string help = run({"--help"}).out;
   const size_t at = help.find("  config ");
   ASSERT_NE(at, std::string::npos) << help;
@@ -285,7 +285,7 @@ TEST(Help, DescribesConfigAsWhatItIs) {
   EXPECT_NE(line.find("Show a resolved config"), std::string::npos) << line;
 }
 
-TEST(Suite, RefusesAllFaultsAtOnceAndLeavesNothing) {
+TEST(Suite, ReportsAllErrorsAtOnceAndWritesNothing) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml")) << "[grid]\nmodel.name = ['gla', 'retnet']\nmodel.width = [34, 36]\n"
                                           "[train]\ndevice = 'cuda'\nprecision = 'fp32'\n"

@@ -35,7 +35,7 @@ size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-TEST(Pace, CountsUpdatesSinceItBeganAndNotThePausesBetween) {
+TEST(Pace, ExcludesEarlierUpdatesAndPauses) {
   Pace pace;
   pace.reach(0, 1000);  // resumed there
   EXPECT_EQ(pace.rate(), 0);
@@ -51,7 +51,7 @@ TEST(Pace, CountsUpdatesSinceItBeganAndNotThePausesBetween) {
   EXPECT_NEAR(pace.left(18), 2 + 18 * 60.0 / 180, 1e-6);
 }
 
-TEST(Pace, FollowsAChangeOfSpeedWithinItsWindow) {
+TEST(Pace, FollowsSpeedChangeWithinWindow) {
   Pace pace;
   double now = 0;
   int64_t done = 0;
@@ -61,7 +61,7 @@ TEST(Pace, FollowsAChangeOfSpeedWithinItsWindow) {
   EXPECT_NEAR(pace.rate(), 1, 0.05);
 }
 
-TEST(Pace, APauseNobodyEndedIsLeftOut) {
+TEST(Pace, ExcludesUnendedPause) {
   Pace pace;
   pace.reach(0, 0);
   pace.reach(1, 10);
@@ -71,7 +71,7 @@ TEST(Pace, APauseNobodyEndedIsLeftOut) {
   EXPECT_NEAR(pace.rate(), 10, 1e-9);
 }
 
-TEST(Progress, RatesInWords) {
+TEST(Progress, FormatsRates) {
   EXPECT_EQ(rate_text(1234.4), "1,234/s");
   EXPECT_EQ(rate_text(12.34), "12.3/s");
   EXPECT_EQ(rate_text(0.456), "0.46/s");
@@ -79,7 +79,7 @@ TEST(Progress, RatesInWords) {
   EXPECT_EQ(rate_text(0), "?/s");
 }
 
-TEST(Progress, IntoALogALineEveryTwentySeconds) {
+TEST(Progress, WritesLogLineEveryTwentySeconds) {
   Fake fake;
   Progress progress("samples", 1000, false, fake.console(false));
   for (uint64_t i = 1; i <= 100; ++i) {
@@ -94,7 +94,7 @@ RunProgress at(const std::string& phase, int64_t update, double valid = -1) {
   return {phase, update, 100, 1.25, valid};
 }
 
-TEST(RunReport, SaysTheAccuracyOfAnEvaluationWhenItIsOver) {
+TEST(RunReport, ReportsAccuracyAfterEvaluation) {
   Fake fake;
   RunReport report("gla  task 1  seed 1", fake.console(false));
   report.report(at("train", 50));
@@ -108,7 +108,7 @@ TEST(RunReport, SaysTheAccuracyOfAnEvaluationWhenItIsOver) {
   EXPECT_EQ(fake.take(), "gla  task 1  seed 1  update 100 of 100: loss 1.2500, valid accuracy 0.7500\n");
 }
 
-TEST(RunReport, ALongPhaseOrUpdateIsHeardOfInALog) {
+TEST(RunReport, LogsLongPhasesAndUpdates) {
   Fake fake;
   RunReport report("gla  task 1  seed 1", fake.console(false));
   report.report(at("train", 1));
@@ -130,7 +130,7 @@ TEST(RunReport, ALongPhaseOrUpdateIsHeardOfInALog) {
   EXPECT_NE(text.find("ceiling for 40.0 s, loss 1.250, valid 0.500"), std::string::npos) << text;
 }
 
-TEST(LiveLines, AreCutToTheTerminalAndErasedWhereItWrappedThem) {
+TEST(LiveLines, AreCutToTerminalWidthAndErasedIfWrapped) {
   Fake fake;
   fake.columns = 21;
   {
@@ -151,7 +151,7 @@ TEST(LiveLines, AreCutToTheTerminalAndErasedWhereItWrappedThem) {
   EXPECT_EQ(fake.take(), "\r\x1b[2A\x1b[J");  // the cursor is where it was
 }
 
-TEST(Board, SaysWhatRunsDoEveryTwentySecondsInALog) {
+TEST(Board, LogsStateOfRunsEveryTwentySeconds) {
   Fake fake;
   Board board(14, 1, 22, fake.console(false));
   board.started(0, "mamba2  task 1  seed 1");
@@ -176,7 +176,7 @@ TEST(Board, SaysWhatRunsDoEveryTwentySecondsInALog) {
   EXPECT_EQ(fake.take(), "[ 2/14] mamba2  task 1  seed 1  test 0.500 of 0.900, 20.0 s\n");
 }
 
-TEST(Board, HasAHeaderAndAlignedColumnsOnATerminal) {
+TEST(Board, ShowsHeaderAndAlignedColumnsOnTerminal) {
   Fake fake;
   fake.columns = 100;
   Board board(3, 0, 35, fake.console(true));
@@ -206,7 +206,7 @@ TEST(Board, FinishedLinesFitAHundredColumns) {
   EXPECT_NE(line.find("n…  test 0.500 of 0.900, 1 min 20 s\n"), std::string::npos) << line;
 }
 
-TEST(RunNames, HaveModelTaskSeedAndTheFewestKeysThatTellRunsApart) {
+TEST(RunNames, HaveModelTaskSeedAndFewestDistinguishingKeys) {
   using Names = std::set<std::string>;
   const auto names = [](const std::string& text) {
     const auto all = run_names(parse_suite(text, "suite.toml", {}, {}).runs);
@@ -226,7 +226,7 @@ TEST(RunNames, HaveModelTaskSeedAndTheFewestKeysThatTellRunsApart) {
       << "what follows from the task is not said";
 }
 
-TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
+TEST(RunCosts, AreEstimatedFromSameRunOrOtherSizesOfModel) {
   const Suite suite = parse_suite(
       "[grid]\nmodel.name = ['mamba2', 'gla']\ntrain.updates = [100, 200]\nrun.seed = [1, 2]\nmodel.width = [64, "
       "128]\n",
@@ -249,7 +249,7 @@ TEST(RunCosts, ComeFromRunsLikeItOrFromSizesOfTheSameModel) {
   EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
 }
 
-TEST(RunCosts, AreOfARunThatHasItsDeviceToItself) {
+TEST(RunCosts, AreCorrectedForSharedDevices) {
   const Suite suite = parse_suite(
       "[eval]\nevery = 0\nvalid_samples = 1\ntest_samples = 1\ngaps = []\n[grid]\ntrain.updates = [100]\n"
       "run.seed = [1, 2]\n",
@@ -267,7 +267,7 @@ TEST(RunCosts, AreOfARunThatHasItsDeviceToItself) {
 }
 
 // Runs of 4.7 M parameters reach a third of the rate in FLOPs that those of 87 M do.
-TEST(RunCosts, TheNearestSizeTeachesAndFarOnesOnlyWhereNothingElseDoes) {
+TEST(RunCosts, UseNearestSizeAndFarSizesOnlyAsFallback) {
   const Suite suite =
       parse_suite("[eval]\nevery = 0\n[grid]\nmodel.width = [64, 128, 256, 1024]\n", "suite.toml", {}, {});
   ASSERT_EQ(suite.runs.size(), 4U);
@@ -282,7 +282,7 @@ TEST(RunCosts, TheNearestSizeTeachesAndFarOnesOnlyWhereNothingElseDoes) {
   EXPECT_NEAR(costs.seconds(suite.runs[3], 256e6).value(), 1280, 1e-9);
 }
 
-TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
+TEST(RunCosts, IgnoreOtherDevicesAndPrecisions) {
   const Suite suite = parse_suite(
       "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "
       "'fp32'}, {train.device = 'cpu', train.precision = 'fp32'}]\nmodel.width = [64, 128]\n",
@@ -294,8 +294,8 @@ TEST(RunCosts, OtherDevicesAndPrecisionsTeachNothing) {
   for (const size_t other : {2U, 3U, 4U, 5U}) EXPECT_FALSE(costs.seconds(suite.runs[other], 4e6)) << other;
 }
 
-// By updates alone, a run of 2 was estimated at a hundredth of one of 200, whatever start and evaluation take.
-TEST(RunCosts, WhatARunTakesBesidesItsUpdatesIsThereHoweverFewTheyAre) {
+// Regression: a run of 2 updates was estimated at a hundredth of a run of 200, without startup and evaluation.
+TEST(RunCosts, IncludeFixedTimePerRun) {
   const Suite suite = parse_suite(
       "[train]\nbatch = 10\n[eval]\nevery = 0\nvalid_samples = 30\ntest_samples = 60\ngaps = []\n"
       "[grid]\ntrain.updates = [200, 2]\nmodel.width = [64, 128]\n",
@@ -309,7 +309,7 @@ TEST(RunCosts, WhatARunTakesBesidesItsUpdatesIsThereHoweverFewTheyAre) {
   EXPECT_NEAR(costs.seconds(suite.runs[1], 3e6).value(), 60 + 0.9 + 4.7, 1e-9) << "a ceiling has no width";
 }
 
-TEST(RunCosts, JobsHaveTurns) {
+TEST(RunCosts, ScheduleRunsOverParallelJobs) {
   EXPECT_DOUBLE_EQ(seconds_in_parallel({}, 2), 0);
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 2), 8) << "the third waits for one of the others";
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 1), 12);
@@ -317,7 +317,7 @@ TEST(RunCosts, JobsHaveTurns) {
   EXPECT_DOUBLE_EQ(seconds_in_parallel({5, 1}, 8), 5);
 }
 
-TEST(Devices, RunsOfTheGpuHaveItOneAfterAnother) {
+TEST(Devices, GpuRunsDefaultToOneJob) {
   const Suite suite = parse_suite("[grid]\ntrain.device = ['cpu', 'cuda']\n", "suite.toml", {}, {});
   const ResolvedConfig &cpu = suite.runs.at(0), &gpu = suite.runs.at(1);
   EXPECT_EQ(usual_jobs({&cpu, &cpu}, 16), 16);
@@ -325,7 +325,7 @@ TEST(Devices, RunsOfTheGpuHaveItOneAfterAnother) {
   EXPECT_EQ(usual_jobs({}, 16), 16);
 }
 
-TEST(Devices, AGpuThatCannotBeUsedIsSaidWhereTheMachineDecides) {
+TEST(Devices, NotesUnusableGpuIfDeviceIsAuto) {
   const auto runs = [](const std::string& device, bool gpu) {
     ModelRules rules;
     rules.has_gpu = [gpu] { return gpu; };
@@ -340,8 +340,8 @@ TEST(Devices, AGpuThatCannotBeUsedIsSaidWhereTheMachineDecides) {
   EXPECT_EQ(cpu_note(runs(given, false), true, "no driver"), "") << "as asked for";
 }
 
-// Asked of a new process: this one may be older than what counts as a start.
-TEST(RunCosts, AProcessKnowsWhenItWasStarted) {
+// Tested in a new process, because this one may be too old to count as just started.
+TEST(RunCosts, MeasureTimeSinceProcessStart) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::usleep(20000);  // two ticks of the clock it is written in

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Report, WritesPageAndFiguresTheSameEveryTime) {
+TEST(Report, WritesReproduciblePageAndFigures) {
   TemporaryFolder root;
   for (const int seed : {1, 2}) finish_small(root.file("runs"), "gla", seed);
   const auto report = [&](const std::string& out) {
@@ -46,7 +46,7 @@ TEST(Report, WritesPageAndFiguresTheSameEveryTime) {
   EXPECT_NE(dated.out.find(" UTC\""), std::string::npos);
 }
 
-TEST(Report, BadInputIsOneLineAndNothingIsWritten) {
+TEST(Report, ReportsInvalidInputInOneLineAndWritesNothing) {
   TemporaryFolder root;
   const std::string out = root.file("report.html");
   const Outcome nowhere = run({"report", root.file("nowhere"), "--out", out});
@@ -61,7 +61,7 @@ TEST(Report, BadInputIsOneLineAndNothingIsWritten) {
   EXPECT_EQ(run({"report", root.file("runs"), "--out", root.file("no/such/folder.html")}).code, 74);
 }
 
-TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
+TEST(Report, RemovesFiguresOfEarlierReport) {
   TemporaryFolder root;
   finish_small(root.file("two"), "gla", 1, 1);
   finish_small(root.file("two"), "gla", 1, 2, "[eval]\ngaps = [10, 20]\n");
@@ -94,7 +94,7 @@ void write_half_an_archive(const std::string& path, const std::string& runs) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, bytes.size() / 2);
 }
 
-TEST(Report, ADamagedArchiveIsNamedAndThePageIsMade) {
+TEST(Report, NamesDamagedArchiveAndWritesPage) {
   TemporaryFolder root;
   finish_small(root.file("in/runs"), "gla", 1);
   write_half_an_archive(root.file("in/bad.tar"), root.file("in/runs"));
@@ -108,7 +108,7 @@ TEST(Report, ADamagedArchiveIsNamedAndThePageIsMade) {
   EXPECT_FALSE(fs::exists(root.file("n.html")));
 }
 
-TEST(Table, TakesManyFoldersAndArchives) {
+TEST(Table, AcceptsSeveralFoldersAndArchives) {
   TemporaryFolder root;
   finish_small(root.file("a"), "gla", 1);
   finish_small(root.file("b"), "mamba", 1);
@@ -119,7 +119,7 @@ TEST(Table, TakesManyFoldersAndArchives) {
   EXPECT_NE(both.out.find("\nmamba "), std::string::npos) << both.out;
 }
 
-TEST(Files, ThatAreNoArchiveAreCalledSo) {
+TEST(Commands, RejectFilesThatAreNotArchives) {
   TemporaryFolder root;
   std::ofstream(root.file("notes.txt")) << "these are notes\n";
   const std::string what =
@@ -135,7 +135,7 @@ TEST(Files, ThatAreNoArchiveAreCalledSo) {
   }
 }
 
-TEST(Check, TellsAFileThatIsNoArchiveFromADamagedOne) {
+TEST(Check, DistinguishesNonArchiveFromDamagedArchive) {
   TemporaryFolder root;
   finish_small(root.file("runs"), "gla", 1);
   std::ofstream(root.file("notes.txt")) << "these are notes\n";
@@ -157,7 +157,7 @@ TEST(Check, TellsAFileThatIsNoArchiveFromADamagedOne) {
   EXPECT_NE(run({"check", root.file("bad.tar")}).out.find("0 runs: 1 damaged archive\n"), std::string::npos);
 }
 
-TEST(Check, ARunWhoseResultCannotBeReadIsNotCalledUnfinished) {
+TEST(Check, ReportsUnreadableResultAsDamaged) {
   TemporaryFolder root;
   const std::string folder = finish_small(root.path(), "gla", 1);
   std::ofstream(folder + "/result.json") << "{}";
@@ -175,7 +175,7 @@ TEST(Check, ARunWhoseResultCannotBeReadIsNotCalledUnfinished) {
   }
 }
 
-TEST(Verdict, OfAFolderWithoutRunsIsRefused) {
+TEST(Verdict, RejectsFolderWithoutRuns) {
   TemporaryFolder root;
   const Outcome outcome = run({"experiments", "verdict", "main_table", root.path()});
   EXPECT_EQ(outcome.code, 2);
@@ -235,7 +235,7 @@ struct Watched {
   std::string path;
 };
 
-TEST(Watch, ServesThePageUnderItsTokenAloneAndFollowsTheFolder) {
+TEST(Watch, ServesPageOnlyUnderTokenAndFollowsFolder) {
   TemporaryFolder root;
   finish_small(root.file(""), "gla", 1);
   Watched watched(root.file(""));
@@ -268,7 +268,7 @@ TEST(Watch, ServesThePageUnderItsTokenAloneAndFollowsTheFolder) {
   EXPECT_EQ(watched.watch.wait().code, 0);
 }
 
-TEST(Watch, ServesPagesAndEndsWhileSlowConnectionsAreOpen) {
+TEST(Watch, ServesAndStopsDespiteSlowConnections) {
   TemporaryFolder root;
   finish_small(root.file(""), "gla", 1);
   Watched watched(root.file(""));
@@ -297,7 +297,7 @@ TEST(Watch, ServesPagesAndEndsWhileSlowConnectionsAreOpen) {
   for (const int fd : slow) ::close(fd);
 }
 
-TEST(Watch, RefusesForeignHostsAndOtherMethods) {
+TEST(Watch, RejectsForeignHostsAndOtherMethods) {
   TemporaryFolder root;
   finish_small(root.file(""), "gla", 1);
   const Watched watched(root.file(""));
@@ -317,7 +317,7 @@ TEST(Watch, RefusesForeignHostsAndOtherMethods) {
   EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
 }
 
-TEST(Watch, RefusesWhatItCannotReadBeforeItServes) {
+TEST(Watch, RejectsUnreadableInputBeforeServing) {
   TemporaryFolder root;
   finish_small(root.file("runs"), "gla", 1);
   write_half_an_archive(root.file("bad.tar"), root.file("runs"));
@@ -334,7 +334,7 @@ TEST(Watch, RefusesWhatItCannotReadBeforeItServes) {
   }
 }
 
-TEST(Watch, NamesAPortThatIsTaken) {
+TEST(Watch, NamesPortInUse) {
   TemporaryFolder root;
   finish_small(root.file("runs"), "gla", 1);
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);

@@ -34,7 +34,7 @@ SlurmJob job_in(const std::string& root) {
   return job;
 }
 
-TEST(Slurm, TimesAreReadAsSlurmReadsThem) {
+TEST(Slurm, ParsesTimesAsSlurmDoes) {
   const std::vector<std::pair<std::string, double>> times = {{"90", 5400},          {"30:15", 1815},
                                                              {"2:00:00", 7200},     {"1-12", 129600},
                                                              {"1-12:30", 131400.0}, {"1-12:30:05", 131405}};
@@ -43,7 +43,7 @@ TEST(Slurm, TimesAreReadAsSlurmReadsThem) {
     EXPECT_THROW(parse_slurm_time(text, "x"), Error) << text;
 }
 
-TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
+TEST(Slurm, SplitsRawOptionsIntoWords) {
   EXPECT_EQ(split_raw_options({"--qos=long  --comment='two words'", "-Ca100", "--x=\"$(id)\""}, "x"),
             (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
   EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
@@ -54,8 +54,8 @@ TEST(Slurm, RawOptionsAreWordsAndEachIsAnOption) {
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
 }
 
-// The script's path comes next on the command line.
-TEST(Slurm, AnOptionWithoutItsValueDoesNotTakeTheScriptForIt) {
+// The script's path follows the options on the command line.
+TEST(Slurm, RejectsOptionThatWouldTakeScriptAsValue) {
   for (const char* text : {"", "  ", "--=x", "--", "--qos", "--qos=", "-C", "-q", "--help", "-h", "--qos=a --gres",
                            "-Ha1", "---=x", "-=x"})
     try {
@@ -68,7 +68,7 @@ TEST(Slurm, AnOptionWithoutItsValueDoesNotTakeTheScriptForIt) {
     }
 }
 
-TEST(Slurm, TheJobOfTheTableIsAskedForNoMoreThanWhoseItIs) {
+TEST(Slurm, TableJobRequestsNoComputeResources) {
   SlurmJob job = job_in("/runs");
   job.options.raw = {"--gres=gpu:8 --nodes=4 --qos=long -N4 -pother --constraint=a100 --exclusive --mail-user=me",
                      "--comment='two words'"};
@@ -81,7 +81,7 @@ TEST(Slurm, TheJobOfTheTableIsAskedForNoMoreThanWhoseItIs) {
   EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--exclusive"), 1);
 }
 
-TEST(Slurm, ValuesThatAreMoreThanNamesAndNumbersAreRefused) {
+TEST(Slurm, RejectsValuesOtherThanNamesAndNumbers) {
   const std::vector<std::pair<std::string SlurmOptions::*, std::string>> places = {
       {&SlurmOptions::partition, "[suite --partition]"},
       {&SlurmOptions::account, "[suite --account]"},
@@ -133,7 +133,7 @@ TEST(Slurm, ValuesThatAreMoreThanNamesAndNumbersAreRefused) {
   EXPECT_THROW(check_slurm_values(options), Error) << "Slurm's own bound";
 }
 
-TEST(Slurm, QuotedWordsComeBackFromAShell) {
+TEST(Slurm, QuotesWordsForShell) {
   const std::vector<std::string> words = {
       "plain", "", "two words", "it's", "\"", "$(touch stolen)", "`id`", "a\nb", "\\", "*", "#", "!x", "~", "a=b;c"};
   const ToolOutput said = run_tool({"/bin/sh", "-c", "printf '%s\\0' " + shell_line(words)}, 60);
@@ -142,7 +142,7 @@ TEST(Slurm, QuotedWordsComeBackFromAShell) {
   EXPECT_EQ(said.out, expected) << said.err;
 }
 
-TEST(Slurm, AToolIsHandedItsArgumentsAsTheyAre) {
+TEST(Slurm, PassesArgumentsToToolsUnchanged) {
   EXPECT_EQ(run_tool({"printf", "%s|", "a b", "$(id)", "x\ny"}, 60).out, "a b|$(id)|x\ny|");
   EXPECT_EQ(run_tool({"false"}, 60).code, 1);
   EXPECT_FALSE(run_tool({"no-such-tool-anywhere"}, 60).found);
@@ -151,7 +151,7 @@ TEST(Slurm, AToolIsHandedItsArgumentsAsTheyAre) {
   EXPECT_NE(complaint_of(slow).find("longer than"), std::string::npos);
 }
 
-TEST(Slurm, DirectivesAreOneLineEachWhateverTheSuiteIsCalled) {
+TEST(Slurm, WritesOneLineDirectivesForAnySuiteName) {
   const std::string script = tasks_script(job_in("/runs"));
   size_t directives = 0;
   for (size_t at = 0; (at = script.find("#SBATCH", at)) != std::string::npos; ++at, ++directives)
@@ -164,8 +164,8 @@ TEST(Slurm, DirectivesAreOneLineEachWhateverTheSuiteIsCalled) {
   EXPECT_EQ(script.find("scontrol"), std::string::npos) << "only with --requeue";
 }
 
-// The script itself, run by bash: hostile paths reach the program as one argument each.
-TEST(Slurm, TheScriptHandsPathsOnAsData) {
+// Runs the script in bash: each hostile path reaches the program as one argument.
+TEST(Slurm, ScriptPassesPathsAsData) {
   TemporaryFolder folder;
   SlurmJob job = job_in(folder.file("a 'b' \"c\" $(touch " + folder.file("stolen") + ") `id` ; x #"));
   std::filesystem::create_directories(job.folder);
@@ -192,7 +192,7 @@ TEST(Slurm, TheScriptHandsPathsOnAsData) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("stolen")));
 }
 
-TEST(Slurm, ATaskThatIsAskedToSaveIsQueuedAgainAndACancelledOneIsNot) {
+TEST(Slurm, RequeuesSavedTasksButNotCancelledOnes) {
   TemporaryFolder folder;
   SlurmJob job = job_in(folder.file("runs"));
   std::filesystem::create_directories(job.folder);
@@ -221,7 +221,7 @@ TEST(Slurm, ATaskThatIsAskedToSaveIsQueuedAgainAndACancelledOneIsNot) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("asked")));
 }
 
-TEST(Slurm, CommandsNameArraysWithinTheLimit) {
+TEST(Slurm, SplitsArraysAtLimit) {
   SlurmJob job = job_in("/ru%ns");
   job.options.max_parallel = 50;
   job.options.raw = {"--qos=x"};
@@ -234,12 +234,12 @@ TEST(Slurm, CommandsNameArraysWithinTheLimit) {
   EXPECT_EQ(arrays_of(3, 1001).size(), 1U);
 }
 
-TEST(Slurm, PathsThatAPatternWouldChangeAreRefused) {
+TEST(Slurm, RejectsPathsThatSlurmWouldAlter) {
   for (const char* path : {"/a\nb", "/a\\b", "/a\tb"}) EXPECT_THROW(check_paths(job_in(path)), Error) << path;
   EXPECT_NO_THROW(check_paths(job_in("/a b'\"$(x)%a")));
 }
 
-TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
+TEST(Slurm, ReadsSubmissionsAndFindsTasks) {
   TemporaryFolder root;
   const std::string a = "0123456789abcdef", b = "1123456789abcdef", c = "2123456789abcdef";
   for (const int number : {1, 2}) {
@@ -275,7 +275,7 @@ TEST(Slurm, SubmissionsReadBackAndTasksAreFound) {
   }
 }
 
-TEST(Slurm, AFolderThatIsGoneHidesNoneAfterIt) {
+TEST(Slurm, MissingSubmissionFolderDoesNotHideLaterOnes) {
   TemporaryFolder root;
   EXPECT_EQ(last_submission(root.path()), 0);
   for (const int number : {1, 3}) {
@@ -286,7 +286,7 @@ TEST(Slurm, AFolderThatIsGoneHidesNoneAfterIt) {
   EXPECT_EQ(read_submissions(root.path()).size(), 2U);
 }
 
-TEST(Slurm, StatesAreKnownOnesOrNone) {
+TEST(Slurm, ParsesKnownStatesOnly) {
   for (const char* text : {"CANCELLED by 1000", "CANCELLED+", "Cancelled", "CANCELLED"}) {
     const auto state = slurm_state(text);
     ASSERT_TRUE(state) << text;
@@ -299,7 +299,7 @@ TEST(Slurm, StatesAreKnownOnesOrNone) {
   for (const char* text : {"", " ", "RUNNINGS", "x", "\x1b[2J", "JobID"}) EXPECT_FALSE(slurm_state(text)) << text;
 }
 
-TEST(Slurm, AccountingIsReadWithCare) {
+TEST(Slurm, ParsesAccountingRobustly) {
   const std::string a = "0123456789abcdef", b = "1123456789abcdef", c = "2123456789abcdef";
   const std::vector<Submission> submissions = {{"/runs/slurm/001", "l", {{a}, {b}, {c}}, {{"7", 0, 3}}, ""},
                                                {"/runs/slurm/002", "m", {{a}}, {{"8", 0, 1}, {"", 0, 1}}, ""}};
@@ -318,7 +318,7 @@ TEST(Slurm, AccountingIsReadWithCare) {
   EXPECT_EQ(tasks.at(c).job, "7_2");
 }
 
-TEST(Slurm, AJobThatWasNotNotedIsFoundByItsName) {
+TEST(Slurm, FindsUnrecordedJobByName) {
   const std::string a = "0123456789abcdef", b = "1123456789abcdef";
   std::vector<Submission> submissions = {{"/runs/slurm/001", "sb-x-1a2b", {{a}, {b}}, {{"7", 0, 1}, {"", 1, 1}}, ""}};
   const auto queue = tasks_in_queue(submissions,
@@ -345,7 +345,7 @@ class ToolsOnPath {
   std::string before_;
 };
 
-TEST(Slurm, ToolsShowTheWholeQueueWhateverTheUserPrefersToSee) {
+TEST(Slurm, IgnoresUserFiltersOfSlurmTools) {
   const ToolsOnPath tools;
   tools.add("squeue", "env | grep -E '^(SQUEUE|SACCT|SBATCH|SLURM)_' | sort\n");
   ::setenv("SQUEUE_STATES", "RUNNING", 1);
@@ -357,7 +357,7 @@ TEST(Slurm, ToolsShowTheWholeQueueWhateverTheUserPrefersToSee) {
   EXPECT_EQ(said.out, "SLURM_CLUSTERS=north\n");
 }
 
-TEST(Slurm, WhatSbatchLeavesOpenIsAskedOfTheQueue) {
+TEST(Slurm, AsksQueueIfSbatchOutcomeIsUnclear) {
   const ToolsOnPath tools;
   const auto submitted = [] { return submit_job({"sbatch"}, "sb-x-1a2b-0", 0.5); };
   tools.add("squeue", "echo '12|sb-x-1a2b-00'\necho '13|sb-x-1a2b-0'\n");

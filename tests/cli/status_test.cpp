@@ -16,7 +16,7 @@ namespace {
 
 using test::TemporaryFolder;
 
-TEST(Status, ARunWithoutAHolderIsMissingWaitingStoppedFailedOrLost) {
+TEST(Status, UnlockedRunIsMissingWaitingStoppedFailedOrLost) {
   TemporaryFolder root;
   const std::string folder = root.file("0123456789abcdef");
   SlurmView slurm;
@@ -59,7 +59,7 @@ std::optional<UpdateRate> pace_with(const std::string& rows) {
   return pace_of(root.path());
 }
 
-TEST(Status, APaceIsThatOfTheLastRows) {
+TEST(Status, PaceUsesLastRows) {
   EXPECT_FALSE(pace_of(TemporaryFolder().path()));
   std::string rows;
   for (int update = 0; update < 500; ++update)
@@ -70,7 +70,7 @@ TEST(Status, APaceIsThatOfTheLastRows) {
   EXPECT_NEAR(pace->rate, 2, 1e-9);
 }
 
-TEST(Status, AWaitBetweenSittingsIsNoPartOfThePace) {
+TEST(Status, PaceExcludesTimeBetweenSessions) {
   std::string rows;
   for (int update = 0; update <= 20; ++update) rows += timing_row(update, 1000 + 0.5 * update);
   rows += timing_row(21, 1020, "valid");
@@ -81,7 +81,7 @@ TEST(Status, AWaitBetweenSittingsIsNoPartOfThePace) {
   EXPECT_NEAR(pace->rate, 2, 1e-6);
 }
 
-TEST(Status, UpdatesOfAFewMillisecondsAreTimedBeyondTheClock) {
+TEST(Status, MeasuresPaceOfMillisecondUpdates) {
   std::string rows;
   for (int update = 0; update < 200; ++update)
     rows += timing_row(update, 1000 + 0.0014 * update + (update > 150 ? 9 : 0));
@@ -90,7 +90,7 @@ TEST(Status, UpdatesOfAFewMillisecondsAreTimedBeyondTheClock) {
   EXPECT_NEAR(pace->rate, 1 / 0.0014, 20);
 }
 
-TEST(Status, WithoutAnAnswerFromTheQueueASubmittedRunIsUnknown) {
+TEST(Status, SubmittedRunIsUnknownWithoutQueue) {
   TemporaryFolder root;
   const std::string run = "0123456789abcdef", folder = root.file(run);
   const auto view = [&](const std::optional<SlurmTasks>& queue, const SlurmTasks& accounting) {
@@ -110,14 +110,14 @@ TEST(Status, WithoutAnAnswerFromTheQueueASubmittedRunIsUnknown) {
   EXPECT_EQ(slurm_view(run, {}, std::nullopt, {}).submitted, false);
 }
 
-TEST(Status, WhatMayHaveBeenSubmittedCountsOnlyWhereNobodyCanBeAsked) {
+TEST(Status, CountsUnconfirmedSubmissionsOnlyWithoutQueue) {
   const std::string a = "0123456789abcdef", b = "1123456789abcdef";
   const std::vector<Submission> submissions = {{"/x", "l", {{a}, {b}}, {{"7", 0, 1}, {"", 1, 1}}, ""}};
   EXPECT_EQ(submitted_runs(submissions, false), std::set<std::string>{a});
   EXPECT_EQ(submitted_runs(submissions, true), (std::set<std::string>{a, b}));
 }
 
-TEST(Status, AFailedRunIsFailedWhileItsTaskGoesOnWithOthersAndWaitsForALaterTask) {
+TEST(Status, RunIsFailedDuringItsTaskAndWaitingForLaterTask) {
   TemporaryFolder root;
   const std::string folder = root.file("0123456789abcdef");
   SlurmView slurm;
@@ -134,7 +134,7 @@ TEST(Status, AFailedRunIsFailedWhileItsTaskGoesOnWithOthersAndWaitsForALaterTask
   EXPECT_NE(status("8_0", "RUNNING").text.find("failed before: [memory] not enough"), std::string::npos);
 }
 
-TEST(Status, AFailureIsForgottenWhereSomebodyHadTheRunSince) {
+TEST(Status, ForgetsFailureIfRunWasLockedSince) {
   TemporaryFolder root;
   const std::string folder = root.file("0123456789abcdef");
   keep_failure(folder, {"[memory] not enough", ""});
@@ -151,7 +151,7 @@ TEST(Status, AFailureIsForgottenWhereSomebodyHadTheRunSince) {
   EXPECT_FALSE(last_failure(folder)) << "there is a result";
 }
 
-TEST(Status, AFailureNamesTheTaskItHappenedIn) {
+TEST(Status, FailureNamesItsTask) {
   ::unsetenv("SLURM_ARRAY_TASK_ID");
   ::setenv("SLURM_ARRAY_JOB_ID", "7", 1);
   EXPECT_EQ(this_slurm_task(), "");

@@ -127,7 +127,7 @@ class SuiteOnSlurm : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(SuiteOnSlurm, AGpuForAProgramThatCannotUseItIsRefused) {
+TEST_F(SuiteOnSlurm, RejectsGpusWithoutGpuSupport) {
   if (!trains_on_cpu_only()) GTEST_SKIP() << "this build trains on a GPU";
   refused({"--slurm", "--gpus", "1"},
           "[suite --gpus] every job would fail, because the nodes run this program: this build");
@@ -135,7 +135,7 @@ TEST_F(SuiteOnSlurm, AGpuForAProgramThatCannotUseItIsRefused) {
   EXPECT_EQ(suite({"--slurm", "--gpus", "1", "--dry-run"}).code, 0);
 }
 
-TEST_F(SuiteOnSlurm, MemoryWithoutAUnitIsMegabytes) {
+TEST_F(SuiteOnSlurm, WarnsAboutMemoryWithoutUnit) {
   const auto warned = [&](const std::string& memory) {
     const Outcome outcome = suite({"--slurm", "--dry-run", "--mem", memory});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -147,8 +147,8 @@ TEST_F(SuiteOnSlurm, MemoryWithoutAUnitIsMegabytes) {
   EXPECT_FALSE(warned("16G"));
 }
 
-// A node without a GPU took the runs of the CPU for those that were meant, and one with it those of the GPU.
-TEST_F(SuiteOnSlurm, WhatWasSubmittedIsLookedAtWhateverThisMachineHas) {
+// Regression: a node without a GPU assumed CPU runs, and a node with one assumed GPU runs.
+TEST_F(SuiteOnSlurm, StatusUsesSubmittedDeviceOnAnyMachine) {
   for (const Words& device : {Words{"--gpus", "1"}, Words{}}) {
     fs::remove_all(root());
     put("queue", "");
@@ -162,20 +162,20 @@ TEST_F(SuiteOnSlurm, WhatWasSubmittedIsLookedAtWhateverThisMachineHas) {
   }
 }
 
-TEST_F(SuiteOnSlurm, OfTwoDevicesTheOneThatWasSubmittedLastIsMeant) {
+TEST_F(SuiteOnSlurm, ListUsesDeviceSubmittedLast) {
   submit({"--gpus", "1"});
   ASSERT_EQ(suite({"--slurm", "--where", "run.seed=1"}).code, 0);
   EXPECT_EQ(ids_in(suite({"--where", "run.seed=1", "--list"}).out), ids_in(record("002")));
 }
 
-TEST_F(SuiteOnSlurm, ASuiteThatOnlyTheOtherDeviceCanHaveIsLookedAtHere) {
+TEST_F(SuiteOnSlurm, StatusAcceptsSuiteThatRequiresOtherDevice) {
   std::string text = suite_text();
   text.insert(text.find("batch = 2\nupdates"), "precision = 'amp'\n");
   submit({"--gpus", "1"}, text);
   EXPECT_EQ(ids_in(suite({"--status"}).out), ids_in(record()));
 }
 
-TEST_F(SuiteOnSlurm, WhereTheQueueCannotBeAskedSubmittedRunsAreUnknown) {
+TEST_F(SuiteOnSlurm, SubmittedRunsAreUnknownIfQueueFails) {
   ASSERT_EQ(suite({"--slurm"}).code, 0);
   const auto said = [&](const std::string& note, const std::string& sum) {
     const Outcome status = suite({"--status"});
@@ -197,7 +197,7 @@ TEST_F(SuiteOnSlurm, WhereTheQueueCannotBeAskedSubmittedRunsAreUnknown) {
   EXPECT_EQ(arrays_submitted(), 1U);
 }
 
-TEST_F(SuiteOnSlurm, ACommandThatDiedAfterSbatchDoesNotSubmitTwice) {
+TEST_F(SuiteOnSlurm, DoesNotResubmitAfterCrash) {
   put("kills", "");
   EXPECT_EQ(suite({"--slurm"}).code, -1);
   fs::remove(at("kills"));
@@ -213,7 +213,7 @@ TEST_F(SuiteOnSlurm, ACommandThatDiedAfterSbatchDoesNotSubmitTwice) {
   EXPECT_FALSE(fs::exists(root() + "/slurm/002"));
 }
 
-TEST_F(SuiteOnSlurm, AJobThatSbatchDidNotHearOfIsTakenForSubmitted) {
+TEST_F(SuiteOnSlurm, FindsJobInQueueIfSbatchTimesOut) {
   put("times-out", "");
   const Outcome outcome = suite({"--slurm"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -222,7 +222,7 @@ TEST_F(SuiteOnSlurm, AJobThatSbatchDidNotHearOfIsTakenForSubmitted) {
   EXPECT_EQ(arrays_submitted(), 1U);
 }
 
-TEST_F(SuiteOnSlurm, WhatSbatchRefusesSaysSoAndLeavesNothing) {
+TEST_F(SuiteOnSlurm, ReportsSbatchErrorAndLeavesNoFiles) {
   put("refuses", "");
   const Outcome outcome = suite({"--slurm"});
   EXPECT_EQ(outcome.code, 69);
@@ -237,7 +237,7 @@ TEST_F(SuiteOnSlurm, WhatSbatchRefusesSaysSoAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(root() + "/slurm/001"));
 }
 
-TEST_F(SuiteOnSlurm, OfSeveralArraysThoseThatWereSubmittedStay) {
+TEST_F(SuiteOnSlurm, KeepsSubmittedArraysIfLaterOneFails) {
   put("array-limit", "2\n");
   write(suite_text("[1, 2, 3]"));
   put("refuses-next", "");
@@ -251,7 +251,7 @@ TEST_F(SuiteOnSlurm, OfSeveralArraysThoseThatWereSubmittedStay) {
   EXPECT_EQ(ids_in(record("002").substr(record("002").find("tasks"))).size(), 1U);
 }
 
-TEST_F(SuiteOnSlurm, ASignalEndsItOnceWhatWasSubmittedIsNoted) {
+TEST_F(SuiteOnSlurm, StopsOnSignalAfterRecordingSubmission) {
   write(suite_text("[1, 2, 3]"));
   put("array-limit", "2\n");
   put("stops", "");
@@ -267,7 +267,7 @@ TEST_F(SuiteOnSlurm, ASignalEndsItOnceWhatWasSubmittedIsNoted) {
   EXPECT_EQ(arrays_submitted(), 2U) << "the rest, and nothing twice";
 }
 
-TEST_F(SuiteOnSlurm, WhoLostTheLockSubmitsNothingMore) {
+TEST_F(SuiteOnSlurm, StopsSubmittingIfLockIsLost) {
   put("array-limit", "2\n");
   write(suite_text("[1, 2, 3]"));
   LockRecord other = own_record();
@@ -278,7 +278,7 @@ TEST_F(SuiteOnSlurm, WhoLostTheLockSubmitsNothingMore) {
   EXPECT_EQ(submitted(), 1U);
 }
 
-TEST_F(SuiteOnSlurm, OptionsThatMeanNothingThereAreRefused) {
+TEST_F(SuiteOnSlurm, RejectsLocalOptions) {
   refused({"--slurm", "--threads", "2"}, "[suite --threads] expected --cpus with --slurm");
   refused({"--slurm", "--time-limit", "9m"}, "[suite --time-limit] expected --time with --slurm");
   refused({"--slurm", "--only", "0123456789abcdef"}, "[suite --only] expected --where run.id=ID with --slurm");
@@ -288,19 +288,19 @@ TEST_F(SuiteOnSlurm, OptionsThatMeanNothingThereAreRefused) {
   EXPECT_EQ(submitted(), 0U);
 }
 
-TEST_F(SuiteOnSlurm, WhereOnlyLookingIsAskedForNothingIsWorkedOn) {
+TEST_F(SuiteOnSlurm, RejectsOnlyWithStatusAndTableOnly) {
   for (const char* look : {"--status", "--table-only"})
     refused({look, "--only", "0123456789abcdef"}, "[suite --only] cannot be combined with " + std::string(look));
 }
 
-TEST_F(SuiteOnSlurm, ATableWaitsForRunsOfOtherSubmissionsToo) {
+TEST_F(SuiteOnSlurm, TableJobWaitsForOtherSubmissions) {
   ASSERT_EQ(suite({"--slurm", "--where", "run.seed=1"}).code, 0);  // job 101, table 102
   ASSERT_EQ(suite({"--slurm"}).code, 0);                           // job 103 for the other run
   const std::string calls = whole_file(at("calls"));
   EXPECT_NE(calls.find("--dependency=afterany:101:103"), std::string::npos) << calls;
 }
 
-TEST_F(SuiteOnSlurm, ADryRunSaysThatItDoesNotKnowTheQueue) {
+TEST_F(SuiteOnSlurm, DryRunNotesUnavailableQueue) {
   ASSERT_EQ(suite({"--slurm"}).code, 0);
   put("silent", "");
   const Outcome outcome = suite({"--slurm", "--dry-run"});
@@ -308,7 +308,7 @@ TEST_F(SuiteOnSlurm, ADryRunSaysThatItDoesNotKnowTheQueue) {
   EXPECT_TRUE(outcome.err.starts_with("note: squeue: ")) << outcome.err;
 }
 
-TEST_F(SuiteOnSlurm, ARunThatIsNoneIsToldFromAFewOfThem) {
+TEST_F(SuiteOnSlurm, UnknownRunIdListsAFewRuns) {
   write(suite_text("[1, 2, 3, 4, 5, 6, 7, 8, 9]"));
   const Outcome outcome = suite({"--where", "run.id=zzz", "--list"});
   EXPECT_EQ(outcome.code, 2);
@@ -316,7 +316,7 @@ TEST_F(SuiteOnSlurm, ARunThatIsNoneIsToldFromAFewOfThem) {
   EXPECT_NE(outcome.err.find(" or one of 3 others\n"), std::string::npos) << outcome.err;
 }
 
-TEST_F(SuiteOnSlurm, ATableOfNothingIsSaid) {
+TEST_F(SuiteOnSlurm, ReportsTableWithoutRuns) {
   const Outcome outcome = suite({"--table-only"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out, "");
@@ -328,7 +328,7 @@ TEST_F(SuiteOnSlurm, ATableOfNothingIsSaid) {
   EXPECT_NE(suite({"--where", "run.seed=1", "--status"}).err.find("[suite] 1 run, 1 waiting\n"), std::string::npos);
 }
 
-TEST_F(SuiteOnSlurm, WhereNothingIsMissingTableAndReportAreWrittenAtOnce) {
+TEST_F(SuiteOnSlurm, WritesTableAndReportIfNoRunIsMissing) {
   EXPECT_EQ(suite({"--no-table"}).code, 0);
   EXPECT_FALSE(fs::exists(root() + "/report.html"));
   const Outcome outcome = suite({"--slurm"});

@@ -90,7 +90,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return out;
 }
 
-TEST_F(SuiteProcesses, InheritedSettingsOfSignalsChangeNothing) {
+TEST_F(SuiteProcesses, IgnoreInheritedSignalSettings) {
   const auto before = [] {
     ::signal(SIGCHLD, SIG_IGN);
     sigset_t all;
@@ -106,15 +106,15 @@ TEST_F(SuiteProcesses, InheritedSettingsOfSignalsChangeNothing) {
   EXPECT_EQ(saved(), 2U);
 }
 
-// Every run was begun and failed by itself.
-TEST_F(SuiteProcesses, AFileInPlaceOfTheFolderOfRunsIsRefusedAtOnce) {
+// Regression: every run was started and failed.
+TEST_F(SuiteProcesses, RejectFileAsRunsFolder) {
   const std::string file = write(suite_text("2"));
   std::ofstream(root()) << "a file";
   EXPECT_EQ(Started(command(file)).wait().code, 2);
   EXPECT_TRUE(fs::is_regular_file(root()));
 }
 
-TEST_F(SuiteProcesses, RunsSaveWhereTheirSuiteWasKilled) {
+TEST_F(SuiteProcesses, RunsSaveIfSuiteIsKilled) {
   Started suite(command(write(suite_text("1000000"))));
   ASSERT_TRUE(begun(2));
   const auto runs = children_of(suite.pid());
@@ -128,7 +128,7 @@ TEST_F(SuiteProcesses, RunsSaveWhereTheirSuiteWasKilled) {
   EXPECT_EQ(saved(), 2U);
 }
 
-TEST_F(SuiteProcesses, WaitsForTheHolderOfARunToLeave) {
+TEST_F(SuiteProcesses, WaitForLockedRun) {
   Started first(command(write(suite_text("1000000"))));
   ASSERT_TRUE(begun(2));
   first.signal(SIGTERM);
@@ -151,7 +151,7 @@ TEST_F(SuiteProcesses, WaitsForTheHolderOfARunToLeave) {
   EXPECT_EQ(saved(), 2U);
 }
 
-TEST_F(SuiteProcesses, RunsAnotherProcessFinishedMeanwhileAreDone) {
+TEST_F(SuiteProcesses, CountRunsFinishedByAnotherProcessAsDone) {
   ASSERT_EQ(run(command(write(suite_text("2")))).code, 0);
   const std::string result = files("result.json").front(), lock = files("lock").front();
   fs::rename(result, result + ".kept");
@@ -166,7 +166,7 @@ TEST_F(SuiteProcesses, RunsAnotherProcessFinishedMeanwhileAreDone) {
 }
 
 // The first run may be stopped before it has anything to save.
-TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesEnd) {
+TEST_F(SuiteProcesses, StopRunningRunsIfOutOfFileDescriptors) {
   const auto few = [] {
     const rlimit limit{20, 20};
     ::setrlimit(RLIMIT_NOFILE, &limit);
@@ -185,7 +185,7 @@ TEST_F(SuiteProcesses, WithoutDescriptorsForAnotherRunTheRunningOnesEnd) {
   }
 }
 
-TEST_F(SuiteProcesses, ALimitOfOpenFilesBelowItsOwnIsNamed) {
+TEST_F(SuiteProcesses, NameTooLowOpenFileLimit) {
   for (const rlim_t most : {rlim_t{6}, rlim_t{10}}) {
     Started suite(command(write(suite_text("2"))), [most] {
       for (int inherited = 3; inherited < 256; ++inherited) ::close(inherited);
@@ -199,7 +199,7 @@ TEST_F(SuiteProcesses, ALimitOfOpenFilesBelowItsOwnIsNamed) {
   }
 }
 
-TEST_F(SuiteProcesses, AnUnreadableResultFailsItsRunAlone) {
+TEST_F(SuiteProcesses, UnreadableResultFailsOnlyItsRun) {
   Started suite(command(write(suite_text("1500")), "1"));
   ASSERT_TRUE(begun(1));
   fs::create_directory(fs::path(files("lock").front()).parent_path() / "result.json");
@@ -208,7 +208,7 @@ TEST_F(SuiteProcesses, AnUnreadableResultFailsItsRunAlone) {
   EXPECT_NE(outcome.err.find("[suite] 1 of 2 runs done, 1 failed"), std::string::npos) << outcome.err;
 }
 
-TEST_F(SuiteProcesses, AFileFromAPipeOrEditedMeanwhileIsTheOneThatRuns) {
+TEST_F(SuiteProcesses, RunConfigAsFirstReadFromPipeOrFile) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const std::string text = suite_text("2");
@@ -226,7 +226,7 @@ TEST_F(SuiteProcesses, AFileFromAPipeOrEditedMeanwhileIsTheOneThatRuns) {
   EXPECT_EQ(files("result.json").size(), 2U);
 }
 
-TEST_F(SuiteProcesses, AnAutomatonEditedMeanwhileIsTheOneThatWasRead) {
+TEST_F(SuiteProcesses, UseAutomatonAsFirstRead) {
   const std::string automaton = folder_.file("automaton.json");
   ASSERT_EQ(run({"grammar", "--vocab", "6", "--ambiguities", "2", "--depth", "3", "--json", automaton}).code, 0);
   std::string text = suite_text("50");
@@ -239,7 +239,7 @@ TEST_F(SuiteProcesses, AnAutomatonEditedMeanwhileIsTheOneThatWasRead) {
   EXPECT_EQ(files("automaton.json").size(), 2U);
 }
 
-TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
+TEST_F(SuiteProcesses, CtrlCSavesEveryRunEvenIfPressedTwice) {
   const auto arguments = command(write(suite_text("1000000")));
   int terminal = -1;
   const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
@@ -282,7 +282,7 @@ TEST_F(SuiteProcesses, CtrlCOnATerminalSavesEveryRunAndTwiceQuicklyToo) {
   EXPECT_TRUE(last.ends_with("; the same command resumes\r\n")) << last;
 }
 
-TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
+TEST_F(SuiteProcesses, RunSavesAndStopsIfProgressPipeCloses) {
   const std::string file = write(suite_text("1000000"));
   const std::string id = run({"suite", file, "--list"}).out.substr(0, 16);
   const auto nobody_reads = [] {
@@ -297,8 +297,8 @@ TEST_F(SuiteProcesses, AReaderOfProgressThatIsGoneStopsARunSaved) {
   EXPECT_EQ(saved(), 1U);
 }
 
-// A run takes its lock when it is ready for its first update: without one it ended before.
-TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
+// A run takes its lock just before its first update: a run without a lock ended before that.
+TEST_F(SuiteProcesses, SignalDuringPreparationStopsRunsAtOnce) {
   std::string text = suite_text("1000000");
   for (const auto& [from, to] : std::map<std::string, std::string>{
            {"vocab = 6", "vocab = 160"}, {"ambiguities = 2", "ambiguities = 159"}, {"depth = 3", "depth = 160"}})
@@ -324,8 +324,8 @@ TEST_F(SuiteProcesses, ASignalWhileRunsAreMadeReadyEndsThemAtOnce) {
   EXPECT_EQ(files("lock").size(), 0U);
 }
 
-// From the first milliseconds on: while libraries are loaded, the config is read and the grammar is built.
-TEST_F(SuiteProcesses, ASignalInTheFirstSecondsEndsWith75) {
+// From the first milliseconds on: while libraries load, the config is read and the grammar is built.
+TEST_F(SuiteProcesses, SignalDuringStartupExitsWith75) {
   std::string text = suite_text("1000000");
   const std::string from = "vocab = 6\nambiguities = 2\ndepth = 3";
   text.replace(text.find(from), from.size(), "vocab = 256\nambiguities = 255\ndepth = 255");
@@ -345,7 +345,7 @@ TEST_F(SuiteProcesses, ASignalInTheFirstSecondsEndsWith75) {
     }
 }
 
-TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {
+TEST_F(SuiteProcesses, SignalsWithinTwoSecondsCountOnceAndLaterOneExitsAtOnce) {
   std::string one = suite_text("1000000");
   one.erase(0, one.find("[grammar]"));
   std::ofstream(folder_.file("run.toml")) << one;
@@ -371,8 +371,8 @@ TEST_F(SuiteProcesses, SignalsWithinTwoSecondsAreOneAndALaterOneEndsAtOnce) {
   EXPECT_EQ(saved(), 0U);
 }
 
-// No run can be finished in a second: it is begun, saved when the time is up, and goes on from there.
-TEST_F(SuiteProcesses, AtTheLimitOfTimeRunsSaveAndAreToBeContinued) {
+// No run can finish in a few seconds: it is started, saved at the limit and resumed later.
+TEST_F(SuiteProcesses, RunsSaveAtTimeLimit) {
   const std::string file = write(suite_text("100000000"));
   // A busy machine may need longer for the first update.
   for (int seconds = 3; seconds < 200 && saved() == 0; seconds *= 2) {
@@ -386,12 +386,12 @@ TEST_F(SuiteProcesses, AtTheLimitOfTimeRunsSaveAndAreToBeContinued) {
   EXPECT_GE(saved(), 1U);
 }
 
-TEST_F(SuiteProcesses, WhatCanBeFinishedIsWithinAnyLimit) {
+TEST_F(SuiteProcesses, FinishShortRunsWithinTimeLimit) {
   const Outcome outcome = run(command(write(suite_text("3"))) + std::vector<std::string>{"--time-limit", "100h"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
+TEST_F(SuiteProcesses, CountRunsOfReusedArchiveAsDone) {
   const std::string file = write(suite_text("3"));
   ASSERT_EQ(run(command(file) + std::vector<std::string>{"--where", "run.seed=1"}).code, 0);
   EXPECT_EQ(files("result.json").size(), 1U);
@@ -411,8 +411,8 @@ TEST_F(SuiteProcesses, RunsOfAnArchiveAreDone) {
   EXPECT_EQ(run({"check", root(), folder_.file("one.tar")}).code, 0);
 }
 
-// Several ranks share a run's work: their seconds are not those of the process that another run will have.
-TEST_F(SuiteProcesses, RunsThatSeveralRanksMadeTellNothingOfTheOthersTime) {
+// Several ranks share a run's work, so their time says nothing about a run in one process.
+TEST_F(SuiteProcesses, EstimatesIgnoreRunsOfSeveralRanks) {
   const std::string file = write(suite_text("3"));
   ASSERT_EQ(run(command(file) + std::vector<std::string>{"--where", "run.seed=1"}).code, 0);
   const std::string path = files("result.json").front();
@@ -428,8 +428,8 @@ TEST_F(SuiteProcesses, RunsThatSeveralRanksMadeTellNothingOfTheOthersTime) {
   EXPECT_EQ(listed(2).find("10 h"), std::string::npos) << listed(2);
 }
 
-// SIGSTOP for longer than the heartbeat: another takes the run over, and the sleeper leaves it alone.
-TEST_F(SuiteProcesses, ARunThatSleptIsTakenOverAndSaysSo) {
+// SIGSTOP for longer than the heartbeat: another process takes the run over, and the first one leaves it alone.
+TEST_F(SuiteProcesses, SuspendedRunIsTakenOverAndReportsIt) {
   ::setenv("SELECTIVBENCH_HEARTBEAT", "0.1", 1);
   std::string one = suite_text("1000000");
   one.erase(0, one.find("[grammar]"));
@@ -454,7 +454,7 @@ TEST_F(SuiteProcesses, ARunThatSleptIsTakenOverAndSaysSo) {
   ::unsetenv("SELECTIVBENCH_HEARTBEAT");
 }
 
-TEST_F(SuiteProcesses, StatusSaysWhereEachRunStands) {
+TEST_F(SuiteProcesses, StatusReportsStateOfEachRun) {
   const std::string file = write(suite_text("2"));
   const auto status = [&] { return run({"suite", file, "--out", root(), "--status"}); };
   EXPECT_NE(status().err.find("[suite] 2 runs, 2 missing"), std::string::npos) << status().err;
@@ -473,7 +473,7 @@ TEST_F(SuiteProcesses, StatusSaysWhereEachRunStands) {
   EXPECT_NE(status().err.find("[suite] 2 runs, 2 done"), std::string::npos) << status().err;
 }
 
-TEST_F(SuiteProcesses, ATableCanBeLeftAloneOrMadeAlone) {
+TEST_F(SuiteProcesses, TableCanBeSkippedOrWrittenAlone) {
   const std::string file = write(suite_text("2"));
   ASSERT_EQ(run(command(file) + std::vector<std::string>{"--no-table"}).code, 0);
   EXPECT_FALSE(fs::exists(root() + "/table.json"));
@@ -484,7 +484,7 @@ TEST_F(SuiteProcesses, ATableCanBeLeftAloneOrMadeAlone) {
   EXPECT_NE(both.err.find("[suite --no-table] cannot be combined with --table-only"), std::string::npos) << both.err;
 }
 
-TEST_F(SuiteProcesses, TablesReplaceLinksAndLeaveTheirTargetsAlone) {
+TEST_F(SuiteProcesses, TablesReplaceLinksAndKeepTheirTargets) {
   const std::string file = write(suite_text("2")), precious = folder_.file("precious");
   ASSERT_EQ(run(command(file)).code, 0);
   std::ofstream(precious) << "mine";
@@ -499,7 +499,7 @@ TEST_F(SuiteProcesses, TablesReplaceLinksAndLeaveTheirTargetsAlone) {
   for (const auto& name : names) EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(root() + "/" + name))) << name;
 }
 
-TEST_F(SuiteProcesses, WhatSlurmCannotHaveIsOneLineAndNothingIsWritten) {
+TEST_F(SuiteProcesses, InvalidSlurmOptionsGiveOneLineAndWriteNothing) {
   const std::string file = write(suite_text("3"));
   const auto refused = [&](const std::vector<std::string>& more, const std::string& line) {
     const Outcome outcome = run(std::vector<std::string>{"suite", file, "--out", root(), "--slurm"} + more);
@@ -523,7 +523,7 @@ TEST_F(SuiteProcesses, WhatSlurmCannotHaveIsOneLineAndNothingIsWritten) {
   EXPECT_NE(odd.err.find("[suite --out] expected a path without control characters"), std::string::npos) << odd.err;
 }
 
-TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {
+TEST_F(SuiteProcesses, InvalidOptionsGiveOneLine) {
   const std::string file = write(suite_text("3"));
   const auto refused = [&](const std::vector<std::string>& more, const std::string& line) {
     const Outcome outcome = run(command(file) + more);
@@ -540,7 +540,7 @@ TEST_F(SuiteProcesses, OptionsThatCannotBeMetAreOneLine) {
     refused({"--gpus", "1"}, "[suite --gpus] expected a GPU, got none: this build trains on the CPU only");
 }
 
-TEST(Doctor, SaysWithHowManyThreadsARunWorks) {
+TEST(Doctor, ReportsThreadsPerRun) {
   const std::string cores = std::to_string(std::max(1U, std::thread::hardware_concurrency()));
   const Outcome outcome = run({"doctor"});
   EXPECT_NE(outcome.out.find("threads     " + cores + "\n"), std::string::npos) << outcome.out;

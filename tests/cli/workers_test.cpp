@@ -88,7 +88,7 @@ std::multiset<std::string> cards_of(const std::map<size_t, std::string>& at_work
   return out;
 }
 
-TEST_F(Cards, AsManyRunsSeeAsManyDifferentOnes) {
+TEST_F(Cards, ParallelRunsGetDifferentGpus) {
   add(3);
   run(3, {"0", "1", "2"}, [&](const auto& at_work) {
     EXPECT_EQ(cards_of(at_work), (std::multiset<std::string>{"0", "1", "2"}));
@@ -96,7 +96,7 @@ TEST_F(Cards, AsManyRunsSeeAsManyDifferentOnes) {
   });
 }
 
-TEST_F(Cards, OneIsFreeAgainAfterItsRun) {
+TEST_F(Cards, AreReusedAfterTheirRun) {
   add(5);
   std::vector<std::string> left;  // by the runs that ended
   run(2, {"0", "1"}, [&](const std::map<size_t, std::string>& at_work) {
@@ -113,7 +113,7 @@ TEST_F(Cards, OneIsFreeAgainAfterItsRun) {
   EXPECT_GE(left.size(), 4U);
 }
 
-TEST_F(Cards, MoreRunsThanCardsAreSpreadEvenly) {
+TEST_F(Cards, AreSharedEvenlyByMoreRuns) {
   add(6);
   size_t turns = 0;
   run(5, {"7", "GPU-abc"}, [&](const std::map<size_t, std::string>& at_work) {
@@ -132,7 +132,7 @@ TEST_F(Cards, MoreRunsThanCardsAreSpreadEvenly) {
   EXPECT_GE(turns, 2U);
 }
 
-TEST_F(Cards, ThreeRunsMayShareOne) {
+TEST_F(Cards, CanBeSharedByThreeRuns) {
   add(3);
   run(3, {"0"}, [&](const auto& at_work) {
     EXPECT_EQ(cards_of(at_work), (std::multiset<std::string>{"0", "0", "0"}));
@@ -140,7 +140,7 @@ TEST_F(Cards, ThreeRunsMayShareOne) {
   });
 }
 
-TEST_F(Cards, AreTheUsersOwn) {
+TEST_F(Cards, RespectCudaVisibleDevices) {
   ::setenv("CUDA_VISIBLE_DEVICES", "2,3", 1);
   add(2);
   run(2, visible_cards(std::getenv("CUDA_VISIBLE_DEVICES"), 2), [&](const auto& at_work) {
@@ -150,7 +150,7 @@ TEST_F(Cards, AreTheUsersOwn) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-TEST(CardOfRank, IsTheOneOfItsNumber) {
+TEST(CardOfRank, IsVisibleDeviceOfRank) {
   EXPECT_EQ(card_of_rank(nullptr, 2), "2");
   EXPECT_EQ(card_of_rank("4,5,GPU-6", 2), "GPU-6");
   EXPECT_EQ(card_of_rank("4,5", 2), "") << "it has none";
@@ -160,7 +160,7 @@ TEST(CardOfRank, IsTheOneOfItsNumber) {
   EXPECT_EQ(card_of_rank("4,5", -1), std::nullopt);
 }
 
-TEST_F(Cards, ThatNobodyHandsOutAreAllOfThem) {
+TEST_F(Cards, RunSeesAllVisibleOnesIfNoneAreAssigned) {
   for (const char* visible : {"2,3", ""}) {
     ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     works_.clear();

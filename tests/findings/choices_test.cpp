@@ -22,7 +22,7 @@ std::vector<TableRun> chosen_runs() {
   return runs;
 }
 
-TEST(Choices, AreTheBestOnValidOfEachModel) {
+TEST(Choices, SelectBestValidAccuracyPerModel) {
   const auto choices = choices_of(rows_from(chosen_runs()), shipped_claims());
   ASSERT_EQ(choices.size(), 4U);
   EXPECT_EQ(choices[0].model, "delta_net");
@@ -34,14 +34,14 @@ TEST(Choices, AreTheBestOnValidOfEachModel) {
   EXPECT_TRUE(choices_of(rows_from({}), shipped_claims()).empty());
 }
 
-TEST(Choices, AreOnAGrammarThatNoFigureHas) {
+TEST(Choices, UseGrammarOutsideComparisons) {
   const auto one = judged(rows_from(chosen_runs()), "gates").comparisons[0];
   EXPECT_EQ(one.effect.n, 3U);
   EXPECT_NEAR(one.a->mean, .8, .01);
   EXPECT_TRUE(one.figures.missing.empty());
 }
 
-TEST(Choices, AloneAreNoRunsOfAClaim) {
+TEST(Choices, DoNotCountAsRunsOfClaim) {
   auto runs = chosen_runs();
   std::erase_if(runs, [](const TableRun& run) { return run.result.grammar_seed != 11; });
   EXPECT_FALSE(judged(rows_from(runs), "gates").tested);
@@ -63,7 +63,29 @@ TEST(Choices, ListEveryResidualAndConvolution) {
   EXPECT_TRUE(choices[1].chosen);
 }
 
-TEST(TheProtocol, FollowsFromTheKeys) {
+TEST(Choices, StayOpenIfVariantLacksBestRate) {
+  auto runs =
+      small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
+                 [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
+  const auto with_pre = [&](double lr) {
+    for (auto run :
+         small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
+                    [](Result& r) { set_accuracy(r, .2); })) {
+      if (run.result.lr != lr) continue;
+      run.result.config["model.residual"] = "\"pre\"";
+      run.result.run_id += "pre";
+      runs.push_back(std::move(run));
+    }
+    return choices_of(rows_from(runs), shipped_claims())[1];
+  };
+  const Choice early = with_pre(1e-3);
+  EXPECT_TRUE(early.chosen && early.open && early.at_edge);
+  const Choice late = with_pre(2e-3);
+  EXPECT_TRUE(late.chosen && late.at_edge);
+  EXPECT_FALSE(late.open);
+}
+
+TEST(Protocol, IsDerivedFromConfigKeys) {
   const auto label = [](const std::string& text, const std::set<std::string>& ignored = {}) {
     const auto runs = small_runs(text + "[grid]\nmodel.name = [\"delta_net\"]\nrun.seed = [1]\n");
     return protocol_of(runs.front().result.config, ignored);

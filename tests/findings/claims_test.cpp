@@ -12,7 +12,7 @@ namespace {
 
 const std::string shipped_claims = SB_SOURCE_DIR "/configs/experiments/claims.toml";
 
-TEST(ShippedClaims, AreThePapersElevenAndAQuestionOfOurOwn) {
+TEST(ShippedClaims, AreElevenOfPaperAndOneOfOurs) {
   const Claims claims = read_claims(shipped_claims);
   std::set<int> numbers;
   for (const auto& claim : claims.claims) {
@@ -31,7 +31,7 @@ TEST(ShippedClaims, AreThePapersElevenAndAQuestionOfOurOwn) {
   for (const auto& table : claims.published) EXPECT_NE(table.source.find("arXiv"), std::string::npos) << table.id;
 }
 
-TEST(ShippedClaims, EveryModelAndSwitchOfTheirArmsExists) {
+TEST(ShippedClaims, UseExistingModelsAndSwitches) {
   for (const auto& claim : read_claims(shipped_claims).claims)
     for (const auto& comparison : claim.comparisons)
       for (const auto* arm : {&comparison.a, &comparison.b})
@@ -43,7 +43,7 @@ TEST(ShippedClaims, EveryModelAndSwitchOfTheirArmsExists) {
         }
 }
 
-TEST(ShippedClaims, AreThoseTheExperimentsName) {
+TEST(ShippedClaims, MatchClaimsOfExperiments) {
   const Claims claims = read_claims(shipped_claims);
   for (const auto& entry : std::filesystem::directory_iterator(SB_SOURCE_DIR "/configs/experiments")) {
     if (entry.path().extension() != ".toml") continue;
@@ -58,7 +58,7 @@ TEST(ShippedClaims, AreThoseTheExperimentsName) {
   }
 }
 
-TEST(ClaimsFile, ListsAreEveryCombination) {
+TEST(ClaimsFile, ExpandsListsToEveryCombination) {
   const Claims claims = parse_claims(R"(
 [[scale]]
 name = "s"
@@ -90,7 +90,7 @@ comparisons = [
   EXPECT_EQ(all[10].reference, .1);
 }
 
-TEST(ClaimsFile, BadOnesGetOneLineWithTheirPlace) {
+TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
   const std::string scale = "[[scale]]\nname = 's'\n";
   const auto claim = [&](const std::string& rest) {
     return scale + "[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n" + rest;
@@ -165,7 +165,7 @@ TEST(ClaimsFile, BadOnesGetOneLineWithTheirPlace) {
   EXPECT_EQ(error_line([&] { parse_claims(claim("comparisons = [{a = 'gla'}]"), "c.toml"); }), "");
 }
 
-TEST(ExperimentFile, TellsItsClaimsAndNothingElseIsAsked) {
+TEST(ExperimentFile, ReadsClaimsAndIgnoresOtherKeys) {
   const auto one =
       parse_experiment_claims("[experiment]\ntitle = 'T'\nclaims = ['a', 'b']\n[grid]\nx = [1]\n", "dir/main.toml");
   EXPECT_EQ(one.name, "main");

@@ -17,7 +17,7 @@ std::vector<TableRun> gap_runs(const std::function<double(const Result&, int)>& 
                     });
 }
 
-TEST(Retention, IsTheShareOfTheAccuracyAtTheTrainedGap) {
+TEST(Retention, IsAccuracyRelativeToTrainedGap) {
   const Rows rows = rows_from(gap_runs([](const Result& r, int gap) {
     const bool keeps = r.model.starts_with("gated_delta");
     return gap == 10 ? .8 : keeps ? .6 : r.model == "transformer" ? .001 : .2;
@@ -33,7 +33,7 @@ TEST(Retention, IsTheShareOfTheAccuracyAtTheTrainedGap) {
   EXPECT_EQ(judged(rows, "attention_falls_to_chance").verdict, Verdict::supported);
 }
 
-TEST(Chance, IsApproachedIfTheAccuracyIsAtMostDeltaAboveIt) {
+TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {
   const auto at = [](double far) {
     return judged(rows_from(gap_runs([&](const Result&, int gap) { return gap == 100 ? far : .8; })),
                   "attention_falls_to_chance");
@@ -42,7 +42,7 @@ TEST(Chance, IsApproachedIfTheAccuracyIsAtMostDeltaAboveIt) {
   EXPECT_EQ(at(.007 + .01).verdict, Verdict::supported);
 }
 
-TEST(ADrop, IsTheDifferenceBetweenTwoTasksOfAModel) {
+TEST(Drop, IsDifferenceBetweenTwoTasksOfModel) {
   const Rows rows = rows_from(table_runs(as_in_the_paper));
   const ScaleVerdict v = judged(rows, "failure_signatures");
   // DeltaNet .50, .41, .35; Gated DeltaNet .87, .76, .57.
@@ -64,7 +64,7 @@ TEST(ADrop, IsTheDifferenceBetweenTwoTasksOfAModel) {
             std::vector<std::string>{"GLA on task 2 at scale small, corrected protocol"});
 }
 
-TEST(TheSlope, OfACostOverTheLongestGap) {
+TEST(SlopeComparison, MeasuresCostOverLongestGap) {
   const auto runs = small_runs(
       "[task]\nnumber = 2\n[grid]\nmodel.name = [\"gated_delta_net\"]\ntask.gap_max = [10, 50]\nmodel.a_min = "
       "[0.0, 0.99]\nrun.seed = [1, 2, 3]\n",
@@ -83,7 +83,7 @@ TEST(TheSlope, OfACostOverTheLongestGap) {
   EXPECT_EQ(v.comparisons[2].effect.n, 3U);
 }
 
-TEST(TheSlope, NamesTheLevelThatAGrammarLacks) {
+TEST(SlopeComparison, NamesMissingLevelOfGrammar) {
   auto runs = small_runs(
       "[task]\nnumber = 2\n[grid]\nmodel.name = [\"gated_delta_net\"]\ntask.gap_max = [10, 50]\nmodel.a_min = "
       "[0.0, 0.99]\nrun.seed = [1, 2, 3]\n");
@@ -97,7 +97,7 @@ TEST(TheSlope, NamesTheLevelThatAGrammarLacks) {
                                       "Gated DeltaNet, a_min 0.99 (task 2) at task.gap_max 50 on grammar seed 3"}));
 }
 
-TEST(TheOrder, OfModelsTakesNoRunIntoTwoLevels) {
+TEST(ModelOrder, AssignsRunToOneLevelOnly) {
   const auto at = [](const std::vector<std::pair<std::string, double>>& sizes) {
     LevelValues out;
     for (const auto& [size, value] : sizes) out[{size}] = {{{"1"}, value}};
@@ -110,7 +110,7 @@ TEST(TheOrder, OfModelsTakesNoRunIntoTwoLevels) {
   EXPECT_EQ(orders.correlations.at({"1"}), 1);
 }
 
-TEST(TheSlope, AndTheOrderOfModelsOverComplexityAndSize) {
+TEST(SlopeComparison, CoversComplexityAndModelOrderOverSize) {
   auto runs = small_runs(
       "[grid]\ntask.number = [1]\nlevel = [{grammar.vocab = 21, grammar.ambiguities = 20, grammar.depth = 20}, "
       "{grammar.vocab = 31, grammar.ambiguities = 30, grammar.depth = 30}, {grammar.vocab = 41}]\nmodel.name = " +
@@ -138,7 +138,7 @@ TEST(TheSlope, AndTheOrderOfModelsOverComplexityAndSize) {
   EXPECT_EQ(v.comparisons[3].figures.levels, 3U);
 }
 
-TEST(GateParametersClaim, IsExactAndDependsOnTheCount) {
+TEST(GateParametersClaim, IsExactAndDependsOnCountingRule) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
   ASSERT_EQ(v.comparisons.size(), 2U);
   for (const auto& one : v.comparisons) {
@@ -154,7 +154,7 @@ TEST(GateParametersClaim, IsExactAndDependsOnTheCount) {
   EXPECT_EQ(v.words(), "contradicted in 1 of 2");
 }
 
-TEST(Throughput, IsARatioOnOneDeviceOfRunsThatHadItAlone) {
+TEST(Throughput, ComparesUnsharedRunsOnSameDevice) {
   auto runs = small_runs(
       "[grid]\ntask.number = [1, 3]\nmodel.name = [\"mamba2\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3, 4]\n",
       [](Result& r) {
@@ -172,7 +172,7 @@ TEST(Throughput, IsARatioOnOneDeviceOfRunsThatHadItAlone) {
   EXPECT_EQ(judged(rows_from(runs), "throughput").words(), "contradicted in 2 of 4");
 }
 
-TEST(PublishedOrder, IsTheRankCorrelationOfAccuracyAndPerplexity) {
+TEST(PublishedOrder, IsRankCorrelationOfAccuracyAndPerplexity) {
   const auto world = [](double sign) {
     return rows_from(table_runs([=](const Result& r) {
       double perplexity = 17.5;
@@ -187,7 +187,7 @@ TEST(PublishedOrder, IsTheRankCorrelationOfAccuracyAndPerplexity) {
   EXPECT_EQ(judged(world(-1), "language_ranks").comparisons[0].verdict, Verdict::contradicted);
 }
 
-TEST(Deviations, AreArmsByTheirKeysUnderOneProtocol) {
+TEST(Deviations, AreComparedByKeysWithinOneProtocol) {
   const auto runs = small_runs(
       "[grid]\ntask.number = [1]\nfault = [{run.label = \"none\"}, {run.label = \"bf16\", quirks.delta_bf16 = true}]\n"
       "model.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3]\n",

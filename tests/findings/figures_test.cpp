@@ -101,7 +101,7 @@ std::vector<SvgElement> rows_of(const SvgReader& svg, const std::string& name, c
   return out;
 }
 
-TEST(FindingsFigures, WithoutDataThereIsNoFile) {
+TEST(FindingsFigures, AreEmptyWithoutData) {
   EXPECT_EQ(differences_svg({"title", .01, {}}), "");
   EXPECT_EQ(differences_svg({"title", .01, {difference("a", nan, 0)}}), "");
   LinesFigure only_references = lines(0, {}, false);
@@ -113,7 +113,7 @@ TEST(FindingsFigures, WithoutDataThereIsNoFile) {
   EXPECT_EQ(gaps_svg(only_references), "");
 }
 
-TEST(FindingsFigures, SameInputSameBytes) {
+TEST(FindingsFigures, AreReproducible) {
   EXPECT_EQ(differences_svg(forest()), differences_svg(forest()));
   EXPECT_EQ(gaps_svg(lines(7, gap_lengths, true)), gaps_svg(lines(7, gap_lengths, true)));
   EXPECT_EQ(curves_svg(lines(7, every(25, 3125), true)), curves_svg(lines(7, every(25, 3125), true)));
@@ -134,7 +134,7 @@ TEST(DifferencesFigure, ShowsEveryRowWithItsNumbersAndItsVerdict) {
       << svg.of("desc")[0].text;
 }
 
-TEST(DifferencesFigure, MarksAreWhereTheAxisSays) {
+TEST(DifferencesFigure, PlacesMarksByAxis) {
   const DifferencesFigure figure = forest();
   const SvgReader svg(differences_svg(figure));
   const ReadAxis axis(svg, "x", "0", 0, "+15", 15);
@@ -171,7 +171,7 @@ TEST(DifferencesFigure, LegendNamesThePaperOnlyIfARowHasIt) {
   EXPECT_EQ(SvgReader(differences_svg(figure)).texts("the paper's difference").size(), 0U);
 }
 
-TEST(DifferencesFigure, AnEndlessIntervalIsCutAndGetsAnArrow) {
+TEST(DifferencesFigure, CutsOverlongIntervalAndAddsArrow) {
   DifferencesFigure figure = forest();
   const auto arrows = [](const DifferencesFigure& each) {
     return rows_of(SvgReader(differences_svg(each)), "polygon", "effect").size();
@@ -189,7 +189,7 @@ TEST(DifferencesFigure, AnEndlessIntervalIsCutAndGetsAnArrow) {
   EXPECT_GT(axis.at(16.6) - axis.at(0), 100);
 }
 
-TEST(DifferencesFigure, LongTextsAreNeitherCutNorDoTheyOverlap) {
+TEST(DifferencesFigure, WrapsLongTextsWithoutOverlap) {
   DifferencesFigure figure = forest();
   figure.title =
       "A title that is much longer than the figure is wide, and goes on about scales, tasks, grammars, seeds, "
@@ -218,7 +218,7 @@ TEST(DifferencesFigure, LongTextsAreNeitherCutNorDoTheyOverlap) {
   }
 }
 
-TEST(DifferencesFigure, WhatIsNotFiniteIsLeftOut) {
+TEST(DifferencesFigure, OmitsNonFiniteValues) {
   DifferencesFigure figure = forest();
   figure.rows.push_back(difference("no effect", nan, 0));
   figure.rows[0].interval = Interval{-infinity, infinity};
@@ -229,7 +229,7 @@ TEST(DifferencesFigure, WhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(rows_of(SvgReader(file), "circle", "mark").size(), 4U);
 }
 
-TEST(GapsFigure, PointsAndReferencesAreWhereTheAxesSay) {
+TEST(GapsFigure, PlacesPointsAndReferencesByAxes) {
   const LinesFigure figure = lines(1, gap_lengths, true);
   const std::string file = gaps_svg(figure);
   expect_sound(file, figure.title);
@@ -258,7 +258,7 @@ TEST(GapsFigure, PointsAndReferencesAreWhereTheAxesSay) {
   for (const char* pattern : {"d0", "d1", "d2"}) EXPECT_EQ(svg.of("line", pattern).size(), 2U);
 }
 
-TEST(GapsFigure, BarsOfSeveralModelsStandSideBySide) {
+TEST(GapsFigure, DrawsBarsOfModelsSideBySide) {
   const SvgReader svg(gaps_svg(lines(3, gap_lengths, true)));
   const auto paths = svg.of("polyline", "line");
   ASSERT_EQ(paths.size(), 3U);
@@ -268,7 +268,7 @@ TEST(GapsFigure, BarsOfSeveralModelsStandSideBySide) {
   EXPECT_EQ(still[0].points()[0].first, still[2].points()[0].first);
 }
 
-TEST(GapsFigure, IntervalsEndWhereAccuraciesDo) {
+TEST(GapsFigure, ClipsIntervalsToAccuracyRange) {
   LinesFigure figure = lines(1, gap_lengths, true);
   figure.lines[0].points[0].interval = Interval{-.3, 1.3};
   const SvgReader svg(gaps_svg(figure));
@@ -277,7 +277,7 @@ TEST(GapsFigure, IntervalsEndWhereAccuraciesDo) {
   EXPECT_NEAR(svg.of("line", "bar")[0].number("y2"), shares.at(1), pixel);
 }
 
-TEST(GapsFigure, AReferenceMayDependOnTheGap) {
+TEST(GapsFigure, DrawsReferenceThatDependsOnGap) {
   LinesFigure figure = lines(2, gap_lengths, false);
   figure.references[0].points = {{10, .99, {}}, {20, .98, {}}, {50, .95, {}}, {100, .9, {}}};
   const SvgReader svg(gaps_svg(figure));
@@ -290,7 +290,7 @@ TEST(GapsFigure, AReferenceMayDependOnTheGap) {
       << svg.of("desc")[0].text;
 }
 
-TEST(CurvesFigure, PointsBandsAndReferencesAreWhereTheAxesSay) {
+TEST(CurvesFigure, PlacesPointsBandsAndReferencesByAxes) {
   const LinesFigure figure = lines(2, every(25, 3125), true);
   const std::string file = curves_svg(figure);
   expect_sound(file, figure.title);
@@ -315,7 +315,7 @@ TEST(CurvesFigure, PointsBandsAndReferencesAreWhereTheAxesSay) {
   EXPECT_NEAR(svg.of("line", "dashed")[1].number("y1"), shares.at(.669), pixel);
 }
 
-TEST(LinesFigures, EveryLineHasALabelThatOverlapsNoOther) {
+TEST(LinesFigures, LabelEveryLineWithoutOverlap) {
   for (const size_t models : {1U, 7U, 14U, 30U})
     for (const bool gaps : {true, false}) {
       LinesFigure figure = lines(models, gaps ? gap_lengths : every(25, 3125), gaps);
@@ -330,7 +330,7 @@ TEST(LinesFigures, EveryLineHasALabelThatOverlapsNoOther) {
     }
 }
 
-TEST(LinesFigures, ModelsHaveTheColoursOfTheReportAndSecondLinesAreToldApart) {
+TEST(LinesFigures, UseReportColoursAndMarkSecondLinesOfModel) {
   const LinesFigure figure = lines(14, gap_lengths, false);
   const SvgReader svg(gaps_svg(figure));
   const auto paths = svg.of("polyline", "line");
@@ -344,7 +344,7 @@ TEST(LinesFigures, ModelsHaveTheColoursOfTheReportAndSecondLinesAreToldApart) {
   EXPECT_EQ(hollow, 7U * 5);
 }
 
-TEST(LinesFigures, OnePointAndOneGapAreEnough) {
+TEST(LinesFigures, AcceptSinglePoint) {
   LinesFigure figure{"t", {{"GLA", "gla", {{10, .5, {}}}}}, {}};
   for (const std::string& file : {gaps_svg(figure), curves_svg(figure)}) {
     expect_sound(file, "t");

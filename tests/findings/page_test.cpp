@@ -35,7 +35,7 @@ std::vector<TableRun> both_protocols() {
   return runs;
 }
 
-TEST(FindingsPage, WithoutResultsSaysSoOfEveryClaim) {
+TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
   const Claims& claims = shipped_claims();
   const std::string page = findings_page(rows_from({}), claims, "results/");
   EXPECT_EQ(count(page, "\n### "), claims.claims.size());
@@ -48,7 +48,7 @@ TEST(FindingsPage, WithoutResultsSaysSoOfEveryClaim) {
     EXPECT_NE(page.find("| " + deviation.title + " |"), std::string::npos) << deviation.id;
 }
 
-TEST(FindingsPage, OfPartOfTheResultsTellsWhatIsMissing) {
+TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
   EXPECT_NE(page.find("**Undecided, supported in 2 of 5 (corrected, small).** Gating and rapid forgetting"),
             std::string::npos)
@@ -63,7 +63,7 @@ TEST(FindingsPage, OfPartOfTheResultsTellsWhatIsMissing) {
   EXPECT_NE(page.find("56 runs, 0 of them diverged"), std::string::npos);
 }
 
-TEST(FindingsPage, SaysWhatWasReproducedAndWhatChanged) {
+TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_NE(
       page.find("On task 1, 6 of 7 models are within 3 points of the paper; further away is GLA +6.0 (.810 against "
@@ -76,25 +76,28 @@ TEST(FindingsPage, SaysWhatWasReproducedAndWhatChanged) {
   EXPECT_EQ(page.find("GLA −1.0"), std::string::npos) << page;
 }
 
-TEST(FindingsPage, ShowsThePapersDifferenceWithItsSpreadAtItsScaleOnly) {
+TEST(FindingsPage, ShowsDifferenceOfPaperOnlyAtItsScale) {
   const std::string far = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_NE(far.find("| +37.0 ± 1.4 |"), std::string::npos) << far;
   const std::string near = findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/");
   EXPECT_EQ(near.find("| +37.0 ± 1.4 |"), std::string::npos) << near;
 }
 
-TEST(FindingsPage, ListsWhatWasChosen) {
+TEST(FindingsPage, ListsChoices) {
   const std::string none = findings_page(rows_from({}), shipped_claims(), "results/");
   EXPECT_NE(none.find("on task 1 of grammar seed 11, scale `small`"), std::string::npos);
   const auto runs =
       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
                  [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
-  EXPECT_NE(page.find("| GLA | post | 0.002 | .400 | chosen |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| GLA | post | 0.001 | .300 |  |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| GLA | post | 0.001 | .3000 |  |"), std::string::npos) << page;
+  EXPECT_NE(page.find("\n1 of 1 models are best at the largest rate that was tried with them.\n"), std::string::npos)
+      << page;
+  EXPECT_EQ(page.find("best so far"), std::string::npos);
 }
 
-TEST(FindingsPage, DoesNotDependOnTheOrderOfTheFiles) {
+TEST(FindingsPage, DoesNotDependOnOrderOfFiles) {
   auto runs = whole_table("[1, 2, 3]");
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
   const std::string table = top_table(rows_from(runs), shipped_claims());
@@ -116,7 +119,7 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
   EXPECT_NE(findings_page(rows_from(runs), shipped_claims(), "results/").find(line), std::string::npos);
 }
 
-TEST(FindingsPage, NamesFailedRunsAndHasThemInNoMean) {
+TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   auto runs = both_protocols();
   for (auto& run : runs) run.result.baselines = BaselineFigures{.009, {}, {.06, .2}, 2, .01, 1000, 50};
   const auto failed = std::find_if(runs.begin(), runs.end(), [](const TableRun& run) {
@@ -135,7 +138,7 @@ TEST(FindingsPage, NamesFailedRunsAndHasThemInNoMean) {
             std::string::npos);
 }
 
-TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
+TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
   for (const auto& rows : {rows_from({}), rows_from(whole_table("[1]")), rows_from(both_protocols())})
     for (const auto& text : {findings_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {
       size_t cells = 0;
@@ -151,13 +154,13 @@ TEST(FindingsPage, EveryRowOfATableHasAsManyCellsAsItsHead) {
     }
 }
 
-TEST(TopTable, IsTheShortFormOfTheResults) {
+TEST(TopTable, IsShortFormOfResults) {
   const std::string some = top_table(rows_from(both_protocols()), shipped_claims());
   EXPECT_NE(some.find("| GLA | .750 | .810 | .800 |"), std::string::npos) << some;
   EXPECT_NE(some.find("| ceiling |"), std::string::npos) << some;
 }
 
-TEST(FindingsFigures, AreOfWhatWasRun) {
+TEST(FindingsFigures, ShowOnlyAvailableRuns) {
   EXPECT_TRUE(findings_figures(rows_from({}), shipped_claims()).empty());
   const auto figures = findings_figures(rows_from(whole_table("[1, 2, 3]")), shipped_claims());
   ASSERT_EQ(figures.size(), 1U);
@@ -168,7 +171,37 @@ TEST(FindingsFigures, AreOfWhatWasRun) {
             std::string::npos);
 }
 
-TEST(Markers, HoldTheTableAndNothingElseChanges) {
+TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
+  auto runs = small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"mamba\"]\nrun.seed = [1, 2, 11]\n",
+                         [](Result& r) {
+                           set_accuracy(r, .8);
+                           if (r.model == "mamba" && r.grammar_seed == 2) r.status = "diverged";
+                         });
+  ValidCurves curves;
+  for (auto& run : runs) {
+    run.folder = run.result.model + std::to_string(run.result.grammar_seed);
+    curves[run.folder] = {{10, .2},
+                          {20, run.result.grammar_seed == 11 ? .99 : .4 + .2 * (run.result.grammar_seed == 2)}};
+  }
+  const Rows rows = rows_from(runs);
+  const Claims claims = shipped_claims();
+  const LinesFigure figure = learning_curves(rows, claims, curves, *claims.scale("small"), "corrected");
+  ASSERT_EQ(figure.lines.size(), 3U);
+  EXPECT_EQ(figure.lines[0].label, "GLA");
+  ASSERT_EQ(figure.lines[0].points.size(), 2U);
+  EXPECT_EQ(figure.lines[0].points[1].x, 20);
+  EXPECT_NEAR(figure.lines[0].points[1].y, .5, 1e-12) << "the grammar of the choices has no part";
+  EXPECT_TRUE(figure.lines[0].points[1].interval);
+  EXPECT_EQ(figure.lines[1].label, "Mamba");
+  EXPECT_EQ(figure.lines[2].label, "Mamba (failed)");
+  EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "published").lines.empty());
+  const auto figures = findings_figures(rows, claims, curves);
+  ASSERT_FALSE(figures.empty());
+  EXPECT_EQ(figures.back().name, "curves_corrected_small");
+  EXPECT_NE(figures.back().svg.find("Mamba (failed)"), std::string::npos);
+}
+
+TEST(Markers, EncloseTableAndKeepOtherText) {
   const std::string page = "# A\n\n" + std::string(table_begins) + "\nold\n" + std::string(table_ends) + "\n\nrest\n";
   const std::string once = with_table(page, "| t |\n", "README.md");
   EXPECT_EQ(once, "# A\n\n" + std::string(table_begins) + "\n\n| t |\n\n" + std::string(table_ends) + "\n\nrest\n");

@@ -60,7 +60,7 @@ std::string told(const Rows& rows, const std::string& claim) {
   return out;
 }
 
-TEST(Population, IsFoundByConfigWhateverElseLiesThere) {
+TEST(Population, IsSelectedByConfigDespiteOtherRuns) {
   std::mt19937_64 engine(21);
   for (int trial = 0; trial < 12; ++trial) {
     auto runs = world(engine);

@@ -29,7 +29,7 @@ int64_t declared_gates(const ModelConfig& config) {
   return out;
 }
 
-TEST(GateParameters, AreThoseTheModelsDeclare) {
+TEST(GateParameters, MatchDeclaredParametersOfModels) {
   for (const std::string model : {"gla", "mamba", "mamba2", "delta_net", "gated_delta_net", "gated_delta_product"})
     for (const int64_t width : {64, 256, 648, 1152, 1296})
       for (const bool conv : {true, false}) {
@@ -46,8 +46,8 @@ TEST(GateParameters, AreThoseTheModelsDeclare) {
       }
 }
 
-// At the paper's widths: 41 thousand a layer for Mamba2, 1.7 million for a delta rule of the same width.
-TEST(GateParameters, AreThePapersAtItsWidths) {
+// At the paper's widths: 41 thousand per layer for Mamba2, 1.7 million for a delta rule of the same width.
+TEST(GateParameters, MatchPaperAtItsWidths) {
   Result r;
   r.width = 1296;
   r.model = "mamba2";
@@ -68,7 +68,7 @@ Rows run_of(const ArmModel& arm) {
   return rows_of(parse_suite(text, "suite.toml", {}, model_rules()));
 }
 
-TEST(Arms, AreFoundAmongRunsOfTheRealModelsAndNoOtherIs) {
+TEST(Arms, MatchOnlyTheirRunsOfRealModels) {
   std::set<ArmModel> arms;
   for (const auto& claim : read_claims(SB_SOURCE_DIR "/configs/experiments/claims.toml").claims)
     for (const auto& comparison : claim.comparisons)

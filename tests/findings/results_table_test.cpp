@@ -41,7 +41,7 @@ TEST(ResultsTable, LongFormHasEveryTaskWithIntervalsGrammarsAndFootnotes) {
       "\n² Diverged: seed 2.\n");
 }
 
-TEST(ResultsTable, ShortFormHasMeansOfWhatWasMeasured) {
+TEST(ResultsTable, ShortFormHasMeansOfMeasuredColumns) {
   EXPECT_EQ(short_results_markdown(two_models()),
             "| model | task 1: paper | reproduced | corrected |\n"
             "|---|---:|---:|---:|\n"
@@ -53,7 +53,7 @@ TEST(ResultsTable, ShortFormHasMeansOfWhatWasMeasured) {
             "\n² Diverged: seed 2.\n");
 }
 
-TEST(ResultsTable, SaysWhenRowsHaveOtherGrammars) {
+TEST(ResultsTable, NotesRowsWithDifferentGrammars) {
   ResultsTable table = two_models();
   table[0].cells[{1, Column::corrected}].grammars = {"1"};
   EXPECT_NE(short_results_markdown(table).find("Means over 1 to 2 grammars; not all rows of a column have the same."),
@@ -94,7 +94,7 @@ ResultRow row_of(const ResultsTable& table, const std::string& name) {
   return *it;
 }
 
-TEST(ResultsTable, HasThePapersModelsInItsOrderWithItsOwnSpread) {
+TEST(ResultsTable, ListsModelsOfPaperInItsOrderWithItsSpread) {
   const ResultsTable table = table_of({});
   std::vector<std::string> names;
   for (const auto& row : table) names.push_back(row.name);
@@ -136,7 +136,7 @@ TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
   EXPECT_FALSE(row_of(table, "Transformer").cells.contains({1, Column::corrected}));
 }
 
-TEST(ResultsTable, TaskFourIsTheMeanOverFarGaps) {
+TEST(ResultsTable, TaskFourIsMeanOverLongGaps) {
   const auto all = runs(
       "[eval]\ngaps = [10, 20, 50, 100]\n[grid]\ntask.number = [2]\nmodel.name = [\"gla\"]\n"
       "model.dropout = [0.0]\nrun.seed = [1]\n",
@@ -150,7 +150,7 @@ TEST(ResultsTable, TaskFourIsTheMeanOverFarGaps) {
   EXPECT_FALSE(gla.at({4, Column::corrected}).interval);
 }
 
-TEST(ResultsTable, CollapsedAndDivergedRunsAreNamedAndInNoMean) {
+TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
   const auto change = [](uint64_t collapsed, uint64_t diverged) {
     return [=](Result& r) {
       r.baselines = BaselineFigures{.01, {}, {.06, .1}, 2, .01, 100, 100};
@@ -183,7 +183,7 @@ TEST(ResultsTable, CollapsedAndDivergedRunsAreNamedAndInNoMean) {
       << part.footnotes[1];
 }
 
-TEST(ResultsTable, LeavesOutOtherScalesTasksAndSwitches) {
+TEST(ResultsTable, ExcludesOtherScalesTasksAndSwitches) {
   const std::string grid = "model.dropout = [0.0]\nmodel.name = [\"mamba2\"]\nrun.seed = [1]\n";
   const auto has = [](const std::vector<TableRun>& all, const Claims& claims = {}) {
     return row_of(table_of(all, no_n_gram, claims), "Mamba2").cells.contains({1, Column::corrected});
@@ -197,7 +197,7 @@ TEST(ResultsTable, LeavesOutOtherScalesTasksAndSwitches) {
   EXPECT_FALSE(has(runs("[grid]\ntask.number = [1]\n" + grid), claims));
 }
 
-TEST(ResultsTable, TakesTheGroupWithTheMostGrammars) {
+TEST(ResultsTable, UsesGroupWithMostGrammars) {
   auto all = runs(
       "[grid]\ntask.number = [1]\nmodel.dropout = [0.0]\nmodel.name = [\"gla\"]\nrun.seed = [1, 2]\ntrain.updates = "
       "[50]\n",

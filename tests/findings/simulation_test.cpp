@@ -73,7 +73,7 @@ TEST(SimulatedWorlds, EquivalentModelsAreNeitherAboveNorBelow) {
   EXPECT_GE(world.share(Verdict::equivalent), .6);
 }
 
-TEST(SimulatedWorlds, AtTheBoundsVerdictsAreWrongInAtMostSixOfAHundred) {
+TEST(SimulatedWorlds, VerdictsAtBoundsAreWrongInAtMostSixPercent) {
   for (const size_t grammars : {2, 3, 4, 8}) {
     for (World world : {World(3, Asks::above, {delta}, grammars), World(4, Asks::above, {-delta}, grammars)}) {
       EXPECT_LE(world.share(Verdict::supported) + world.share(Verdict::contradicted), most_wrong) << grammars;
@@ -84,7 +84,7 @@ TEST(SimulatedWorlds, AtTheBoundsVerdictsAreWrongInAtMostSixOfAHundred) {
   }
 }
 
-TEST(SimulatedWorlds, AnEffectOfThreeDeltaIsFound) {
+TEST(SimulatedWorlds, DetectEffectOfThreeDelta) {
   World above(6, Asks::above, {3 * delta}), below(7, Asks::above, {-3 * delta}), turned(8, Asks::below, {-3 * delta});
   EXPECT_GE(above.share(Verdict::supported), least_right);
   EXPECT_GE(below.share(Verdict::contradicted), least_right);
@@ -98,8 +98,8 @@ TEST(SimulatedWorlds, AnEffectOfThreeDeltaIsFound) {
   EXPECT_GE(three.share(Verdict::supported), least_right);
 }
 
-// One part of many that comes out badly by chance decides nothing.
-TEST(SimulatedWorlds, OneUnluckyPartAmongEighteenDecidesNothing) {
+// One part of many that comes out badly by chance must not decide a claim.
+TEST(SimulatedWorlds, OneUnluckyPartOfEighteenDoesNotDecideClaim) {
   World equal(13, Asks::above, std::vector<double>(18, 0));
   EXPECT_LE(equal.share(Verdict::supported) + equal.share(Verdict::contradicted), most_wrong);
   World bound(14, Asks::above, std::vector<double>(18, -delta));
@@ -117,8 +117,8 @@ TEST(SimulatedWorlds, OneUnluckyPartAmongEighteenDecidesNothing) {
   EXPECT_GE(fails.share(Verdict::contradicted), least_right);
 }
 
-// Without the rule for failed runs a collapsed seed would look like an effect, and like spread.
-TEST(SimulatedWorlds, OneCollapsedSeedLeavesTheComparisonUndecided) {
+// Without the rule for failed runs, a collapsed seed would look like an effect and like spread.
+TEST(SimulatedWorlds, OneCollapsedSeedLeavesComparisonUndecided) {
   auto runs = small_runs(
       "[grid]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3, 4]\n",
       [](Result& r) {

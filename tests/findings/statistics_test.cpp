@@ -12,7 +12,7 @@
 namespace sb::test {
 namespace {
 
-TEST(Student, QuantilesAreTheTabledOnes) {
+TEST(Student, QuantilesMatchTables) {
   struct Known {
     double probability, degrees, value;
   };
@@ -84,7 +84,7 @@ bool covers(const Interval& interval) {
   return interval.low <= truth && truth <= interval.high;
 }
 
-TEST(Coverage, OfPairedDifferencesOverGrammarsIsNominal) {
+TEST(Coverage, IsNominalForPairedDifferencesOverGrammars) {
   constexpr int worlds = 20000;
   for (const int grammars : {3, 4, 8})
     for (const int seeds : {1, 3}) {
@@ -96,7 +96,7 @@ TEST(Coverage, OfPairedDifferencesOverGrammarsIsNominal) {
     }
 }
 
-TEST(Coverage, OfAMeanOverGrammarsIsNominal) {
+TEST(Coverage, IsNominalForMeanOverGrammars) {
   constexpr int worlds = 20000;
   for (const int grammars : {3, 4, 8}) {
     Simulation world(200 + static_cast<uint64_t>(grammars));
@@ -110,7 +110,7 @@ TEST(Coverage, OfAMeanOverGrammarsIsNominal) {
   }
 }
 
-TEST(Coverage, OfAPercentileBootstrapAtThreeGrammarsIsNotNominal) {
+TEST(Coverage, IsNotNominalForPercentileBootstrapOverThreeGrammars) {
   constexpr int worlds = 2000, resamples = 400;
   Simulation world(300);
   int covered = 0;
@@ -128,8 +128,8 @@ TEST(Coverage, OfAPercentileBootstrapAtThreeGrammarsIsNotNominal) {
   EXPECT_LT(covered / double(worlds), .85);
 }
 
-// Why seeds are averaged within a grammar first, and models compared on the same grammars.
-TEST(Coverage, OfRunsTakenForSamplesIsNotNominal) {
+// This is why seeds are averaged within a grammar first and models are compared on the same grammars.
+TEST(Coverage, IsNotNominalIfRunsCountAsSamples) {
   constexpr int worlds = 4000;
   Simulation world(400);
   int covered = 0, narrow = 0;
@@ -177,7 +177,7 @@ double family_wise_errors(int grammars, double effect_of_half, uint64_t seed) {
   return wrong / double(worlds);
 }
 
-TEST(Family, IsWrongInAtMostSixOfAHundred) {
+TEST(FamilyWiseError, IsAtMostSixPercent) {
   for (const int grammars : {3, 4, 8}) {
     EXPECT_LE(family_wise_errors(grammars, 0, 500 + static_cast<uint64_t>(grammars)), .06) << grammars;
     EXPECT_LE(family_wise_errors(grammars, .2, 600 + static_cast<uint64_t>(grammars)), .06) << grammars;
@@ -198,7 +198,7 @@ TEST(Holm, StepsDownAndStops) {
   EXPECT_TRUE(holm({}, .05).empty());
 }
 
-TEST(Holm, ADecidedIntervalExcludesTheMarginAndAnotherHoldsIt) {
+TEST(Holm, DecidedIntervalsExcludeMarginAndOthersContainIt) {
   std::mt19937_64 engine(7);
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 300; ++trial) {
@@ -221,7 +221,7 @@ TEST(Holm, ADecidedIntervalExcludesTheMarginAndAnotherHoldsIt) {
   }
 }
 
-TEST(EstimateOf, FewValues) {
+TEST(EstimateOf, HandlesFewValues) {
   EXPECT_EQ(estimate({}).n, 0U);
   const std::vector<double> one = {.4}, same = {.4, .4};
   EXPECT_FALSE(estimate(one).interval(.05).has_value());
@@ -231,7 +231,7 @@ TEST(EstimateOf, FewValues) {
   EXPECT_FALSE(estimate(same).needed(0, .05).has_value());
 }
 
-TEST(EstimateOf, NeededIsTheFirstNumberWhoseIntervalLeavesTheValueOut) {
+TEST(EstimateOf, NeededIsFirstCountWhoseIntervalExcludesValue) {
   const std::vector<double> values = {.01, .03, -.01, .05};
   const Estimate e = estimate(values);
   const size_t needed = e.needed(0, .05).value();
@@ -244,7 +244,7 @@ TEST(EstimateOf, NeededIsTheFirstNumberWhoseIntervalLeavesTheValueOut) {
   EXPECT_FALSE(e.needed(e.mean, .05).has_value());
 }
 
-TEST(Slope, AndRankCorrelation) {
+TEST(SlopeAndRankCorrelation, MatchKnownValues) {
   const std::vector<double> x = {1, 2, 4}, y = {5, 3, -1}, flat = {2, 2, 2};
   EXPECT_DOUBLE_EQ(*slope(x, y), -2);
   EXPECT_FALSE(slope(flat, y).has_value());

@@ -16,7 +16,7 @@
 namespace sb::test {
 namespace {
 
-TEST(Svg, WritesNumbersWithTwoDecimalsAtMost) {
+TEST(Svg, WritesNumbersWithAtMostTwoDecimals) {
   EXPECT_EQ(svg_number(12.345), "12.35");
   EXPECT_EQ(svg_number(12.5), "12.5");
   EXPECT_EQ(svg_number(100), "100");
@@ -25,7 +25,7 @@ TEST(Svg, WritesNumbersWithTwoDecimalsAtMost) {
   EXPECT_THROW(svg_number(std::numeric_limits<double>::infinity()), Error);
 }
 
-TEST(Svg, TextCannotBecomeMarkup) {
+TEST(Svg, EscapesText) {
   Svg svg;
   svg.text(10, 10, "a < b & \"c\" > \x01 </text><script>", "ink");
   const SvgReader read(svg.document(100, 50, "<title>", "& so on"));
@@ -35,7 +35,7 @@ TEST(Svg, TextCannotBecomeMarkup) {
   EXPECT_EQ(read.of("desc")[0].text, "& so on");
 }
 
-TEST(Svg, IsNamedAndDescribedForReadersWhoDoNotSeeIt) {
+TEST(Svg, HasTitleAndDescriptionForScreenReaders) {
   const SvgReader read(Svg().document(640, 50.5, "name", "what it shows"));
   const auto& root = read.root();
   EXPECT_EQ(root.attributes.at("role"), "img");
@@ -45,7 +45,7 @@ TEST(Svg, IsNamedAndDescribedForReadersWhoDoNotSeeIt) {
   EXPECT_EQ(root.attributes.at("viewBox"), "0 0 640 50.5");
 }
 
-TEST(Svg, HasEveryColourOnceForLightAndOnceForDark) {
+TEST(Svg, DefinesEveryColourForLightAndDark) {
   Svg svg;
   const std::string first = svg.series_class(3), second = svg.series_class(0);
   EXPECT_EQ(svg.series_class(3), first);
@@ -65,8 +65,8 @@ TEST(Svg, HasEveryColourOnceForLightAndOnceForDark) {
   EXPECT_EQ(style.find(".c1{"), std::string::npos);  // not used
 }
 
-// Grey print: the shapes alone tell the models apart.
-TEST(Svg, EveryModelHasAShapeOfItsOwn) {
+// In greyscale print, models differ only by shape.
+TEST(Svg, GivesEveryModelItsOwnShape) {
   std::set<std::string> shapes;
   for (int i = 0; i < model_colours; ++i) {
     Svg svg;
@@ -81,7 +81,7 @@ TEST(Svg, EveryModelHasAShapeOfItsOwn) {
   EXPECT_EQ(shapes.size(), static_cast<size_t>(model_colours));
 }
 
-TEST(SvgText, WrapsToTheWidthAndLosesNothing) {
+TEST(SvgText, WrapsToWidthWithoutLosingText) {
   const std::string text = "Gated DeltaNet − DeltaNet, abcdefghijklmnopqrstuvwxyzäöüßéèñ on tasks 1 and 3";
   for (const bool bold : {false, true})
     for (const double width : {40., 90., 200., 2000.}) {
@@ -100,13 +100,13 @@ TEST(SvgText, WrapsToTheWidthAndLosesNothing) {
   EXPECT_EQ(wrapped("", 10).size(), 1U);
 }
 
-TEST(SvgAxis, MapsLinearlyAndByLogarithm) {
+TEST(SvgAxis, MapsLinearAndLogarithmicScales) {
   const SvgAxis line{10, 30, 100, 0, false}, log{10, 1000, 0, 90, true};
   EXPECT_DOUBLE_EQ(line.at(15), 75);
   EXPECT_NEAR(log.at(100), 45, 1e-9);
 }
 
-TEST(SvgAxis, TicksCoverTheRangeInRoundSteps) {
+TEST(SvgAxis, TicksCoverRangeInRoundSteps) {
   std::mt19937_64 engine(1);
   std::uniform_real_distribution<double> place(-3, 3), exponent(-4, 4);
   for (int i = 0; i < 500; ++i) {
@@ -130,7 +130,7 @@ TEST(SvgAxis, TicksCoverTheRangeInRoundSteps) {
   EXPECT_GE(ticks_over(.5, .5, 6).values.size(), 2U);
 }
 
-TEST(SvgAxis, LabelsKeepTheirOrderTheirDistanceAndTheirPlaceWherePossible) {
+TEST(SvgAxis, SpreadsLabelsInOrderWithMinimumDistance) {
   EXPECT_EQ(spread_labels({10, 50, 90}, 15, 0, 100), (std::vector<double>{10, 50, 90}));
   EXPECT_EQ(spread_labels({50, 50}, 10, 0, 100), (std::vector<double>{45, 55}));
   EXPECT_EQ(spread_labels({99, 98}, 10, 0, 100), (std::vector<double>{100, 90}));

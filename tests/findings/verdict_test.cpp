@@ -10,7 +10,7 @@
 namespace sb::test {
 namespace {
 
-TEST(AClaim, IsSupportedIfEveryIntervalLiesAboveDelta) {
+TEST(Claim, IsSupportedIfEveryIntervalLiesAboveDelta) {
   const Rows rows = rows_from(table_runs(as_in_the_paper));
   const ScaleVerdict v = judged(rows, "attention_leads");
   // The paper's lead over Gated DeltaNet on task 2 is one point: not above delta.
@@ -31,7 +31,7 @@ TEST(AClaim, IsSupportedIfEveryIntervalLiesAboveDelta) {
   }
 }
 
-TEST(AClaim, IsContradictedInThePartsThatAreAndSaysInHowMany) {
+TEST(Claim, ReportsHowManyPartsAreContradicted) {
   const Rows rows = rows_from(table_runs(
       [](const Result& r) { return r.model == "transformer" ? (r.task == 3 ? .1 : .9) : as_in_the_paper(r); }));
   const ScaleVerdict v = judged(rows, "attention_leads");
@@ -40,7 +40,7 @@ TEST(AClaim, IsContradictedInThePartsThatAreAndSaysInHowMany) {
   EXPECT_EQ(v.supported, 6U);
 }
 
-TEST(AClaim, IsEquivalentIfTheNarrowIntervalLiesWithinDelta) {
+TEST(Claim, IsEquivalentIfNarrowIntervalLiesWithinDelta) {
   const Rows rows = rows_from(table_runs([](const Result&) { return .5; }));
   const ScaleVerdict v = judged(rows, "attention_leads");
   EXPECT_EQ(v.verdict, Verdict::equivalent);
@@ -57,7 +57,7 @@ Rows two_models(const std::string& a, const std::string& b, double effect) {
                  [&](Result& r) { set_accuracy(r, .5 + (r.model == a ? effect + spread[r.grammar_seed - 1] : 0)); }));
 }
 
-TEST(AClaim, AtLeastIsContradictedBelowDeltaOnly) {
+TEST(Claim, AtLeastIsContradictedOnlyBelowDelta) {
   for (const auto& [effect, verdict] : {std::pair(-.01, Verdict::undecided), std::pair(-.03, Verdict::contradicted),
                                         std::pair(-.002, Verdict::supported), std::pair(.03, Verdict::supported)})
     EXPECT_EQ(judged(two_models("mamba2", "gated_delta_net", effect), "mixing_not_needed").comparisons[0].verdict,
@@ -65,7 +65,7 @@ TEST(AClaim, AtLeastIsContradictedBelowDeltaOnly) {
         << effect;
 }
 
-TEST(AClaim, NearDeltaIsUndecidedAndSaysHowManyGrammarsItWouldTake) {
+TEST(Claim, IsUndecidedNearDeltaAndEstimatesGrammarsNeeded) {
   const auto one = judged(two_models("gated_delta_net", "delta_net", .012), "gates").comparisons[0];
   EXPECT_EQ(one.verdict, Verdict::undecided);
   EXPECT_NEAR(one.interval->low, .012 - 3.1824463 * .0036514837 / 2, 1e-9);
@@ -73,7 +73,7 @@ TEST(AClaim, NearDeltaIsUndecidedAndSaysHowManyGrammarsItWouldTake) {
             std::vector<std::string>{"12 more grammars, 16 in all, if effect and spread stay as they are"});
 }
 
-TEST(AClaim, OfOneGrammarIsUndecided) {
+TEST(Claim, IsUndecidedWithOneGrammar) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper, "[1]")), "gates");
   EXPECT_EQ(v.verdict, Verdict::undecided);
   EXPECT_FALSE(v.comparisons[0].interval.has_value());
@@ -82,7 +82,7 @@ TEST(AClaim, OfOneGrammarIsUndecided) {
             std::vector<std::string>{"1 more grammar that every model compared has run: an interval needs two"});
 }
 
-TEST(AClaim, WithoutRunsNamesWhatIsMissing) {
+TEST(Claim, WithoutRunsNamesMissingRuns) {
   const ScaleVerdict v =
       judged(rows_from(table_runs(as_in_the_paper, "[1, 2, 3]", "[\"delta_net\", \"gla\"]")), "gates");
   EXPECT_EQ(v.verdict, Verdict::undecided);
@@ -92,7 +92,7 @@ TEST(AClaim, WithoutRunsNamesWhatIsMissing) {
   EXPECT_TRUE(judge(rows_from({}), shipped_claims(), *shipped_claims().find("gates")).scales.empty());
 }
 
-TEST(AComparison, ThatIsOnlyReportedIsNoPartOfTheClaim) {
+TEST(Comparison, DoesNotAffectClaimIfOnlyReported) {
   const Rows rows = rows_from(small_runs(
       "[grid]\ntask.number = [3]\nmodel.name = " + std::string(seven) + "\nrun.seed = [1, 2, 3, 4]\n", [](Result& r) {
         set_accuracy(r, (r.model == "gla" ? .3 : r.model == "mamba" ? .5 : .8) + wobble(r));
@@ -106,7 +106,7 @@ TEST(AComparison, ThatIsOnlyReportedIsNoPartOfTheClaim) {
   EXPECT_EQ(v.comparisons[4].verdict, Verdict::contradicted) << v.comparisons[4].comparison->name();
 }
 
-TEST(AComparison, IsPairedAndNamesGrammarsThatOneArmLacks) {
+TEST(Comparison, IsPairedAndNamesGrammarsMissingInOneArm) {
   auto runs = table_runs(as_in_the_paper);
   std::erase_if(runs, [](const TableRun& run) {
     return run.result.model == "delta_net" && run.result.task == 1 && run.result.grammar_seed == 3;
@@ -116,7 +116,7 @@ TEST(AComparison, IsPairedAndNamesGrammarsThatOneArmLacks) {
   EXPECT_EQ(v.comparisons[0].figures.missing, std::vector<std::string>{"DeltaNet (task 1) on grammar seed 3"});
 }
 
-TEST(AComparison, IsMadeWithinOneProtocol) {
+TEST(Comparison, UsesRunsOfOneProtocol) {
   auto runs = table_runs(as_in_the_paper, "[1, 2, 3]", "[\"delta_net\", \"gated_delta_net\"]");
   const auto others = small_runs(
       "[grid]\nmodel.dropout = [0.2]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\n"
@@ -133,7 +133,7 @@ TEST(AComparison, IsMadeWithinOneProtocol) {
   EXPECT_EQ(all.scales[1].comparisons[0].effect.n, 4U);
 }
 
-TEST(AComparison, AveragesSeedsWithinAGrammar) {
+TEST(Comparison, AveragesSeedsWithinGrammar) {
   const auto runs = small_runs(
       "[grid]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\ngrammar.seed = [1, 2, "
       "3]\ntrain.seed = [1, 2]\n"
@@ -150,7 +150,7 @@ TEST(AComparison, AveragesSeedsWithinAGrammar) {
   EXPECT_EQ(evidence_text(one), "3 grammars, 4 seeds each");
 }
 
-TEST(AComparison, WithADivergedRunIsUndecidedAndNamesTheRunToRepeat) {
+TEST(Comparison, WithDivergedRunIsUndecidedAndNamesRunToRepeat) {
   auto runs = table_runs(as_in_the_paper);
   std::string id;
   for (auto& run : runs)
@@ -174,7 +174,7 @@ TEST(AComparison, WithADivergedRunIsUndecidedAndNamesTheRunToRepeat) {
   EXPECT_NE(counts_of(rows)[0].find("1 of them diverged"), std::string::npos);
 }
 
-TEST(AComparison, WithACollapsedRunIsUndecidedAndHasItInNoMean) {
+TEST(Comparison, WithCollapsedRunIsUndecidedAndExcludesItFromMeans) {
   auto runs = table_runs(as_in_the_paper);
   for (auto& run : runs) {
     run.result.baselines = BaselineFigures{.009, {}, {.06, .2}, 2, .01, 1000, 50};
@@ -201,7 +201,7 @@ MissingRun unfinished(const TableRun& run) {
   return {run.result.run_id, run.result.config, MissingRun::Why::unfinished};
 }
 
-TEST(RunsWithoutAFigure, AreToldApartByWhatBecameOfThem) {
+TEST(RunsWithoutAccuracy, AreListedByOutcome) {
   auto runs = table_runs(as_in_the_paper);
   std::vector<MissingRun> missing;
   std::string diverged;
@@ -236,7 +236,7 @@ TEST(RunsWithoutAFigure, AreToldApartByWhatBecameOfThem) {
   EXPECT_TRUE(judged(rows, "attention_falls_to_chance").comparisons[0].figures.lost.empty());
 }
 
-TEST(RunsWithoutAFigure, AreNamedWhereThereAreNoOthers) {
+TEST(RunsWithoutAccuracy, AreNamedIfNoRunIsFinished) {
   std::vector<MissingRun> missing;
   for (const auto& run : table_runs(as_in_the_paper, "[1, 2, 3, 4, 5]")) missing.push_back(unfinished(run));
   const Rows rows = make_rows({}, Axes{}, {}, missing);
@@ -262,7 +262,7 @@ TableRun take_transformer(std::vector<TableRun>& runs) {
   return out;
 }
 
-TEST(RunsWithoutAFigure, AreOfTheScaleOfTheirNetwork) {
+TEST(RunsWithoutAccuracy, BelongToScaleOfTheirNetwork) {
   auto runs = table_runs(as_in_the_paper);
   const TableRun taken = take_transformer(runs);
   const Rows rows = make_rows(runs, Axes{}, {}, {unfinished(taken)});
@@ -271,7 +271,7 @@ TEST(RunsWithoutAFigure, AreOfTheScaleOfTheirNetwork) {
       << "others of its network have 4.7 M parameters";
 }
 
-TEST(RunsWithoutAFigure, OfAQuirkThatIsASwitchAreNotThePlainModels) {
+TEST(RunsWithoutAccuracy, WithQuirkSwitchDoNotBelongToPlainModel) {
   auto runs = table_runs(as_in_the_paper);
   MissingRun quirky = unfinished(take_transformer(runs));
   quirky.config["model.switch double_residual"] = "\"on\"";
@@ -279,14 +279,14 @@ TEST(RunsWithoutAFigure, OfAQuirkThatIsASwitchAreNotThePlainModels) {
   EXPECT_TRUE(judged(rows, "attention_falls_to_chance", "small").comparisons.back().figures.lost.empty());
 }
 
-TEST(RunsWithoutAFigure, OfWhichAnotherCopyIsWholeAreNone) {
+TEST(RunsWithoutAccuracy, AreIgnoredIfAnotherCopyIsFinished) {
   const auto runs = table_runs(as_in_the_paper);
   const Rows rows = make_rows(runs, Axes{}, {}, {unfinished(runs.front())});
   EXPECT_TRUE(rows.absent.empty());
   EXPECT_TRUE(rows.missing.empty());
 }
 
-TEST(AComparison, NamesRunsThatWereNotTestedAtItsGaps) {
+TEST(Comparison, NamesRunsNotTestedAtItsGaps) {
   auto runs = small_runs(
       "[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = "
       "[\"gated_delta_net\", \"gla\"]\nrun.seed = [1, 2, 3]\n");
@@ -303,7 +303,7 @@ TEST(AComparison, NamesRunsThatWereNotTestedAtItsGaps) {
   EXPECT_EQ(compared, 2U);  // accuracy and retention
 }
 
-TEST(AComparison, TakesTheLearningRateThatIsBestOnValid) {
+TEST(Comparison, UsesLearningRateWithBestValidAccuracy) {
   const auto runs = small_runs(
       "[grid]\ntask.number = [1]\nmodel.name = [\"delta_net\", \"gated_delta_net\"]\nrun.seed = [1, 2, 3]\ntrain.lr = "
       "[1e-3, 2e-3]\n",
@@ -317,7 +317,7 @@ TEST(AComparison, TakesTheLearningRateThatIsBestOnValid) {
   EXPECT_TRUE(one.figures.a.swept);
 }
 
-TEST(ARun, AboveItsCeilingIsNamed) {
+TEST(AboveCeiling, FindsRunsBeyondTheirUpperBound) {
   auto runs = table_runs(as_in_the_paper, "[1]");
   EXPECT_TRUE(above_ceiling(rows_from(runs)).empty());
   runs[0].result.test->accuracy = .99 + 4.1 * std::hypot(.001, .001);
@@ -334,7 +334,7 @@ TEST(ARun, AboveItsCeilingIsNamed) {
   EXPECT_TRUE(above_ceiling(rows_from(runs)).empty());
 }
 
-TEST(VerdictText, AndJsonTellTheSame) {
+TEST(VerdictText, AgreesWithJson) {
   const Rows rows = rows_from(table_runs([](const Result& r) { return r.model == "transformer" ? .9 : .5; }));
   const Claims& claims = shipped_claims();
   const ExperimentClaims experiment{"main_table", "Main table", "Which is best?", {"attention_leads"}};

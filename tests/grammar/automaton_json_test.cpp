@@ -45,7 +45,7 @@ void expect_says(const std::string& line, const std::string& says) {
   EXPECT_NE(line.find(says), std::string::npos) << "expected to read: " << says << "\ngot: " << line;
 }
 
-TEST(AutomatonJson, NeedsOnlyStatesStartsAndTransitions) {
+TEST(AutomatonJson, RequiresOnlyStatesStartsAndTransitions) {
   const Automaton a = automaton_from_json(kCoin.dump(), "my.json");
   check(a);
   EXPECT_EQ(a.vocab, 3);
@@ -56,7 +56,7 @@ TEST(AutomatonJson, NeedsOnlyStatesStartsAndTransitions) {
   EXPECT_EQ(a.dst, (std::vector<int32_t>{2, 0, 3, 3})) << "sorted by source and destination";
 }
 
-TEST(AutomatonJson, TakesSymbolsIdsAndVocabFromTheFile) {
+TEST(AutomatonJson, ReadsSymbolsIdsAndVocab) {
   json file = kCoin;
   file["symbols"] = {7, 2, 2, 0};
   file["vocab"] = 9;
@@ -69,7 +69,7 @@ TEST(AutomatonJson, TakesSymbolsIdsAndVocabFromTheFile) {
   EXPECT_EQ(a.id, (std::vector<int32_t>{3, 1, 2, 0}));
 }
 
-TEST(AutomatonJson, SurvivesBeingWrittenAndReadAgain) {
+TEST(AutomatonJson, RoundTrips) {
   for (const auto& [vocab, ambiguities, depth] : {std::array{6, 2, 3}, {41, 40, 10}, {70, 60, 2}}) {
     GrammarConfig config;
     config.vocab = vocab;
@@ -95,7 +95,7 @@ TEST(AutomatonJson, SurvivesBeingWrittenAndReadAgain) {
   }
 }
 
-TEST(AutomatonJson, CountsAmbiguityWhereNoParametersAreKnown) {
+TEST(AutomatonJson, DerivesAmbiguityAndDepthWithoutParameters) {
   const Automaton a = automaton_from_json(kCoin.dump(), "my.json");
   const json out = json::parse(automaton_to_json(a, std::nullopt, figures(a, 200)));
   EXPECT_EQ(out["ambiguities"], 1);
@@ -103,7 +103,7 @@ TEST(AutomatonJson, CountsAmbiguityWhereNoParametersAreKnown) {
   EXPECT_TRUE(out["seed"].is_null());
 }
 
-TEST(HostileJson, OfTheWrongShapeIsRefused) {
+TEST(HostileJson, WithWrongTypesIsRejected) {
   expect_says(refusal(""), "not JSON");
   expect_says(refusal("{"), "my.json:1:");
   expect_says(refusal("[]"), "expected an object, got an array");
@@ -131,7 +131,7 @@ TEST(HostileJson, OfTheWrongShapeIsRefused) {
   }
 }
 
-TEST(HostileJson, WithBadStatesIsRefused) {
+TEST(HostileJson, WithInvalidStatesIsRejected) {
   expect_says(refusal("states", json::array()), "'#' is missing");
   expect_says(refusal("states", {"A0", "A1", "B", "C"}), "'#' is missing");
   expect_says(refusal("states", {"A0", "A1", "A0", "#"}), "'A0' stands there twice");
@@ -146,7 +146,7 @@ TEST(HostileJson, WithBadStatesIsRefused) {
   expect_says(refusal(many + "]}"), "at most 65535");
 }
 
-TEST(HostileJson, WithBadSymbolsOrIdsIsRefused) {
+TEST(HostileJson, WithInvalidSymbolsOrIdsIsRejected) {
   expect_says(refusal("symbols", {1, 1, 2}), "expected one for each of 4 states, got 3");
   expect_says(refusal("symbols", {1, 1, 0, 0}), "class 0 belongs to '#'");
   expect_says(refusal("symbols", {1, 1, 2, 3}), "class 0 belongs to '#'");
@@ -167,20 +167,20 @@ TEST(HostileJson, WithBadSymbolsOrIdsIsRefused) {
   expect_says(refusal("{\"state_ids\": {\"A\": 1, \"A\": 2}}"), "'A' stands there twice");
 }
 
-TEST(HostileJson, WithTablesTooLargeForTasksIsRefused) {
+TEST(HostileJson, WithTooLargeTablesIsRejected) {
   std::string many = "{\"vocab\": 32000, \"start_states\": [\"A0\"], \"transitions\": [], \"states\": [\"#\"";
   for (int i = 0; i < 20'000; ++i) many += ",\"A" + std::to_string(i) + "\"";
   expect_says(refusal(many + "]}"), "states x vocab");
 }
 
-TEST(HostileJson, WithBadStartStatesIsRefused) {
+TEST(HostileJson, WithInvalidStartStatesIsRejected) {
   expect_says(refusal("start_states", json::array()), "at least one");
   expect_says(refusal("start_states", {"#"}), "'#' cannot start");
   expect_says(refusal("start_states", {"X"}), "no state 'X'");
   expect_says(refusal("start_states", {"B", "B"}), "'B' stands there twice");
 }
 
-TEST(HostileJson, WithBadTransitionsIsRefused) {
+TEST(HostileJson, WithInvalidTransitionsIsRejected) {
   const auto with = [](const json& edge) {
     json edges = kCoin["transitions"];
     edges.push_back(edge);
@@ -207,12 +207,12 @@ TEST(HostileJson, WithBadTransitionsIsRefused) {
   expect_says(refusal("transitions", {{1, 3, 1}, {0, 2, 1}, {2, 0, 1}}), "no path from state 'A0' to '#'");
 }
 
-TEST(ReadAutomaton, NamesTheFile) {
+TEST(ReadAutomaton, RejectsMissingFile) {
   EXPECT_THROW(static_cast<void>(read_automaton("no/such/file.json")), Error);
 }
 
-// Inputs that broke a reader once, and seeds of the fuzz target: each is read or refused, none does more.
-TEST(FuzzCorpus, IsReadOrRefused) {
+// Seeds of the fuzz target and inputs that once broke a reader: each must be either read or rejected.
+TEST(FuzzCorpus, IsReadOrRejected) {
   for (const auto& entry : std::filesystem::directory_iterator(SB_SOURCE_DIR "/tests/fuzz/corpus/automaton_json")) {
     try {
       check(read_automaton(entry.path().string()));

@@ -29,7 +29,7 @@ void expect_rejected(const GrammarConfig& config, const std::string& where, cons
   EXPECT_NE(line.find(word), std::string::npos) << line;
 }
 
-TEST(BuildAutomaton, NamesTheParameterThatCannotGiveAGrammar) {
+TEST(BuildAutomaton, NamesInvalidParameter) {
   expect_rejected({.vocab = 1, .ambiguities = 0, .depth = 1}, "grammar.vocab", "at least 2");
   expect_rejected({.vocab = -5, .ambiguities = 0, .depth = 1}, "grammar.vocab", "-5");
   expect_rejected({.vocab = 6, .ambiguities = 6, .depth = 2}, "grammar.ambiguities", "vocab - 1 (5)");
@@ -45,14 +45,14 @@ TEST(BuildAutomaton, NamesTheParameterThatCannotGiveAGrammar) {
   expect_rejected({.vocab = 4, .ambiguities = 0, .depth = 1, .start_states = 4}, "grammar.start_states", "1 to 3");
 }
 
-TEST(BuildAutomaton, RejectsSizesThatSequencesCannotHold) {
+TEST(BuildAutomaton, RejectsTooManyStatesOrTransitions) {
   expect_rejected({.vocab = 41, .ambiguities = 40, .depth = 100000}, "grammar", "too many states");
   const int largest = std::numeric_limits<int>::max();
   expect_rejected({.vocab = largest, .ambiguities = largest - 1, .depth = largest}, "grammar", "too many states");
   expect_rejected({.vocab = 60000, .ambiguities = 0, .depth = 1}, "grammar.density", "too many transitions");
 }
 
-TEST(BuildAutomaton, RejectsWhatIsAstronomicallyUnlikelyWithoutTrying) {
+TEST(BuildAutomaton, RejectsHopelessParametersWithoutTrying) {
   expect_rejected({.vocab = 7, .ambiguities = 6, .depth = 1200}, "grammar", "states without exit");
   expect_rejected({.vocab = 41, .ambiguities = 0, .depth = 1, .density = 1e-12}, "grammar",
                   "expected a higher density");
@@ -62,12 +62,12 @@ TEST(BuildAutomaton, RejectsWhatIsAstronomicallyUnlikelyWithoutTrying) {
                   "density");
 }
 
-TEST(BuildAutomaton, GivesUpAfterBoundedAttemptsAndSaysSo) {
+TEST(BuildAutomaton, GivesUpAfterBoundedAttempts) {
   const std::string line = rejection({.vocab = 16, .ambiguities = 3, .depth = 8, .density = 0.02});
   EXPECT_NE(line.find("attempts"), std::string::npos) << line;
 }
 
-TEST(BuildAutomaton, FollowsTheNamingPast52Letters) {
+TEST(BuildAutomaton, NamesLettersPast52) {
   EXPECT_EQ(letter_name(0), "A");
   EXPECT_EQ(letter_name(25), "Z");
   EXPECT_EQ(letter_name(26), "a");
@@ -81,7 +81,7 @@ TEST(BuildAutomaton, FollowsTheNamingPast52Letters) {
   EXPECT_EQ(names.size(), 65536U);
 }
 
-TEST(BuildAutomaton, HasRealLettersPast52) {
+TEST(BuildAutomaton, GivesDistinctNamesPast52Letters) {
   const auto a = build_automaton({.vocab = 60, .ambiguities = 52, .depth = 2});
   EXPECT_EQ(a->states(), 7 + 52 * 2 + 1);
   EXPECT_EQ(a->vocab, 60);
@@ -89,13 +89,13 @@ TEST(BuildAutomaton, HasRealLettersPast52) {
   EXPECT_EQ(std::set<std::string>(a->names.begin(), a->names.end()).size(), a->names.size());
 }
 
-TEST(BuildAutomaton, TakesDepthsPast100) {
+TEST(BuildAutomaton, AcceptsDepthsPast100) {
   const auto a = build_automaton({.vocab = 31, .ambiguities = 30, .depth = 130});
   EXPECT_EQ(a->states(), 30 * 130 + 1);
   EXPECT_NO_THROW(check(*a));
 }
 
-TEST(BuildAutomaton, GivesAtMostOneSuccessorForEachSymbol) {
+TEST(BuildAutomaton, GivesAtMostOneSuccessorPerSymbol) {
   const auto a = build_automaton({.vocab = 16, .ambiguities = 15, .depth = 16, .seed = 7});
   for (int s = 0; s < a->states(); ++s) {
     std::set<int32_t> symbols;

@@ -31,7 +31,7 @@ void expect_complaint(const std::string& word, const std::function<void(Automato
   EXPECT_NE(line.find(word), std::string::npos) << line;
 }
 
-TEST(CheckAutomaton, NamesWhatIsWrong) {
+TEST(CheckAutomaton, NamesInvalidField) {
   expect_complaint("number of states", [](Automaton& a) { a.names = {"#"}; });
   expect_complaint("symbols, ids and rows", [](Automaton& a) { a.symbol.pop_back(); });
   expect_complaint("end state", [](Automaton& a) { a.end = 4; });
@@ -59,7 +59,7 @@ TEST(CheckAutomaton, NamesWhatIsWrong) {
   expect_complaint("state B has no path to '#'", [](Automaton& a) { a.dst[2] = 1; });
 }
 
-TEST(StrongComponents, SeparateWhatStringsNeverReachAgain) {
+TEST(StrongComponents, SeparateUnreachableStates) {
   // C leads to A but nothing leads to C; A, B and '#' come back to each other through the start state.
   const auto a = test::make_automaton(3, {0}, {{0, 1, 1}, {1, 3, 1}, {2, 0, 0.5}, {2, 2, 0.5}});
   const auto components = strong_components(*a);

@@ -23,7 +23,7 @@ std::shared_ptr<const Automaton> grammar(int vocab, int ambiguities, int depth) 
   return build_automaton(config);
 }
 
-TEST(Svg, DrawsEveryStateAndEdgeOfASmallAutomaton) {
+TEST(Svg, DrawsEveryStateAndEdgeOfSmallAutomaton) {
   const auto a = grammar(6, 2, 3);
   const std::string svg = to_svg(*a);
   EXPECT_EQ(count(svg, "<circle"), static_cast<size_t>(a->states()) + 1) << "'#' has two rings";
@@ -31,7 +31,7 @@ TEST(Svg, DrawsEveryStateAndEdgeOfASmallAutomaton) {
   for (const auto& name : a->names) EXPECT_NE(svg.find(">" + name + "</text>"), std::string::npos) << name;
 }
 
-TEST(Svg, IsWellFormedForAwkwardNames) {
+TEST(Svg, EscapesNames) {
   Automaton a = *grammar(6, 2, 3);
   a.names[0] = "<a&\"b>";
   const std::string svg = to_svg(a);
@@ -41,7 +41,7 @@ TEST(Svg, IsWellFormedForAwkwardNames) {
   EXPECT_EQ(count(svg, "nan"), 0U);
 }
 
-TEST(Svg, ShowsALargeAutomatonAsItsAdjacency) {
+TEST(Svg, DrawsLargeAutomatonAsAdjacencyMatrix) {
   const auto a = grammar(41, 40, 40);
   const std::string svg = to_svg(*a);
   EXPECT_EQ(count(svg, "<circle"), 0U);

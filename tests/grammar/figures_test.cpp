@@ -13,27 +13,27 @@ namespace {
 
 using test::make_automaton;
 
-TEST(TopologicalEntropy, OfAPureCycleIsZeroThoughItIsPeriodic) {
+TEST(TopologicalEntropy, IsZeroForPeriodicCycle) {
   const auto a = make_automaton(3, {0}, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}});
   EXPECT_NEAR(topological_entropy(*a), 0, 1e-12);
 }
 
-TEST(TopologicalEntropy, OfAFreeChoiceIsItsLogarithm) {
+TEST(TopologicalEntropy, IsLogarithmOfGoldenMeanForCoin) {
   // A goes to A or '#', '#' to A: the golden mean.
   EXPECT_NEAR(topological_entropy(*test::coin(0.3)), std::log((1 + std::sqrt(5.0)) / 2), 1e-12);
 }
 
-TEST(TopologicalEntropy, CountsStatesThatStringsNeverReach) {
+TEST(TopologicalEntropy, IncludesUnreachableStates) {
   // B and C reach each other and themselves (eigenvalue 2) but strings only see A.
   const auto a = make_automaton(3, {0}, {{0, 3, 1}, {1, 1, 0.5}, {1, 2, 0.5}, {2, 1, 0.4}, {2, 2, 0.4}, {2, 3, 0.2}});
   EXPECT_NEAR(topological_entropy(*a), std::log(2.0), 1e-12);
 }
 
-TEST(TopologicalEntropy, OfThePapersGrammarSeedTwoIsThePublishedOne) {
+TEST(TopologicalEntropy, MatchesPaperForSeedTwo) {
   EXPECT_NEAR(topological_entropy(*build_automaton({.seed = 2})), 2.7655, 5e-5);
 }
 
-TEST(Figures, DescribeACoinExactly) {
+TEST(Figures, AreExactForCoin) {
   const Figures f = figures(*test::coin(0.75), 10);
   EXPECT_EQ(f.states, 2);
   EXPECT_EQ(f.transitions, 2);
@@ -46,7 +46,7 @@ TEST(Figures, DescribeACoinExactly) {
   EXPECT_NEAR(f.relaxation, -1 / std::log(0.25), 1e-8);
 }
 
-TEST(Figures, APeriodicChainNeverMixes) {
+TEST(Figures, PeriodicChainNeverMixes) {
   const Figures f = figures(*make_automaton(3, {0}, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}}), 4);
   EXPECT_NEAR(f.mixing_rate, 1, 1e-12);
   EXPECT_GT(f.relaxation, 1e9);
@@ -54,7 +54,7 @@ TEST(Figures, APeriodicChainNeverMixes) {
   EXPECT_EQ(f.fit_probability, 1);
 }
 
-TEST(Figures, AChainThatForgetsInTwoStepsHasNoRelaxation) {
+TEST(Figures, ChainThatForgetsInTwoStepsHasZeroRelaxation) {
   // Eigenvalues 1, 0 and 0: trace and principal minors of the closed chain leave nothing else.
   const auto a = make_automaton(2, {0, 1}, {{0, 0, 0.5}, {0, 1, 0.5}, {1, 0, 0.25}, {1, 1, 0.5}, {1, 2, 0.25}});
   EXPECT_EQ(figures(*a, 9).mixing_rate, 0);
@@ -67,7 +67,7 @@ TEST(Figures, StringsOfOneLengthNeverMix) {
   EXPECT_NEAR(figures(*a, 2).mean_string_length, 2, 1e-12);
 }
 
-TEST(Figures, OfThePapersGrammarsAreTheReferences) {
+TEST(Figures, MatchReferenceForGrammarsOfPaper) {
   // Mean lengths and the share of strings of at most 200 elements, exact from the transition matrix.
   const double lengths[] = {1246, 1566, 1166, 1979};
   const double shares[] = {0.148, 0.120, 0.156, 0.095};
@@ -82,7 +82,7 @@ TEST(Figures, OfThePapersGrammarsAreTheReferences) {
   }
 }
 
-TEST(Figures, IterationAndEliminationAgreeOnTheMeanLength) {
+TEST(Figures, MeanLengthMatchesSumOverTail) {
   // 401 states are iterated; the mean length also follows from P(longer than k) summed over k.
   const auto a = build_automaton({.vocab = 21, .ambiguities = 20, .depth = 20});
   double mean = 0;

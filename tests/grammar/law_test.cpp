@@ -119,8 +119,8 @@ TEST_P(SameLaw, DirectAndRejectionSamplersAgree) {
   EXPECT_LT(d.starts, kBound) << c.name;
 }
 
-// The test would notice: strings conditioned on one element more or less, or start states drawn without the condition.
-TEST(SameLaw, ASlightlyWrongLengthConditionFails) {
+// The comparison detects strings conditioned on one element more or less, and strings without the condition.
+TEST(SameLaw, DetectsOffByOneLengthCondition) {
   const auto a = build_automaton({.vocab = 9, .ambiguities = 8, .depth = 12});
   const int length = 30;
   const auto reference = Sampler(a, {11, length, Stream::reference}).block(Split::valid, 0, 20000, 0);
@@ -131,7 +131,7 @@ TEST(SameLaw, ASlightlyWrongLengthConditionFails) {
   }
 }
 
-TEST(SameLaw, UnconditionedStepsFail) {
+TEST(SameLaw, DetectsUnconditionedSteps) {
   const auto a = build_automaton({.vocab = 9, .ambiguities = 8, .depth = 12});
   const int length = 12;
   const auto reference = Sampler(a, {11, length, Stream::reference}).block(Split::valid, 0, 20000, 0);
@@ -155,7 +155,7 @@ TEST(SameLaw, UnconditionedStepsFail) {
 }
 
 // Exact frequencies of all strings of a small automaton.
-TEST(SameLaw, DirectStringsHaveTheirExactProbabilities) {
+TEST(SameLaw, DirectStringsHaveExactProbabilities) {
   const auto a = test::make_automaton(2, {0, 1}, {{0, 0, 0.25}, {0, 1, 0.25}, {0, 2, 0.5}, {1, 0, 0.5}, {1, 2, 0.5}});
   const int length = 5;
   std::map<std::vector<uint16_t>, double> law;

@@ -25,7 +25,7 @@ class RecordedGrammar : public testing::TestWithParam<std::string> {
   GrammarConfig config_;
 };
 
-TEST_P(RecordedGrammar, IsBuiltWithTheSameStatesAndTransitions) {
+TEST_P(RecordedGrammar, HasRecordedStatesAndTransitions) {
   const json& g = file_["grammar"];
   const auto automaton = build_automaton(config_);
   EXPECT_EQ(json(automaton->names), g["states"]);
@@ -43,7 +43,7 @@ TEST_P(RecordedGrammar, IsBuiltWithTheSameStatesAndTransitions) {
   }
 }
 
-TEST_P(RecordedGrammar, LeavesBothGeneratorsWhereTheReferenceLeavesThem) {
+TEST_P(RecordedGrammar, LeavesRandomGeneratorsInRecordedState) {
   const json& g = file_["grammar"];
   GrammarDraw draw = draw_grammar(config_);
   EXPECT_EQ(draw.attempts, g["attempts"].get<int>());
@@ -130,7 +130,7 @@ TEST(RecordedGrammars, TransitionsHaveTheRecordedDigest) {
   }
 }
 
-TEST(RecordedGrammars, RefusedByTheReferenceAreRefusedOrRealHere) {
+TEST(RecordedGrammars, RejectedByReferenceAreRejectedOrValid) {
   for (const auto& name : test::recorded_names(true)) {
     const auto config = test::recorded_config(test::recorded(name));
     if (name == "v60_a55_d2_s1") {
@@ -162,9 +162,9 @@ TEST(RecordedGrammars, TrainingSetOfSeedOneHasTheRecordedDigests) {
   EXPECT_EQ(done, last);
 }
 
-// Drawn with numpy and CPython from the same description by another program: letters past 52, depths past 100, other
-// start state counts and densities, the valid and test streams, products past 2^32.
-TEST(RecordedGrammars, ParametersTheReferenceCannotTakeFollowTheSameDescription) {
+// Recorded by an independent program with numpy and CPython: letters past 52, depths past 100, other start state
+// counts and densities, the valid and test streams, products past 2^32.
+TEST(RecordedGrammars, MatchIndependentProgramOutsideReferenceRange) {
   for (const json& g : test::read_golden("grammar_extra.json.gz")) {
     const json& c = g["config"];
     SCOPED_TRACE(c.dump());

@@ -29,7 +29,7 @@ std::string complaint(const std::function<void()>& action, Exit code = Exit::bad
   return "accepted";
 }
 
-TEST(UniformEdge, CountsRunningSumsAtEveryBoundary) {
+TEST(UniformEdge, MatchesRunningSumsAtEveryBoundary) {
   for (uint32_t n = 2; n <= 200; ++n) {
     const double p = 1.0 / n;
     double sum = p;
@@ -47,7 +47,7 @@ TEST(UniformEdge, CountsRunningSumsAtEveryBoundary) {
   }
 }
 
-TEST(UniformEdge, TakesTheLastEdgeWhereTheReferenceFindsNone) {
+TEST(UniformEdge, ReturnsLastEdgeIfReferenceFindsNone) {
   // Six additions of 1/6 end below the largest draw.
   EXPECT_EQ(uniform_edge(UINT64_MAX, 6), 5U);
   EXPECT_EQ(uniform_edge(UINT64_MAX, 65536), 65535U);
@@ -82,7 +82,7 @@ TEST(Sampler, DrawsTrainValidAndTestFromDifferentStreams) {
   }
 }
 
-TEST(Sampler, OnlyWalksAlongEdges) {
+TEST(Sampler, FollowsEdgesOnly) {
   for (const Stream stream : {Stream::reference, Stream::direct}) {
     const auto a = small();
     const SampleBlock block = Sampler(a, {5, 90, stream}).block(Split::valid, 0, 300, 1);
@@ -100,7 +100,7 @@ TEST(Sampler, OnlyWalksAlongEdges) {
   }
 }
 
-TEST(Sampler, FollowsUnequalProbabilitiesAsTheReferenceWould) {
+TEST(Sampler, HandlesUnequalProbabilitiesLikeReference) {
   const auto a = test::make_automaton(2, {0}, {{0, 0, 0.2}, {0, 1, 0.7}, {0, 2, 0.1}, {1, 0, 0.5}, {1, 2, 0.5}});
   const SamplerConfig config{3, 40, Stream::reference};
   const Sampler sampler(a, config);
@@ -126,7 +126,7 @@ TEST(Sampler, FollowsUnequalProbabilitiesAsTheReferenceWould) {
   }
 }
 
-TEST(Sampler, RefusesSeedZeroWhereAllTrainingSamplesWouldBeEqual) {
+TEST(Sampler, RejectsSeedZeroForTraining) {
   const Sampler sampler(small(), {0, 30, Stream::reference});
   EXPECT_NE(complaint([&] { sampler.block(Split::train, 0, 2, 1); }).find("all training samples equal"),
             std::string::npos);
@@ -141,7 +141,7 @@ TEST(Sampler, RefusesSeedZeroWhereAllTrainingSamplesWouldBeEqual) {
   EXPECT_NO_THROW(Sampler(small(), {0, 30, Stream::direct}).block(Split::train, 0, 2, 1));
 }
 
-TEST(Sampler, ContinuesWithExactProductsPast64Bits) {
+TEST(Sampler, UsesExactSeedProductsPast64Bits) {
   const uint64_t seed = (uint64_t{1} << 63) + 1;
   std::vector<uint16_t> a(60), b(60);
   const Sampler sampler(small(), {seed, 60, Stream::reference});
@@ -155,7 +155,7 @@ TEST(Sampler, ContinuesWithExactProductsPast64Bits) {
   EXPECT_EQ(a, b);
 }
 
-TEST(Sampler, NamesALengthThatNoStringFits) {
+TEST(Sampler, NamesTooShortLength) {
   const auto chain = test::make_automaton(4, {0}, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 1}});
   for (const Stream stream : {Stream::reference, Stream::direct}) {
     EXPECT_NE(complaint([&] {
@@ -168,7 +168,7 @@ TEST(Sampler, NamesALengthThatNoStringFits) {
   }
 }
 
-TEST(Sampler, NamesAHopelessAcceptanceRateForTheReferenceStreamOnly) {
+TEST(Sampler, RejectsHopelessAcceptanceRateInReferenceStreamOnly) {
   const auto rare = test::coin(1 - 1e-6);
   EXPECT_NE(complaint([&] {
               Sampler(rare, {1, 5, Stream::reference});
@@ -178,18 +178,18 @@ TEST(Sampler, NamesAHopelessAcceptanceRateForTheReferenceStreamOnly) {
   EXPECT_EQ(block.count(), 10U);
 }
 
-TEST(Sampler, GivesUpOnAStringWhereTheReferenceDoes) {
+TEST(Sampler, GivesUpAfterSameAttemptsAsReference) {
   const auto rare = test::coin(1 - 1e-4);
   const Sampler sampler(rare, {1, 2, Stream::reference});
   const std::string line = complaint([&] { sampler.block(Split::train, 0, 200, 2); }, Exit::check_failed);
   EXPECT_NE(line.find("10001 attempts"), std::string::npos) << line;
 }
 
-TEST(Sampler, RefusesTablesThatWouldFillTheMemory) {
+TEST(Sampler, RejectsTooLargeTables) {
   EXPECT_NE(complaint([&] { Sampler(small(), {1, 10'000'000, Stream::direct}); }).find("entries"), std::string::npos);
 }
 
-TEST(Sampler, ReachIsTheChanceOfEndingInTime) {
+TEST(Sampler, ReachIsProbabilityOfEndingInTime) {
   const Sampler sampler(test::coin(0.75), {1, 20, Stream::reference});
   for (int k = 0; k <= 20; ++k) {
     EXPECT_NEAR(sampler.ends_within(k, 0), 1 - std::pow(0.75, k), 1e-15);
@@ -198,13 +198,13 @@ TEST(Sampler, ReachIsTheChanceOfEndingInTime) {
   EXPECT_NEAR(fit_probability(*test::coin(0.75), 20), sampler.ends_within(19, 0), 1e-15);
 }
 
-TEST(Sampler, RefusesABrokenAutomaton) {
+TEST(Sampler, RejectsInvalidAutomaton) {
   auto broken = std::make_shared<Automaton>(*small());
   broken->dst[0] = 70000;
   EXPECT_NE(complaint([&] { Sampler(broken, {1, 30, Stream::reference}); }).find("[automaton]"), std::string::npos);
 }
 
-TEST(SamplerNames, RoundTripAndListWhatIsExpected) {
+TEST(SamplerNames, RoundTripAndListValidNames) {
   for (const Split split : {Split::train, Split::valid, Split::test, Split::reference}) {
     EXPECT_EQ(parse_split(to_string(split)), split);
   }
@@ -213,7 +213,7 @@ TEST(SamplerNames, RoundTripAndListWhatIsExpected) {
   EXPECT_NE(complaint([] { parse_stream(""); }).find("reference, direct"), std::string::npos);
 }
 
-TEST(ParallelFor, CoversEveryIndexOnceAndPassesOnTheFirstFailure) {
+TEST(ParallelFor, CoversEveryIndexOnceAndPropagatesException) {
   std::vector<std::atomic<int>> seen(1001);
   parallel_for(seen.size(), 10, 7, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) ++seen[i];

@@ -159,7 +159,7 @@ TEST_F(CudaFused, ResidualNormAndDropout) {
   }
 }
 
-TEST_F(CudaFused, DropoutHasTheMasksOfTheCpu) {
+TEST_F(CudaFused, DropoutMasksMatchCpu) {
   const std::vector<int64_t> samples{5, (int64_t{1} << 40) + 70000, 0};
   const Tensor ones = at::ones({3, 17, 200});
   const Tensor expected = dropout(ones, 0.3, dropout_key(77, 12, 3, samples));
@@ -191,7 +191,7 @@ TEST_F(CudaFused, CausalAttention) {
          {{"q", noise({2, 35, 2, 64}, 1)}, {"k", noise({2, 35, 2, 64}, 2)}, {"v", noise({2, 35, 2, 64}, 3)}});
 }
 
-TEST_F(CudaFused, ProjectWithACopy) {
+TEST_F(CudaFused, ProjectWithBf16Copy) {
   for (const bool biased : {false, true}) {
     for (const auto& [rows, in_width, out_width] :
          {std::array<int64_t, 3>{1, 8, 8}, {65, 72, 81}, {65, 81, 72}, {200, 1152, 256}, {513, 64, 1601}}) {
@@ -239,7 +239,7 @@ TEST_F(CudaFused, DecoderCrossEntropy) {
   }
 }
 
-TEST_F(CudaFused, GruWithWeightsInFloat) {
+TEST_F(CudaFused, GruWithFloatWeights) {
   for (const double a_min : {0.0, 0.6}) {
     // A bound of z is ATen's, and has a kink that rounding to bfloat16 crosses.
     const std::vector<Mode> modes = a_min > 0 ? std::vector{Mode::fp32} : kModes;
@@ -271,7 +271,7 @@ TEST_F(CudaFused, GruWithWeightsInFloat) {
   }
 }
 
-TEST_F(CudaFused, AdamEqualsItsFormulaAndStopsForGood) {
+TEST_F(CudaFused, AdamMatchesFormulaAndStopsForGood) {
   const int64_t n = 1003;
   const auto doubles = [](const Tensor& x) { return x.to(at::kDouble); };
   const auto one = [](double x) { return at::full({1}, x, at::TensorOptions(kDevice).dtype(at::kDouble)); };
@@ -330,7 +330,7 @@ TEST_F(CudaFused, FramesAreOneHot) {
   EXPECT_GT(noisy[0][2].abs().max().item<float>(), 0);  // a blank frame
 }
 
-TEST(CudaAbsent, WithoutKernelsTheDevicesFunctionsSayWhatIsMissing) {
+TEST(CudaAbsent, FunctionsReportMissingKernels) {
   if (kernels::cuda_kernels_are_built()) GTEST_SKIP() << "this build has CUDA kernels";
   try {
     kernels::frame_rows(at::zeros({1, 1}, at::kShort), 4, at::kFloat);

@@ -172,7 +172,7 @@ TEST_F(CudaRecurrences, DecayedAttentionEqualsTheLoop) {
   }
 }
 
-// Heads that its kernels take in bf16, and one that they do not
+// Head sizes that its bf16 kernels support, and one that they do not.
 TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
   const int64_t heads[][2] = {{128, 88}, {128, 64}, {96, 96}, {72, 72}, {128, 8}, {128, 81}};
   size_t head = 0, level = 0;
@@ -234,7 +234,7 @@ TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {
   }
 }
 
-// q, k and v as slices of one tensor, as projections give them
+// q, k and v are slices of one tensor, as projections return them.
 TEST_F(CudaRecurrences, SlicesOfWiderTensorsGiveTheSameBytes) {
   const auto sliced = [](const Tensors& x) -> Tensors {
     const Tensor wide = at::cat({x[0].flatten(2), x[1].flatten(2), x[2].flatten(2)}, 2);
@@ -250,7 +250,7 @@ TEST_F(CudaRecurrences, SlicesOfWiderTensorsGiveTheSameBytes) {
   }
 }
 
-TEST_F(CudaRecurrences, TheSameBytesOnEveryRun) {
+TEST_F(CudaRecurrences, GiveSameBytesOnEveryRun) {
   for (const Mode mode : kModes) {
     expect_same_on_device("gated_delta_rule", delta, given(DeltaCase{4, 300, 2, 4, 72, 144, 1}), mode);
     for (const int axes : {0, 1, 3, 4})
@@ -260,7 +260,7 @@ TEST_F(CudaRecurrences, TheSameBytesOnEveryRun) {
   }
 }
 
-// Without gradients nothing is kept: another path through the same kernels.
+// Without gradients, nothing is saved: a different path through the same kernels.
 TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
   const auto expect = [](const char* what, const Operation& f, const Givens& x) {
     for (const Mode mode : {Mode::fp32, Mode::bf16}) {
@@ -282,8 +282,8 @@ TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
   expect("selective_scan", scan(0), given(ScanCase{2, 130, 96, 64, false, 0}));
 }
 
-// What the kernels are not made for runs in ATen's operations.
-TEST_F(CudaRecurrences, DoubleAndManyFactorsRunElsewhere) {
+// Cases that the kernels do not support run in ATen operations.
+TEST_F(CudaRecurrences, DoubleAndManyFactorsRunInAten) {
   const Givens x = given(DeltaCase{1, 20, 6, 2, 16, 24, 1});
   expect_on_device("gated_delta_rule, 6 factors", "", delta, with(kernels::Backend::naive, delta), x, {Mode::fp32});
   const Results whole = run_on_device(delta, x, Mode::truth);

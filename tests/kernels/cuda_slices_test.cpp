@@ -8,7 +8,7 @@ namespace {
 
 class CudaSlices : public CudaTest {};
 
-TEST_F(CudaSlices, HaveTheGradientsOfAnySplitAndNoCopyWhereTheyAreWrittenInPlace) {
+TEST_F(CudaSlices, MatchGradientsOfSplitWithoutCopies) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     expect_slices_hold(at::TensorOptions().device(kDevice).dtype(type));
 }
@@ -20,8 +20,8 @@ void expect(const std::string& where, const Operation& f, const Givens& given) {
   expect_same_on_device("slices " + where, f, given, Mode::bf16);
 }
 
-// Mixers, cut as the models cut them; widths at 16 bytes and at odd places
-TEST_F(CudaSlices, OfTheDeltaRule) {
+// Mixers, sliced as in the models, with aligned (16 bytes) and unaligned widths.
+TEST_F(CudaSlices, DeltaRuleMatchesSplit) {
   for (const auto& [K, V, n] : {std::array<int64_t, 3>{16, 24, 1}, {9, 18, 1}, {88, 168, 1}, {16, 24, 3}}) {
     const int64_t B = 2, T = 130, h = 2, qk = (n + 1) * h * K, v = n * h * V;
     const Operation mixer = [K = K, V = V, n = n, qk, v](const Tensors& in) -> Tensors {
@@ -43,7 +43,7 @@ TEST_F(CudaSlices, OfTheDeltaRule) {
   }
 }
 
-TEST_F(CudaSlices, OfDecayedAttention) {
+TEST_F(CudaSlices, DecayedAttentionMatchesSplit) {
   for (const auto& [K, V] : {std::array<int64_t, 2>{16, 24}, {9, 18}, {72, 144}}) {
     const int64_t B = 2, T = 130, h = 2, qkv = 2 * h * K + h * V, rank = 16;
     const Operation mixer = [K = K, V = V, qkv](const Tensors& in) -> Tensors {
@@ -65,7 +65,7 @@ TEST_F(CudaSlices, OfDecayedAttention) {
   }
 }
 
-TEST_F(CudaSlices, OfMamba2) {
+TEST_F(CudaSlices, Mamba2MatchesSplit) {
   for (const auto& [N, P, h] : {std::array<int64_t, 3>{128, 88, 4}, {16, 24, 4}, {16, 9, 4}}) {
     const int64_t B = 2, T = 130, D = h * P;
     const Operation mixer = [N = N, P = P, h = h, D](const Tensors& in) -> Tensors {
@@ -91,8 +91,8 @@ TEST_F(CudaSlices, OfMamba2) {
   }
 }
 
-// A weight that has a gradient gets more of it; who asks for the gradient alone gets it, and nothing is added.
-TEST_F(CudaSlices, WeightGradientsAreAddedToWhatIsThere) {
+// backward() adds to an existing gradient; grad() returns the gradient and adds nothing.
+TEST_F(CudaSlices, WeightGradientsAccumulate) {
   const auto options = at::TensorOptions().device(kDevice);
   const Tensor x = noise({50, 72}, 1).to(options.dtype(at::kBFloat16));
   Tensor weight = noise({40, 72}, 2).to(options.dtype(at::kFloat)).set_requires_grad(true);

@@ -88,7 +88,7 @@ TEST_F(DecayedAttention, KernelInDoubleEqualsTheLoop) {
   }
 }
 
-TEST_F(DecayedAttention, KernelInFloatStaysWithinTwoMillionths) {
+TEST_F(DecayedAttention, KernelInFloatIsWithinTwoMillionths) {
   for (Form form : kForms) {
     for (double level : {1.0, -30.0, 2.0}) {
       const Case c{form, 2, 200, 2, 1, 64, 96, level};
@@ -153,7 +153,7 @@ TEST_F(DecayedAttention, GradientsMatchFiniteDifferences) {
   for (Form form : kForms) expect_slopes_match(kernel, inputs({form, 1, 70, 2, 1, 5, 3, 1}), kNames, 1e-6);
 }
 
-TEST_F(DecayedAttention, BytesDoNotDependOnTheThreads) {
+TEST_F(DecayedAttention, BytesDoNotDependOnThreads) {
   const int before = at::get_num_threads();
   for (Form form : kForms) {
     const Tensors x = inputs({form, 3, 130, 4, 2, 24, 40, 1});
@@ -167,7 +167,7 @@ TEST_F(DecayedAttention, BytesDoNotDependOnTheThreads) {
   at::set_num_threads(before);
 }
 
-TEST_F(DecayedAttention, SlicesOfWiderTensorsAndTurnedAxesGiveTheSameBytes) {
+TEST_F(DecayedAttention, SlicesAndTransposedTensorsGiveTheSameBytes) {
   const Tensors x = inputs({Form::vector, 2, 70, 2, 2, 16, 24, 1});
   const OutAndState plain = kernel(x);
   const Tensor wide = at::cat({x[0].flatten(2), x[1].flatten(2), x[2].flatten(2), x[3].flatten(2)}, 2);
@@ -203,7 +203,7 @@ TEST_F(DecayedAttention, WrittenAttentionEqualsItsParts) {
   }
 }
 
-TEST_F(DecayedAttention, WrongShapesAreNamedInOneLine) {
+TEST_F(DecayedAttention, ReportsWrongShapesInOneLine) {
   Tensors x = inputs({Form::scalar, 1, 3, 4, 2, 8, 8, 1});
   x[1] = x[1].narrow(3, 0, 7);
   try {

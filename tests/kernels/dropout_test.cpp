@@ -30,13 +30,13 @@ uint32_t half_word(uint64_t seed, uint32_t place, int64_t update, int64_t sample
   return words[static_cast<size_t>(channel % 8 / 2)] >> 16 * (channel % 2) & 0xffff;
 }
 
-TEST_F(Dropout, TheGeneratorIsPhilox) {
+TEST_F(Dropout, UsesPhilox) {
   const auto zero = blocks_of({0, 0, 0, 0}, 0);
   EXPECT_EQ(zero[0], 0x6627e8d5U);
   EXPECT_EQ(zero[3], 0x9b00dbd8U);
 }
 
-TEST_F(Dropout, AnElementsFateIsAHalfWordOfItsSampleFrameAndChannel) {
+TEST_F(Dropout, MaskDependsOnHalfWordPerSampleFrameAndChannel) {
   const uint64_t seed = 0x123456789abcdef0;
   const uint32_t place = 0xabcdef;
   const int64_t update = (int64_t{3} << 32) + 17;
@@ -63,7 +63,7 @@ TEST_F(Dropout, AnElementsFateIsAHalfWordOfItsSampleFrameAndChannel) {
   EXPECT_TRUE(at::equal(dropout(at::ones({3, 40, 20}), 1e-6, key), at::ones({3, 40, 20})));
 }
 
-TEST_F(Dropout, TheLastFramesAndChannelsHaveBlocksOfTheirOwn) {
+TEST_F(Dropout, SupportsMaximumFramesAndChannels) {
   const DropoutKey key = dropout_key(7, 1, 2, {3});
   const int64_t frames = kDropoutFrames;
   const Tensor y = dropout(at::ones({1, frames, 1}), 0.5, key).flatten();
@@ -77,8 +77,8 @@ TEST_F(Dropout, TheLastFramesAndChannelsHaveBlocksOfTheirOwn) {
   EXPECT_THROW(dropout(at::ones({1, 1, 1}), 0.5, dropout_key(7, 1 << 24, 2, {3})), Error);
 }
 
-// Micro-batches, ranks and buckets of lengths see the same masks.
-TEST_F(Dropout, NeitherPaddingNorTheCutOfABatchChangesAMask) {
+// Micro-batches, ranks and length buckets use the same masks.
+TEST_F(Dropout, MasksDoNotDependOnPaddingOrBatchSplit) {
   for (const int64_t channels : {5, 64, 72, 256}) {
     const std::vector<int64_t> samples{12, 13, 14, 15};
     const auto norm = [&](const Tensor& z, const std::vector<int64_t>& rows) {
@@ -102,7 +102,7 @@ TEST_F(Dropout, NeitherPaddingNorTheCutOfABatchChangesAMask) {
   }
 }
 
-TEST_F(Dropout, KeepsTheRightShareAndTheMean) {
+TEST_F(Dropout, KeepsExpectedShare) {
   const int64_t n = 400000;
   for (double p : {0.1, 0.5, 0.9}) {
     const Tensor y = dropout(at::ones({1, 100, n / 100}), p, dropout_key(1, 2, 0, {0}));
@@ -134,7 +134,7 @@ TEST_F(Dropout, GradientsUseTheSameMask) {
         {noise({3, 50, 21}, 1)});
 }
 
-TEST_F(Dropout, WhatCannotBeKeyedIsRefused) {
+TEST_F(Dropout, RejectsInvalidKeys) {
   const Tensor x = at::ones({2, 3, 4});
   EXPECT_THROW(dropout(x, 1.0, dropout_key(1, 2, 3, {4, 5})), Error);
   EXPECT_THROW(dropout(x, 0.5, dropout_key(1, 2, 3, {4})), Error);

@@ -31,7 +31,7 @@ TEST_F(FusedBlocks, AttentionSurvivesLargeScores) {
   EXPECT_LE(relative_error(causal_attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat)), exact), 1e-3);
 }
 
-TEST_F(FusedBlocks, StepsWithACacheEqualTheWholeAttention) {
+TEST_F(FusedBlocks, CachedStepsEqualWholeAttention) {
   const Tensor q = noise({2, 66, 2, 8}, 1), k = noise({2, 66, 2, 8}, 2), v = noise({2, 66, 2, 8}, 3);
   const Tensor whole = causal_attention(q, k, v);
   for (int64_t t : {0, 1, 63, 64, 65}) {
@@ -40,7 +40,7 @@ TEST_F(FusedBlocks, StepsWithACacheEqualTheWholeAttention) {
   }
 }
 
-TEST_F(FusedBlocks, AttentionInHalfPrecisionRoundsItsOutputAlone) {
+TEST_F(FusedBlocks, AttentionInHalfPrecisionRoundsOnlyItsOutput) {
   const auto low = [](int64_t time, uint64_t seed) { return noise({2, time, 2, 16}, seed).to(at::kBFloat16); };
   const int64_t offset = 200;
   const Tensor q = (4 * low(40, 1)).to(at::kBFloat16), k = low(40 + offset, 2), v = low(40 + offset, 3);
@@ -50,7 +50,7 @@ TEST_F(FusedBlocks, AttentionInHalfPrecisionRoundsItsOutputAlone) {
   EXPECT_LE(relative_error(found.to(at::kDouble), exact.to(at::kBFloat16).to(at::kDouble)), 5e-4);
 }
 
-TEST_F(FusedBlocks, AttentionByBlocksOfQueriesEqualsTheWhole) {
+TEST_F(FusedBlocks, AttentionInQueryBlocksEqualsSingleQueries) {
   const int64_t keys = 1 << 16, queries = 20;  // more scores than are made at a time
   const Tensor q = noise({16, queries, 1, 2}, 1).to(at::kFloat), k = noise({16, keys, 1, 2}, 2).to(at::kFloat),
                v = noise({16, keys, 1, 2}, 3).to(at::kFloat);
@@ -84,7 +84,7 @@ TEST_F(FusedBlocks, DecoderLossEqualsLogSoftmax) {
   }
 }
 
-TEST_F(FusedBlocks, DecoderLossAddsUpOverGroupsOfRows) {
+TEST_F(FusedBlocks, DecoderLossSumsOverRowGroups) {
   const int64_t rows = 4500;  // more than two groups
   const Tensor target = some_targets(rows, 9, true);
   expect_fused(
@@ -104,7 +104,7 @@ TEST_F(FusedBlocks, PaddingRowsHaveNoInfluenceAndNoGradient) {
   EXPECT_EQ(h.grad().masked_select(real.logical_not().unsqueeze(1)).abs().max().item<double>(), 0);
 }
 
-TEST_F(FusedBlocks, ALossOfPaddingOnlyIsRefused) {
+TEST_F(FusedBlocks, RejectsLossOverPaddingOnly) {
   try {
     decoder_cross_entropy(at::ones({3, 4}), at::ones({5, 4}), at::ones({5}), at::full({3}, -1, at::kLong));
     FAIL() << "made a mean over no rows";
@@ -127,8 +127,8 @@ TEST_F(FusedBlocks, ResidualNormEqualsItsParts) {
   }
 }
 
-// The variance is the difference of two sums where that is accurate: rows of every kind keep their digits.
-TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
+// The variance is the difference of two sums only if that is accurate: rows of every kind keep their precision.
+TEST_F(FusedBlocks, ResidualNormIsAccurateForOffsetRows) {
   Tensor z = noise({3, 2000}, 1), residual = noise({3, 2000}, 2);
   z[0][0] = 1000;
   z[1] += 1000;
@@ -144,8 +144,8 @@ TEST_F(FusedBlocks, ResidualNormIsAccurateWhereverTheRowLies) {
   EXPECT_LE(relative_error(got[2], truth[2]), 3e-6);
 }
 
-// The last backward pass overwrites what the node kept; the ones before must not.
-TEST_F(FusedBlocks, ResidualNormGivesTheSameGradientsAsOftenAsTheGraphIsKept) {
+// The last backward pass overwrites the saved tensors; earlier ones must not.
+TEST_F(FusedBlocks, ResidualNormRepeatsGradientsOfRetainedGraph) {
   for (const std::optional<DropoutKey>& key : {std::optional<DropoutKey>(), std::optional(dropout_key(3, 4, 0, {0}))})
     for (const int64_t rows : {1, 4, 5, 37}) {
       Tensors in{noise({1, rows, 70}, 1), noise({1, rows, 70}, 2), noise({70}, 3), noise({70}, 4)};

@@ -50,7 +50,7 @@ TEST_F(FusedRows, NormsEqualTheirFormulas) {
   }
 }
 
-TEST_F(FusedRows, ARowOfZerosHasANormAndFiniteGradients) {
+TEST_F(FusedRows, NormsOfZeroRowHaveFiniteGradients) {
   const Tensor gain = at::ones({8});
   for (const auto& norm :
        {std::function<Tensor(const Tensor&)>([&](const Tensor& x) { return rms_norm(x, gain, 1e-5); }),
@@ -119,7 +119,7 @@ TEST_F(FusedRows, ExtremeGatesAreFiniteAndSaturate) {
   EXPECT_NEAR(small[0].item<double>() / std::exp(-30.0), 1, 1e-6);
 }
 
-TEST_F(FusedRows, NotANumberStaysOne) {
+TEST_F(FusedRows, PropagatesNaN) {
   const Tensor gain = at::ones({67}), other = noise({3, 67}, 2).to(at::kFloat);
   for (int64_t at : {0, 5, 37, 64, 66}) {  // in packs of eight, of four, single vectors and the rest
     Tensor x = noise({3, 67}, 1).to(at::kFloat);
@@ -136,7 +136,7 @@ TEST_F(FusedRows, NotANumberStaysOne) {
   }
 }
 
-TEST_F(FusedRows, RotationsOfDifferentTablesDoNotMixUp) {
+TEST_F(FusedRows, RotationsUseTheirOwnTables) {
   const Tensor x = noise({2, 50, 2, 8}, 1);
   const auto expect_turned = [](const Tensor& in, double base, int64_t offset) {
     EXPECT_LE(relative_error(rope(in, base, 1, offset),
@@ -178,7 +178,7 @@ TEST_F(FusedRows, SlicesOfWiderTensorsGiveTheSameBytes) {
   EXPECT_TRUE(at::equal(rms_norm(heads(turned), gain, 1e-5), rms_norm(copy(heads(turned)), gain, 1e-5)));
 }
 
-TEST_F(FusedRows, HalfPrecisionRunsThePlainForm) {
+TEST_F(FusedRows, HalfPrecisionRunsInAten) {
   const Tensor x = noise({2, 9, 16}, 1).to(at::kBFloat16), gain = at::ones({16}, at::kBFloat16);
   EXPECT_LE(relative_error(rms_norm(x, gain, 1e-5),
                            kernels::on(kernels::Backend::aten,
@@ -186,7 +186,7 @@ TEST_F(FusedRows, HalfPrecisionRunsThePlainForm) {
             0.02);
 }
 
-TEST_F(FusedRows, WrongShapesAreNamedInOneLine) {
+TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
   try {
     rms_norm(at::ones({2, 8}), at::ones({7}), 1e-5);
     FAIL() << "accepted a gain narrower than the row";

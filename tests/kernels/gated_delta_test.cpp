@@ -86,7 +86,7 @@ TEST_F(GatedDelta, KernelInDoubleEqualsTheLoop) {
   }
 }
 
-TEST_F(GatedDelta, KernelInFloatStaysWithinTwoMillionths) {
+TEST_F(GatedDelta, KernelInFloatIsWithinTwoMillionths) {
   for (int64_t n : {1, 4}) {
     for (double level : {1.0, -30.0, 2.0, 3.0}) {
       const Case c{2, n == 1 ? 200 : 70, n, 2, 64, 96, level};
@@ -149,7 +149,7 @@ TEST_F(GatedDelta, GradientsMatchFiniteDifferences) {
   for (int64_t n : {1, 3}) expect_slopes_match(kernel, inputs({1, 70, n, 2, 5, 3, 1}), kNames, 1e-6);
 }
 
-TEST_F(GatedDelta, BytesDoNotDependOnTheThreads) {
+TEST_F(GatedDelta, BytesDoNotDependOnThreads) {
   const int before = at::get_num_threads();
   for (int64_t n : {1, 4}) {
     const Tensors x = inputs({3, 80, n, 4, 24, 40, 1});
@@ -174,7 +174,7 @@ TEST_F(GatedDelta, SlicesOfWiderTensorsGiveTheSameBytes) {
   expect_same_bytes({{"out", strided.out}, {"state", strided.state}}, {{"out", plain.out}, {"state", plain.state}}, "");
 }
 
-TEST_F(GatedDelta, WrongShapesAreNamedInOneLine) {
+TEST_F(GatedDelta, ReportsWrongShapesInOneLine) {
   Tensors x = inputs({1, 3, 2, 4, 8, 8, 1});
   x[3] = x[3].narrow(2, 0, 1);
   try {

@@ -32,11 +32,11 @@ TEST_F(Gru, KernelEqualsTheLoop) {
       }
 }
 
-TEST_F(Gru, GradientsFollowFiniteDifferences) {
+TEST_F(Gru, GradientsMatchFiniteDifferences) {
   expect_slopes_match(gru(0), inputs(2, 9, 7), kNames, 1e-6);
 }
 
-TEST_F(Gru, BytesDoNotDependOnTheThreads) {
+TEST_F(Gru, BytesDoNotDependOnThreads) {
   const Tensors x = inputs(5, 20, 70);
   const int before = at::get_num_threads();
   at::set_num_threads(1);
@@ -48,7 +48,7 @@ TEST_F(Gru, BytesDoNotDependOnTheThreads) {
   at::set_num_threads(before);
 }
 
-TEST_F(Gru, StatesStayInFloatWhereGatesAreInHalfPrecision) {
+TEST_F(Gru, StatesStayInFloatIfGatesAreInHalfPrecision) {
   Tensors x = inputs(2, 30, 9);
   x[0] = x[0].to(at::kBFloat16);
   for (size_t i = 1; i < x.size(); ++i) x[i] = x[i].to(at::kFloat);
@@ -59,7 +59,7 @@ TEST_F(Gru, StatesStayInFloatWhereGatesAreInHalfPrecision) {
   EXPECT_LE(relative_error(second, whole.narrow(1, 17, 13)), 1e-6);
 }
 
-TEST_F(Gru, WrongShapesAreNamedInOneLine) {
+TEST_F(Gru, ReportsWrongShapesInOneLine) {
   const Tensors x = inputs(2, 3, 4);
   try {
     gru_sequence(x[0], x[1], x[2], at::zeros({2, 5}, at::kDouble));

@@ -59,7 +59,7 @@ TEST(Matmul, ReadsAndWritesPartsOfWiderMatrices) {
   EXPECT_TRUE(out.narrow(1, 51, 9).eq(7).all().item<bool>());
 }
 
-TEST(Matmul, BytesDoNotDependOnTheNumberOfThreads) {
+TEST(Matmul, BytesDoNotDependOnThreads) {
   at::manual_seed(3);
   const int before = at::get_num_threads();
   for (const auto& [M, N, K] : std::vector<std::array<int64_t, 3>>{{3200, 96, 64}, {64, 48, 3200}, {200, 1601, 64}}) {
@@ -76,7 +76,7 @@ TEST(Matmul, BytesDoNotDependOnTheNumberOfThreads) {
   at::set_num_threads(before);
 }
 
-TEST(BlockPool, HandsOutAgainWhatWasGivenBack) {
+TEST(BlockPool, ReusesReturnedBlocks) {
   constexpr size_t bytes = 5'000'000;
   cpu::release_free_blocks();
   void* const first = cpu::take_block(bytes);
@@ -90,7 +90,7 @@ TEST(BlockPool, HandsOutAgainWhatWasGivenBack) {
   EXPECT_EQ(cpu::free_block_bytes(), 0U);
 }
 
-TEST(BlockPool, HandsOutTheBlockLastGivenBack) {
+TEST(BlockPool, ReusesLastReturnedBlockFirst) {
   constexpr size_t bytes = 5'000'000;
   cpu::release_free_blocks();
   void* const blocks[] = {cpu::take_block(bytes), cpu::take_block(bytes), cpu::take_block(bytes)};
@@ -100,7 +100,7 @@ TEST(BlockPool, HandsOutTheBlockLastGivenBack) {
   cpu::release_free_blocks();
 }
 
-TEST(BlockPool, KeepsABoundedAmountOfFreeMemory) {
+TEST(BlockPool, BoundsFreeMemory) {
   cpu::release_free_blocks();
   constexpr size_t largest = size_t{1} << 26;
   for (size_t bytes = cpu::kPooledBytes; bytes < largest; bytes += bytes / 8) {

@@ -10,7 +10,7 @@
 namespace sb::test {
 namespace {
 
-TEST(Backends, TheTensorDecidesAndATestMayInsist) {
+TEST(Backends, DependOnTensorUnlessForced) {
   using kernels::Backend;
   EXPECT_EQ(kernels::backend_of(at::ones({2})), Backend::cpu);
   EXPECT_EQ(kernels::backend_of(at::ones({2}, at::kDouble)), Backend::cpu);
@@ -23,7 +23,7 @@ TEST(Backends, TheTensorDecidesAndATestMayInsist) {
   EXPECT_EQ(kernels::backend_of(at::ones({2})), Backend::cpu);
 }
 
-TEST(Backends, WhereThereIsNoKernelAtensRuns) {
+TEST(Backends, FallBackToAten) {
   using kernels::Backend;
   const op::Conv4 conv{true};
   const auto& row = kernels::row_of<op::Conv4>();
@@ -79,7 +79,7 @@ TEST(Backends, AbsentInputsAndUnusedOutputsPassThroughAutograd) {
   EXPECT_FALSE(kernels::run(Times{3}, {x, Tensor(), other})[0].requires_grad());
 }
 
-TEST(Calls, AreToldAsTheyAreMadeAndGiveTheSameAgain) {
+TEST(WatchCalls, RecordsReplayableCalls) {
   const Tensor x = at::randn({2, 5, 8}).requires_grad_(), gain = at::randn({8}), weight = at::randn({3, 8});
   std::vector<kernels::Call> seen;
   Tensor normed;

@@ -56,7 +56,7 @@ TEST_F(SelectiveScan, KernelAndChunksEqualTheLoopAtEveryLength) {
   }
 }
 
-TEST_F(SelectiveScan, EveryNumberOfStatesIsRight) {
+TEST_F(SelectiveScan, KernelEqualsTheLoopForAnyNumberOfStates) {
   for (int64_t states : {1, 2, 3, 4, 7, 8, 16, 31, 64, 65, 128}) {
     const Tensors x = inputs({2, 70, 19, states});
     const Results truth = run(by_loop, x, kNames, at::kDouble);
@@ -65,7 +65,7 @@ TEST_F(SelectiveScan, EveryNumberOfStatesIsRight) {
   }
 }
 
-TEST_F(SelectiveScan, ACutSequenceEqualsAWholeOne) {
+TEST_F(SelectiveScan, SequenceCutAnywhereEqualsTheWhole) {
   const Tensors x = inputs({3, 200, 21, 16});
   const Results whole = run(kernel, x, kNames, at::kDouble);
   for (int64_t cut : {1, 63, 64, 130, 199}) {
@@ -81,7 +81,7 @@ TEST_F(SelectiveScan, ACutSequenceEqualsAWholeOne) {
   }
 }
 
-TEST_F(SelectiveScan, StepsEqualTheWholeSequence) {
+TEST_F(SelectiveScan, StepsEqualTheSequence) {
   const Tensors x = inputs({2, 70, 21, 16, true});
   const OutAndState whole = kernel(x);
   Tensor state = x[6];
@@ -94,7 +94,7 @@ TEST_F(SelectiveScan, StepsEqualTheWholeSequence) {
   EXPECT_LE(relative_error(state, whole.state), 1e-12);
 }
 
-TEST_F(SelectiveScan, GradientsFollowFiniteDifferences) {
+TEST_F(SelectiveScan, GradientsMatchFiniteDifferences) {
   for (bool decoupled : {false, true}) expect_slopes_match(kernel, inputs({2, 67, 18, 5, decoupled}), kNames, 1e-6);
 }
 
@@ -104,7 +104,7 @@ Recurrence bounded(const F& scan) {
   return [=](const Tensors& x) { return scan(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], 0.6); };
 }
 
-TEST_F(SelectiveScan, ABoundOnTheDecayHoldsElementByElement) {
+TEST_F(SelectiveScan, BoundsDecayElementwise) {
   for (bool decoupled : {false, true}) {
     const Tensors x = inputs({2, 131, 21, 13, decoupled});
     const Tensor factors = (x[1].unsqueeze(-1) * -x[2].exp()).exp();
@@ -149,7 +149,7 @@ TEST_F(SelectiveScan, NoDecayAndFullDecayStayFinite) {
   }
 }
 
-TEST_F(SelectiveScan, BytesDoNotDependOnTheThreads) {
+TEST_F(SelectiveScan, BytesDoNotDependOnThreads) {
   const int before = at::get_num_threads();
   for (int64_t batch : {1, 3, 9}) {
     const Tensors x = inputs({batch, 130, 70, 24});
@@ -186,7 +186,7 @@ TEST_F(SelectiveScan, ReproducesTheRecordedVectors) {
   }
 }
 
-TEST_F(SelectiveScan, WrongShapesAreNamedInOneLine) {
+TEST_F(SelectiveScan, ReportsWrongShapesInOneLine) {
   Tensors x = inputs({2, 5, 6, 4});
   x[3] = x[3].narrow(2, 0, 3);
   try {

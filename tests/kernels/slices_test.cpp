@@ -8,13 +8,13 @@ namespace {
 
 class Slices : public RecurrenceTest {};
 
-TEST_F(Slices, HaveTheGradientsOfAnySplitAndNoCopyWhereTheyAreWrittenInPlace) {
+TEST_F(Slices, MatchGradientsOfSplitWithoutCopies) {
   expect_slices_hold(at::kDouble);
   expect_slices_hold(at::kFloat);
 }
 
-// One projection, cut twice, as mixers have it: with our slices and with ATen's, byte for byte.
-TEST_F(Slices, ChangeNoByteOfAMixer) {
+// One projection, sliced twice as in mixers: our slices and ATen's agree byte for byte.
+TEST_F(Slices, GiveSameBytesAsAtenSplitInMixer) {
   const int64_t B = 2, T = 70, h = 2, K = 6, V = 5;
   const Tensor start = noise({B, T, 3 * h * K + 2 * h * V}, 1), taps = noise({2 * h * K + h * V, 1, 4}, 2);
   const Tensor gain = noise({V}, 3), beta = noise({B, T, 1, h}, 4).sigmoid();

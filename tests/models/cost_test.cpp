@@ -44,7 +44,7 @@ const std::map<std::string, std::function<int64_t(Sizes)>> closed_forms = {
     {"gru", [](Sizes s) { return 6 * s.d * s.d + 6 * s.d; }},
 };
 
-TEST(Cost, ParametersFollowTheClosedFormsAtEveryWidth) {
+TEST(Cost, ParametersMatchClosedFormsAtEveryWidth) {
   for (const auto& row : registry()) {
     if (!closed_forms.contains(row.name)) continue;
     for (const int64_t width : widths) {
@@ -60,12 +60,12 @@ TEST(Cost, ParametersFollowTheClosedFormsAtEveryWidth) {
   }
 }
 
-TEST(Cost, EveryModelOfTheZooHasAClosedForm) {
+TEST(Cost, EveryClosedFormNamesAModel) {
   for (const auto& [name, form] : closed_forms) EXPECT_NO_THROW(find_model(name));
   EXPECT_GE(registry().size(), closed_forms.size());
 }
 
-// Millions of parameters as published, rounded to two digits.
+// Published parameter counts in millions, rounded to two digits.
 TEST(Cost, ParametersMatchThePublishedTable) {
   const std::map<std::string, std::vector<double>> table = {
       {"delta_net", {3.61, 7.78, 13.52, 21.36, 29.74, 46.02, 52.23, 65.91, 83.11}},
@@ -87,7 +87,7 @@ TEST(Cost, ParametersMatchThePublishedTable) {
     }
 }
 
-TEST(Cost, StateSizesMatchThePublishedOnes) {
+TEST(Cost, StateSizesMatchThePublishedTable) {
   const std::map<std::pair<std::string, int64_t>, int64_t> states = {
       {{"delta_net", 1296}, 209952},          {{"gla", 1152}, 165888},   {{"gated_delta_net", 1152}, 165888},
       {{"gated_delta_product", 768}, 147456}, {{"mamba", 1296}, 165888}, {{"mamba2", 1296}, 331776}};
@@ -112,7 +112,7 @@ TEST(Cost, FlopsMatchThePublishedTable) {
   }
 }
 
-TEST(Cost, TheTransformerTakesItsHeadsFromTheLabelOfItsWidth) {
+TEST(Cost, TransformerTakesHeadsFromNominalWidth) {
   const ModelConfig small = model_config("transformer", 648), large = model_config("transformer", 1296);
   EXPECT_EQ(small.mixer.width, 768);
   EXPECT_EQ(small.mixer.heads(), 8);

@@ -21,7 +21,7 @@ Pass training_pass(const at::Tensor& samples) {
 
 class DropoutOf : public testing::TestWithParam<std::string> {};
 
-TEST_P(DropoutOf, NoTwoPlacesShareAMask) {
+TEST_P(DropoutOf, PlacesHaveDifferentMasks) {
   const ModelRow& row = find_model(GetParam());
   const bool has_mlp = row.find("mlp") != nullptr;
   for (const char* mlp : {"0", "2"}) {
@@ -43,7 +43,7 @@ TEST_P(DropoutOf, NoTwoPlacesShareAMask) {
   }
 }
 
-TEST_P(DropoutOf, NeitherPaddingNorTheCutOfABatchChangesTheRun) {
+TEST_P(DropoutOf, DoesNotDependOnPaddingOrBatchSplit) {
   Network network(model_config(GetParam(), 16, {}, 2, 5, 9, 0.3), at::kDouble);
   network.initialise(1);
   const at::NoGradGuard no_gradients;

@@ -24,7 +24,7 @@ const bool registered = [] {
   return true;
 }();
 
-TEST(ExampleMixer, TrainsFromItsForwardAlone) {
+TEST(ExampleMixer, TrainsWithForwardOnly) {
   ASSERT_TRUE(registered);
   Network network(model_config("leaky_integrator", 32, {}, 2, 4, 4, 0));
   network.initialise(1);
@@ -46,14 +46,14 @@ TEST(ExampleMixer, TrainsFromItsForwardAlone) {
   EXPECT_LT(last, 0.7 * first);
 }
 
-TEST(ExampleMixer, MeasuresAsItDeclares) {
+TEST(ExampleMixer, MatchesItsDeclaredTaxonomy) {
   const Measured measured = probe("leaky_integrator");
   EXPECT_EQ(measured.row.action, Taxonomy::Action::elementwise);
   EXPECT_EQ(measured.row, declared_row("leaky_integrator"))
       << measured.smallest_decay << " " << measured.write_forget_correlation;
 }
 
-TEST(ExampleMixer, ItsSwitchIsSetByNameAndActs) {
+TEST(ExampleMixer, SwitchIsSetByNameAndChangesOutput) {
   const auto output = [](const Switches& switches) {
     Network network(model_config("leaky_integrator", 8, switches, 1, 4, 4, 0));
     network.initialise(1);
@@ -66,7 +66,7 @@ TEST(ExampleMixer, ItsSwitchIsSetByNameAndActs) {
   EXPECT_THROW(model_config("gla", 16, {{"sharpness", "4"}}), Error);
 }
 
-TEST(ExampleMixer, ItsLayersKnowTheirPlaceAndItsParametersTheirGroup) {
+TEST(ExampleMixer, LayersKnowTheirIndexAndParametersTheirGroup) {
   Network network(model_config("leaky_integrator", 8, {}, 3, 4, 4, 0));
   network.initialise(1);
   for (const int layer : {0, 1, 2}) {
@@ -77,8 +77,8 @@ TEST(ExampleMixer, ItsLayersKnowTheirPlaceAndItsParametersTheirGroup) {
   }
 }
 
-// What the table of kernels says of recurrences with one number a channel.
-TEST(ExampleMixer, AScanWithOneStateAChannelIsTheSameRecurrence) {
+// Checks the docs' table of kernels for recurrences with one number per channel.
+TEST(ExampleMixer, EqualsSelectiveScanWithOneStatePerChannel) {
   at::manual_seed(1);
   const auto a = at::sigmoid(at::randn({2, 20, 6}, at::kDouble)), v = at::randn({2, 20, 6}, at::kDouble);
   const auto one = at::ones({2, 20, 1}, at::kDouble), zero = at::zeros({6, 1}, at::kDouble);
@@ -90,7 +90,7 @@ TEST(ExampleMixer, AScanWithOneStateAChannelIsTheSameRecurrence) {
   }
 }
 
-TEST(ExampleMixer, TheDocumentShowsTheCompiledFile) {
+TEST(ExampleMixer, DocsShowCompiledSource) {
   const auto text = [](const std::string& path) {
     std::ostringstream out;
     out << std::ifstream(SB_SOURCE_DIR "/" + path).rdbuf();

@@ -52,8 +52,8 @@ TEST(Gradient, GruSequence) {
   expect_gradient({gates, w, b, first}, [&] { return gru_sequence(gates, w, b, first, 0.5); });
 }
 
-// A bounded gate must not hide a run that diverged.
-TEST(Gradient, GruSequenceKeepsANotANumberOfTheUpdateGate) {
+// A bounded gate must not hide divergence.
+TEST(Gradient, GruSequencePropagatesNaNOfUpdateGate) {
   for (const double a_min : {0.0, 0.5}) {
     auto gates = at::zeros({1, 3, 15}, at::kFloat);
     gates[0][1][5 + 2] = NAN;
@@ -66,7 +66,7 @@ TEST(Gradient, GruSequenceKeepsANotANumberOfTheUpdateGate) {
 
 class LayerGradient : public testing::TestWithParam<std::string> {};
 
-TEST_P(LayerGradient, OfEveryParameterMatchesFiniteDifferences) {
+TEST_P(LayerGradient, MatchesFiniteDifferencesForEveryParameter) {
   Switches switches;
   if (find_model(GetParam()).find("d_state")) switches["d_state"] = "4";
   Network network(model_config(GetParam(), 8, switches, 1, 3, 4, 0), at::kDouble);

@@ -12,7 +12,7 @@
 namespace sb {
 namespace {
 
-TEST(PortableMath, AgreesWithTheLibraryToLastDigits) {
+TEST(PortableMath, MatchesStandardLibraryToLastDigits) {
   for (double x = 1e-6; x < 1e6; x *= 1.37) {
     EXPECT_NEAR(portable::log(x), std::log(x), 4e-16 * (1 + std::abs(std::log(x)))) << x;
     EXPECT_NEAR(portable::exp(-std::log(x)) * x, 1, 4e-15) << x;
@@ -45,7 +45,7 @@ TEST(Init, RulesGiveTheDistributionsTheyName) {
   EXPECT_NEAR(draw(Init::pi_position(), 4, 4)[3], 3 * std::numbers::pi, 1e-15);
 }
 
-TEST(Init, AValueDependsOnSeedNameAndIndexAlone) {
+TEST(Init, ValueDependsOnlyOnSeedNameAndIndex) {
   const auto all = draw(Init::fan_in(4), 100);
   std::vector<double> part(10);
   draw_initial(Init::fan_in(4), 7, "layers.0.x", 1, 37, 47, part.data());

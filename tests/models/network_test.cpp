@@ -27,8 +27,8 @@ TEST(Network, LossIsTheMeanCrossEntropyOfItsLogits) {
               expected * real.sum().item<double>() / 100, 1e-12);
 }
 
-// What a loss is made of is not rounded on the way to an evaluation either.
-TEST(Network, LogitsOfActivationsInHalfPrecisionAreFloats) {
+// Logits of an evaluation must not be rounded either.
+TEST(Network, LogitsOfHalfPrecisionActivationsAreFloats) {
   const Network network = [] {
     Network out(small("gated_delta_net"), at::kFloat, at::kCPU, /*mixed=*/true);
     out.initialise(1);
@@ -45,7 +45,7 @@ TEST(Network, LogitsOfActivationsInHalfPrecisionAreFloats) {
   EXPECT_LT((logits.to(at::kDouble) - expected).abs().max().item<double>(), 1e-5);
 }
 
-TEST(Network, DropoutIsAFunctionOfSeedAndPass) {
+TEST(Network, DropoutDependsOnSeedAndPass) {
   Network network(small("transformer", 0.3));
   network.initialise(1);
   const at::NoGradGuard no_gradients;
@@ -60,7 +60,7 @@ TEST(Network, DropoutIsAFunctionOfSeedAndPass) {
   EXPECT_FALSE(at::equal(network.logits(x, first), network.logits(x)));
 }
 
-TEST(Network, WeightsTravelThroughAFileByName) {
+TEST(Network, LoadsWeightsByName) {
   Network from(small("mamba2")), to(small("mamba2"));
   from.initialise(1);
   to.initialise(2);
@@ -75,13 +75,13 @@ TEST(Network, WeightsTravelThroughAFileByName) {
   EXPECT_THROW(other.load(Safetensors::parse(write_safetensors(stored), "weights")), Error);
 }
 
-TEST(Network, FramesOfTheWrongWidthAreRefused) {
+TEST(Network, RejectsFramesOfWrongWidth) {
   Network network(small("gru"));
   EXPECT_THROW(network.logits(at::zeros({2, 3, 6})), Error);
   EXPECT_THROW(network.logits(at::zeros({2, 3})), Error);
 }
 
-TEST(Network, GatesAreRecordedPerLayerAndFrame) {
+TEST(Network, RecordsGatesPerLayerAndFrame) {
   Network network(small("gated_delta_net"));
   network.initialise(1);
   const at::NoGradGuard no_gradients;

@@ -27,13 +27,13 @@ TEST(Options, HeadsFollowThePublishedRule) {
   for (const auto& [width, heads] : table) EXPECT_EQ(default_heads(width), heads) << width;
 }
 
-TEST(Options, WhatIsUnknownGetsTheNearestName) {
+TEST(Options, SuggestsNearestName) {
   EXPECT_NE(complaint([] { model_config("mambo", 64); }).find("mamba"), std::string::npos);
   EXPECT_NE(complaint([] { model_config("mamba", 64, {{"d_stat", "8"}}); }).find("d_state"), std::string::npos);
   EXPECT_NE(complaint([] { model_config("zzz", 64); }).find("transformer"), std::string::npos);
 }
 
-TEST(Options, ASwitchWithoutMeaningNamesTheModelsThatHaveIt) {
+TEST(Options, UnsupportedSwitchNamesModelsThatHaveIt) {
   const auto line = complaint([] { model_config("delta_net", 64, {{"a_min", "0.5"}}); });
   EXPECT_NE(line.find("gla"), std::string::npos) << line;
   EXPECT_NE(line.find("gated_delta_net"), std::string::npos) << line;
@@ -43,7 +43,7 @@ TEST(Options, ASwitchWithoutMeaningNamesTheModelsThatHaveIt) {
             std::string::npos);
 }
 
-TEST(Options, SizesThatDoNotFitAreRefusedInOneLine) {
+TEST(Options, RejectsInvalidSizesInOneLine) {
   EXPECT_NE(complaint([] { model_config("gla", 66); }).find("not divisible by 4 heads"), std::string::npos);
   EXPECT_NE(complaint([] { model_config("mamba", 64, {{"d_state", "0"}}); }).find("d_state"), std::string::npos);
   EXPECT_NE(complaint([] { model_config("s4", 64, {{"d_state", "7"}}); }).find("even"), std::string::npos);
@@ -55,7 +55,7 @@ TEST(Options, SizesThatDoNotFitAreRefusedInOneLine) {
   EXPECT_NE(complaint([] { Network(model_config("retnet", 36)); }).find("even head width"), std::string::npos);
 }
 
-TEST(Options, EverySwitchReadsBackWhatWasSet) {
+TEST(Options, EverySwitchRoundTrips) {
   for (const auto& row : registry())
     for (const auto& each : row.switches)
       for (const auto& value : test::trial_values(each)) {
@@ -66,7 +66,7 @@ TEST(Options, EverySwitchReadsBackWhatWasSet) {
 
 constexpr NumberSwitch own{"own", 0.5, "a number in (0, 1]", [](double v) { return v > 0 && v <= 1; }, "of a test"};
 
-TEST(Options, ASwitchIsWhatItsConstantSays) {
+TEST(Options, SwitchReportsDefaultAndRange) {
   const Switch number = own, integer = switches::heads, truth = switches::short_conv;
   EXPECT_EQ(number.initial_text(), "0.5");
   EXPECT_EQ(Switch(own.initially(1)).initial_text(), "1.0");
@@ -87,7 +87,7 @@ TEST(Options, ASwitchIsWhatItsConstantSays) {
   EXPECT_EQ(with.heads(), 1);
 }
 
-TEST(Options, OneSwitchMayDifferBetweenModels) {
+TEST(Options, SwitchDefaultsDifferBetweenModels) {
   EXPECT_EQ(model_config("mamba", 64).mixer.text("d_state"), "64");
   EXPECT_EQ(model_config("mamba2", 64).mixer.text("d_state"), "128");
   EXPECT_NO_THROW(check_switch("d_state", "7"));  // s4 alone wants it even
@@ -95,7 +95,7 @@ TEST(Options, OneSwitchMayDifferBetweenModels) {
   EXPECT_NE(complaint([] { check_switch("d_stat", "8"); }).find("d_state"), std::string::npos);
 }
 
-TEST(Options, SwitchesRemoveTheParametersTheyTurnOff) {
+TEST(Options, DisabledSwitchesRemoveTheirParameters) {
   const auto parameters = [](const char* model, const Switches& switches) {
     return declare(model_config(model, 64, switches, 1)).parameters;
   };

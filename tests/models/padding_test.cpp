@@ -40,7 +40,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).abs().max() / b.abs().max().clamp_min(1e-30)).item<double>();
 }
 
-TEST(Padding, ChangesNoValueAndNoGradient) {
+TEST(Padding, DoesNotChangeValuesOrGradients) {
   for (const char* model : {"delta_net", "gated_delta_net", "gated_delta_product", "mamba2", "mamba"}) {
     for (const char* gate : {"on", "off"}) {
       const ModelConfig config = model_config(model, 36, {{"output_gate", gate}}, 2, 5, 7, 0);  // heads of 9 and 18
@@ -55,7 +55,7 @@ TEST(Padding, ChangesNoValueAndNoGradient) {
   }
 }
 
-TEST(Padding, LeavesWidthsThatNeedNoneAlone) {
+TEST(Padding, KeepsAlignedWidths) {
   const at::Tensor copy = at::zeros({1}, at::kBFloat16), w = at::rand({16, 3});
   EXPECT_EQ(computed_width(81, copy), 88);
   EXPECT_EQ(computed_width(72, copy), 72);

@@ -7,7 +7,7 @@
 namespace sb {
 namespace {
 
-TEST(Parameters, AreViewsIntoOneBufferAndTheirGradientsIntoAnother) {
+TEST(Parameters, AndGradientsAreViewsOfFlatBuffers) {
   ParameterList list;
   const Param a = list.matrix("a", 2, 3);
   const Param b = list.bias("b", 4, 3);
@@ -21,7 +21,7 @@ TEST(Parameters, AreViewsIntoOneBufferAndTheirGradientsIntoAnother) {
   EXPECT_EQ(a->value.abs().sum().item<double>(), 0);
 }
 
-TEST(Parameters, JoinedPartsLieSideBySideWhateverTheOrderOfDeclaration) {
+TEST(Parameters, JoinedPartsAreContiguousInAnyDeclarationOrder) {
   ParameterList list;
   const Param q = list.matrix("q", 2, 3);
   const Param between = list.ones("between", 5);
@@ -40,7 +40,7 @@ TEST(Parameters, JoinedPartsLieSideBySideWhateverTheOrderOfDeclaration) {
   EXPECT_EQ(between->value.grad().abs().sum().item<double>(), 0);
 }
 
-TEST(Parameters, CopiesOfJoinedPartsAreTheirValuesWhereverTheyLie) {
+TEST(Parameters, CopiesOfJoinedPartsEqualTheirValues) {
   ParameterList list;
   const Param a = list.matrix("a", 2, 3);
   list.ones("between", 5);
@@ -53,8 +53,8 @@ TEST(Parameters, CopiesOfJoinedPartsAreTheirValuesWhereverTheyLie) {
   EXPECT_TRUE(at::equal(apart.copy(), apart.value().to(at::kBFloat16)));
 }
 
-// Added to the flat gradient where a backward pass only sums, returned to who asks.
-TEST(Parameters, PaddedAndScaledValuesGiveTheGradientsOfTheParameters) {
+// backward() adds to the flat gradient; grad() returns the gradient.
+TEST(Parameters, PaddedAndScaledValuesHaveCorrectGradients) {
   ParameterList list;
   const Param a = list.matrix("a", 6, 3), b = list.matrix("b", 4, 3), c = list.matrix("c", 2, 9);
   const Joined both = list.join({a, b});
@@ -84,7 +84,7 @@ TEST(Parameters, PaddedAndScaledValuesGiveTheGradientsOfTheParameters) {
   EXPECT_TRUE(at::equal(c->value.grad(), 2 * of_c));
 }
 
-TEST(Parameters, AllNamesAreInOrderOfDeclaration) {
+TEST(Parameters, AreListedInOrderOfDeclaration) {
   ParameterList list;
   list.set_prefix("layers.0.");
   list.ones("norm", 2);

@@ -21,32 +21,32 @@ void expect_measured(const std::string& model, const Switches& switches = {}) {
 
 class DeclaredTaxonomy : public testing::TestWithParam<std::string> {};
 
-TEST_P(DeclaredTaxonomy, IsWhatIsMeasured) {
+TEST_P(DeclaredTaxonomy, MatchesMeasuredTaxonomy) {
   if (declared_row(GetParam()).action == Taxonomy::Action::unknown) GTEST_SKIP() << "nothing declared";
   expect_measured(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, DeclaredTaxonomy, testing::ValuesIn(model_names()), test::by_model);
 
-TEST(Taxonomy, DecouplingTakesComplementaryGatingAway) {
+TEST(Taxonomy, DecouplingRemovesComplementaryGating) {
   EXPECT_FALSE(declared_row("mamba", {{"complementary", "off"}}).complementary);
   expect_measured("mamba", {{"complementary", "off"}});
   expect_measured("mamba2", {{"complementary", "off"}});
 }
 
-TEST(Taxonomy, CouplingGivesItToGla) {
+TEST(Taxonomy, CouplingMakesGlaComplementary) {
   EXPECT_TRUE(declared_row("gla", {{"complementary", "on"}}).complementary);
   expect_measured("gla", {{"complementary", "on"}});
 }
 
-TEST(Taxonomy, AClampedDecayCannotReachZero) {
+TEST(Taxonomy, ClampedDecayCannotReachZero) {
   for (const char* model : {"mamba", "mamba2", "gated_delta_net", "gated_delta_product", "gru"}) {
     EXPECT_FALSE(declared_row(model, {{"a_min", "0.5"}}).reaches_zero);
     EXPECT_FALSE(probe(model, {{"a_min", "0.5"}}).row.reaches_zero) << model;
   }
 }
 
-TEST(Taxonomy, TheTableNamesTheStatesOfThePaper) {
+TEST(Taxonomy, MatchesPaper) {
   EXPECT_EQ(declared_row("delta_net").action, Taxonomy::Action::matrix);
   EXPECT_FALSE(declared_row("delta_net").reaches_zero);
   EXPECT_TRUE(declared_row("gated_delta_net").reaches_zero);

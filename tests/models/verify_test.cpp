@@ -48,7 +48,7 @@ TEST_P(RecordedVector, PassesInFloat) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, RecordedVector, testing::ValuesIn(recorded_files()), test_name);
 
-TEST(Verify, AFolderGivesARowAFileInOrder) {
+TEST(Verify, FolderGivesOneRowPerFileInOrder) {
   const auto rows = verify_directory(folder, {});
   const auto files = recorded_files();
   EXPECT_GE(files.size(), 20u);
@@ -69,7 +69,7 @@ std::string tampered(const std::string& path, const std::string& tensor) {
   return write_safetensors(tensors, file.metadata());
 }
 
-TEST(Verify, AWrongTensorFailsAndIsNamed) {
+TEST(Verify, NamesWrongTensor) {
   const auto file =
       Safetensors::parse(tampered(folder + "/gla_d64.safetensors", "g.k_proj.weight"), "gla_d64.safetensors");
   const auto row = verify_file(file, "gla_d64", {});
@@ -78,14 +78,14 @@ TEST(Verify, AWrongTensorFailsAndIsNamed) {
   EXPECT_NEAR(row.parameter_gradients.error, 0.01, 1e-3);
 }
 
-TEST(Verify, UnknownLayersAreSkippedWithAReason) {
+TEST(Verify, SkipsUnknownLayersWithReason) {
   const auto file = Safetensors::parse(write_safetensors({}, {{"layer", "mystery"}}), "x");
   const auto row = verify_file(file, "mystery_d8", {});
   EXPECT_EQ(row.status, VerifyRow::Status::skip);
   EXPECT_NE(row.reason.find("mystery"), std::string::npos);
 }
 
-TEST(Verify, CorruptFilesAndMissingFoldersAreBadInput) {
+TEST(Verify, RejectsCorruptFilesAndMissingFolders) {
   const auto place = std::filesystem::temp_directory_path() / "sb_verify_corrupt";
   std::filesystem::create_directories(place);
   std::ofstream(place / "core_gla.safetensors") << "not a container";

@@ -13,7 +13,7 @@
 namespace sb {
 namespace {
 
-TEST(Zoo, NoModelIsNamedOutsideItsOwnFile) {
+TEST(Zoo, NamesModelsOnlyInTheirOwnFiles) {
   // Recorded recurrences and operations have names too, some of them those of models.
   const std::set<std::string> exempt = {"calls.cpp", "verify_core.cpp"};
   size_t files = 0;
@@ -32,7 +32,7 @@ TEST(Zoo, NoModelIsNamedOutsideItsOwnFile) {
   EXPECT_GT(files, 50u);
 }
 
-TEST(Zoo, SwitchesOfAModelHaveNamesOfTheirOwnAndWords) {
+TEST(Zoo, SwitchesHaveUniqueNamesAndDescriptions) {
   for (const auto& row : registry()) {
     std::set<std::string> names;
     for (const auto& each : row.switches) {
@@ -55,13 +55,13 @@ std::set<std::string> slow_parameters(const std::string& model) {
   return out;
 }
 
-TEST(Zoo, TimeConstantsOfS4LearnSlowlyAndWithoutDecay) {
+TEST(Zoo, S4TimeConstantsLearnSlowlyWithoutDecay) {
   EXPECT_EQ(slow_parameters("s4"),
             (std::set<std::string>{"layers.0.kernel.log_dt", "layers.0.kernel.log_A_real", "layers.0.kernel.A_imag"}));
   EXPECT_TRUE(slow_parameters("mamba").empty());
 }
 
-TEST(Zoo, TraitsOfTheModelsThatHaveAny) {
+TEST(Zoo, HasExpectedTraits) {
   std::set<std::string> bf16, own_mlp;
   for (const auto& row : registry()) {
     if (row.traits.published_in_bf16) bf16.insert(row.name);

@@ -40,7 +40,7 @@ class ThreeGrammars : public ::testing::Test {
   PageData data;
 };
 
-TEST_F(ThreeGrammars, CellsAreThoseOfTheTableDigitForDigit) {
+TEST_F(ThreeGrammars, CellsMatchTableExactly) {
   const Json table = Json::parse(cell_table(read_rows(root.file("")), TableFormat::json));
   ASSERT_EQ(table["cells"].size(), 3U * 4U);
   ASSERT_EQ(data.cells.size(), table["cells"].size());
@@ -57,7 +57,7 @@ TEST_F(ThreeGrammars, CellsAreThoseOfTheTableDigitForDigit) {
   }
 }
 
-TEST_F(ThreeGrammars, IntervalsAndPairsAreStudentsOverGrammars) {
+TEST_F(ThreeGrammars, IntervalsAndPairsUseStudentTOverGrammars) {
   std::map<std::string, std::map<uint64_t, double>> accuracies;  // task 1
   for (const auto& run : read_rows(root.file("")).runs)
     if (run.result.task == 1) accuracies[run.result.model][run.result.grammar_seed] = run.result.test->accuracy;
@@ -84,7 +84,7 @@ TEST_F(ThreeGrammars, IntervalsAndPairsAreStudentsOverGrammars) {
   EXPECT_EQ(column.values.front().mean[1], accuracies["gla"][2]);
 }
 
-TEST_F(ThreeGrammars, TheBestOfAColumnIsMarkedAndOthersAreTestedAgainstIt) {
+TEST_F(ThreeGrammars, BestOfColumnIsMarkedAndOthersAreTestedAgainstIt) {
   for (const auto& column : data.columns) {
     size_t best = 0;
     double highest = -1, mean_of_best = -2;
@@ -103,7 +103,7 @@ TEST_F(ThreeGrammars, TheBestOfAColumnIsMarkedAndOthersAreTestedAgainstIt) {
   }
 }
 
-TEST_F(ThreeGrammars, RunsShowTheFilesOwnDigits) {
+TEST_F(ThreeGrammars, RunsShowExactDigitsOfFiles) {
   ASSERT_EQ(data.runs.size(), 18U);
   for (const auto& run : data.runs) {
     const std::string text = read_file(root.file(run.id) + "/result.json", 1 << 20);
@@ -123,7 +123,7 @@ TEST_F(ThreeGrammars, RunsShowTheFilesOwnDigits) {
   EXPECT_EQ(data.counts.averaged, 18U);
 }
 
-TEST_F(ThreeGrammars, EveryKindOfFigureIsThereAndEveryRunItNames) {
+TEST_F(ThreeGrammars, PageHasEveryKindOfFigureAndTheirRuns) {
   std::set<std::string> kinds, keys, ids;
   for (const auto& run : data.runs) keys.insert(run.key);
   for (const auto& figure : data.figures) {
@@ -143,7 +143,7 @@ TEST_F(ThreeGrammars, EveryKindOfFigureIsThereAndEveryRunItNames) {
       << "all networks here have one size";
 }
 
-TEST_F(ThreeGrammars, TheNGramStandsBesideCellsAndInFigures) {
+TEST_F(ThreeGrammars, NGramIsShownWithCellsAndFigures) {
   for (const auto& column : data.columns) {
     EXPECT_EQ(column.n_gram_text, "0.800 (n 4)") << column.name;
     ASSERT_TRUE(column.n_gram);
@@ -158,7 +158,7 @@ TEST_F(ThreeGrammars, TheNGramStandsBesideCellsAndInFigures) {
   EXPECT_EQ(kinds, (std::set<std::string>{"learning", "gaps", "complexity", "position"}));
 }
 
-TEST_F(ThreeGrammars, BreakdownsPoolTheRunsOfACell) {
+TEST_F(ThreeGrammars, BreakdownsPoolRunsOfCell) {
   double sum = 0, count = 0;
   for (const auto& run : read_rows(root.file("")).runs)
     if (run.result.task == 1 && run.result.model == "gla") {
@@ -176,7 +176,7 @@ TEST_F(ThreeGrammars, BreakdownsPoolTheRunsOfACell) {
   EXPECT_TRUE(seen);
 }
 
-TEST_F(ThreeGrammars, SamplesNameStatesOfTheGrammarAndHaveEveryModel) {
+TEST_F(ThreeGrammars, SamplesNameStatesAndIncludeEveryModel) {
   ASSERT_EQ(data.samples.size(), 6U);
   const PageSample& sample = data.samples.front();
   EXPECT_EQ(sample.models.size(), 3U);
@@ -188,7 +188,7 @@ TEST_F(ThreeGrammars, SamplesNameStatesOfTheGrammarAndHaveEveryModel) {
   EXPECT_EQ(sample.models[0].beliefs[0][0].second, .75);
 }
 
-TEST_F(ThreeGrammars, AModelHasOneColourAndMethodNamesWhatWasRun) {
+TEST_F(ThreeGrammars, PageListsModelsAndMethodDescribesRuns) {
   EXPECT_EQ(data.models.size(), 3U);
   std::string method;
   for (const auto& part : data.method)
@@ -201,7 +201,7 @@ TEST_F(ThreeGrammars, AModelHasOneColourAndMethodNamesWhatWasRun) {
   EXPECT_NE(method.find("cff-version"), std::string::npos);
 }
 
-TEST(Page, ANetworkOfTwoSizesHasAFigureOfSizes) {
+TEST(Page, HasSizeFigureForNetworkOfTwoSizes) {
   TemporaryFolder root;
   for (const int width : {64, 128})
     finish_run(root.file(""), resolve_text("[model]\nname = \"gla\"\nwidth = " + std::to_string(width)),
@@ -216,7 +216,7 @@ TEST(Page, ANetworkOfTwoSizesHasAFigureOfSizes) {
   EXPECT_EQ(data.cells[0].interval_text, "") << "one grammar has no interval";
 }
 
-TEST(Page, BadRunsAreShownAndSpoilNothing) {
+TEST(Page, ShowsDamagedRunsAndKeepsOthers) {
   TemporaryFolder root;
   finish_small(root.file(""), "gla", 1);
   const std::string torn = finish_small(root.file(""), "gla", 2) + "/result.json";
@@ -271,7 +271,7 @@ TEST(Page, BadRunsAreShownAndSpoilNothing) {
   EXPECT_GT(html_of(data).size(), 1000U);
 }
 
-TEST(Page, RunsThatAreNotFinishedAloneStillMakeAPage) {
+TEST(Page, IsWrittenForUnfinishedRunsOnly) {
   TemporaryFolder root;
   const RunStore begun(root.file(""), small_config("gla", 1));
   PageSource source({root.file("")}, "report DIR");

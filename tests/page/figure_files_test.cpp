@@ -33,7 +33,7 @@ bool says(const std::vector<std::string>& lines, const std::string& what) {
                      [&](const auto& line) { return line.find(what) != std::string::npos; });
 }
 
-TEST(FigureFiles, ThoseOfAnEarlierReportGo) {
+TEST(FigureFiles, RemovesFiguresOfEarlierReport) {
   TemporaryFolder folder;
   EXPECT_TRUE(write_figures(folder.path(), {figure_named("a"), figure_named("b")}).empty());
   const auto lines = write_figures(folder.path(), {figure_named("b", 2)});
@@ -42,7 +42,7 @@ TEST(FigureFiles, ThoseOfAnEarlierReportGo) {
   EXPECT_EQ(read_file(folder.file("b.csv"), 100), "x\n2\n");
 }
 
-TEST(FigureFiles, WhatIsNotOursOrWasChangedStays) {
+TEST(FigureFiles, KeepsForeignAndChangedFiles) {
   TemporaryFolder folder;
   write_figures(folder.path(), {figure_named("a"), figure_named("b"), figure_named("c")});
   write_file_atomically(folder.file("a.csv"), "my own numbers\n");
@@ -57,7 +57,7 @@ TEST(FigureFiles, WhatIsNotOursOrWasChangedStays) {
   EXPECT_TRUE(write_figures(folder.path(), {}).empty()) << "a file that was left is no longer ours";
 }
 
-TEST(FigureFiles, AListThatIsNotOursIsNeitherBelievedNorReplaced) {
+TEST(FigureFiles, IgnoresAndKeepsForeignList) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.csv"), "x\n1\n");
   for (const std::string& foreign :

@@ -9,7 +9,7 @@
 namespace sb::test {
 namespace {
 
-TEST(Figure, NumbersAreRoundedOnceAndWrittenAsJavaScriptDoes) {
+TEST(Figure, RoundsNumbersOnceAndFormatsThemLikeJavaScript) {
   EXPECT_EQ(plain_number(1), "1");
   EXPECT_EQ(plain_number(.858), "0.858");
   EXPECT_EQ(plain_number(-.25), "-0.25");
@@ -25,14 +25,14 @@ TEST(Figure, NumbersAreRoundedOnceAndWrittenAsJavaScriptDoes) {
   EXPECT_EQ(FigureValue(std::optional<double>(.5)).text(), "0.5");
 }
 
-TEST(Figure, CsvQuotesWhatNeedsIt) {
+TEST(Figure, CsvQuotesSpecialCharacters) {
   Figure figure;
   figure.columns = {{"series", "model", "nominal"}, {"x", "x", "quantitative"}};
   figure.rows = {{"a, \"b\"", 1.5}, {"line\nbreak", FigureValue()}};
   EXPECT_EQ(figure_csv(figure), "series,x\n\"a, \"\"b\"\"\",1.5\n\"line\nbreak\",\n");
 }
 
-TEST(Figure, CsvRunsNothingInASpreadsheet) {
+TEST(Figure, CsvEscapesSpreadsheetFormulas) {
   Figure figure;
   figure.columns = {{"series", "model", "nominal"}, {"x", "x", "quantitative"}};
   figure.rows = {{"=HYPERLINK(\"a\")", -1.5}, {"@a", -2}};
@@ -57,7 +57,7 @@ std::vector<std::string> fields_of(const std::string& line) {
   return out;
 }
 
-TEST(Figure, CsvDataAndSpecificationHoldTheSameNumbers) {
+TEST(Figure, CsvDataAndSpecificationHaveSameNumbers) {
   TemporaryFolder root;
   for (const int seed : {1, 2}) finish_small(root.file(""), "gla", seed, 2, "[eval]\ngaps = [10, 20]\n");
   const PageData data = page_of(root.file(""));
@@ -110,7 +110,7 @@ std::string decoded(const std::string& text) {
   return out;
 }
 
-TEST(Figure, WithoutVegaThePageHasTheMainFiguresAsSvg) {
+TEST(Figure, MainFiguresAreSvgWithoutVega) {
   TemporaryFolder root;
   for (const char* model : {"gla", "mamba", "transformer"})
     for (const int seed : {1, 2}) finish_small(root.path(), model, seed, 2, "[eval]\ngaps = [10, 20]\n");
@@ -133,7 +133,7 @@ TEST(Figure, WithoutVegaThePageHasTheMainFiguresAsSvg) {
   for (const auto& figure : page_json(data, settings)["figures"]) EXPECT_FALSE(figure.contains("svg"));
 }
 
-TEST(Figure, RunsThatWereEvaluatedOnceHaveBars) {
+TEST(Figure, RunsEvaluatedOnceHaveBars) {
   TemporaryFolder root;
   for (const char* model : {"gla", "mamba"}) {
     const ResolvedConfig config = small_config(model, 1);

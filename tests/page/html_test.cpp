@@ -31,7 +31,7 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-TEST(Html, HashesArePublishedOnes) {
+TEST(Html, CspHashesMatchKnownValues) {
   EXPECT_EQ(csp_hash(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
   EXPECT_EQ(csp_hash("doSomething();"), "'sha256-" + base64(sha256_bytes("doSomething();")) + "'");
 }
@@ -50,11 +50,11 @@ void expect_policy_fits(const std::string& page) {
   EXPECT_NE(policy.find("connect-src 'none'"), std::string::npos);
 }
 
-TEST(Html, ThePolicyNamesEveryScriptAndStyle) {
+TEST(Html, PolicyNamesEveryScriptAndStyle) {
   expect_policy_fits(html_page(plain_parts(), "t", {{"a", 1}}, false));
 }
 
-TEST(Html, PartsAreNotLookedIntoAndScriptsDoNotEndEarly) {
+TEST(Html, EscapesDataAndDoesNotExpandMarkersInParts) {
   const std::string page = html_page(plain_parts(), "<b>&\"", {{"text", "{{SCRIPTS}} </script> \u2028 &"}}, false);
   EXPECT_NE(page.find("<title>&lt;b&gt;&amp;&quot;</title>"), std::string::npos);
   EXPECT_NE(page.find("{{TITLE}} is not looked into"), std::string::npos);
@@ -64,7 +64,7 @@ TEST(Html, PartsAreNotLookedIntoAndScriptsDoNotEndEarly) {
   EXPECT_EQ(count(page, "</script>"), 3U);
 }
 
-TEST(Html, ATemplateWithoutAMarkerOrWithTwoIsRefused) {
+TEST(Html, RejectsTemplateWithMissingOrRepeatedMarker) {
   PageParts parts = plain_parts();
   parts.html += "{{DATA}}";
   EXPECT_EQ(error_line([&] { html_page(parts, "t", {}, false); }),
@@ -73,12 +73,12 @@ TEST(Html, ATemplateWithoutAMarkerOrWithTwoIsRefused) {
   EXPECT_THROW(html_page(parts, "t", {}, false), Error);
 }
 
-TEST(Html, LivePagesMayAskTheirServerAlone) {
+TEST(Html, LivePagesMayConnectOnlyToTheirServer) {
   const std::string page = html_page(plain_parts(), "t", {}, true);
   EXPECT_NE(page.find("connect-src 'self'"), std::string::npos);
 }
 
-TEST(Html, TheBuiltInTemplateTakesEverythingAndItsPolicyFits) {
+TEST(Html, BuiltInTemplateIsFilledAndMatchesItsPolicy) {
   const PageParts& parts = built_in_parts();
   const std::string page = html_page(parts, "t", {{"a", 1}}, false);
   expect_policy_fits(page);
@@ -90,7 +90,7 @@ TEST(Html, TheBuiltInTemplateTakesEverythingAndItsPolicyFits) {
   EXPECT_FALSE(parts.citation.empty());
 }
 
-TEST(Html, HostileTextIsText) {
+TEST(Html, EscapesHostileText) {
   TemporaryFolder root;
   const std::string nasty = "<script>broken=1</script><!--\"'&{{DATA}}";
   const ResolvedConfig config = resolve_text("[run]\nlabel = \"\"\"" + std::string("<script>alert(1)<\\u002fscript>") +
@@ -117,7 +117,7 @@ TEST(Html, HostileTextIsText) {
     EXPECT_EQ(figure.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << figure.id;
 }
 
-TEST(Html, TheSameFolderGivesTheSameBytes) {
+TEST(Html, SameFolderGivesSameBytes) {
   TemporaryFolder root;
   for (const int seed : {1, 2}) finish_small(root.file(""), "gla", seed);
   const std::string once = html_of(page_of(root.file("")));

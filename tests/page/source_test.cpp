@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Curves, LossesAreMeansOfBlocksThatTheWholeRunDecides) {
+TEST(Curves, LossesAreMeansOfBlocksSizedByTotalUpdates) {
   std::vector<MetricRow> rows;
   for (int64_t u = 0; u < 90; ++u) rows.push_back({u, "train", {{"loss", static_cast<double>(u)}}});
   rows.push_back({50, "valid", {{"accuracy", .25}, {"loss", 1}}});
@@ -25,7 +25,7 @@ TEST(Curves, LossesAreMeansOfBlocksThatTheWholeRunDecides) {
   EXPECT_EQ(thin_curves(rows, 90).loss.size(), 45U);
 }
 
-TEST(Curves, LongOnesKeepTheLastEvaluation) {
+TEST(Curves, ThinnedCurvesKeepLastEvaluation) {
   std::vector<MetricRow> rows;
   for (int64_t u = 1; u <= 1000; ++u) rows.push_back({u, "valid", {{"accuracy", static_cast<double>(u) / 1000}}});
   const Curves curves = thin_curves(rows, 1000);
@@ -33,12 +33,12 @@ TEST(Curves, LongOnesKeepTheLastEvaluation) {
   EXPECT_EQ(curves.valid.back().update, 1000);
 }
 
-TEST(Curves, FiguresThatAreNotFiniteAreLeftOut) {
+TEST(Curves, OmitNonFiniteValues) {
   const Curves curves = thin_curves({{0, "train", {{"loss", std::numeric_limits<double>::infinity()}}}}, 1);
   EXPECT_TRUE(curves.loss.empty());
 }
 
-TEST(Source, RunsThatDidNotChangeAreNotReadAgain) {
+TEST(Source, ReadsOnlyChangedRunsAgain) {
   TemporaryFolder root;
   finish_small(root.file(""), "gla", 1);
   const std::string second = finish_small(root.file(""), "gla", 2);
@@ -56,7 +56,7 @@ TEST(Source, RunsThatDidNotChangeAreNotReadAgain) {
   EXPECT_EQ(same, 1U) << "the first run alone is as it was";
 }
 
-TEST(Source, AnArchiveIsReadLikeItsFolder) {
+TEST(Source, ReadsArchiveLikeItsFolder) {
   TemporaryFolder root;
   for (const int seed : {1, 2}) finish_small(root.file("runs"), "gla", seed);
   write_archive(root.file("runs.tar"), pack_runs(root.file("runs"), root.file("runs.tar")).files);
@@ -71,7 +71,7 @@ TEST(Source, AnArchiveIsReadLikeItsFolder) {
   EXPECT_TRUE(find_figure(archive, "loss"));
 }
 
-TEST(Source, ADamagedArchiveIsListedWithItsReasonAndSpoilsNothing) {
+TEST(Source, ListsDamagedArchiveWithReasonAndKeepsOthers) {
   TemporaryFolder root;
   finish_small(root.file("in/runs"), "gla", 1);
   write_archive(root.file("in/runs.tar"), pack_runs(root.file("in/runs"), root.file("in/runs.tar")).files);
@@ -101,7 +101,7 @@ TEST(Source, ADamagedArchiveIsListedWithItsReasonAndSpoilsNothing) {
       error_line([&] { bad.expect_some(bad.read(), "watch DIR"); }).starts_with("[watch DIR] expected an archive"));
 }
 
-TEST(Source, AnUnfinishedCopyOfAWholeRunIsNotMissing) {
+TEST(Source, IgnoresUnfinishedCopyOfFinishedRun) {
   TemporaryFolder root;
   finish_small(root.file("whole"), "gla", 1);
   const ResolvedConfig config = small_config("gla", 1);
@@ -117,7 +117,7 @@ TEST(Source, AnUnfinishedCopyOfAWholeRunIsNotMissing) {
   }));
 }
 
-TEST(Source, ARunWithoutEvaluationsShowsItsLossWhileItGoesOn) {
+TEST(Source, ShowsLossOfRunningRunWithoutEvaluations) {
   TemporaryFolder root;
   const ResolvedConfig config = small_config("gla", 1);
   std::string folder;
@@ -142,7 +142,7 @@ TEST(Source, ARunWithoutEvaluationsShowsItsLossWhileItGoesOn) {
   EXPECT_FALSE(find_figure(make_page(source.read(), {{"runs"}, "", "", false}), "running_loss"));
 }
 
-TEST(Source, WhatIsNoFolderIsRefused) {
+TEST(Source, RejectsMissingFolder) {
   EXPECT_EQ(error_line([] { PageSource({"/nowhere"}, "report DIR"); }),
             "[report DIR] expected a folder of runs or an archive, got '/nowhere'");
 }

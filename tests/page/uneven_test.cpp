@@ -33,7 +33,7 @@ bool captioned(const PageData& data, const std::string& what) {
                      [&](const auto& line) { return line.find(what) != std::string::npos; });
 }
 
-TEST(Uneven, TheBestHasAsManyGrammarsAsAnyAndOthersAreMarked) {
+TEST(UnevenGrammars, BestHasMostGrammarsAndFewerAreMarked) {
   TemporaryFolder root;
   for (const int seed : {1, 2, 3}) finish_with(root.path(), "gla", seed, .5 + .01 * seed);
   for (const int seed : {1, 2, 3}) finish_with(root.path(), "mamba", seed, .4 + .02 * seed);
@@ -48,7 +48,7 @@ TEST(Uneven, TheBestHasAsManyGrammarsAsAnyAndOthersAreMarked) {
   EXPECT_TRUE(captioned(data, "fewer grammars than others"));
 }
 
-TEST(Uneven, WhereAllHaveTheSameGrammarsNothingIsSaidOfIt) {
+TEST(UnevenGrammars, AreNotNotedIfAllHaveTheSame) {
   TemporaryFolder root;
   for (const char* model : {"gla", "mamba"})
     for (const int seed : {1, 2}) finish_with(root.path(), model, seed, .5 + .01 * seed);
@@ -60,7 +60,7 @@ TEST(Uneven, WhereAllHaveTheSameGrammarsNothingIsSaidOfIt) {
   EXPECT_FALSE(captioned(data, "fewer grammars than others"));
 }
 
-// A network of nine times the parameters, or one that saw ten times the samples, is no better model.
+// A network with nine times the parameters or ten times the samples is not a better model.
 TEST(Best, IsNotMarkedAcrossScales) {
   const auto best_of = [](const std::vector<std::string>& other) {
     TemporaryFolder root;
@@ -83,7 +83,7 @@ TEST(Best, IsNotMarkedAcrossScales) {
   EXPECT_FALSE(best_of({"train.batch=640"}));
 }
 
-TEST(Intervals, AreCutAtWhatAnAccuracyCanBe) {
+TEST(Intervals, AreClippedToAccuracyRange) {
   TemporaryFolder root;
   finish_with(root.path(), "gla", 1, .9);
   finish_with(root.path(), "gla", 2, .98);
@@ -100,7 +100,7 @@ TEST(Intervals, AreCutAtWhatAnAccuracyCanBe) {
   for (const auto& row : overview->rows) EXPECT_LE(std::stod(row[4].text()), 1);
 }
 
-TEST(Intervals, OfOneComparisonAreTheSameInTheSummaryAndInCompare) {
+TEST(Intervals, AreTheSameInSummaryAndCompare) {
   TemporaryFolder root;
   for (const char* model : {"gla", "mamba", "transformer"})
     for (const int seed : {1, 2, 3}) finish_small(root.path(), model, seed);
@@ -127,7 +127,7 @@ TEST(Intervals, OfOneComparisonAreTheSameInTheSummaryAndInCompare) {
   EXPECT_EQ(compared, 2U);
 }
 
-TEST(Speeds, AreOfRunsThatHadTheirDeviceAlone) {
+TEST(Speeds, UseOnlyRunsAloneOnTheirDevice) {
   TemporaryFolder root;
   finish_with(root.path(), "gla", 1, .5, 3);
   finish_with(root.path(), "gla", 2, .5, 1);

@@ -26,7 +26,7 @@ std::vector<uint32_t> list(const json& values) {
   return values.get<std::vector<uint32_t>>();
 }
 
-TEST(SeedSequence, TurnsIntegersOfAnySizeIntoNumpysState) {
+TEST(SeedSequence, MatchesNumpyForIntegersOfAnySize) {
   ASSERT_GE(vectors()["seed_to_pcg64"].size(), 20U);
   for (const json& c : vectors()["seed_to_pcg64"]) {
     const auto words = test::decimal_words(c["seed"]);
@@ -60,7 +60,7 @@ TEST(SeedSequence, ConcatenatesTheWordsOfAList) {
   }
 }
 
-TEST(SeedSequence, TakesProductsPast64Bits) {
+TEST(SeedSequence, MatchesNumpyForProductsPast64Bits) {
   for (const json& c : extra()["products"]) {
     const Pcg64 rng(u128(c["seed"]) * u128(c["index"]));
     EXPECT_TRUE(rng.state() == u128(c["state"]));
@@ -68,14 +68,14 @@ TEST(SeedSequence, TakesProductsPast64Bits) {
   }
 }
 
-TEST(Pcg64, GivesNumpysDoubles) {
+TEST(Pcg64, MatchesNumpyDoubles) {
   for (const json& c : vectors()["random_double"]) {
     Pcg64 rng(c["seed"].get<uint64_t>());
     for (const json& hex : c["hex"]) EXPECT_EQ(rng.random(), test::from_hex(hex));
   }
 }
 
-TEST(Pcg64, KeepsTheWaitingHalfAcrossDoubles) {
+TEST(Pcg64, KeepsBufferedHalfAcrossDoubles) {
   for (const json& c : vectors()["interleave"]) {
     Pcg64 rng(c["seed"].get<uint64_t>());
     for (const json& op : c["ops"]) {
@@ -89,14 +89,14 @@ TEST(Pcg64, KeepsTheWaitingHalfAcrossDoubles) {
   }
 }
 
-TEST(Pcg64, BoundedIntegersRedrawAsNumpyDoes) {
+TEST(Pcg64, BoundedIntegersRedrawLikeNumpy) {
   const json& c = vectors()["lemire_redraw"];
   Pcg64 rng(c["seed"].get<uint64_t>());
   for (const json& value : c["values"]) EXPECT_EQ(rng.bounded(c["n"].get<uint64_t>() - 1), value.get<uint64_t>());
   EXPECT_EQ(rng.next64(), u64(c["next_raw"]));
 }
 
-TEST(Pcg64, BoundedIntegersOfMoreThan32BitsTakeWholeDraws) {
+TEST(Pcg64, BoundedIntegersPast32BitsUseFullDraws) {
   for (const json& k : extra()["integers"]) {
     Pcg64 rng(k["seed"].get<uint64_t>());
     SCOPED_TRACE(k["n"].get<std::string>());
@@ -108,7 +108,7 @@ TEST(Pcg64, BoundedIntegersOfMoreThan32BitsTakeWholeDraws) {
   for (const json& value : full["values"]) EXPECT_EQ(rng.bounded(UINT64_MAX), u64(value));
 }
 
-TEST(Pcg64, PermutesAsNumpyDoes) {
+TEST(Pcg64, PermutesLikeNumpy) {
   for (const json& c : vectors()["permutation"]) {
     Pcg64 rng(c["seed"].get<uint64_t>());
     for (const json& order : c["perms"]) EXPECT_EQ(rng.permutation(c["n"].get<uint32_t>()), list(order));
@@ -131,7 +131,7 @@ std::string digest(const std::vector<uint32_t>& values) {
   return sha256_hex(text);
 }
 
-TEST(Pcg64, ChoosesWithoutReplacementOnBothOfNumpysPaths) {
+TEST(Pcg64, ChoosesWithoutReplacementLikeNumpyOnBothPaths) {
   for (const json& c : vectors()["choice_noreplace"]) {
     const auto n = c["n"].get<uint32_t>();
     const auto k = c["k"].get<uint32_t>();
@@ -158,19 +158,19 @@ TEST(Pcg64, ChoosesWithoutReplacementOnBothOfNumpysPaths) {
   }
 }
 
-TEST(Pcg64, RefusesToChooseMoreThanThereAre) {
+TEST(Pcg64, RejectsChoosingTooMany) {
   Pcg64 rng(uint128{1});
   EXPECT_THROW(rng.choice(3, 4), Error);
 }
 
-TEST(NumpyLegacy, GivesTheDoublesOfNpRandom) {
+TEST(NumpyLegacy, MatchesNpRandomDoubles) {
   for (const json& c : extra()["legacy"]) {
     NumpyLegacy rng(c["seed"].get<uint32_t>());
     for (const json& hex : c["doubles"]) EXPECT_EQ(rng.random(), test::from_hex(hex));
   }
 }
 
-TEST(NumpyLegacy, DrawsIntervalsAsItsShuffleDoes) {
+TEST(NumpyLegacy, DrawsIntervalsLikeNumpyShuffle) {
   for (const json& c : extra()["legacy_shuffle"]) {
     NumpyLegacy rng(c["seed"].get<uint32_t>());
     std::vector<uint32_t> order(c["n"].get<size_t>());

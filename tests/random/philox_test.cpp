@@ -7,7 +7,7 @@
 namespace sb {
 namespace {
 
-TEST(Philox, GivesTheKnownAnswersOfRandom123) {
+TEST(Philox, MatchesRandom123TestVectors) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
             (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));

@@ -22,7 +22,7 @@ TEST(PythonRandom, SeedsFromIntegersOfAnySize) {
   }
 }
 
-TEST(PythonRandom, RegeneratesItsBlockAsTheTwisterDoes) {
+TEST(PythonRandom, RegeneratesBlockLikeMersenneTwister) {
   const json& c = vectors()["py_random_long"];
   PythonRandom rng(c["seed"].get<uint64_t>());
   std::vector<uint32_t> outputs(1255);
@@ -33,13 +33,13 @@ TEST(PythonRandom, RegeneratesItsBlockAsTheTwisterDoes) {
   }
 }
 
-TEST(PythonRandom, TakesTheTopBits) {
+TEST(PythonRandom, UsesTopBits) {
   const json& c = vectors()["py_getrandbits"];
   PythonRandom rng(c["seed"].get<uint64_t>());
   for (const json& pair : c["k_value"]) EXPECT_EQ(rng.getrandbits(pair[0].get<int>()), pair[1].get<uint32_t>());
 }
 
-TEST(PythonRandom, SamplesOnBothOfItsPaths) {
+TEST(PythonRandom, SamplesLikePythonOnBothPaths) {
   for (const json& c : vectors()["py_sample"]) {
     PythonRandom rng(c["seed"].get<uint64_t>());
     for (const char* which : {"first", "second"}) {
@@ -49,7 +49,7 @@ TEST(PythonRandom, SamplesOnBothOfItsPaths) {
   }
 }
 
-TEST(PythonRandom, SamplesFromMoreThan52AsPythonDoes) {
+TEST(PythonRandom, SamplesFromMoreThan52LikePython) {
   const json file = test::read_golden("random/numpy_extra.json.gz");
   ASSERT_EQ(file["py_sample"].size(), 9U);
   for (const json& c : file["py_sample"]) {
@@ -62,7 +62,7 @@ TEST(PythonRandom, SamplesFromMoreThan52AsPythonDoes) {
   }
 }
 
-TEST(PythonRandom, RefusesToSampleMoreThanThereAre) {
+TEST(PythonRandom, RejectsSamplingTooMany) {
   EXPECT_THROW(PythonRandom(1).sample(3, 4), Error);
 }
 

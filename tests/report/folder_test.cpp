@@ -41,7 +41,7 @@ bool noted(const std::vector<Note>& notes, const std::string& part) {
                      [&](const Note& note) { return note.find(part) != std::string::npos; });
 }
 
-TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
+TEST(Folder, ReadsSubfoldersAndNamesCopies) {
   TemporaryFolder root;
   finish(root.file("a"), config(1));
   finish(root.file("b/c"), config(2));
@@ -52,7 +52,7 @@ TEST(Folder, RunsOfFoldersBelowAreReadAndCopiesNamed) {
   EXPECT_TRUE(noted(rows.notes, "a second copy of the run"));
 }
 
-TEST(Folder, FoldersReadTogetherHaveOneGroupWhateverTheirLabels) {
+TEST(Folder, GroupsRunsOfFoldersRegardlessOfLabels) {
   TemporaryFolder root;
   for (const int seed : {1, 2})
     finish(root.file("a"), resolve_text("[run]\nlabel = \"none\"\nseed = " + std::to_string(seed) + "\n"));
@@ -67,7 +67,7 @@ TEST(Folder, FoldersReadTogetherHaveOneGroupWhateverTheirLabels) {
   EXPECT_EQ(rows.groups.size(), 1U);
 }
 
-TEST(Folder, AFolderInTwoSpellingsIsReadOnce) {
+TEST(Folder, ReadsFolderWithTwoSpellingsOnce) {
   TemporaryFolder root;
   const std::string done = finish(root.file("a"), config(1));
   const RunStore unfinished(root.file("a"), config(2));
@@ -77,7 +77,7 @@ TEST(Folder, AFolderInTwoSpellingsIsReadOnce) {
   EXPECT_EQ(found.missing.size(), 1U);
 }
 
-TEST(Folder, OfTwoCopiesTheOneWithoutADamagedEvaluationIsTaken) {
+TEST(Folder, PrefersCopyWithoutDamagedEvaluation) {
   TemporaryFolder root;
   const std::string torn = finish(root.file("a"), config(1));
   fs::copy(root.file("a"), root.file("b"), fs::copy_options::recursive);
@@ -88,7 +88,7 @@ TEST(Folder, OfTwoCopiesTheOneWithoutADamagedEvaluationIsTaken) {
   EXPECT_TRUE(noted(rows.notes, "taken since here a saved evaluation is damaged"));
 }
 
-TEST(Folder, BadRunsAreListedAndSpoilNothing) {
+TEST(Folder, ListsDamagedRunsAndKeepsOthers) {
   TemporaryFolder root;
   finish(root.file(""), config(1));
   const std::string torn = finish(root.file(""), config(2)) + "/result.json";
@@ -120,7 +120,7 @@ TEST(Folder, BadRunsAreListedAndSpoilNothing) {
       << cell_table(rows, TableFormat::text);
 }
 
-TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
+TEST(Folder, ShowsSavedEvaluationsOfFinalWeightsOnly) {
   TemporaryFolder root;
   const auto resolved = config(1, "[task]\nnumber = 2\n");
   const std::string folder = finish(root.file(""), resolved);
@@ -163,7 +163,7 @@ TEST(Folder, SavedEvaluationsOfTheFinalWeightsAreColumnsOthersAreNot) {
   EXPECT_TRUE(noted(rows.notes, "eval-0123456789abcdef.json"));
 }
 
-TEST(Folder, RunsThatCheckCallsDamagedAreInNoMean) {
+TEST(Folder, ExcludesDamagedRunsFromMeans) {
   const auto use = [](const std::string& folder, const char* name) { return folder + "/" + name; };
   TemporaryFolder root;
   const std::string whole = finish(root.file(""), config(1));
@@ -186,7 +186,7 @@ TEST(Folder, RunsThatCheckCallsDamagedAreInNoMean) {
   for (const auto& run : rows.runs) EXPECT_TRUE(inspect_run(run.folder).result_stands);
 }
 
-TEST(Folder, WithoutAFinishedRunThereIsOneLineThatSaysWhy) {
+TEST(Folder, ReportsInOneLineWhyNoRunIsFinished) {
   TemporaryFolder root;
   const auto fault = [&] { return error_line([&] { read_rows(root.file("")); }); };
   EXPECT_NE(fault().find("expected finished runs"), std::string::npos);
@@ -195,7 +195,7 @@ TEST(Folder, WithoutAFinishedRunThereIsOneLineThatSaysWhy) {
   EXPECT_EQ(fault().find('\n'), std::string::npos);
 }
 
-TEST(Folder, TheAxesOfASuiteAreFoundAgain) {
+TEST(Folder, RestoresAxesOfSuite) {
   TemporaryFolder root;
   Suite suite = suite_of(R"(
 [suite]
@@ -227,7 +227,7 @@ run.seed = [1, 2]
   EXPECT_TRUE(noted(damaged.notes, "not used: "));
 }
 
-TEST(Folder, SuitesDoNotReplaceEachOthersAxes) {
+TEST(Folder, KeepsAxesOfEverySuite) {
   TemporaryFolder root;
   finish(root.file(""), config(1));
   const auto record = [&](const std::string& text, double patience = 10) {
@@ -269,7 +269,7 @@ TEST(Folder, SuitesDoNotReplaceEachOthersAxes) {
   EXPECT_EQ(read_file(path, 1 << 20), before);
 }
 
-TEST(Folder, SuitesThatEndAtOnceAreAllRecorded) {
+TEST(Folder, RecordsConcurrentSuites) {
   TemporaryFolder root;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
@@ -282,7 +282,7 @@ TEST(Folder, SuitesThatEndAtOnceAreAllRecorded) {
   EXPECT_EQ(nlohmann::json::parse(text).at("suites").size(), 8U);
 }
 
-TEST(Folder, AKeyThatCannotBeSelectedOverIsRefused) {
+TEST(Folder, RejectsKeysThatCannotBeSelectedOver) {
   TemporaryFolder root;
   finish(root.file(""), config(1, "[model]\nname = \"mamba2\"\nd_state = 32\n"));
   const auto fault = [&](const std::string& key) { return error_line([&] { read_rows(root.file(""), {key}); }); };
@@ -293,7 +293,7 @@ TEST(Folder, AKeyThatCannotBeSelectedOverIsRefused) {
     EXPECT_NE(fault(key).find("[table --select] expected a key of [model] or [train]"), std::string::npos) << key;
 }
 
-TEST(Folder, AnArchiveHasTheTablesOfItsFolder) {
+TEST(Folder, ArchiveGivesTablesOfItsFolder) {
   TemporaryFolder root;
   const Suite suite = suite_of(
       "[suite]\nname = 'matched'\nselect = ['train.weight_decay']\nmatch = 'params'\nmatch_target = "
@@ -322,7 +322,7 @@ TEST(Folder, AnArchiveHasTheTablesOfItsFolder) {
   EXPECT_NE(error_line([&] { read_rows(root.file("results/b.tar")); }), "");
 }
 
-TEST(Folder, SeveralFoldersAndArchivesAreOneTable) {
+TEST(Folder, CombinesFoldersAndArchivesInOneTable) {
   TemporaryFolder root;
   const Suite suite = suite_of("[grid]\nmodel.name = ['gla', 'mamba']\n");
   finish(root.file("a"), suite.runs[0]);

@@ -28,13 +28,13 @@ double contrast(const std::string& a, const std::string& b) {
   return (std::max(x, y) + .05) / (std::min(x, y) + .05);
 }
 
-TEST(Palette, EveryColourIsSeenOnItsGround) {
+TEST(Palette, EveryColourContrastsWithBackground) {
   ASSERT_EQ(palette_light().size(), palette_dark().size());
   for (const auto& colour : palette_light()) EXPECT_GE(contrast(colour, "#ffffff"), 3) << colour;
   for (const auto& colour : palette_dark()) EXPECT_GE(contrast(colour, "#121418"), 3) << colour;
 }
 
-TEST(Palette, FramesAndAnswersHaveNoColourOfAModel) {
+TEST(Palette, FramesAndAnswersUseNoModelColour) {
   for (const auto* palette : {&palette_light(), &palette_dark()}) {
     EXPECT_EQ(std::set<std::string>(palette->begin(), palette->end()).size(), palette->size());
     for (const auto* colours : {&frame_colours(), &answer_colours()})
@@ -62,7 +62,7 @@ double distance(const std::string& a, const std::string& b) {
   return std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
 }
 
-TEST(Palette, NoTwoModelsHaveOneColour) {
+TEST(Palette, ModelsHaveDistinctColours) {
   std::set<std::string> models = {
       "delta_net",   "gla",    "mamba", "mamba2", "gated_delta_net", "gated_delta_product", "transformer",
       "linear_attn", "retnet", "s4",    "gru",    "linear_attn_elu"};
@@ -85,13 +85,13 @@ TEST(Palette, NoTwoModelsHaveOneColour) {
         }
 }
 
-TEST(Palette, AModelOfOthersKeepsClearOfThoseThatAreThere) {
+TEST(Palette, ExternalModelsUseFreeColours) {
   const auto colours = model_colours_of({"transformer", "mine (external)"});
   EXPECT_NE(colours.at("mine (external)"), colours.at("transformer"));
   EXPECT_GE(colours.at("mine (external)"), first_free_colour);
 }
 
-// Lightness alone tells them apart for whoever sees no hues: two thirds of the contrast a letter needs.
+// Readers who cannot distinguish hues rely on lightness: two thirds of the contrast required for text.
 TEST(Palette, FramesDifferInLightness) {
   for (const auto* palette : {&palette_light(), &palette_dark()}) {
     const auto shade = [&](int colour) { return (*palette)[static_cast<size_t>(colour)]; };

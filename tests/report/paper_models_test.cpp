@@ -16,7 +16,7 @@ Suite real(const std::string& name) {
   return read_suite(SB_SOURCE_DIR "/configs/" + name, {}, model_rules());
 }
 
-TEST(RealRules, EverySwitchOfThePapersRunsIsAsInThePaper) {
+TEST(RealRules, AnyChangedSwitchRemovesPaperFigure) {
   for (const auto& run : real("paper/main_table.toml").runs) {
     const Result result = result_of(run);
     ASSERT_TRUE(paper_figure(result).has_value()) << run.canonical;
@@ -36,7 +36,7 @@ TEST(RealRules, EverySwitchOfThePapersRunsIsAsInThePaper) {
     for (const auto& run : real(name).runs) EXPECT_FALSE(paper_figure(result_of(run)).has_value()) << run.canonical;
 }
 
-TEST(RealRules, ShippedTablesKeepTheirAxesAndShowNoOthers) {
+TEST(RealRules, ShippedTablesShowOnlyTheirAxes) {
   const auto names = [](const std::string& suite) {
     std::vector<std::string> out;
     for (const auto& axis : make_labels(rows_of(real(suite)).groups).rows) out.push_back(axis.name());
@@ -54,7 +54,7 @@ TEST(RealRules, ShippedTablesKeepTheirAxesAndShowNoOthers) {
   EXPECT_EQ(rows_of(faults).groups.size(), faults.runs.size() / 4);
 }
 
-TEST(RealRules, SwitchesAtTheirDefaultsAreNotTold) {
+TEST(RealRules, DefaultSwitchesAreNotListed) {
   const ModelRules rules = model_rules();
   std::set<std::string> models;
   for (const auto& row : rules.table) models.insert(row.model);

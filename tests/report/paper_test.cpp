@@ -19,7 +19,7 @@ std::optional<PaperFigure> figure(const std::string& text) {
   return paper_figure(result_of(resolve_text(text)));
 }
 
-TEST(Paper, EveryRunOfTheMainTableHasItsFigure) {
+TEST(Paper, MainTableRunsHavePaperFigures) {
   for (const auto& run : shipped("paper/main_table.toml").runs)
     EXPECT_TRUE(paper_figure(result_of(run)).has_value()) << run.canonical;
   EXPECT_DOUBLE_EQ(paper_figure(result_of(main_run("mamba2", 1)))->accuracy, .92);
@@ -27,19 +27,19 @@ TEST(Paper, EveryRunOfTheMainTableHasItsFigure) {
   EXPECT_DOUBLE_EQ(paper_figure(result_of(main_run("transformer", 3)))->spread, .07);
 }
 
-TEST(Paper, SoHaveItsRunsWithTheFaultsOfThePublishedCode) {
+TEST(Paper, RunsWithPublishedFaultsHavePaperFigures) {
   for (const auto& run : shipped("paper/published_faults.toml").runs)
     EXPECT_TRUE(paper_figure(result_of(run)).has_value()) << run.canonical;
 }
 
-TEST(Paper, QuickRunsAndAblationsHaveNone) {
+TEST(Paper, QuickRunsAndAblationsHaveNoPaperFigures) {
   for (const char* name : {"quick.toml", "ablations/channel_mixing.toml", "ablations/complementary_gating.toml",
                            "ablations/fast_forgetting.toml"})
     for (const auto& run : shipped(name).runs)
       EXPECT_FALSE(paper_figure(result_of(run)).has_value()) << name << " " << run.canonical;
 }
 
-TEST(Paper, OneSettingThatIsNotThePapersTakesItAway) {
+TEST(Paper, AnyOtherSettingRemovesPaperFigure) {
   const std::string base = "[task]\nnumber = 2\n[model]\nname = \"gated_delta_net\"\nwidth = 1152\n";
   ASSERT_TRUE(figure(base).has_value());
   for (const char* other :
@@ -56,7 +56,7 @@ TEST(Paper, OneSettingThatIsNotThePapersTakesItAway) {
     EXPECT_TRUE(figure(base + same).has_value()) << same;
 }
 
-TEST(Paper, ATestOfFewerSamplesOrOfAnotherSplitHasNone) {
+TEST(Paper, RequiresEnoughTestOrReferenceSamples) {
   Result run = result_of(main_run("mamba2", 1));
   ASSERT_TRUE(paper_figure(run).has_value());
   run.test->samples = 999;
@@ -71,7 +71,7 @@ TEST(Paper, ATestOfFewerSamplesOrOfAnotherSplitHasNone) {
   EXPECT_FALSE(paper_figure(run).has_value());
 }
 
-TEST(Paper, TheStateOfTheMambasIsThatOfItsTable) {
+TEST(Paper, MambaRequiresStateSizeOfPaper) {
   const auto of = [](const char* model, int task, int width, const std::string& rest) {
     return figure("[task]\nnumber = " + std::to_string(task) + "\n[model]\nname = \"" + model +
                   "\"\nwidth = " + std::to_string(width) + "\n" + rest)
@@ -89,13 +89,13 @@ TEST(Paper, TheStateOfTheMambasIsThatOfItsTable) {
   EXPECT_FALSE(of("mamba", 1, 1296, "d_state = 128\n"));
 }
 
-TEST(Paper, ItsColumnIsThereOnlyWhereItHasAFigure) {
+TEST(Paper, ColumnAppearsOnlyWithPaperFigures) {
   EXPECT_NE(cell_table(rows_of(shipped("paper/main_table.toml")), TableFormat::csv).find("paper"), std::string::npos);
   for (const auto& format : table_format_names())
     EXPECT_EQ(cell_table(rows_of(shipped("quick.toml")), parse_table_format(format)).find("paper"), std::string::npos);
 }
 
-TEST(Paper, GapLengthsOfTheGridHaveNone) {
+TEST(Paper, GridGapsHaveNoPaperFigures) {
   for (const auto& cell : rows_of(shipped("paper/task2.toml")).cells)
     EXPECT_EQ(cell.paper.has_value(), !cell.point.at.has_value());
 }

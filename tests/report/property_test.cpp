@@ -173,7 +173,7 @@ void check_choice(const Rows& rows, const Group& group) {
   }
 }
 
-TEST(Property, CellsAverageSeedsAloneAndNothingIsLost) {
+TEST(Property, CellsAverageOnlySeedsAndKeepEveryRun) {
   size_t cells = 0, several = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -206,7 +206,7 @@ TEST(Property, CellsAverageSeedsAloneAndNothingIsLost) {
   EXPECT_GT(several, 200U);
 }
 
-TEST(Property, WhatDiffersIsSeen) {
+TEST(Property, DifferentSettingsHaveDifferentLabels) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
     const auto given = Folder(seed).make();
@@ -226,7 +226,7 @@ TEST(Property, WhatDiffersIsSeen) {
   }
 }
 
-TEST(Property, EveryFormatHoldsEveryCellAndNoControlCharacter) {
+TEST(Property, EveryFormatHasEveryCellWithoutControlCharacters) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto given = Folder(seed).make();

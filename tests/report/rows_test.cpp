@@ -45,7 +45,7 @@ double rate_of(const Rows& rows, size_t cell = 0) {
   return group.chosen ? std::stod(group.candidates[*group.chosen].settings[0]) : 0;
 }
 
-TEST(Rows, OneLearningRateForAllSeedsOfACellChosenOnValidNotOnTest) {
+TEST(Rows, SelectOneLearningRatePerCellByValidAccuracy) {
   // Seed by seed another rate is best; in the mean 0.001 is on valid and 0.002 on test.
   const Rows rows = rows_of(suite_of(two_rates), scores({{{1, 1}, {.9, .1}},
                                                          {{1, 2}, {.5, .2}},
@@ -61,7 +61,7 @@ TEST(Rows, OneLearningRateForAllSeedsOfACellChosenOnValidNotOnTest) {
   EXPECT_NEAR(*rows.cells[0].ceiling, .99, 1e-12);
 }
 
-TEST(Rows, TwoGrammarSizesAndThreeTrainSeedsAreTwoCellsOfThreeRuns) {
+TEST(Rows, SplitGrammarSizesAndAverageTrainSeeds) {
   const Rows rows = rows_of(suite_of(R"(
 [grid]
 size = [{grammar.vocab = 5, grammar.ambiguities = 4, grammar.depth = 4},
@@ -76,7 +76,7 @@ train.seed = [1, 2, 3]
   }
 }
 
-TEST(Rows, CandidatesWithMissingSeedsAreListedAndNotEligible) {
+TEST(Rows, ListCandidatesWithMissingSeedsAsNotEligible) {
   const Rows rows = rows_without(
       two_rates, [](const Result& r) { return r.lr > 1.5e-3 && r.run_seed == 2; },
       [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1; });
@@ -86,7 +86,7 @@ TEST(Rows, CandidatesWithMissingSeedsAreListedAndNotEligible) {
     EXPECT_EQ(rows.standing[i], rows.runs[i].result.lr > 1.5e-3 ? Standing::not_eligible : Standing::averaged);
 }
 
-TEST(Rows, WithoutACompleteCandidateTheSeedsThatAllHaveDecide) {
+TEST(Rows, SelectByCommonSeedsIfNoCandidateIsComplete) {
   const Rows rows = rows_without(
       two_rates, [](const Result& r) { return (r.lr > 1.5e-3) ? r.run_seed == 2 : r.run_seed == 3; },
       scores({{{1, 1}, {.5, .5}}, {{1, 2}, {.99, .5}}, {{2, 1}, {.6, .5}}, {{2, 3}, {.1, .5}}}));
@@ -100,7 +100,7 @@ TEST(Rows, WithoutACompleteCandidateTheSeedsThatAllHaveDecide) {
   EXPECT_EQ(not_common, 1U);
 }
 
-TEST(Rows, WithoutACommonSeedNoneIsChosenAndTheCellSaysSo) {
+TEST(Rows, SelectNoCandidateWithoutCommonSeed) {
   const Rows rows =
       rows_without(two_rates, [](const Result& r) { return (r.lr > 1.5e-3) != (r.run_seed == 1) || r.run_seed == 3; });
   ASSERT_EQ(rows.runs.size(), 2U);
@@ -119,7 +119,7 @@ void diverge(Result& r) {
   r.grid.clear();
 }
 
-TEST(Rows, ADivergedSeedIsNotEligibleAndNotCalledMissing) {
+TEST(Rows, CandidateWithDivergedSeedIsNotEligible) {
   const Rows rows = rows_of(suite_of(two_rates), [](Result& r) {
     r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1;
     if (r.lr > 1.5e-3 && r.run_seed == 2) diverge(r);
@@ -130,7 +130,7 @@ TEST(Rows, ADivergedSeedIsNotEligibleAndNotCalledMissing) {
   EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
 }
 
-TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
+TEST(Rows, SeedDivergedInAllCandidatesIsOnlyCounted) {
   const Rows rows = rows_of(suite_of(two_rates), [](Result& r) {
     r.valid->accuracy = r.lr > 1.5e-3 ? .9 : .1;
     if (r.run_seed == 2) diverge(r);
@@ -141,7 +141,7 @@ TEST(Rows, ASeedOnWhichAllDivergeIsCountedAndHindersNone) {
   EXPECT_TRUE(noted(rows, "diverged at seed 2"));
 }
 
-TEST(Rows, ASeedOnWhichOnlyOthersDivergedIsNamedAsMissing) {
+TEST(Rows, SeedDivergedOnlyInOtherCandidatesIsMissing) {
   const auto diverged_above = [](Result& r) {
     if (r.lr > 1.5e-3) diverge(r);
   };
@@ -162,7 +162,7 @@ TEST(Rows, ASeedOnWhichOnlyOthersDivergedIsNamedAsMissing) {
   EXPECT_TRUE(noted(none, "all 4 runs diverged"));
 }
 
-TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
+TEST(Rows, CellIsEmptyIfAllRunsDiverged) {
   const Rows rows = rows_of(suite_of(two_rates), diverge);
   ASSERT_EQ(rows.cells.size(), 1U);
   EXPECT_TRUE(rows.cells[0].runs.empty());
@@ -171,12 +171,12 @@ TEST(Rows, WhereAllDivergedTheCellHoldsNoFigure) {
   EXPECT_TRUE(noted(rows, "all 6 runs diverged"));
 }
 
-TEST(Rows, SaysWhereSelectionLookedAtTheTestSet) {
+TEST(Rows, NoteSelectionOnTestSet) {
   EXPECT_TRUE(noted(rows_of(suite_of("[quirks]\nselect_on_test = true\n" + two_rates)), "select_on_test"));
   EXPECT_FALSE(noted(rows_of(suite_of(two_rates)), "select_on_test"));
 }
 
-TEST(Rows, TheSpreadIsOverGrammarsWhereThereAreSeveral) {
+TEST(Rows, SpreadIsOverGrammarsIfThereAreSeveral) {
   const Rows rows = rows_of(suite_of("[grid]\ngrammar.seed = [1, 2]\ntrain.seed = [1, 2, 3]\n"), [](Result& r) {
     r.test->accuracy = .1 * static_cast<double>(r.grammar_seed) + .3 * static_cast<double>(r.train_seed);
   });
@@ -187,7 +187,7 @@ TEST(Rows, TheSpreadIsOverGrammarsWhereThereAreSeveral) {
   EXPECT_NEAR(*rows.cells[0].sd, .1 / std::sqrt(2.0), 1e-12);
 }
 
-TEST(Rows, TheSpreadSaysWhatItIsOver) {
+TEST(Rows, SpreadNamesItsAxis) {
   const auto over = [](const std::string& text) { return rows_of(suite_of(text)).cells.at(0).sd_over; };
   EXPECT_EQ(over("[grid]\ntrain.seed = [1, 2]\n"), "train seeds");
   EXPECT_EQ(over("[grid]\nrun.seed = [1, 2]\n"), "grammars");
@@ -199,7 +199,7 @@ TEST(Rows, TheSpreadSaysWhatItIsOver) {
             "grammar.density");
 }
 
-TEST(Rows, SeedsBesideAnAutomatonAreNotGrammars) {
+TEST(Rows, SeedsWithAutomatonAreNotGrammars) {
   const auto rows = [](const std::string& grid, const std::function<std::string(const Result&)>& file) {
     return rows_of(suite_of(grid), [&](Result& r) { r.config["grammar.automaton"] = "\"" + file(r) + "\""; });
   };
@@ -226,7 +226,7 @@ TEST(Rows, SeedsBesideAnAutomatonAreNotGrammars) {
   EXPECT_EQ(two.cells[0].sd_over, "grammar.automaton");
 }
 
-TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {
+TEST(Rows, OrderSeedsAreAveraged) {
   const std::string grid = "[grid]\ntrain.lr = [1e-3, 2e-3]\ntrain.order_seed = [0, 1, 2]\n";
   const Rows rows = rows_of(suite_of(grid));
   ASSERT_EQ(rows.cells.size(), 1U);
@@ -240,7 +240,7 @@ TEST(Rows, OrdersOfTheSamplesAreAveragedOverAsSeedsAre) {
   EXPECT_EQ(without.axes.average, (std::vector<std::string>{"grammar.seed", "train.seed"}));
 }
 
-TEST(Rows, UnlikeQuantitiesAreNotAveraged) {
+TEST(Rows, RejectAveragingDifferentQuantities) {
   for (const char* key : {"task.objective", "task.number", "model.layers", "quirks.first_lr_zero"}) {
     const std::string text = "[suite]\naverage = [\"" + std::string(key) + "\"]\n";
     EXPECT_NE(error_line([&] { suite_of(text); }).find("got " + std::string(key)), std::string::npos) << key;
@@ -251,7 +251,7 @@ TEST(Rows, OneRunHasNoSpread) {
   EXPECT_FALSE(rows_of(suite_of("[grid]\nrun.seed = [1]\n")).cells[0].sd.has_value());
 }
 
-TEST(Rows, GapLengthsAreCellsOfTheSameRuns) {
+TEST(Rows, GapLengthsAreSeparateCellsOfSameRuns) {
   const Rows rows = rows_of(suite_of("[task]\nnumber = 2\n[eval]\ngaps = [20, 50]\n[grid]\nrun.seed = [1, 2]\n"));
   ASSERT_EQ(rows.cells.size(), 3U);
   EXPECT_FALSE(rows.cells[0].point.at.has_value());
@@ -261,7 +261,7 @@ TEST(Rows, GapLengthsAreCellsOfTheSameRuns) {
   for (const auto& cell : rows.cells) EXPECT_EQ(cell.runs, rows.cells[0].runs);
 }
 
-TEST(Rows, SavedEvaluationsAreCellsAndSayInHowManyRunsTheyAre) {
+TEST(Rows, SavedEvaluationsAreCellsWithRunCounts) {
   auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1, 2]\n"));
   runs[1].evaluations.push_back(measured("test", .25, .9));
   runs[1].evaluations.back().at = 30;
@@ -272,7 +272,7 @@ TEST(Rows, SavedEvaluationsAreCellsAndSayInHowManyRunsTheyAre) {
   EXPECT_TRUE(noted(rows, "gap 30, test, 100 samples: measured in 1 of 2 runs"));
 }
 
-TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
+TEST(Rows, SavedEvaluationWithGridSamplesSharesGridColumn) {
   auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1]\n"));
   for (const double accuracy : {.25, .26}) {  // the second has other samples
     runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 1000 : 200));
@@ -285,7 +285,7 @@ TEST(Rows, ASavedEvaluationOfTheUsualSizeSharesTheColumnOfTheGrid) {
   EXPECT_EQ(rows.cells[2].point, (Point{30, "test", 200}));
 }
 
-TEST(Rows, WhatWasComputedOtherwiseThanTheRunIsACellOfItsOwn) {
+TEST(Rows, EvaluationOnOtherDeviceIsSeparateCell) {
   auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1, 2]\n"));
   for (auto& run : runs) {
     const int64_t own = run.result.test->samples;
@@ -309,7 +309,7 @@ TEST(Rows, WhatWasComputedOtherwiseThanTheRunIsACellOfItsOwn) {
   EXPECT_TRUE(noted(rows, "gap 30, test, 1000 samples, computed on cpu, fp32: measured in 1 of 2 runs"));
 }
 
-TEST(Rows, ASecondCopyOfARunIsLeftOutAndNamed) {
+TEST(Rows, SecondCopyOfRunIsExcludedAndNamed) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs.push_back(runs[0]);
   runs.back().folder = "elsewhere";
@@ -318,7 +318,7 @@ TEST(Rows, ASecondCopyOfARunIsLeftOutAndNamed) {
   EXPECT_TRUE(noted(rows, "in elsewhere: a second copy of the run in runs/"));
 }
 
-TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
+TEST(Rows, UnusableRunsAreExcludedAndNamed) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2, 3, 4]\n"));
   runs[0].result.test.reset();
   runs[1].result.model = "gla";
@@ -332,14 +332,14 @@ TEST(Rows, RunsThatCannotBeUsedAreLeftOutAndNamed) {
   EXPECT_TRUE(noted(rows, "not a number"));
 }
 
-TEST(Rows, AQuirkThatTheConfigTellsInOtherWordsStillTellsCellsApart) {
+TEST(Rows, QuirksOfResultSeparateCells) {
   const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
     if (r.run_seed == 2) r.quirks = {"delta_bf16"};
   });
   EXPECT_EQ(rows.cells.size(), 2U);
 }
 
-TEST(Rows, FurtherAxesAreSelectedAndAveragedOverWhereTheSuiteSaysSo) {
+TEST(Rows, SuiteAddsAxesToSelectAndAverageOver) {
   const std::string grid = R"(
 [grid]
 train.weight_decay = [0.0, 0.1]
@@ -357,7 +357,7 @@ run.seed = [1, 2]
             1U);
 }
 
-TEST(Rows, ASwitchIsSelectedOverByItsUsualName) {
+TEST(Rows, SwitchIsSelectedByItsConfigName) {
   const Rows rows = rows_of(suite_of(R"(
 [suite]
 select = ["model.d_state"]
@@ -370,7 +370,7 @@ model.d_state = [32, 64]
   EXPECT_EQ(rows.groups[0].candidates.size(), 2U);
 }
 
-TEST(Rows, OfTwoCopiesTheWholeOneIsTaken) {
+TEST(Rows, UndamagedCopyIsPreferred) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs.push_back(runs[0]);
   runs[0].damaged = 1;
@@ -384,7 +384,7 @@ TEST(Rows, OfTwoCopiesTheWholeOneIsTaken) {
   EXPECT_NE(rows.notes[0].find("taken since here a saved evaluation is damaged"), std::string::npos) << rows.notes[0];
 }
 
-TEST(Rows, TheOrderByIndexIsTheOrderSeedZero) {
+TEST(Rows, IndexOrderIsOrderSeedZero) {
   const Rows rows = rows_of(suite_of("[grid]\ntrain.order_seed = [0, 3]\n"));
   ASSERT_EQ(rows.cells.size(), 1U);
   const auto json = nlohmann::json::parse(run_table(rows, TableFormat::json));

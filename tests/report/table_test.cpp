@@ -67,7 +67,7 @@ TEST(ShippedTables, KeepTheirAxes) {
     EXPECT_TRUE(has(forgets, axis)) << axis;
 }
 
-TEST(ShippedTables, TheQuickTableHasARowAModelAndAColumnATaskAndGap) {
+TEST(ShippedTables, QuickTableHasRowPerModelAndColumnPerTaskAndGap) {
   const auto lines = lines_of(cell_table(rows_of(shipped("quick.toml")), TableFormat::text));
   ASSERT_GT(lines.size(), 13U);
   EXPECT_TRUE(has(lines[1], "task 1"));
@@ -82,7 +82,7 @@ TEST(ShippedTables, TheQuickTableHasARowAModelAndAColumnATaskAndGap) {
   EXPECT_FALSE(has(all, "paper"));
 }
 
-TEST(Table, TheChosenLearningRateIsInEveryFormat) {
+TEST(Table, EveryFormatShowsSelectedLearningRate) {
   const Rows rows = rows_of(suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [3e-3, 7e-3]\n"),
                             [](Result& r) { r.valid->accuracy = (r.model == "gla") == (r.lr > 5e-3) ? .9 : .1; });
   for (const auto format : every_format) {
@@ -119,7 +119,7 @@ TEST(Table, PlusMinusIsHalfOfThe95PercentInterval) {
   EXPECT_TRUE(has(cell_table(wide, TableFormat::text), "0.940 [0.432, 1.000]")) << "cut at 1: both ends";
 }
 
-TEST(Table, NotesHaveWhatAReaderNeedsAndJsonHasAll) {
+TEST(Table, NotesListRelevantSettingsAndJsonListsAll) {
   const Rows rows = rows_of(shipped("quick.toml"));
   const std::string text = cell_table(rows, TableFormat::text);
   EXPECT_TRUE(has(text, "updates 380 (task 1), 200 (task 2), 540 (task 3)")) << text;
@@ -138,7 +138,7 @@ std::set<std::string> row_names_of(const std::string& suite) {
   return out;
 }
 
-TEST(RowNames, AreTheModelAndWhatTellsItsRowsApart) {
+TEST(RowNames, AreModelAndDistinguishingKeys) {
   using Names = std::set<std::string>;
   EXPECT_EQ(row_names_of("[grid]\nmodel.name = ['gla', 'mamba2']\n"), (Names{"gla", "mamba2"}));
   EXPECT_EQ(row_names_of("[model]\nname = 'gla'\n[grid]\nmodel.width = [64, 128]\n"),
@@ -159,7 +159,7 @@ TEST(RowNames, AreTheModelAndWhatTellsItsRowsApart) {
       << "a model with one row needs no label";
 }
 
-TEST(RowNames, ScalesAreOneWordOfAColumnsHeading) {
+TEST(RowNames, ScaleIsOneWordInColumnHeading) {
   const std::string sizes = "vocab = 21\nambiguities = 20\ndepth = 20\n";
   EXPECT_TRUE(has(read_file(SB_SOURCE_DIR "/configs/scales/small.toml", 1 << 16), "[grammar]\n" + sizes));
   EXPECT_EQ(scale_name(rows_of(suite_of("[grammar]\n" + sizes)).groups.at(0)), "small");
@@ -198,7 +198,7 @@ TEST(Table, HostileTextIsEscapedInEachFormat) {
   }
 }
 
-TEST(Table, CsvRunsNothingInASpreadsheet) {
+TEST(Table, CsvEscapesSpreadsheetFormulas) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs[0].result.label = "=HYPERLINK(1)";
   runs[1].result.label = "-1+cmd";
@@ -232,7 +232,7 @@ TEST(Table, NamesRunsAboveTheirCeiling) {
   }
 }
 
-TEST(Table, EveryCsvLineHasTheFieldsOfTheHeader) {
+TEST(Table, EveryCsvLineHasAsManyFieldsAsHeader) {
   for (const char* name : {"quick.toml", "paper/published_faults.toml"}) {
     for (const auto& table : {cell_table, run_table}) {
       const auto lines = lines_of(table(rows_of(shipped(name)), TableFormat::csv));
@@ -241,7 +241,7 @@ TEST(Table, EveryCsvLineHasTheFieldsOfTheHeader) {
   }
 }
 
-TEST(Table, JsonTellsCandidatesAndRunsOfEachCell) {
+TEST(Table, JsonListsCandidatesAndRunsOfEachCell) {
   const auto json = nlohmann::json::parse(
       cell_table(rows_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n")), TableFormat::json));
   const auto& cell = json.at("cells").at(0);
@@ -255,7 +255,7 @@ TEST(Table, JsonTellsCandidatesAndRunsOfEachCell) {
   EXPECT_FALSE(cell.contains("paper"));
 }
 
-TEST(Table, CountsStandInTheCellsWhereTheyDiffer) {
+TEST(Table, ShowsRunCountsInCellsIfTheyDiffer) {
   auto runs = runs_of(suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\nrun.seed = [1, 2, 3]\n"));
   runs.pop_back();
   const std::string text = cell_table(make_rows(std::move(runs), Axes{}), TableFormat::text);
@@ -263,7 +263,7 @@ TEST(Table, CountsStandInTheCellsWhereTheyDiffer) {
   EXPECT_TRUE(has(text, "(2)"));
 }
 
-TEST(Table, DivergedRunsAreCountedInTheCell) {
+TEST(Table, CountsDivergedRunsInCell) {
   const Rows rows =
       rows_of(suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\nrun.seed = [1, 2, 3]\n"), [](Result& r) {
         if (r.model == "gla" ? r.run_seed == 2 : true) {
@@ -281,7 +281,7 @@ TEST(Table, DivergedRunsAreCountedInTheCell) {
   EXPECT_TRUE(json.at("cells").at(1).at("mean").is_null());
 }
 
-TEST(Table, ACeilingThatDiffersWithinAColumnIsARangeAndABoundIsOne) {
+TEST(Table, ShowsCeilingRangeAndMarksUpperBounds) {
   const Rows rows = rows_of(suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\n"), [](Result& r) {
     r.test->ceiling->accuracy = .8;
     r.test->ceiling->upper_bound = r.model == "gla" ? .9 : .95;
@@ -297,7 +297,7 @@ TEST(Table, ACeilingThatDiffersWithinAColumnIsARangeAndABoundIsOne) {
   }
 }
 
-TEST(Table, WhatAllRunsShareBeyondTheDefaultsIsNamedInEveryFormat) {
+TEST(Table, EveryFormatNamesCommonNonDefaultSettings) {
   const Rows rows = rows_of(suite_of(R"(
 [task]
 noise = 0.25
@@ -331,7 +331,7 @@ run.seed = [1, 2]
   EXPECT_FALSE(has(cell_table(plain, TableFormat::text), "quirks"));
 }
 
-TEST(Table, TheCaptionNamesWhatCellsAreAveragedOver) {
+TEST(Table, CaptionNamesAveragedAxes) {
   const std::string grid = "[grid]\ntask.noise = [0.0, 0.1]\n";
   const Rows rows = rows_of(suite_of("[suite]\naverage = [\"task.noise\"]\n" + grid));
   const std::string text = cell_table(rows, TableFormat::text);
@@ -342,7 +342,7 @@ TEST(Table, TheCaptionNamesWhatCellsAreAveragedOver) {
   EXPECT_FALSE(has(cell_table(rows_of(suite_of(grid)), TableFormat::text), "Averaged over"));
 }
 
-TEST(Table, TheCaptionSaysWhatSelectionLookedAt) {
+TEST(Table, CaptionNamesSelectionCriterion) {
   const std::string grid = "[grid]\ntrain.lr = [1e-3, 2e-3]\n";
   const auto text = [](const std::string& suite) { return cell_table(rows_of(suite_of(suite)), TableFormat::text); };
   EXPECT_TRUE(has(text(grid), "by mean valid accuracy over"));
@@ -353,7 +353,7 @@ TEST(Table, TheCaptionSaysWhatSelectionLookedAt) {
                   "by mean valid accuracy, or on the test set if select_on_test is on, over"));
 }
 
-TEST(Table, AnUnfinishedSuiteSaysSoFirstAndNamesWhatIsMissing) {
+TEST(Table, UnfinishedSuiteNamesMissingRunsFirst) {
   const Suite suite = suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [1e-3, 2e-3]\n");
   auto runs = runs_of(suite);
   runs.resize(3);
@@ -370,7 +370,7 @@ TEST(Table, AnUnfinishedSuiteSaysSoFirstAndNamesWhatIsMissing) {
   }
 }
 
-TEST(Table, AMissingRunIsNotNamedBySwitchesThatAnotherModelLacks) {
+TEST(Table, MissingRunIsNotNamedBySwitchesOfItsModelOnly) {
   const Suite suite = suite_of(
       "[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
       "set = {model.d_state = 16, model.heads = 2}\n");
@@ -380,7 +380,7 @@ TEST(Table, AMissingRunIsNotNamedBySwitchesThatAnotherModelLacks) {
   EXPECT_EQ(rows.missing, std::vector<std::string>{"mamba2, task 0, seed 1"});
 }
 
-TEST(Table, WhatWasNotEligibleStandsDirectlyBeneath) {
+TEST(Table, ListsIneligibleSettingsDirectlyBelow) {
   auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n"));
   runs.pop_back();
   const auto lines = lines_of(cell_table(make_rows(std::move(runs), Axes{}, {"another"}), TableFormat::text));
@@ -434,7 +434,7 @@ TEST(Table, ShowsTheNGramAboveTheCeiling) {
   EXPECT_TRUE(has(run_table(rows, TableFormat::text), "0.710 (n 6)"));
 }
 
-TEST(Table, OfEarlierResultsHasNoNGram) {
+TEST(Table, OmitsNGramForEarlierResults) {
   const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
     r.baselines = BaselineFigures{.01, .98, {.1, .2, .3, .4}, {}, {}, 1000, 50};
   });
@@ -444,7 +444,7 @@ TEST(Table, OfEarlierResultsHasNoNGram) {
   EXPECT_TRUE(nlohmann::json::parse(cell_table(rows, TableFormat::json)).at("cells").at(0).at("n_gram").is_null());
 }
 
-TEST(Table, SavedEvaluationsTellTheirSplitAndSamples) {
+TEST(Table, SavedEvaluationsShowSplitAndSamples) {
   auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\n"));
   for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
   const Rows rows = make_rows(std::move(runs), Axes{});
@@ -462,7 +462,7 @@ TEST(Table, SavedEvaluationsTellTheirSplitAndSamples) {
   EXPECT_EQ(nlohmann::json::parse(run_table(rows, TableFormat::json)).at("runs").at(1).at("valid, 321 samples"), .125);
 }
 
-TEST(Table, ObjectivePredictShowsTheDivergence) {
+TEST(Table, PredictObjectiveShowsDivergence) {
   const Rows rows = rows_of(suite_of("[task]\nobjective = \"predict\"\n[grid]\nrun.seed = [1, 2]\n"),
                             [](Result& r) { r.test->kl = .125; });
   const std::string text = cell_table(rows, TableFormat::text);
@@ -471,7 +471,7 @@ TEST(Table, ObjectivePredictShowsTheDivergence) {
   EXPECT_TRUE(has(text, "of the next symbol"));
 }
 
-TEST(Table, TheDivergenceStandsWithItsBound) {
+TEST(Table, ShowsDivergenceWithItsBound) {
   const Rows rows =
       rows_of(suite_of("[task]\nobjective = \"predict\"\n[grid]\nmodel.name = [\"gla\", \"mamba2\"]\n"), [](Result& r) {
         r.test->kl = .125;
@@ -491,7 +491,7 @@ TEST(Table, TheDivergenceStandsWithItsBound) {
   }
 }
 
-TEST(Table, GapColumnsTellTheirSamplesWhereOthersDo) {
+TEST(Table, GapColumnsShowSamplesIfOthersDo) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n[task]\nnumber = 2\n[eval]\ngaps = [20]\n"));
   for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
   const Rows rows = make_rows(std::move(runs), Axes{});
@@ -505,7 +505,7 @@ TEST(Table, GapColumnsTellTheirSamplesWhereOthersDo) {
   EXPECT_EQ(run.at("test_samples"), 1000);
 }
 
-TEST(Table, ASavedEvaluationOfTheUsualSizeTellsItsSplitAndSamples) {
+TEST(Table, SavedEvaluationWithGridSamplesShowsSplitAndSamples) {
   auto runs = runs_of(suite_of("[task]\nnumber = 1\n[eval]\ntest_samples = 40\n[grid]\nrun.seed = [1, 2]\n"));
   const Rows before = make_rows(runs, Axes{});
   EXPECT_FALSE(has(cell_table(before, TableFormat::text), " samples")) << cell_table(before, TableFormat::text);
@@ -524,7 +524,7 @@ TEST(Table, ASavedEvaluationOfTheUsualSizeTellsItsSplitAndSamples) {
   }
 }
 
-TEST(Table, AColumnOfUnlikeCountsTellsThemAll) {
+TEST(Table, ColumnListsDifferentSampleCounts) {
   auto runs =
       runs_of(suite_of("[grid]\nwhich = [{model.name = 'gla', eval.test_samples = 40}, {model.name = 'mamba2'}]\n"));
   for (auto& run : runs) run.evaluations.push_back(measured("valid", .125, .9, 321));
@@ -532,7 +532,7 @@ TEST(Table, AColumnOfUnlikeCountsTellsThemAll) {
   EXPECT_TRUE(has(text, "test, 40 or 1000 samples")) << text;
 }
 
-TEST(Table, RunsThatAreInNoCellAreInTheFirstLine) {
+TEST(Table, FirstLineCountsRunsOutsideCells) {
   const Suite suite = suite_of("[grid]\nmodel.name = [\"gla\", \"mamba2\"]\ntrain.lr = [1e-3, 2e-3]\n");
   auto runs = runs_of(suite);
   runs[1].result.test.reset();
@@ -561,7 +561,7 @@ TEST(Table, RunsThatAreInNoCellAreInTheFirstLine) {
   }
 }
 
-TEST(Table, WhatIsNotTheDefaultComesFirstAndDefaultsAreNotTold) {
+TEST(Table, ListsNonDefaultSettingsFirstAndOmitsDefaults) {
   ModelRules models = rules();
   models.network = [](const RunConfig& config) {
     NetworkKeys keys{config.model.width, {{"a_min", "0"}, {"heads", "4"}, {"d_state", "128"}}};
@@ -591,7 +591,7 @@ TEST(Table, WhatIsNotTheDefaultComesFirstAndDefaultsAreNotTold) {
   EXPECT_EQ(json.at("varying"), nlohmann::json({"model.name", "model.d_state"})) << "one list or the other";
 }
 
-TEST(Table, ASwitchThatOnlySomeModelsHaveIsNotSaidOfAll) {
+TEST(Table, SwitchOfSomeModelsIsNotListedForAll) {
   const Rows rows =
       rows_of(suite_of("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
                        "set = {model.d_state = 8}\n[task]\nnoise = 0.25\n"));
@@ -614,7 +614,7 @@ TEST(Table, ASwitchThatOnlySomeModelsHaveIsNotSaidOfAll) {
   EXPECT_TRUE(has(alone, "Everywhere: ") && has(alone, "d_state 8") && !has(alone, "By model")) << alone;
 }
 
-TEST(Table, PerRunSaysWhereValidIsTheTestSet) {
+TEST(Table, RunTableNotesIfValidIsTestSet) {
   const auto text = [](const std::string& suite) { return run_table(rows_of(suite_of(suite)), TableFormat::text); };
   const std::string one = "[grid]\nrun.seed = [1, 2]\n";
   const std::string faulty = text("[quirks]\nselect_on_test = true\n" + one);
@@ -624,7 +624,7 @@ TEST(Table, PerRunSaysWhereValidIsTheTestSet) {
   EXPECT_FALSE(has(text(one), "Under valid")) << text(one);
 }
 
-TEST(Table, JsonNamesEveryAveragedSeedAndTheSettingAllCellsHave) {
+TEST(Table, JsonNamesAveragedSeedsAndCommonSettings) {
   const std::string grid = "[grid]\nmodel.name = ['gla', 'mamba2']\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n";
   const Rows rows =
       rows_of(suite_of(grid), [](Result& r) { r.valid->accuracy = r.lr > 1.5e-3 || r.model == "gla" ? .9 : .1; });
@@ -645,7 +645,7 @@ TEST(Table, JsonNamesEveryAveragedSeedAndTheSettingAllCellsHave) {
   EXPECT_EQ(chosen.at("train.warmup"), 476);
 }
 
-TEST(Table, JsonIsAsciiAndARecordIsALine) {
+TEST(Table, JsonIsAsciiWithOneRecordPerLine) {
   auto runs = runs_of(suite_of("[grid]\nrun.seed = [1, 2]\n"));
   runs[0].result.label = "caf\xc3\xa9 \xc2\x9b \xf0\x9f\x90\x9d \x7f";
   const Rows rows = make_rows(std::move(runs), Axes{});
@@ -660,7 +660,7 @@ TEST(Table, JsonIsAsciiAndARecordIsALine) {
   EXPECT_EQ(records, 2U) << text;
 }
 
-TEST(Table, WideTextIsCutIntoPartsThatRepeatTheRowNames) {
+TEST(Table, SplitsWideTextAndRepeatsRowNames) {
   const std::string text = cell_table(rows_of(shipped("paper/task1_complexity.toml")), TableFormat::text);
   size_t headers = 0, widest = 0;
   for (const auto& line : lines_of(text)) {
@@ -671,7 +671,7 @@ TEST(Table, WideTextIsCutIntoPartsThatRepeatTheRowNames) {
   EXPECT_LT(widest, 170U);
 }
 
-TEST(Table, PerRunHasALineForEveryRunWithItsStanding) {
+TEST(Table, RunTableHasLinePerRunWithItsStanding) {
   const Rows rows = rows_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\ntrain.seed = [1, 2]\n[run]\nlabel = \"w\"\n"));
   const std::string text = run_table(rows, TableFormat::text);
   for (const auto& run : rows.runs) EXPECT_TRUE(has(text, run.result.run_id));
@@ -680,19 +680,19 @@ TEST(Table, PerRunHasALineForEveryRunWithItsStanding) {
     EXPECT_TRUE(has(text, part)) << part;
 }
 
-TEST(Table, LatexIsABooktabsTable) {
+TEST(Table, LatexUsesBooktabs) {
   const std::string text = cell_table(rows_of(shipped("quick.toml")), TableFormat::latex);
   for (const char* part :
        {"\\begin{tabular}{l", "\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}", "gated\\_delta\\_net"})
     EXPECT_TRUE(has(text, part)) << part;
 }
 
-TEST(Table, UnknownFormatIsRefusedWithTheNearestName) {
+TEST(Table, RejectsUnknownFormatWithNearestName) {
   EXPECT_TRUE(has(error_line([] { parse_table_format("txt"); }), "text"));
   EXPECT_EQ(error_line([] { parse_table_format("latex"); }), "");
 }
 
-TEST(Labels, AValueOfManyDigitsIsToldFromItsNeighbour) {
+TEST(Labels, KeepDigitsThatDistinguishValues) {
   const Rows rows = rows_of(suite_of("[grid]\ngrammar.density = [0.10000001, 0.10000002]\n"));
   const std::string text = cell_table(rows, TableFormat::text);
   EXPECT_TRUE(has(text, "0.10000001")) << text;

@@ -47,7 +47,7 @@ void expect_equal(const BaselineFigures& a, const BaselineFigures& b) {
   EXPECT_EQ(a.test_samples, b.test_samples);
 }
 
-TEST(BaselineFile, RunsOnTheSameSamplesShareOneCount) {
+TEST(BaselineFile, IsSharedByRunsOnSameSamples) {
   Shelf shelf;
   const auto first = shelf.of(data_of(1));
   ASSERT_TRUE(first && first->n);
@@ -67,7 +67,7 @@ TEST(BaselineFile, RunsOnTheSameSamplesShareOneCount) {
   EXPECT_TRUE(shelf.warnings.empty());
 }
 
-TEST(BaselineFile, OtherSamplesAreCountedApart) {
+TEST(BaselineFile, IsSeparateForOtherSamples) {
   Shelf shelf;
   RunData on_test = data_of(1);
   on_test.select = Split::test;
@@ -84,7 +84,7 @@ TEST(BaselineFile, OtherSamplesAreCountedApart) {
   }
 }
 
-TEST(BaselineFile, ThatIsDamagedIsMadeAgain) {
+TEST(BaselineFile, IsRewrittenIfDamaged) {
   Shelf shelf;
   const auto first = shelf.of(data_of(1));
   ASSERT_TRUE(first);
@@ -109,7 +109,7 @@ TEST(BaselineFile, ThatIsDamagedIsMadeAgain) {
   EXPECT_EQ(read_file(path, 1 << 16), whole);
 }
 
-TEST(BaselineFile, ThatCannotBeWrittenCostsAWarningOnly) {
+TEST(BaselineFile, WarnsIfItCannotBeWritten) {
   Shelf shelf;
   ASSERT_TRUE(shelf.of(data_of(1)));
   const std::string path = shelf.file();
@@ -121,7 +121,7 @@ TEST(BaselineFile, ThatCannotBeWrittenCostsAWarningOnly) {
   EXPECT_NE(shelf.warnings[0].find("counts its n-grams again"), std::string::npos) << shelf.warnings[0];
 }
 
-TEST(BaselineFile, RunsThatCountAtOnceLeaveOneWholeFile) {
+TEST(BaselineFile, IsIntactAfterConcurrentRuns) {
   Shelf shelf;
   const RunData data = data_of(3);
   std::vector<std::optional<BaselineFigures>> found(4);
@@ -140,7 +140,7 @@ TEST(BaselineFile, RunsThatCountAtOnceLeaveOneWholeFile) {
   }
 }
 
-TEST(MeasuredBaselines, HaveNoNGramWhereNoiseHidesSymbols) {
+TEST(MeasuredBaselines, HaveNoNGramIfNoiseHidesSymbols) {
   Shelf shelf;
   const auto readable = shelf.of(data_of(2, 1)), hidden = shelf.of(data_of(2, 1.5));
   ASSERT_TRUE(readable && hidden);

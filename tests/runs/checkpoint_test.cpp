@@ -36,7 +36,7 @@ int64_t loads(const TemporaryFolder& folder, size_t warnings) {
   return checkpoint ? checkpoint->update : -1;
 }
 
-TEST(Checkpoint, ReadsBackAsWritten) {
+TEST(Checkpoint, RoundTrips) {
   TemporaryFolder folder;
   save(folder, 78);
   std::vector<std::string> warnings;
@@ -73,7 +73,7 @@ class WatchingFileSystem : public FileSystem {
   }
 };
 
-TEST(Checkpoint, IsWrittenFromWhereTheTensorsLieAndInTheSameBytes) {
+TEST(Checkpoint, IsWrittenWithoutCopyingTensorsInSameBytes) {
   TemporaryFolder folder;
   std::vector<float> large(5 << 20);  // 20 MiB
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i % 1013);
@@ -94,8 +94,8 @@ TEST(Checkpoint, IsWrittenFromWhereTheTensorsLieAndInTheSameBytes) {
   EXPECT_EQ(load_sealed_safetensors(folder.file("w")).at("b").count(), n);
 }
 
-// Whole and sealed, but not what the run needs: the previous one is used.
-TEST(Checkpoint, OneThatLacksWhatTheRunNeedsIsPassedOver) {
+// The newest checkpoint is intact but lacks required contents: the previous one is used.
+TEST(Checkpoint, IsSkippedIfRequiredContentsAreMissing) {
   CheckpointRules rules;
   rules.tensors = tensors();
   rules.fault = [](const Checkpoint& checkpoint) -> std::string {
@@ -130,7 +130,7 @@ TEST(Checkpoint, OneThatLacksWhatTheRunNeedsIsPassedOver) {
   }
 }
 
-TEST(Checkpoint, WhatIsNoFileOrAbsurdlyLargeIsPassedOver) {
+TEST(Checkpoint, IsSkippedIfNotRegularFileOrTooLarge) {
   TemporaryFolder folder;
   save(folder, 1);
   ASSERT_EQ(::mkfifo(name_of(folder, 2).c_str(), 0600), 0);
@@ -141,7 +141,7 @@ TEST(Checkpoint, WhatIsNoFileOrAbsurdlyLargeIsPassedOver) {
   EXPECT_EQ(loads(folder, 4), 1);
 }
 
-TEST(Checkpoint, TheLastTwoAreKept) {
+TEST(Checkpoint, KeepsLastTwo) {
   TemporaryFolder folder;
   for (const int64_t update : {1, 2, 30, 400}) save(folder, update);
   const auto left = list_checkpoints(folder.path());
@@ -150,13 +150,13 @@ TEST(Checkpoint, TheLastTwoAreKept) {
   EXPECT_EQ(left[1].update, 30);
 }
 
-TEST(Checkpoint, AnEmptyOrMissingFolderHasNone) {
+TEST(Checkpoint, IsAbsentInEmptyOrMissingFolder) {
   TemporaryFolder folder;
   EXPECT_EQ(loads(folder, 0), -1);
   EXPECT_TRUE(list_checkpoints(folder.file("absent")).empty());
 }
 
-TEST(Checkpoint, EveryBitFlipIsFoundAndThePreviousOneUsed) {
+TEST(Checkpoint, DetectsEveryBitFlipAndUsesPreviousOne) {
   TemporaryFolder folder;
   save(folder, 1);
   save(folder, 2);
@@ -171,7 +171,7 @@ TEST(Checkpoint, EveryBitFlipIsFoundAndThePreviousOneUsed) {
   EXPECT_EQ(loads(folder, 0), 2);
 }
 
-TEST(Checkpoint, EveryTornLengthIsFoundAndThePreviousOneUsed) {
+TEST(Checkpoint, DetectsEveryTruncationAndUsesPreviousOne) {
   TemporaryFolder folder;
   save(folder, 1);
   save(folder, 2);
@@ -184,7 +184,7 @@ TEST(Checkpoint, EveryTornLengthIsFoundAndThePreviousOneUsed) {
   EXPECT_EQ(loads(folder, 1), 1);
 }
 
-TEST(Checkpoint, TheWarningNamesTheFile) {
+TEST(Checkpoint, WarningNamesFile) {
   TemporaryFolder folder;
   save(folder, 5);
   write_file_atomically(name_of(folder, 5), "torn");
@@ -194,7 +194,7 @@ TEST(Checkpoint, TheWarningNamesTheFile) {
   EXPECT_NE(warnings[0].find(name_of(folder, 5)), std::string::npos);
 }
 
-TEST(Checkpoint, OneOfAnotherRunOrUnderAnotherNameIsPassedOver) {
+TEST(Checkpoint, IsSkippedIfOfAnotherRunOrRenamed) {
   TemporaryFolder folder;
   save(folder, 1);
   save_checkpoint(folder.path(), 2, tensors(), {{"run_id", "other"}});
@@ -203,7 +203,7 @@ TEST(Checkpoint, OneOfAnotherRunOrUnderAnotherNameIsPassedOver) {
   EXPECT_EQ(loads(folder, 2), 1);
 }
 
-TEST(Checkpoint, ADamagedLaterOneDoesNotOutliveTheNextSave) {
+TEST(Checkpoint, SaveRemovesDamagedLaterOne) {
   TemporaryFolder folder;
   for (const int64_t update : {10, 20}) save(folder, update);
   write_file_atomically(name_of(folder, 20), "torn");
@@ -227,7 +227,7 @@ TEST(Seal, CoversEveryByte) {
   EXPECT_FALSE(is_sealed("{}"));
 }
 
-TEST(Seal, IsTheDigestOfTheFileWithItsDigitsAtZero) {
+TEST(Seal, IsDigestOfFileWithZeroedSeal) {
   const std::string blank = "head \"sha256\":\"" + blank_seal() + "\" tail";
   std::string content = blank;
   seal(content);
@@ -241,14 +241,14 @@ TEST(Seal, IsTheDigestOfTheFileWithItsDigitsAtZero) {
   }
 }
 
-TEST(Seal, AJsonObjectStaysOne) {
+TEST(Seal, KeepsJsonValid) {
   const std::string text = sealed_json("{\n  \"a\": 1\n}");
   EXPECT_TRUE(is_sealed(text));
   EXPECT_EQ(text.substr(0, 15), "{\n  \"a\": 1,\n  \"");
   EXPECT_TRUE(is_sealed(sealed_json("{}")));
 }
 
-TEST(Checkpoint, RefusesUnknownTypesAndReservedMetadata) {
+TEST(Checkpoint, RejectsUnknownTypesAndReservedMetadata) {
   EXPECT_THROW(sealed_safetensors({{"x", "F31", {1}, weights.data()}}, {}), Error);
   EXPECT_THROW(sealed_safetensors(tensors(), {{"sha256", "mine"}}), Error);
 }

@@ -13,7 +13,7 @@
 namespace sb::test {
 namespace {
 
-TEST(Config, AnEmptyFileIsTheDefaultRun) {
+TEST(Config, EmptyFileIsDefaultRun) {
   const auto config = resolve_text("");
   EXPECT_EQ(config.values.train.updates, 3125);
   EXPECT_EQ(config.values.train.warmup, 476);
@@ -22,7 +22,7 @@ TEST(Config, AnEmptyFileIsTheDefaultRun) {
   EXPECT_EQ(config.run_id.size(), 16U);
 }
 
-TEST(Config, EveryParameterHasAnOriginAndAMeaning) {
+TEST(Config, EveryParameterHasOriginAndMeaning) {
   const auto config = resolve_text("[train]\nlr = 0.002\n", {"model.width=64"});
   for (const auto& p : config_keys()) {
     EXPECT_TRUE(config.origins.contains(p.name())) << p.name();
@@ -43,7 +43,7 @@ TEST(Config, EveryDefaultIsInItsOwnRange) {
   }
 }
 
-TEST(Config, ANumberThatMayBeAutoSaysSo) {
+TEST(Config, ErrorsMentionAutoIfAllowed) {
   EXPECT_EQ(fault_of("[train]\naccumulate = 'atuo'\n"),
             "[train.accumulate] wrong kind of value, expected an integer or auto, got 'atuo', run.toml:2:14");
   EXPECT_EQ(fault_of("[train]\naccumulate = 0\n"),
@@ -53,7 +53,7 @@ TEST(Config, ANumberThatMayBeAutoSaysSo) {
   EXPECT_EQ(fault_of("[train]\nbatch = 7\naccumulate = 'auto'\n"), "");
 }
 
-TEST(Config, UnknownNamesAreErrorsWithTheNearestNameAndAPlace) {
+TEST(Config, UnknownNamesAreReportedWithNearestNameAndLocation) {
   EXPECT_EQ(fault_of("[train]\nbacth = 3\n"), "[train] unknown key 'bacth', did you mean batch?, run.toml:2:1");
   EXPECT_EQ(fault_of("\n[trian]\nbatch = 3\n"), "[config] unknown section 'trian', did you mean train?, run.toml:2:2");
   EXPECT_EQ(fault_of("batch = 3\n"), "[config] unknown section 'batch', run.toml:1:1");
@@ -66,14 +66,14 @@ TEST(Config, UnknownNamesAreErrorsWithTheNearestNameAndAPlace) {
             "run.toml:2:10");
 }
 
-TEST(Config, WhatTheModelsRoomRefusesGetsThePlaceOfItsKey) {
+TEST(Config, ErrorsOfModelsModuleHaveLocation) {
   EXPECT_EQ(fault_of("[model]\nname = 'mamva'\n"), "[model.name] unknown model, did you mean mamba?, run.toml:2:8");
   EXPECT_EQ(fault_of("[model]\nd_state = 64\nname = 'gla'\n"), "[model.d_state] gla has no such switch, run.toml:2:11");
   EXPECT_EQ(fault_of("[model]\nd_state = [64]\nname = 'mamba'\n"),
             "[model.d_state] wrong kind of value, expected a number, a truth value or text, got a list, run.toml:2:11");
 }
 
-TEST(Config, KindAndRangeAreCheckedForEveryParameter) {
+TEST(Config, ChecksTypeAndRangeOfEveryParameter) {
   EXPECT_EQ(fault_of("[train]\nlr = -1\n"), "[train.lr] out of range, expected (0, 10], got -1, run.toml:2:6");
   EXPECT_EQ(fault_of("[train]\nlr = nan\n"), "[train.lr] out of range, expected (0, 10], got nan, run.toml:2:6");
   EXPECT_EQ(fault_of("[train]\nclip = inf\n"), "[train.clip] out of range, expected [0, inf), got inf, run.toml:2:8");
@@ -91,7 +91,7 @@ TEST(Config, KindAndRangeAreCheckedForEveryParameter) {
   }
 }
 
-TEST(Config, ParametersAreCheckedAgainstEachOther) {
+TEST(Config, ChecksParametersAgainstEachOther) {
   EXPECT_EQ(fault_of("[train]\nbatch = 10\naccumulate = 4\n"),
             "[train.accumulate] 4 does not divide batch (10), run.toml:3:14");
   EXPECT_EQ(fault_of("[train]\nupdates = 100\nwarmup = 100\n"),
@@ -108,7 +108,7 @@ TEST(Config, ParametersAreCheckedAgainstEachOther) {
             "[eval.gaps] expected different gap lengths, got one twice, run.toml:2:8");
 }
 
-TEST(Config, AllThatIsWrongIsSaidAtOnce) {
+TEST(Config, ReportsAllErrorsAtOnce) {
   EXPECT_EQ(fault_of("[train]\nlr = -1\nbatch = 'x'\n[model]\nd_sate = 3\n"),
             "[train.batch] wrong kind of value, expected an integer, got 'x', run.toml:3:9\n"
             "[train.lr] out of range, expected (0, 10], got -1, run.toml:2:6\n"
@@ -120,7 +120,7 @@ TEST(Config, AllThatIsWrongIsSaidAtOnce) {
             "[model.name] unknown model, did you mean mamba?, run.toml:10:8");
 }
 
-TEST(Config, UnknownNamesHideNoOtherFault) {
+TEST(Config, UnknownNamesDoNotHideOtherErrors) {
   EXPECT_EQ(fault_of("[grammar]\ndepht = 3\nvocab = 10\nambiguities = 10\n[train]\nbacth = 2\nlr = 'fast'\n"
                      "batch = 10\naccumulate = 4\n[evall]\nx = 1\n[model]\nname = 'mamva'\n",
                      {"train.upd=1", "run", "eval.batch=0"}),
@@ -140,7 +140,7 @@ TEST(Config, UnknownNamesHideNoOtherFault) {
       << "nothing is said of what depends on a value that is refused";
 }
 
-TEST(Config, AGrammarBesideAnAutomatonOfTheSameFileIsRefused) {
+TEST(Config, RejectsGrammarKeysWithAutomatonInSameFile) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.json"),
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
@@ -154,7 +154,7 @@ TEST(Config, AGrammarBesideAnAutomatonOfTheSameFileIsRefused) {
   EXPECT_EQ(resolve_text(config_toml(config, true)).run_id, config.run_id);
 }
 
-TEST(Config, AGrammarOnTheCommandLineBesideAnAutomatonIsRefused) {
+TEST(Config, RejectsGrammarKeysOnCommandLineWithAutomaton) {
   TemporaryFolder folder;
   const std::string path = folder.file("a.json");
   write_file_atomically(path, R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
@@ -172,19 +172,19 @@ TEST(Config, AGrammarOnTheCommandLineBesideAnAutomatonIsRefused) {
   EXPECT_EQ(suite("[grid]\ngrammar.automaton = ['', '" + path + "']\n", {"grammar.vocab=50"}), "");
 }
 
-TEST(Config, ShowSaysWhatHasNoEffect) {
+TEST(Config, ShowMarksKeysWithoutEffect) {
   const std::string text = config_toml(resolve_text("[task]\nnumber = 1\ngap_max = 5\n"), true);
   EXPECT_NE(text.find("# run.toml:3:11, has no effect here"), std::string::npos) << text;
 }
 
-TEST(Config, ATestLawWithARangeBeginsAtTheShortestTrainingGap) {
+TEST(Config, TestGapRangeStartsAtShortestTrainingGap) {
   const auto test = resolve_text("[task]\nnumber = 2\ntest_gap_law = 'uniform'\n");
   EXPECT_EQ(test.values.task.task.test.min, test.values.task.task.train.min);
   EXPECT_EQ(test.values.task.task.test.max, 10);
   EXPECT_LT(test.values.task.task.test.min, 10);
 }
 
-TEST(Config, ATableOfLengthsAndStatesThatIsTooLargeIsRefusedBeforeAnyWork) {
+TEST(Config, RejectsLengthsWithTooLargeTable) {
   EXPECT_EQ(fault_of("[task]\nlength = 1000000\n"),
             "[task.length] a table of 1000001 lengths times 1601 states, expected at most 268435456 entries, got "
             "1601001601, run.toml:2:10");
@@ -203,7 +203,7 @@ TEST(Config, TasksTwoAndFourAreTestedAtTheLongestTrainingGap) {
   EXPECT_EQ(test("gap_probability = 0.5\n").probability, 0.5);
 }
 
-TEST(Config, TheTaskAloneResolvesAsInAWholeConfig) {
+TEST(Config, TaskAloneResolvesAsInFullConfig) {
   for (const std::string text : {"number = 2\ngap_max = 50\n", "number = 3\ngap_probability = 0.5\n", "number = 1\n",
                                  "number = 4\ngap_law = 'constant'\ngap_min = 4\nnoise = 0.5\n", "number = 0\n"}) {
     const Settings settings = parse_settings("[task]\n" + text, "run.toml");
@@ -220,7 +220,7 @@ TEST(Config, TheTaskAloneResolvesAsInAWholeConfig) {
       "[task.gap_min] gap_min (12) > gap_max (10), run.toml:3:11");
 }
 
-TEST(Config, SyntaxErrorsNameTheirPlace) {
+TEST(Config, SyntaxErrorsHaveLocation) {
   for (const std::string text : {"[train\nlr = 1", "[train]\nlr = \n", "[train]\nlr = 1\nlr = 2\n", "a.b.c = [1, 2",
                                  "[train]\nlr = 'x\n", "\xff\xfe", "[train]\nlr = 1__0\n"}) {
     const std::string line = fault_of(text);
@@ -229,7 +229,7 @@ TEST(Config, SyntaxErrorsNameTheirPlace) {
   }
 }
 
-TEST(Config, EndlessNamesAndNestingAreRefusedWithoutRecursion) {
+TEST(Config, RejectsDeepNamesAndNestingWithoutRecursion) {
   std::string name = "a";
   for (int i = 0; i < 100000; ++i) name += ".a";
   EXPECT_NE(fault_of("[" + name + "]\n").find("run.toml:1:"), std::string::npos);
@@ -237,7 +237,7 @@ TEST(Config, EndlessNamesAndNestingAreRefusedWithoutRecursion) {
   EXPECT_NE(fault_of("a = " + std::string(100000, '[')).find("run.toml:1:"), std::string::npos);
 }
 
-TEST(Config, LettersBeyondAsciiBelongInStringsAndComments) {
+TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
   EXPECT_EQ(fault_of("[run]\nlabel = 'x' \xD0\x93\n"),
             "[config] letter beyond ASCII outside of a string, run.toml:2:13");
   EXPECT_EQ(fault_of("[run]\nseed = 1a\"\xC8\x95\"\n"), "[config] quote inside a word, run.toml:2:10");
@@ -248,7 +248,7 @@ TEST(Config, LettersBeyondAsciiBelongInStringsAndComments) {
   EXPECT_EQ(resolve_text("[run]\nlabel = \'\'\'a.b\\\'\'\'\n").values.run.label, "a.b\\");
 }
 
-TEST(Config, PaperTasksGiveWayToWhatTheFileSays) {
+TEST(Config, FileOverridesPaperTasks) {
   const auto task3 = resolve_text("[task]\nnumber = 3\n").values.task.task;
   EXPECT_EQ(task3.train.probability, 0.1);
   EXPECT_EQ(task3.test.content, GapContent::forbidden_symbol);
@@ -266,7 +266,7 @@ TEST(Config, PaperTasksGiveWayToWhatTheFileSays) {
   EXPECT_EQ(resolve_text("[task]\nnumber = 4\n").values.eval.points, (std::vector<int>{10, 20, 50, 100}));
 }
 
-TEST(Config, RunSeedIsTheDefaultOfBothSeeds) {
+TEST(Config, RunSeedIsDefaultOfBothSeeds) {
   const auto config = resolve_text("[run]\nseed = 7\n[train]\nseed = 2\n");
   EXPECT_EQ(config.values.grammar.build.seed, 7U);
   EXPECT_EQ(config.values.train.seed, 2U);
@@ -274,14 +274,14 @@ TEST(Config, RunSeedIsTheDefaultOfBothSeeds) {
   EXPECT_EQ(config.values.train.order_seed, 0U);  // follows nothing: by index, as published
 }
 
-TEST(Config, WarmUpAndPrecisionFollowWhatTheyDependOn) {
+TEST(Config, DerivesWarmUpAndPrecision) {
   EXPECT_EQ(resolve_text("[train]\nupdates = 100\n").values.train.warmup, 15);
   EXPECT_EQ(resolve_text("[train]\nupdates = 1\n").values.train.warmup, 0);
   EXPECT_EQ(resolve_text("[train]\ndevice = 'cuda'\n").values.train.precision, Precision::amp);
   EXPECT_EQ(resolve_text("").values.train.precision, Precision::fp32);
 }
 
-TEST(Config, OverridesAreTomlValuesAndBareWords) {
+TEST(Config, OverridesAreTomlValuesOrBareWords) {
   const auto config = resolve_text("", {"model.name=mamba", "eval.gaps=[1, 2]", "train.lr=5e-4", "run.label=12",
                                         "quirks.first_lr_zero=true", "task.stream=\"direct\"", "model.d_state = 64"});
   EXPECT_EQ(config.values.model.name, "mamba");
@@ -313,7 +313,7 @@ class ExtendsTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(ExtendsTest, TheNearerFileWinsAndOriginsNameTheFile) {
+TEST_F(ExtendsTest, ExtendingFileWinsAndOriginsNameFiles) {
   std::filesystem::create_directory(folder_.file("sub"));
   write("base.toml", "[train]\nlr = 0.002\nbatch = 32\n");
   write("sub/run.toml", "extends = \"../base.toml\"\n[train]\nbatch = 16\n");
@@ -324,7 +324,7 @@ TEST_F(ExtendsTest, TheNearerFileWinsAndOriginsNameTheFile) {
   EXPECT_EQ(config.origins.at("train.lr").text(), folder_.file("base.toml") + ":2:6");
 }
 
-TEST_F(ExtendsTest, CyclesMissingFilesAndEndlessChainsAreErrors) {
+TEST_F(ExtendsTest, RejectsCyclesMissingFilesAndLongChains) {
   write("a.toml", "extends = 'b.toml'\n");
   write("b.toml", "extends = './a.toml'\n");
   EXPECT_NE(fault("a.toml").find("[extends] './a.toml' extends itself, " + folder_.file("b.toml:1:11")),
@@ -343,7 +343,7 @@ TEST_F(ExtendsTest, CyclesMissingFilesAndEndlessChainsAreErrors) {
   EXPECT_NE(fault("nul.toml").find("nul.toml:1:11"), std::string::npos);
 }
 
-TEST_F(ExtendsTest, ErrorsInTheBaseNameTheBase) {
+TEST_F(ExtendsTest, ErrorsInBaseNameBase) {
   write("base.toml", "[train]\nbatch = 10\n");
   write("run.toml", "extends = 'base.toml'\n[train]\nlr = 1\n[model]\nname = 'nothing'\n");
   EXPECT_NE(fault("run.toml").find("run.toml:5:8"), std::string::npos);
@@ -351,7 +351,7 @@ TEST_F(ExtendsTest, ErrorsInTheBaseNameTheBase) {
   EXPECT_NE(fault("run.toml").find("base.toml:2:9"), std::string::npos);
 }
 
-TEST(Faults, SayWhatTheFirstOfThemIsAbout) {
+TEST(ConfigFaults, NameKeyOfFirstError) {
   const auto where = [](const std::string& text) {
     try {
       resolve_text(text);
@@ -364,7 +364,7 @@ TEST(Faults, SayWhatTheFirstOfThemIsAbout) {
   EXPECT_EQ(where("[model]\nname = 'transformer'\nwidth = 960\n"), "model.width") << "said by the models";
 }
 
-TEST(ConfigText, TheResolvedFileResolvesToItself) {
+TEST(ConfigText, RoundTrips) {
   const auto config = resolve_text(
       "[task]\nnumber = 2\n[run]\nseed = 3\nlabel = 'a \"quoted\" label'\n"
       "[model]\nname = 'mamba'\nd_state = 32\na_min = 0.5\noutput_gate = false\n");
@@ -376,7 +376,7 @@ TEST(ConfigText, TheResolvedFileResolvesToItself) {
   }
 }
 
-TEST(ConfigText, ShowSaysWhereEachValueCameFrom) {
+TEST(ConfigText, ShowsOriginOfEachValue) {
   const auto config = resolve_text("[train]\nlr = 0.002\n", {"train.batch=8"});
   const std::string text = config_toml(config, true);
   EXPECT_NE(text.find("lr = 0.002"), std::string::npos);
@@ -388,7 +388,7 @@ TEST(ConfigText, ShowSaysWhereEachValueCameFrom) {
   EXPECT_EQ(json["origins"]["train.lr"], "run.toml:2:6");
 }
 
-TEST(ConfigText, TheTableOfKeysNamesEveryParameter) {
+TEST(ConfigText, KeyTableNamesEveryParameter) {
   ModelRules with_table = rules();
   with_table.table = {{"gla", "expand_k", "1.0", "a number", "width of the keys"}};
   const std::string table = parameter_table(with_table);

@@ -37,14 +37,14 @@ SavedEvaluation evaluation(uint64_t seed, const std::string& run_id = "012345678
   return e;
 }
 
-TEST(EvaluationFile, EveryFieldComesBackFromItsText) {
+TEST(EvaluationFile, RoundTripsEveryField) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const std::string text = evaluation_text(evaluation(seed));
     EXPECT_EQ(evaluation_text(parse_evaluation(text, "e")), text);
   }
 }
 
-TEST(EvaluationFile, IsNamedByTheRequestAlone) {
+TEST(EvaluationFile, NameDependsOnlyOnRequest) {
   SavedEvaluation a = evaluation(1), b = evaluation(2);
   b.gaps = a.gaps;
   EXPECT_EQ(evaluation_name(a), evaluation_name(b));
@@ -59,7 +59,7 @@ TEST(EvaluationFile, IsNamedByTheRequestAlone) {
   }
 }
 
-TEST(EvaluationFile, SameNumbersAreKeptAndOthersRefused) {
+TEST(EvaluationFile, KeepsSameNumbersAndRejectsOthers) {
   const TemporaryFolder folder;
   SavedEvaluation e = evaluation(1);
   const std::string path = save_evaluation(folder.path(), e);
@@ -79,7 +79,7 @@ TEST(EvaluationFile, SameNumbersAreKeptAndOthersRefused) {
   EXPECT_EQ(read_file(path, 1 << 20), before);
 }
 
-TEST(EvaluationFile, ADamagedOneIsNamedAndReplaced) {
+TEST(EvaluationFile, NamesAndReplacesDamagedFile) {
   const TemporaryFolder folder;
   const SavedEvaluation e = evaluation(1);
   EXPECT_EQ(evaluation_fault(folder.path(), e), "");
@@ -106,7 +106,7 @@ TEST(EvaluationFile, ADamagedOneIsNamedAndReplaced) {
   EXPECT_THROW(evaluation_fault(folder.path(), e), Error);
 }
 
-TEST(EvaluationFile, BadOnesAreListedAndLeftOut) {
+TEST(EvaluationFile, ListsAndExcludesDamagedFiles) {
   const TemporaryFolder root;
   const ResolvedConfig config = resolve_text("[run]\nseed = 3\n");
   const std::string folder = RunStore(root.path(), config).folder();

@@ -110,12 +110,12 @@ Event decode(std::string_view in) {
   return event;
 }
 
-TEST(Events, CrcHasThePublishedCheckValue) {
+TEST(Events, CrcMatchesPublishedCheckValue) {
   EXPECT_EQ(crc32c("123456789", 9), 0xE3069283U);
   EXPECT_EQ(slow_crc32c("123456789"), 0xE3069283U);
 }
 
-TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
+TEST(Events, AreReadByIndependentDecoder) {
   const std::vector<MetricRow> rows = {
       {0, "train", {{"loss", 7.5}, {"lr", 1e-6}}},
       {300, "valid", {{"accuracy", 0.25}, {"loss", std::numeric_limits<double>::quiet_NaN()}}},
@@ -138,7 +138,7 @@ TEST(Events, AnIndependentDecoderReadsBackWhatWasWritten) {
   EXPECT_EQ(decode(all[4]).step, 400000);
 }
 
-TEST(Events, EveryRowHasItsOwnTimeAndAnEvaluationDoesNotDateTheUpdateOfItsNumber) {
+TEST(Events, EvaluationAndUpdateOfSameNumberHaveSeparateTimes) {
   const std::vector<MetricRow> rows = {{0, "train", {{"loss", 3}}},
                                        {1, "train", {{"loss", 2}}},
                                        {2, "valid", {{"loss", 2}}},
@@ -153,7 +153,7 @@ TEST(Events, EveryRowHasItsOwnTimeAndAnEvaluationDoesNotDateTheUpdateOfItsNumber
   EXPECT_EQ(walls, (std::vector<double>{10, 10, 11, 60, 61, 61}));
 }
 
-TEST(Metrics, RowsReadBackAsWritten) {
+TEST(Metrics, RoundTrip) {
   const std::vector<MetricRow> rows = {{1, "train", {{"loss", 0.1}, {"norm", 1e-300}}}, {2, "valid", {{"loss", 3}}}};
   const std::string text = metric_lines(rows);
   EXPECT_EQ(text,
@@ -162,14 +162,14 @@ TEST(Metrics, RowsReadBackAsWritten) {
   EXPECT_EQ(metric_lines(parse_metrics(text, "metrics.jsonl")), text);
 }
 
-TEST(Metrics, ValuesThatAreNotFiniteSurviveAsNull) {
+TEST(Metrics, NonFiniteValuesAreStoredAsNull) {
   const std::string text = metric_line({5, "train", {{"loss", INFINITY}}});
   const auto rows = parse_metrics(text, "metrics.jsonl");
   EXPECT_TRUE(std::isnan(rows.front().values.front().second));
   EXPECT_EQ(metric_lines(rows), text);
 }
 
-TEST(Metrics, TornAndForeignLinesAreRefused) {
+TEST(Metrics, RejectTornAndForeignLines) {
   for (const char* text :
        {"{\"update\":1}", "{\"update\":1\n", "[]\n", "{\"update\":\"x\"}\n", "{\"update\":1,\"a\":[]}\n"})
     EXPECT_ANY_THROW(parse_metrics(text, "metrics.jsonl")) << text;

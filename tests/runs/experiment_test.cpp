@@ -30,7 +30,7 @@ Suite at(const std::string& name, const std::string& scale, bool sweep = false) 
   return experiment_suite(find_experiment(all, name, "test"), {scale, sweep}, {}, shipped_rules());
 }
 
-TEST(Experiments, TheCatalogueHasEveryExperiment) {
+TEST(Experiments, CatalogueHasEveryExperiment) {
   std::vector<std::string> names;
   for (const auto& each : read_catalogue(configs)) {
     names.push_back(each.name);
@@ -42,7 +42,7 @@ TEST(Experiments, TheCatalogueHasEveryExperiment) {
                                              "published_faults", "reproduction"}));
 }
 
-TEST(Experiments, EveryOneResolvesAtEveryScaleAndStatesItsCost) {
+TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {
   const auto number = [](std::string text) {
     std::erase(text, ',');
     return std::stod(text);
@@ -69,7 +69,7 @@ TEST(Experiments, EveryOneResolvesAtEveryScaleAndStatesItsCost) {
   }
 }
 
-TEST(Experiments, ASweepHasSixCombinations) {
+TEST(Experiments, SweepHasSixCombinations) {
   for (const auto& experiment : read_catalogue(configs))
     for (const auto& scale : experiment_scales()) {
       const auto once = ids(at(experiment.name, scale)), swept = ids(at(experiment.name, scale, true));
@@ -78,12 +78,12 @@ TEST(Experiments, ASweepHasSixCombinations) {
     }
 }
 
-TEST(Experiments, QuickIsMakeBench) {
+TEST(Experiments, QuickMainTableEqualsMakeBench) {
   ModelRules with = shipped_rules();
   EXPECT_EQ(ids(at("main_table", "quick")), ids(read_suite(configs + "/quick.toml", {}, with)));
 }
 
-TEST(Experiments, SmallHasEveryModelAtOneSizeAndAQuarterOfThePapersStates) {
+TEST(Experiments, SmallUsesOneSizeAndQuarterOfPaperStates) {
   const Suite suite = at("main_table", "small");
   EXPECT_EQ(suite.runs.size(), 9U * 4 + 7 * 4 + 7 * 3);
   ASSERT_FALSE(suite.matched.empty());
@@ -94,7 +94,7 @@ TEST(Experiments, SmallHasEveryModelAtOneSizeAndAQuarterOfThePapersStates) {
     EXPECT_EQ(c.model.layers, 8);
     EXPECT_EQ(c.model.width % 8, 0);
     EXPECT_EQ(c.train.updates, 3125);
-    EXPECT_EQ(c.train.lr, 1e-3);
+    EXPECT_EQ(c.train.lr, 4e-3);
     EXPECT_EQ(c.train.warmup, 476);
     EXPECT_EQ(c.train.batch, 64);
     EXPECT_EQ(c.task.length, 200);
@@ -103,7 +103,7 @@ TEST(Experiments, SmallHasEveryModelAtOneSizeAndAQuarterOfThePapersStates) {
   }
 }
 
-TEST(Experiments, PaperHasThePapersWidths) {
+TEST(Experiments, PaperScaleUsesPaperWidths) {
   const std::map<std::string, int> widths = {
       {"delta_net", 1296},          {"gla", 1152},       {"mamba", 1296}, {"mamba2", 1296}, {"gated_delta_net", 1152},
       {"gated_delta_product", 768}, {"transformer", 768}};
@@ -117,7 +117,7 @@ TEST(Experiments, PaperHasThePapersWidths) {
   EXPECT_EQ(sizes, (std::set<int>{256, 384, 512, 648, 768, 960, 1024, 1152, 1280, 1296}));
 }
 
-TEST(Experiments, TasksAreFoundDoneAfterTheMainTable) {
+TEST(Experiments, TaskRunsAreSubsetOfMainTable) {
   for (const char* scale : {"small", "paper"}) {
     const auto table = ids(at("main_table", scale));
     for (const char* name : {"task2", "task3", "task4"})
@@ -125,7 +125,7 @@ TEST(Experiments, TasksAreFoundDoneAfterTheMainTable) {
   }
 }
 
-TEST(Experiments, TheQueueIsOfRunsThatThereAre) {
+TEST(Experiments, QueueSelectsExistingGpuRuns) {
   const auto all = read_catalogue(configs);
   const auto steps = read_queue(configs, all);
   ASSERT_GE(steps.size(), 12U);
@@ -141,7 +141,7 @@ TEST(Experiments, TheQueueIsOfRunsThatThereAre) {
   EXPECT_EQ(counts[4], 9U * 4) << "D: task 1";
 }
 
-TEST(Experiments, FilesThatAreNoneGetOneLine) {
+TEST(Experiments, ReportInvalidFilesInOneLine) {
   const auto fault = [](const std::string& text) { return error_line([&] { parse_experiment(text, "x.toml"); }); };
   EXPECT_EQ(fault("[grid]\n"), "[experiment] expected a section [experiment], x.toml:1:1");
   EXPECT_EQ(fault("[experiment]\ntitle = 'a'\n"), "[experiment] expected a title and a sentence, x.toml:1:2");

@@ -32,7 +32,7 @@ std::vector<std::string> ids_of(const Suite& suite) {
   return out;
 }
 
-TEST(FrozenSuite, ReadsBackWithoutTheFilesItWasMadeOf) {
+TEST(FrozenSuite, RoundTripsWithoutItsSourceFiles) {
   TemporaryFolder folder;
   const Suite suite = suite_in(folder);
   std::filesystem::create_directory(folder.file("kept"));
@@ -52,7 +52,7 @@ TEST(FrozenSuite, ReadsBackWithoutTheFilesItWasMadeOf) {
             std::string::npos);
 }
 
-TEST(FrozenSuite, WhatWasChangedIsRefusedByName) {
+TEST(FrozenSuite, RejectsChangedFileByName) {
   TemporaryFolder folder;
   const Suite suite = suite_in(folder);
   const std::string path = freeze_suite(folder.path(), suite), text = read_file(path, 1 << 20);
@@ -81,7 +81,7 @@ TEST(FrozenSuite, WhatWasChangedIsRefusedByName) {
       std::string::npos);
 }
 
-TEST(FrozenSuite, RunsAreKeptByTheirIds) {
+TEST(FrozenSuite, SelectsRunsById) {
   TemporaryFolder folder;
   Suite suite = suite_in(folder);
   const auto ids = ids_of(suite);

@@ -135,7 +135,7 @@ bool refused_with_places(const std::string& text, const Read& read) {
   }
 }
 
-TEST(MutatedConfigs, EachIsValidOrRefusedWithThePlaceOfEveryFault) {
+TEST(MutatedConfigs, AreValidOrRejectedWithLocationOfEveryError) {
   ASSERT_EQ(fault_of(run_file), "");
   int refused = 0;
   for (uint32_t seed = 0; seed < 400; ++seed)
@@ -143,7 +143,7 @@ TEST(MutatedConfigs, EachIsValidOrRefusedWithThePlaceOfEveryFault) {
   EXPECT_GE(refused, 200);
 }
 
-TEST(MutatedSuites, EachIsValidOrRefusedWithThePlaceOfEveryFault) {
+TEST(MutatedSuites, AreValidOrRejectedWithLocationOfEveryError) {
   const auto read = [](const std::string& text) { return parse_suite(text, "run.toml", {}, rules()); };
   ASSERT_EQ(read(suite_file).runs.size(), 8U);
   int refused = 0;

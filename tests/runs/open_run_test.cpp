@@ -47,7 +47,7 @@ std::string refusal(const Act& act) {
   return {};
 }
 
-TEST(OpenRun, AWholeRunOpens) {
+TEST(OpenRun, OpensIntactRun) {
   const TemporaryFolder root;
   const std::string folder = finish(root.path(), config());
   const OpenRun run = open_run(folder, rules());
@@ -57,7 +57,7 @@ TEST(OpenRun, AWholeRunOpens) {
   EXPECT_EQ(open_weights(run).at("weight").as_doubles().front(), 1);
 }
 
-TEST(OpenRun, AnEditedConfigIsRefusedByName) {
+TEST(OpenRun, RejectsEditedConfigByName) {
   const TemporaryFolder root;
   const std::string folder = finish(root.path(), config());
   const std::string toml = read_file(folder + "/config.toml", 1 << 20);
@@ -88,7 +88,7 @@ std::string forged(const std::string& folder, const std::string& from, const std
   return moved;
 }
 
-TEST(OpenRun, CheckAndEvalDecideAlikeWhoseConfigItIs) {
+TEST(OpenRun, CheckAndEvalAgreeOnForeignConfig) {
   const TemporaryFolder root;
   const std::string good = finish(root.path(), config(2));
   EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).problem, "");
@@ -100,7 +100,7 @@ TEST(OpenRun, CheckAndEvalDecideAlikeWhoseConfigItIs) {
   EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, line);
 }
 
-TEST(OpenRun, ARunOfAnEarlierSpellingOpensUnderItsOwnId) {
+TEST(OpenRun, RunOfEarlierCanonicalFormKeepsItsId) {
   const TemporaryFolder root;
   const auto now = resolve_text("[train]\nupdates = 100\nwarmup = 1\n[eval]\nevery = 0\n");
   const std::string folder = forged(finish(root.path(), now), "\"every\":0", "\"every\":500");
@@ -110,7 +110,7 @@ TEST(OpenRun, ARunOfAnEarlierSpellingOpensUnderItsOwnId) {
   EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, "");
 }
 
-TEST(OpenRun, ARunOfAnEarlierAutomatonOpensUnderItsOwnId) {
+TEST(OpenRun, RunOfEarlierAutomatonFormatKeepsItsId) {
   const TemporaryFolder root;
   const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
   write_file_atomically(root.file("a.json"), text);
@@ -122,7 +122,7 @@ TEST(OpenRun, ARunOfAnEarlierAutomatonOpensUnderItsOwnId) {
   EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("automaton.json: expected run "), std::string::npos);
 }
 
-TEST(OpenRun, AConfigThatThisVersionDoesNotReadIsNoDamage) {
+TEST(OpenRun, ConfigOfOtherVersionIsNotDamage) {
   const TemporaryFolder root;
   const std::string folder = finish(root.path(), config());
   ModelRules none = rules();
@@ -132,7 +132,7 @@ TEST(OpenRun, AConfigThatThisVersionDoesNotReadIsNoDamage) {
   EXPECT_TRUE(verdict.not_evaluated.starts_with("[model.name] unknown model")) << verdict.not_evaluated;
 }
 
-TEST(OpenRun, FilesThatDoNotFitTheirDigestAreRefusedByName) {
+TEST(OpenRun, RejectsFilesWithWrongDigestByName) {
   for (const bool missing : {false, true}) {
     const TemporaryFolder root;
     const std::string folder = finish(root.path(), config());
@@ -145,7 +145,7 @@ TEST(OpenRun, FilesThatDoNotFitTheirDigestAreRefusedByName) {
   }
 }
 
-TEST(OpenRun, FilesOfAnotherRunAreRefusedByName) {
+TEST(OpenRun, RejectsFilesOfAnotherRunByName) {
   for (const char* name : {"result.json", "final.safetensors", "config.toml", "config.json"}) {
     const TemporaryFolder root;
     const std::string folder = finish(root.path(), config(1)), other = finish(root.path(), config(2));
@@ -157,7 +157,7 @@ TEST(OpenRun, FilesOfAnotherRunAreRefusedByName) {
   }
 }
 
-TEST(OpenRun, AbsentWeightsAreSaidToBeAbsent) {
+TEST(OpenRun, ReportsMissingWeights) {
   const TemporaryFolder root;
   const std::string folder = finish(root.path(), config());
   std::filesystem::remove(folder + "/final.safetensors");
@@ -168,7 +168,7 @@ TEST(OpenRun, AbsentWeightsAreSaidToBeAbsent) {
   EXPECT_NE(refusal([&] { open_weights(open_run(gone, rules())); }).find("diverged"), std::string::npos);
 }
 
-TEST(OpenRun, AnUnfinishedRunHasAConfigAndNoResult) {
+TEST(OpenRun, UnfinishedRunHasConfigButNoResult) {
   const TemporaryFolder root;
   const std::string folder = RunStore(root.path(), config()).folder();
   const OpenRun run = open_run(folder, rules());
@@ -177,8 +177,8 @@ TEST(OpenRun, AnUnfinishedRunHasAConfigAndNoResult) {
   EXPECT_NE(refusal([&] { open_result(folder); }).find("result.json"), std::string::npos);
 }
 
-// The seal is a digest, not a signature: anybody can seal anything.
-TEST(OpenRun, SealedButHostileConfigsAreRefused) {
+// The seal is a digest, not a signature: anyone can seal anything.
+TEST(OpenRun, RejectsSealedButHostileConfigs) {
   for (const char* text :
        {"{}", "{\"run_id\": 3\n}", "{\"run_id\": \"x\",\n  \"canonical\": [[[\n}",
         "{\"run_id\": \"x\",\n  \"config_toml_sha256\": \"y\",\n  \"canonical\": {\"a\": {}}\n}",

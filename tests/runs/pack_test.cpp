@@ -50,7 +50,7 @@ std::string archive_fault(const std::string& bytes) {
   return error_line([&] { parse_archive(bytes, "a.tar"); });
 }
 
-TEST(Pack, TakesResultsConfigsAndEveryTwentyFifthUpdate) {
+TEST(Pack, KeepsResultsConfigsAndEveryTwentyFifthUpdate) {
   TemporaryFolder folder;
   const std::string run = make_run(folder.file("runs"), 1);
   make_run(folder.file("runs"), 2, false);
@@ -76,7 +76,7 @@ TEST(Pack, TakesResultsConfigsAndEveryTwentyFifthUpdate) {
   EXPECT_EQ(load_metrics(run).every, 1);
 }
 
-TEST(Pack, ARunOfAnArchiveIsWholeThereAndWhereItIsUnpacked) {
+TEST(Pack, RunIsIntactInArchiveAndUnpacked) {
   TemporaryFolder folder;
   make_run(folder.file("runs/deep"), 1);
   write_archive(folder.file("a.tar"), pack_runs(folder.file("runs")).files);
@@ -102,8 +102,8 @@ TEST(Pack, ARunOfAnArchiveIsWholeThereAndWhereItIsUnpacked) {
   EXPECT_EQ(tar_bytes(pack_runs(folder.file("a.tar")).files), again);
 }
 
-// A record of before it had a schema, with the seal of then: the archive has it as the folder does.
-TEST(Pack, TakesARecordOfBeforeItsSchemaAlong) {
+// A suite record from before schemas, with its seal of that time, is packed unchanged.
+TEST(Pack, KeepsSuiteRecordWithoutSchema) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   const std::string older =
@@ -130,7 +130,7 @@ TEST(Pack, TakesARecordOfBeforeItsSchemaAlong) {
   }
 }
 
-TEST(Pack, ThinnedMetricsOfOthersAreDamage) {
+TEST(Pack, ThinnedMetricsOfAnotherRunAreDamage) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   make_run(folder.file("runs"), 2);
@@ -151,7 +151,7 @@ TEST(Pack, ThinnedMetricsOfOthersAreDamage) {
   EXPECT_EQ(inspect_run(one).state, RunState::damaged);
 }
 
-TEST(Pack, AnArchiveInTheFolderItIsMadeOfDoesNotPackItself) {
+TEST(Pack, DoesNotPackItsOwnArchive) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   const std::string file = folder.file("runs") + "/all.tar";
@@ -162,7 +162,7 @@ TEST(Pack, AnArchiveInTheFolderItIsMadeOfDoesNotPackItself) {
   EXPECT_EQ(pack_runs(folder.file("runs")).runs, 2U) << "archives of others are looked into";
 }
 
-TEST(Pack, LeavesOutWhatIsDamagedAndSaysSo) {
+TEST(Pack, ExcludesAndReportsDamagedFiles) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   const std::string torn = make_run(folder.file("runs"), 2);
@@ -178,7 +178,7 @@ TEST(Pack, LeavesOutWhatIsDamagedAndSaysSo) {
             std::string::npos);
 }
 
-TEST(Pack, HostileArchivesAreOneLine) {
+TEST(Pack, ReportsHostileArchivesInOneLine) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   const auto files = pack_runs(folder.file("runs")).files;
@@ -211,7 +211,7 @@ TEST(Pack, HostileArchivesAreOneLine) {
   EXPECT_TRUE(known_runs({folder.file("forged.tar")}, "test").folders.empty());
 }
 
-TEST(Pack, CompressedArchivesAreTheSameFiles) {
+TEST(Pack, CompressedArchiveHasSameFiles) {
   if (!has_gzip()) GTEST_SKIP() << "this build has no zlib";
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
@@ -233,7 +233,7 @@ TEST(Pack, CompressedArchivesAreTheSameFiles) {
             std::string::npos);
 }
 
-TEST(Pack, AFullDiskLeavesWhatWasThere) {
+TEST(Pack, FullDiskKeepsExistingArchive) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);
   const auto files = pack_runs(folder.file("runs")).files;

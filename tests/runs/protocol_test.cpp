@@ -19,7 +19,7 @@ std::string run(const std::string& model, const std::string& more) {
   return "[model]\nname = '" + model + "'\n" + more;
 }
 
-TEST(Protocol, PublishedSetsWhatThePublishedCodeDoes) {
+TEST(Protocol, PublishedMatchesPublishedCode) {
   const RunConfig c = resolved(run("transformer", "[run]\nprotocol = 'published'\n")).values;
   EXPECT_EQ(c.model.dropout, 0.2);
   EXPECT_EQ(c.train.dropout_until, 78);
@@ -28,7 +28,7 @@ TEST(Protocol, PublishedSetsWhatThePublishedCodeDoes) {
   EXPECT_EQ(resolved(run("mamba2", "[run]\nprotocol = 'published'\n")).values.model.residual, Residual::post);
 }
 
-TEST(Protocol, CorrectedIsTheDefault) {
+TEST(Protocol, CorrectedIsDefault) {
   const RunConfig c = resolved(run("transformer", "")).values;
   EXPECT_EQ(c.model.dropout, 0);
   EXPECT_EQ(c.model.residual, Residual::pre);
@@ -45,7 +45,7 @@ TEST(Protocol, OnlySetsKeys) {
             resolved(run("transformer", "[run]\nprotocol = 'published'\n")).run_id);
 }
 
-TEST(Protocol, AKeyHasTheLastWord) {
+TEST(Protocol, KeysOverrideProtocol) {
   const RunConfig c =
       resolved(run("delta_net", "dropout = 0.1\n[quirks]\ndelta_bf16 = false\n[run]\nprotocol = 'published'\n")).values;
   EXPECT_EQ(c.model.dropout, 0.1);
@@ -53,13 +53,13 @@ TEST(Protocol, AKeyHasTheLastWord) {
   EXPECT_TRUE(c.quirks.first_lr_zero);
 }
 
-TEST(Protocol, SaysWhereItsValuesComeFrom) {
+TEST(Protocol, IsOriginOfItsValues) {
   const auto config = resolved(run("transformer", "[run]\nprotocol = 'published'\n"));
   EXPECT_EQ(config.origins.at("model.dropout").text(), "derived from run.protocol");
   EXPECT_EQ(config.origins.at("train.dropout_until").text(), "derived from run.protocol");
 }
 
-TEST(ProtocolLabel, NamesTheNearestProtocolAndWhatDiffers) {
+TEST(ProtocolLabel, NamesNearestProtocolAndDifferences) {
   const std::string published = "[run]\nprotocol = 'published'\n";
   for (const char* model : {"transformer", "delta_net", "mamba2", "gla"}) {
     EXPECT_EQ(label(run(model, "")), "corrected") << model;

@@ -45,7 +45,7 @@ Values without(Values values, const std::string& name) {
   return values;
 }
 
-TEST(RankPlace, IsAloneWithoutAnEnvironment) {
+TEST(RankPlace, IsSingleProcessWithoutEnvironment) {
   const RankPlace alone = place({});
   EXPECT_FALSE(alone.grouped);
   EXPECT_EQ(alone.size, 1);
@@ -83,7 +83,7 @@ TEST(RankPlace, ReadsSrun) {
   EXPECT_EQ(place(with(kSrun, "MASTER_ADDR", "10.0.0.1")).address, "10.0.0.1");
 }
 
-TEST(RankPlace, RefusesByTheVariablesName) {
+TEST(RankPlace, ErrorsNameVariable) {
   for (const char* name : {"RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     EXPECT_EQ(refusal(without(kTorchrun, name)).find("[" + std::string(name) + "] expected"), 0U) << name;
   }
@@ -110,7 +110,7 @@ TEST(RankPlace, RefusesByTheVariablesName) {
   EXPECT_NE(refusal(with(kSrun, "SLURM_STEP_NODELIST", "n[1-3")), "");
 }
 
-TEST(RankPlace, FindsTheFirstHostOfANodeList) {
+TEST(RankPlace, FindsFirstHostOfNodeList) {
   EXPECT_EQ(first_host("n1"), "n1");
   EXPECT_EQ(first_host("n1,n2"), "n1");
   EXPECT_EQ(first_host("n[03-05,9],m1"), "n03");

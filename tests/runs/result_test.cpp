@@ -36,7 +36,7 @@ std::string refusal(const std::string& text) {
   return {};
 }
 
-TEST(Result, EveryFieldComesBackFromItsText) {
+TEST(Result, RoundTripsEveryField) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Result result = RandomResult(seed).make();
     const std::string text = result_text(result);
@@ -47,7 +47,7 @@ TEST(Result, EveryFieldComesBackFromItsText) {
   }
 }
 
-TEST(Result, WhatWasNotMeasuredIsAbsentAndNotZero) {
+TEST(Result, OmitsUnmeasuredValues) {
   const Result again = parse_result(result_text(smallest()), "r");
   EXPECT_FALSE(again.test);
   EXPECT_FALSE(again.valid);
@@ -65,7 +65,7 @@ TEST(Result, WhatWasNotMeasuredIsAbsentAndNotZero) {
   EXPECT_FALSE(parse_result(result_text(measured), "r").test->kl);
 }
 
-TEST(Result, OnlyWhatMadeItIsLeftOutOfTheComparedBytes) {
+TEST(Result, ComparableTextExcludesOnlyProvenance) {
   Result a = RandomResult(7).make(), b = a;
   a.made = RandomResult(1).made();
   b.made = RandomResult(2).made();
@@ -79,7 +79,7 @@ TEST(Result, OnlyWhatMadeItIsLeftOutOfTheComparedBytes) {
   EXPECT_NE(digest(a), digest(b));
 }
 
-TEST(Result, OtherSchemasAreNamedByNumber) {
+TEST(Result, RejectsOtherSchemasByNumber) {
   EXPECT_NE(refusal(R"({"run_id":"x","status":"done","ceiling":0.9})").find("schema 1, this program reads 3"),
             std::string::npos);
   EXPECT_NE(refusal(R"({"schema":4})").find("schema 4, this program reads 3"), std::string::npos);
@@ -91,7 +91,7 @@ TEST(Result, OtherSchemasAreNamedByNumber) {
   }
 }
 
-TEST(Result, ValuesOfTheWrongKindOrSizeAreNamed) {
+TEST(Result, NamesValuesOfWrongTypeOrSize) {
   const auto changed = [](const char* path, Json value) {
     Json json = to_json(RandomResult(3).make());
     Measurement m = RandomResult(5).measurement();
@@ -132,7 +132,7 @@ TEST(Result, ValuesOfTheWrongKindOrSizeAreNamed) {
   EXPECT_NE(changed("/schema", "2").find("schema"), std::string::npos);
 }
 
-TEST(Result, HostileTextIsRefusedByOneLine) {
+TEST(Result, RejectsHostileTextInOneLine) {
   for (const char* text : {"", "{", "[]", "null", "{\"schema\":2}", "{\"schema\":2,\"schema\":2}", "{}", "\xff\xfe"})
     refusal(text);
   EXPECT_NE(refusal("{\"schema\":2,\"grid\":" + std::string(3'000'000, '[')).find("nested deeper"), std::string::npos);
@@ -151,7 +151,7 @@ TEST(Result, HostileTextIsRefusedByOneLine) {
   EXPECT_NE(refusal(text).find("same key twice"), std::string::npos);
 }
 
-TEST(Result, MutatedTextGivesAValueOrOneLine) {
+TEST(Result, MutatedTextIsParsedOrRejectedInOneLine) {
   std::mt19937_64 engine(1);
   const std::vector<std::string> scraps = {
       "[",  "]",     "{",     "}",   ",",    ":",       "\"",   "null",
@@ -178,7 +178,7 @@ TEST(Result, MutatedTextGivesAValueOrOneLine) {
   EXPECT_LT(accepted, 3000);
 }
 
-TEST(Result, TheConfigIsTheCanonicalOneFlattened) {
+TEST(Result, ConfigIsFlattenedCanonicalConfig) {
   const auto map = config_map(R"({"format":1,"eval":{"gaps":[1,2]},"train":{"lr":1e-05,"clip":1.0,"seed":7,)"
                               R"("name":"a\"b","on":true}})");
   const std::map<std::string, std::string> expected = {

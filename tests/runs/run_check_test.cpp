@@ -50,7 +50,7 @@ bool names(const RunReport& report, const std::string& file) {
   return false;
 }
 
-TEST(InspectRun, TellsWhereARunStands) {
+TEST(InspectRun, ReportsStateOfRun) {
   const TemporaryFolder fresh, begun, gone, done;
   EXPECT_EQ(inspect_run(make_run(fresh, Upto::config)).state, RunState::unfinished);
   const RunReport half = inspect_run(make_run(begun, Upto::checkpoint));
@@ -91,7 +91,7 @@ TEST(InspectRun, NamesEveryDamagedOrMissingFile) {
   }
 }
 
-TEST(InspectRun, ADamagedCheckpointIsDamageOnlyWhileItIsNeeded) {
+TEST(InspectRun, DamagedCheckpointCountsOnlyWhileNeeded) {
   const std::string name = checkpoint_name(3);
   const TemporaryFolder done, begun;
   const std::string over = make_run(done, Upto::result), half = make_run(begun, Upto::checkpoint);
@@ -107,7 +107,7 @@ TEST(InspectRun, ADamagedCheckpointIsDamageOnlyWhileItIsNeeded) {
   EXPECT_TRUE(names(inspect_run(over), name)) << "the run has to be done again";
 }
 
-TEST(InspectRun, SavedEvaluationsAreLookedAt) {
+TEST(InspectRun, ChecksSavedEvaluations) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   SavedEvaluation saved;
@@ -131,7 +131,7 @@ TEST(InspectRun, SavedEvaluationsAreLookedAt) {
   EXPECT_TRUE(names(inspect_run(folder), evaluation_name(saved)));
 }
 
-TEST(InspectRun, TheDigestOfTheNumbersIsOfTheNumbers) {
+TEST(InspectRun, DetectsWrongDigestOfNumbers) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   Result result = load_result(folder);
@@ -169,7 +169,7 @@ TEST(InspectRun, FilesOfAnotherRunAreDamage) {
   }
 }
 
-TEST(InspectRun, OlderFormatsAreOlderNotDamaged) {
+TEST(InspectRun, OlderFormatsAreNotDamaged) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   const std::string kept = read_file(folder + "/config.json", 1 << 20);
@@ -190,7 +190,7 @@ TEST(InspectRun, OlderFormatsAreOlderNotDamaged) {
   EXPECT_EQ(inspect_run(folder).state, RunState::older);
 }
 
-TEST(InspectRun, AnEditedSchemaIsDamageAndAHigherOneIsNewer) {
+TEST(InspectRun, EditedSchemaIsDamagedAndHigherOneIsNewer) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   const std::string whole = read_file(folder + "/result.json", 1 << 20);
@@ -219,7 +219,7 @@ TEST(InspectRun, AnEditedSchemaIsDamageAndAHigherOneIsNewer) {
   EXPECT_EQ(inspect_run(folder).state, RunState::older);
 }
 
-TEST(InspectRun, AFinishedRunHasItsUpdatesWithoutCheckpoints) {
+TEST(InspectRun, FinishedRunReportsUpdatesWithoutCheckpoints) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   EXPECT_EQ(inspect_run(folder).update, 7) << "not those of the checkpoint";
@@ -252,7 +252,7 @@ TEST(InspectRun, SealedButHostileFilesAreDamage) {
     }
 }
 
-TEST(InspectRun, AResultCannotNameFilesOutsideOfItsFolder) {
+TEST(InspectRun, RejectsResultNamingFilesOutsideItsFolder) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
   Result result = load_result(folder);
@@ -261,7 +261,7 @@ TEST(InspectRun, AResultCannotNameFilesOutsideOfItsFolder) {
   EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
 }
 
-TEST(InspectRun, NothingThatIsNoFileIsWaitedFor) {
+TEST(InspectRun, DoesNotBlockOnPipesAndDevices) {
   for (const char* name : {"config.toml", "config.json", "result.json", "metrics.jsonl", "final.safetensors"}) {
     const TemporaryFolder root;
     const std::string folder = make_run(root, Upto::result);
@@ -274,7 +274,7 @@ TEST(InspectRun, NothingThatIsNoFileIsWaitedFor) {
   }
 }
 
-TEST(FindRuns, SeesRunsAndTheFolderItself) {
+TEST(FindRuns, FindsRunsAndFolderItself) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::config);
   fs::create_directory(root.file("nothing"));
@@ -285,7 +285,7 @@ TEST(FindRuns, SeesRunsAndTheFolderItself) {
   EXPECT_TRUE(find_runs(root.file("absent")).notes.empty());
 }
 
-TEST(FindRuns, WhatIsNotLookedIntoIsNamed) {
+TEST(FindRuns, NamesSkippedFolders) {
   const TemporaryFolder root, elsewhere;
   const std::string run = make_run(elsewhere, Upto::result);
   fs::create_directories(root.file("a/b/c/d"));
@@ -304,7 +304,7 @@ TEST(FindRuns, WhatIsNotLookedIntoIsNamed) {
   EXPECT_EQ(found.folders.size(), 5U);
 }
 
-TEST(RestoreConfig, AnotherAutomatonIsRefusedByName) {
+TEST(RestoreConfig, RejectsAnotherAutomatonByName) {
   const TemporaryFolder root;
   const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
   write_file_atomically(root.file("a.json"), text);
@@ -322,7 +322,7 @@ TEST(RestoreConfig, AnotherAutomatonIsRefusedByName) {
   }
 }
 
-TEST(StoredConfig, ReadsBackAsWritten) {
+TEST(StoredConfig, RoundTrips) {
   StoredConfig config;
   config.toml = "[a]\nb = \"\xc3\xa4\"\n";
   config.canonical = "{\"format\":1}";

@@ -12,7 +12,7 @@ std::string id(const std::string& text, const std::vector<std::string>& override
   return resolve_text(text, overrides).run_id;
 }
 
-TEST(RunId, IsTheDigestOfTheCanonicalConfig) {
+TEST(RunId, IsDigestOfCanonicalConfig) {
   const auto config = resolve_text("");
   EXPECT_EQ(config.run_id, sha256_hex(config.canonical).substr(0, 16));
 }
@@ -33,14 +33,14 @@ TEST(RunId, DoesNotDependOnSpelling) {
   EXPECT_EQ(resolve_text("[eval]\ngaps = [20, 5]\n").values.eval.points, (std::vector<int>{5, 20}));
 }
 
-TEST(RunId, IgnoresWhatChangesNoNumber) {
+TEST(RunId, IgnoresKeysThatChangeNoNumber) {
   EXPECT_EQ(id(""), id("[run]\nlabel = 'x'\ncheckpoint_every = 5\n"));
   EXPECT_EQ(id("[task]\nnumber = 1\n"), id("[task]\nnumber = 1\ngap_max = 9\ngap_sigma = 3\n"));
   EXPECT_EQ(id(""), id("[task]\ngap_min = 3\n"));
 }
 
-// What has nothing to act on stands with its default, so that runs begun before keep their ids.
-TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
+// Keys without effect are stored with their defaults, so that existing runs keep their ids.
+TEST(RunId, IgnoresKeysWithoutEffect) {
   const auto same = [](const std::string& base, const std::string& key) {
     const auto plain = resolve_text(base), changed = resolve_text(base, {key});
     const std::string name = key.substr(0, key.find('='));
@@ -65,7 +65,7 @@ TEST(RunId, IgnoresKeysThatHaveNothingToActOn) {
   EXPECT_NE(resolve_text("").canonical.find("\"grid_samples\":1000"), std::string::npos);
 }
 
-TEST(RunId, EqualRunsHaveOneId) {
+TEST(RunId, EqualRunsHaveSameId) {
   const auto every = [](int updates, const std::string& value) {
     return id("[train]\nwarmup = 1\nupdates = " + std::to_string(updates) + "\n" +
               (value.empty() ? "" : "[eval]\nevery = " + value + "\n"));
@@ -93,8 +93,8 @@ TEST(RunId, EqualRunsHaveOneId) {
   EXPECT_NE(id(rarely + "gap_content = 'forbidden_symbol'\n"), id(rarely));
 }
 
-// Micro-batches by choice are another run, for they round otherwise; what "auto" comes to is not known yet.
-TEST(RunId, TakesAccumulateAutoForWholeBatches) {
+// Explicit micro-batches round differently and are a different run; the value of "auto" is not known yet.
+TEST(RunId, TreatsAccumulateAutoAsOne) {
   EXPECT_EQ(id(""), id("[train]\naccumulate = 'auto'\n"));
   EXPECT_EQ(id(""), id("[train]\naccumulate = 1\n"));
   EXPECT_NE(id(""), id("[train]\naccumulate = 2\n"));
@@ -126,7 +126,7 @@ std::string another_value(const ConfigKey& p, const std::string& now) {
   return toml_quoted(p.choices.front()) == now ? p.choices.back() : p.choices.front();
 }
 
-TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
+TEST(RunId, ChangesWithEveryIdentifyingParameter) {
   const std::string base =
       "[task]\nnumber = 2\ngap_law = 'lognormal'\ntest_gap_law = 'lognormal'\n[grammar]\nvocab = 45\n"
       "[train]\naccumulate = 4\n[eval]\ngaps = [3]\n[model]\ndropout = 0.2\n";
@@ -145,7 +145,7 @@ TEST(RunId, ChangesWithEveryParameterThatIdentifies) {
   }
 }
 
-TEST(RunId, TakesTheAutomatonByContentNotByPath) {
+TEST(RunId, DependsOnAutomatonContentNotPath) {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("sub"));
   const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
@@ -185,7 +185,7 @@ TEST(RunId, ReadsTheAutomatonOnce) {
             std::string::npos);
 }
 
-TEST(RunId, TakesTheNetworkInFullWhereTheModelsTellIt) {
+TEST(RunId, UsesResolvedNetworkIfKnown) {
   ModelRules telling = rules();
   telling.network = [](const RunConfig& config) {
     NetworkKeys keys{config.model.width == 648 ? 768 : config.model.width, {{"heads", "4"}, {"output_gate", "on"}}};

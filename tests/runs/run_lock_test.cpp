@@ -50,7 +50,7 @@ LockRecord of_another_machine() {
   return record;
 }
 
-TEST_F(RunLocks, ARecordReadsBackAndKeepsItsLength) {
+TEST_F(RunLocks, RecordRoundTripsAndKeepsItsLength) {
   LockRecord record = own_record();
   EXPECT_EQ(record.process, ::getpid());
   EXPECT_GT(record.started, 0U);
@@ -72,7 +72,7 @@ TEST_F(RunLocks, ARecordReadsBackAndKeepsItsLength) {
   }
 }
 
-TEST_F(RunLocks, ABeatThatIsNoneIsRefused) {
+TEST_F(RunLocks, RejectInvalidHeartbeat) {
   for (const char* value : {"0", "-1", "3601", "soon", "nan", "1s"}) {
     ::setenv("SELECTIVBENCH_HEARTBEAT", value, 1);
     EXPECT_THROW(beat_seconds(), Error) << value;
@@ -81,7 +81,7 @@ TEST_F(RunLocks, ABeatThatIsNoneIsRefused) {
   EXPECT_EQ(beat_seconds(), 10);
 }
 
-TEST_F(RunLocks, OneHoldsItAndSaysWho) {
+TEST_F(RunLocks, NameTheirHolder) {
   {
     const RunLock held(lock());
     EXPECT_NO_THROW(held.check());
@@ -96,7 +96,7 @@ TEST_F(RunLocks, OneHoldsItAndSaysWho) {
   EXPECT_EQ(entries(), 1U) << "nothing lies beside it";
 }
 
-TEST_F(RunLocks, ItBeats) {
+TEST_F(RunLocks, IncrementHeartbeat) {
   const RunLock held(lock());
   const uint64_t before = lock_record(lock())->heartbeat_count;
   for (int tries = 0; tries < 500 && lock_record(lock())->heartbeat_count < before + 3; ++tries)
@@ -105,7 +105,7 @@ TEST_F(RunLocks, ItBeats) {
   EXPECT_FALSE(held.lost());
 }
 
-TEST_F(RunLocks, AKilledHolderHoldsNothing) {
+TEST_F(RunLocks, AreFreeIfHolderWasKilled) {
   ASSERT_EQ(in_child([&] {
               const RunLock held(lock());
               ::kill(::getpid(), SIGKILL);
@@ -115,14 +115,14 @@ TEST_F(RunLocks, AKilledHolderHoldsNothing) {
   EXPECT_EQ(refused(), "");
 }
 
-TEST_F(RunLocks, AProcessOfTheSameNumberIsAnother) {
+TEST_F(RunLocks, AreFreeIfPidWasReused) {
   LockRecord record = own_record();
   record.started += 1;
   put(record);
   EXPECT_EQ(refused(), "");
 }
 
-TEST_F(RunLocks, WhatCannotBeSeenIsTakenOnlyWhenItsBeatsStayAway) {
+TEST_F(RunLocks, OfOtherMachinesAreTakenOnlyAfterMissedHeartbeats) {
   LockRecord record = of_another_machine();
   put(record);
   EXPECT_EQ(lock_is_held(lock()), std::nullopt);
@@ -141,8 +141,8 @@ TEST_F(RunLocks, WhatCannotBeSeenIsTakenOnlyWhenItsBeatsStayAway) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, Milliseconds(119));
 }
 
-// As after a machine slept with all its processes: the first look proves nothing.
-TEST_F(RunLocks, TimeInWhichNobodyLookedIsNoProof) {
+// After a machine slept with all its processes, the first observation proves nothing.
+TEST_F(RunLocks, UnobservedTimeDoesNotCountAsMissedHeartbeats) {
   put(of_another_machine());
   LockWatch watch;
   EXPECT_NE(refused(&watch), "");
@@ -150,7 +150,7 @@ TEST_F(RunLocks, TimeInWhichNobodyLookedIsNoProof) {
   EXPECT_NE(refused(&watch), "");
 }
 
-TEST_F(RunLocks, TheIntervalIsTheOneTheHolderStated) {
+TEST_F(RunLocks, UseHeartbeatIntervalOfHolder) {
   LockRecord record = of_another_machine();
   record.heartbeat_seconds = 3600;
   put(record);
@@ -161,7 +161,7 @@ TEST_F(RunLocks, TheIntervalIsTheOneTheHolderStated) {
   }
 }
 
-TEST_F(RunLocks, RecordsCutShortAndLocksOfOlderVersionsEndToo) {
+TEST_F(RunLocks, TruncatedRecordsAndLocksOfOlderVersionsExpire) {
   for (const std::string& text : {std::string(), lock_text(own_record()).substr(0, 40), std::string(5000, 'x')}) {
     write_file_atomically(lock(), text);
     LockWatch watch;
@@ -180,7 +180,7 @@ TEST_F(RunLocks, RecordsCutShortAndLocksOfOlderVersionsEndToo) {
   while (!refused(&watch).empty()) std::this_thread::sleep_for(Milliseconds(1));
 }
 
-TEST_F(RunLocks, WhoeverWakesFindsItsLockTakenAndWritesNothing) {
+TEST_F(RunLocks, ResumedHolderFindsLockTakenAndWritesNothing) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t sleeper = ::fork();
@@ -250,7 +250,7 @@ void fall_asleep(const std::string& root, const std::string& name, pid_t& sleepe
   ASSERT_TRUE(WIFSTOPPED(status)) << name;
 }
 
-TEST_F(RunLocks, AsleepBetweenCheckAndRenameItFindsNothingToRename) {
+TEST_F(RunLocks, HolderSuspendedBeforeRenameCannotRename) {
   const std::string folder = root_.file(toy_config().run_id);
   for (const std::string name : {"metrics.jsonl", "checkpoint-00000004.safetensors", "result.json"}) {
     pid_t sleeper = 0;
@@ -290,7 +290,7 @@ class SleepyRemoval : public FileSystem {
   std::string name_;
 };
 
-TEST_F(RunLocks, AsleepBeforeARemovalItRemovesThatFileAndNothingElse) {
+TEST_F(RunLocks, HolderSuspendedBeforeRemovalRemovesOnlyThatFile) {
   const std::string folder = root_.file(toy_config().run_id);
   for (const std::string name : {"checkpoint-00000002.safetensors", "result.json", "failed.txt"}) {
     fs::create_directories(folder);
@@ -341,7 +341,7 @@ class SleepyListing : public FileSystem {
   }
 };
 
-TEST_F(RunLocks, WhoSleptLeavesItsTakersUnfinishedFilesAlone) {
+TEST_F(RunLocks, ResumedHolderKeepsPendingFilesOfNewOwner) {
   const std::string folder = root_.file(toy_config().run_id);
   fs::create_directories(folder);
   ASSERT_EQ(::mkfifo((folder + "/odd").c_str(), 0600), 0);  // removed just before
@@ -373,8 +373,8 @@ TEST_F(RunLocks, WhoSleptLeavesItsTakersUnfinishedFilesAlone) {
   EXPECT_TRUE(fs::exists(folder + "/result.json.partial-1"));
 }
 
-// Somebody is asked to leave while another machine holds the lock for hours.
-TEST_F(RunLocks, WhoWaitsLeavesWhenAskedTo) {
+// The waiting process is asked to stop while another machine holds the lock for hours.
+TEST_F(RunLocks, WaitingProcessStopsOnRequest) {
   LockRecord record = of_another_machine();
   record.heartbeat_seconds = 3600;
   put(record);
@@ -392,7 +392,7 @@ TEST_F(RunLocks, WhoWaitsLeavesWhenAskedTo) {
   EXPECT_EQ(watch.proof(), 6 * 3600) << "by the beat of the holder, whatever that of who waits is";
 }
 
-TEST_F(RunLocks, ALockThatWasRemovedIsLost) {
+TEST_F(RunLocks, AreLostIfRemoved) {
   const RunLock held(lock());
   fs::remove(lock());
   try {
@@ -404,8 +404,8 @@ TEST_F(RunLocks, ALockThatWasRemovedIsLost) {
   }
 }
 
-// A taker that died between following a token and renaming its file leaves a chain.
-TEST_F(RunLocks, AChainIsFollowedToItsEnd) {
+// A new owner that died between following a token and renaming its file leaves a chain.
+TEST_F(RunLocks, FollowChainToItsEnd) {
   LockRecord first = own_record(), second = own_record(), third = own_record();
   first.held = false;
   second.started += 1;
@@ -422,7 +422,7 @@ TEST_F(RunLocks, AChainIsFollowedToItsEnd) {
   EXPECT_NE(refused(), "") << "the last one lives";
 }
 
-TEST_F(RunLocks, OfManyThreadsOneHoldsItAtATime) {
+TEST_F(RunLocks, AreHeldByOneThreadAtATime) {
   ::setenv("SELECTIVBENCH_HEARTBEAT", "10", 1);  // a thread that has to wait for a processor is not dead
   std::atomic<int> inside = 0, most = 0, times = 0;
   std::vector<std::thread> threads;
@@ -480,7 +480,7 @@ class CountingFiles : public FileSystem {
   }
 }
 
-TEST_F(RunLocks, SixteenProcessesKilledAndPutToSleepMakeOneResult) {
+TEST_F(RunLocks, KilledAndSuspendedProcessesMakeOneResult) {
   TemporaryFolder clean;
   ToyRun().run(clean.path());
   const auto bytes_of = [](const std::string& root) {

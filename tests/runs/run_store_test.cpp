@@ -40,7 +40,7 @@ std::string clean_bytes() {
   return bytes;
 }
 
-TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
+TEST(RunStore, FinishedRunRoundTripsAndVerifies) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   const auto result = load_result(folder_of(root));
@@ -55,7 +55,7 @@ TEST(RunStore, AFinishedRunReadsBackAndVerifies) {
   EXPECT_EQ(bytes_of(root), before);
 }
 
-TEST(RunStore, EveryChangedFileIsNamedByVerify) {
+TEST(RunStore, VerifyNamesEveryChangedFile) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
@@ -73,7 +73,7 @@ TEST(RunStore, EveryChangedFileIsNamedByVerify) {
   EXPECT_TRUE(verify_run(folder_of(root)).empty());
 }
 
-TEST(RunStore, KilledAtAnyWriteAndStartedAgainItEndsInTheSameBytes) {
+TEST(RunStore, KilledAtAnyWriteResumesToSameBytes) {
   int killed = 0;
   for (int n = 0;; ++n) {
     TemporaryFolder root;
@@ -93,7 +93,7 @@ TEST(RunStore, KilledAtAnyWriteAndStartedAgainItEndsInTheSameBytes) {
   EXPECT_GT(killed, 50);
 }
 
-TEST(RunStore, KilledAgainAndAgainItEndsInTheSameBytes) {
+TEST(RunStore, KilledRepeatedlyResumesToSameBytes) {
   TemporaryFolder root;
   int runs = 0;
   const auto attempt = [&] {
@@ -109,7 +109,7 @@ TEST(RunStore, KilledAgainAndAgainItEndsInTheSameBytes) {
 
 class FailingWrites : public ::testing::TestWithParam<Accident> {};
 
-TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
+TEST_P(FailingWrites, LeaveLoadableStateAndNameFile) {
   int failures = 0;
   for (const bool unnamed : {true, false}) {
     for (int n = 0;; ++n) {
@@ -145,8 +145,8 @@ TEST_P(FailingWrites, LeaveAStateThatLoadsAndNameTheFile) {
 INSTANTIATE_TEST_SUITE_P(Accidents, FailingWrites,
                          ::testing::Values(Accident::no_space, Accident::io_error, Accident::short_write));
 
-// Rows are dated when they are made; what is made again after resuming is dated again, once.
-TEST(RunStore, EveryRowHasOneTimeHoweverOftenTheRunWasResumed) {
+// Rows get their time when they are added; rows repeated after resuming get a new time.
+TEST(RunStore, EveryRowHasOneTimeAfterResuming) {
   TemporaryFolder root;
   const double weight = 1;
   const std::vector<NamedBytes> tensors = {{"weight", "F64", {1}, &weight}};
@@ -179,7 +179,7 @@ TEST(RunStore, EveryRowHasOneTimeHoweverOftenTheRunWasResumed) {
   EXPECT_EQ(warnings, std::vector<std::string>{});
 }
 
-TEST(RunStore, WhyAnAttemptFailedIsForgottenByTheNextOne) {
+TEST(RunStore, NextAttemptRemovesFailureReason) {
   TemporaryFolder root;
   const std::string failed = folder_of(root) + "/failed.txt";
   std::filesystem::create_directories(folder_of(root));
@@ -196,7 +196,7 @@ TEST(RunStore, WhyAnAttemptFailedIsForgottenByTheNextOne) {
   EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
 }
 
-TEST(RunStore, WhyAnotherAttemptFailedIsForgottenWithTheResult) {
+TEST(RunStore, ResultRemovesFailureReasonOfAnotherAttempt) {
   TemporaryFolder root;
   RunStore store(root.path(), config());
   write_file_atomically(store.path("failed.txt"), "exit code 74\n");
@@ -210,7 +210,7 @@ TEST(RunStore, WhyAnotherAttemptFailedIsForgottenWithTheResult) {
   EXPECT_FALSE(std::filesystem::exists(store.path("failed.txt")));
 }
 
-TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
+TEST(RunStore, SkipsDamagedNewestCheckpointAndResumesToSameBytes) {
   TemporaryFolder root;
   const int status = in_child([&] {
     ScriptedFileSystem files(110, Accident::killed);
@@ -236,7 +236,7 @@ TEST(RunStore, ADamagedNewestCheckpointIsPassedOverAndTheEndIsTheSame) {
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
-TEST(RunStore, ATornResultMeansTheRunIsNotOver) {
+TEST(RunStore, RunWithTornResultIsNotFinished) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   const std::string path = folder_of(root) + "/result.json";
@@ -247,8 +247,8 @@ TEST(RunStore, ATornResultMeansTheRunIsNotOver) {
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
-// A result whose files were changed does not stand: the run says so, is done again, and ends in the same bytes.
-TEST(RunStore, ADamagedFinishedRunIsDoneAgain) {
+// A result whose files were changed is invalid: the run reports it and is repeated with the same bytes.
+TEST(RunStore, RepeatsDamagedFinishedRun) {
   for (const char* name : {"final.safetensors", "metrics.jsonl", "result.json"}) {
     TemporaryFolder root;
     ToyRun().run(root.path());
@@ -271,7 +271,7 @@ TEST(RunStore, ADamagedFinishedRunIsDoneAgain) {
   }
 }
 
-TEST(RunStore, MissingWeightsAndADamagedCheckpointLeaveAResultThatStands) {
+TEST(RunStore, ResultStaysValidWithoutWeightsAndCheckpoint) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   std::filesystem::remove(folder_of(root) + "/final.safetensors");
@@ -281,7 +281,7 @@ TEST(RunStore, MissingWeightsAndADamagedCheckpointLeaveAResultThatStands) {
   EXPECT_FALSE(verify_run(folder_of(root)).empty());
 }
 
-TEST(RunStore, AMissingConfigIsRestoredAndSaidFromWhere) {
+TEST(RunStore, RestoresMissingConfigAndNamesSource) {
   for (const auto& [name, source] : {std::pair{"config.toml", "config.json"}, {"config.json", "config.toml"}}) {
     TemporaryFolder root;
     EXPECT_TRUE(RunStore(root.path(), config()).restored().empty()) << "a folder that is new";
@@ -300,7 +300,7 @@ TEST(RunStore, AMissingConfigIsRestoredAndSaidFromWhere) {
   }
 }
 
-TEST(RunStore, AnEditedConfigIsRestoredAndNamed) {
+TEST(RunStore, RestoresAndNamesEditedConfig) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   const std::string toml = folder_of(root) + "/config.toml";
@@ -321,7 +321,7 @@ TEST(RunStore, AnEditedConfigIsRestoredAndNamed) {
   EXPECT_FALSE(restore_config(root.file("config.toml"))) << "no run folder";
 }
 
-TEST(RunStore, TheSameRunInOtherWordsIsNoDamage) {
+TEST(RunStore, EquivalentConfigIsNotDamage) {
   const auto relabelled = resolve_text("[train]\nupdates = 8\n[eval]\ngrid_samples = 7\n[run]\nlabel = 'b'\n");
   ASSERT_EQ(relabelled.run_id, config().run_id);
   TemporaryFolder root;
@@ -340,7 +340,7 @@ TEST(RunStore, TheSameRunInOtherWordsIsNoDamage) {
   EXPECT_EQ(RunStore(root.path(), relabelled).restored().size(), 2U) << "neither bears the other out";
 }
 
-TEST(RunStore, TheResultOfAnotherRunIsNotThisOnes) {
+TEST(RunStore, DoesNotAcceptResultOfAnotherRun) {
   TemporaryFolder root;
   ToyRun().run(root.path());
   const std::string other = root.file("0123456789abcdef");
@@ -349,7 +349,7 @@ TEST(RunStore, TheResultOfAnotherRunIsNotThisOnes) {
   EXPECT_EQ(inspect_run(other).state, RunState::whole) << "a folder may have any name";
 }
 
-TEST(RunStore, ALinkInTheFolderIsNotFollowed) {
+TEST(RunStore, DoesNotFollowLinks) {
   for (const char* name : {"lock", "result.json", "config.toml"}) {
     TemporaryFolder root;
     write_file_atomically(root.file("precious"), "precious");
@@ -366,15 +366,15 @@ TEST(RunStore, ALinkInTheFolderIsNotFollowed) {
   }
 }
 
-TEST(RunStore, ALockThatIsNoFileIsRefused) {
+TEST(RunStore, RejectsPipeAsLock) {
   TemporaryFolder root;
   std::filesystem::create_directory(folder_of(root));
   ASSERT_EQ(::mkfifo((folder_of(root) + "/lock").c_str(), 0600), 0);
   EXPECT_THROW(RunStore(root.path(), config()), Error);
 }
 
-// Sealed, whole, and of this run; what the metrics in it hold is not.
-TEST(RunStore, ACheckpointWithoutSoundMetricsIsPassedOver) {
+// The checkpoint is sealed, intact and of this run, but its metrics are invalid.
+TEST(RunStore, SkipsCheckpointWithInvalidMetrics) {
   const double weight = 1;
   const std::vector<std::string> texts = {"{\"update\":1,\"phase\":\"train\"", "[]\n",
                                           "{\"update\":-1,\"phase\":\"\"}\n",
@@ -397,7 +397,7 @@ TEST(RunStore, ACheckpointWithoutSoundMetricsIsPassedOver) {
   }
 }
 
-TEST(RunStore, TheSecondProcessSaysWhoHoldsTheRunAndLeaves) {
+TEST(RunStore, SecondProcessNamesHolderAndExits) {
   TemporaryFolder root;
   const RunStore held(root.path(), config());
   const std::string holder = "process " + std::to_string(::getpid());
@@ -414,7 +414,7 @@ TEST(RunStore, TheSecondProcessSaysWhoHoldsTheRunAndLeaves) {
   EXPECT_EQ(status, static_cast<int>(Exit::stopped));
 }
 
-TEST(RunStore, AKilledHolderHoldsNothing) {
+TEST(RunStore, KilledHolderReleasesRun) {
   TemporaryFolder root;
   const int status = in_child([&] {
     const RunStore held(root.path(), config());
@@ -424,7 +424,7 @@ TEST(RunStore, AKilledHolderHoldsNothing) {
   EXPECT_NO_THROW(RunStore(root.path(), config()));
 }
 
-TEST(RunStore, AFolderThatCannotBeMadeIsACannotWrite) {
+TEST(RunStore, ReportsFolderThatCannotBeCreated) {
   TemporaryFolder root;
   write_file_atomically(root.file("plain"), "");
   try {
@@ -436,7 +436,7 @@ TEST(RunStore, AFolderThatCannotBeMadeIsACannotWrite) {
   }
 }
 
-TEST(RunStore, TheAutomatonTravelsWithTheRun) {
+TEST(RunStore, StoresAutomatonWithRun) {
   TemporaryFolder root;
   const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
   write_file_atomically(root.file("a.json"), text);

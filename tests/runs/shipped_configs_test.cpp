@@ -31,7 +31,7 @@ std::set<std::string> ids(const Suite& suite) {
   return out;
 }
 
-TEST(ShippedConfigs, EveryOneResolves) {
+TEST(ShippedConfigs, Resolve) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
     if (!stands_alone(entry.path())) continue;
@@ -41,7 +41,7 @@ TEST(ShippedConfigs, EveryOneResolves) {
   EXPECT_GE(files, 10U);
 }
 
-TEST(ShippedConfigs, ThePaperGridsHaveThePapersSizes) {
+TEST(ShippedConfigs, PaperGridsHaveSizesOfPaper) {
   EXPECT_EQ(shipped("paper/main_table.toml").runs.size(), 3U * 7 * 3 * 2 * 4);
   EXPECT_EQ(shipped("paper/task1_complexity.toml").runs.size(), 7U * 7 * 3 * 2 * 4);
   const auto sizes = shipped("paper/task1_model_size.toml");
@@ -50,7 +50,7 @@ TEST(ShippedConfigs, ThePaperGridsHaveThePapersSizes) {
   EXPECT_EQ(sizes.merged, 3U * 2 * 4);
 }
 
-TEST(ShippedConfigs, TheRunsOfTheTasksAreThoseOfTheMainTable) {
+TEST(ShippedConfigs, TaskRunsAreSubsetOfMainTable) {
   const auto table = ids(shipped("paper/main_table.toml"));
   const auto second = ids(shipped("paper/task2.toml"));
   for (const auto& id : ids(shipped("paper/task4.toml"))) EXPECT_TRUE(second.contains(id));
@@ -61,7 +61,7 @@ TEST(ShippedConfigs, TheRunsOfTheTasksAreThoseOfTheMainTable) {
     for (const auto& id : ids(shipped(name))) EXPECT_TRUE(small.contains(id)) << name;
 }
 
-TEST(ShippedConfigs, EverySuiteOfThePaperAndOfTheAblationsHasATwinForACpu) {
+TEST(ShippedConfigs, PaperAndAblationSuitesHaveCpuVersion) {
   for (const char* folder : {"paper", "ablations"})
     for (const auto& entry : std::filesystem::directory_iterator(configs + folder)) {
       const std::string twin = configs + "cpu/" + entry.path().filename().string();
@@ -85,7 +85,7 @@ double training_frames(const RunConfig& c) {
   return static_cast<double>(c.train.updates) * c.train.batch * (c.task.length + gapped * mean);
 }
 
-TEST(ShippedConfigs, EverySuiteStatesItsCost) {
+TEST(ShippedConfigs, SuitesStateTheirCost) {
   const std::regex line(
       "# Cost: ([0-9,]+) runs, ([0-9,]+) updates, ([0-9.]+) (M|G) training frames; "
       "estimate: ([^\n]*) on two cores(, [^\n]* on a GPU)?\\.\n");
@@ -115,7 +115,7 @@ TEST(ShippedConfigs, EverySuiteStatesItsCost) {
   EXPECT_GE(suites, 20U);
 }
 
-TEST(ShippedConfigs, TheMambasHaveTheSizesBehindThePapersParameterCounts) {
+TEST(ShippedConfigs, MambasHaveSizesOfPaperParameterCounts) {
   for (const auto& run : shipped("paper/main_table.toml").runs) {
     const auto& model = run.values.model;
     const int task = run.values.task.task.number;
@@ -126,7 +126,7 @@ TEST(ShippedConfigs, TheMambasHaveTheSizesBehindThePapersParameterCounts) {
   }
 }
 
-TEST(ShippedConfigs, TheAblationsCompareWhatTheyClaim) {
+TEST(ShippedConfigs, AblationsHaveExpectedRunsAndTasks) {
   EXPECT_EQ(shipped("ablations/complementary_gating.toml").runs.size(), 2U * 2 * 4);
   EXPECT_EQ(shipped("ablations/fast_forgetting.toml").runs.size(), 3U * 4 * 4);
   EXPECT_EQ(shipped("ablations/channel_mixing.toml").runs.size(), 5U * 4);

@@ -18,7 +18,7 @@ std::string suite_fault(const std::string& text) {
   return error_line([&] { suite_of(text); });
 }
 
-TEST(Suite, ExpandsEveryCombinationTheFirstAxisSlowest) {
+TEST(Suite, ExpandsCombinationsWithFirstAxisSlowest) {
   const auto suite = suite_of("[suite]\nname = 'x'\n[grid]\ntask.number = [2, 1]\nmodel.name = ['gla', 'mamba']\n");
   EXPECT_EQ(suite.name, "x");
   std::vector<std::pair<int, std::string>> order;
@@ -26,11 +26,11 @@ TEST(Suite, ExpandsEveryCombinationTheFirstAxisSlowest) {
   EXPECT_EQ(order, (std::vector<std::pair<int, std::string>>{{2, "gla"}, {2, "mamba"}, {1, "gla"}, {1, "mamba"}}));
 }
 
-TEST(Suite, AFileWithoutGridIsOneRun) {
+TEST(Suite, FileWithoutGridIsOneRun) {
   EXPECT_EQ(suite_of("[train]\nupdates = 5\n").runs.size(), 1U);
 }
 
-TEST(Suite, AnAxisMaySetSeveralKeysAtOnce) {
+TEST(Suite, AxisSetsSeveralKeysAtOnce) {
   const auto suite = suite_of(
       "[grid]\nsize = [{grammar.vocab = 11, grammar.depth = 10, grammar.ambiguities = 10},\n"
       "        {grammar.vocab = 21, grammar.depth = 20, grammar.ambiguities = 20}]\nrun.seed = [1, 2]\n");
@@ -40,8 +40,8 @@ TEST(Suite, AnAxisMaySetSeveralKeysAtOnce) {
   EXPECT_EQ(suite.runs[2].values.grammar.build.vocab, 21);
 }
 
-// The later one had no effect.
-TEST(Suite, TwoAxesThatSetOneKeyAreRefused) {
+// Regression: the later axis had no effect.
+TEST(Suite, RejectsTwoAxesThatSetSameKey) {
   const std::string line = suite_fault(
       "[grid]\ntrain.lr = [0.01, 0.003]\npreset = [{model.name = 'gla', train.lr = 0.0005}, {model.name = "
       "'mamba2'}]\n");
@@ -49,7 +49,7 @@ TEST(Suite, TwoAxesThatSetOneKeyAreRefused) {
   EXPECT_EQ(suite_of("[grid]\npreset = [{train.lr = 0.1}, {train.lr = 0.2}]\n").runs.size(), 2U);
 }
 
-TEST(Suite, OverridesApplyInOrderWhereTheirConditionsHold) {
+TEST(Suite, AppliesOverridesInOrderIfConditionsHold) {
   const auto suite = suite_of(R"(
 [grid]
 model.name = ["mamba", "mamba2"]
@@ -85,7 +85,7 @@ set = {train.accumulate = 2}
   EXPECT_EQ(suite.runs.front().values.train.accumulate, 2);
 }
 
-TEST(Suite, TheSameRunInOtherWordsIsDoneOnce) {
+TEST(Suite, MergesEquivalentRuns) {
   const auto suite = suite_of(
       "[grid]\nmodel.width = [648, 768, 960]\n[model]\nname = 'transformer'\n"
       "[[override]]\nwhen = {model.width = 648}\nset = {model.width = 768}\n"
@@ -95,7 +95,7 @@ TEST(Suite, TheSameRunInOtherWordsIsDoneOnce) {
   EXPECT_EQ(suite.skipped, 1U);
 }
 
-TEST(Suite, BaseFileThenSectionsThenGridThenOverridesThenCommandLine) {
+TEST(Suite, AppliesSourcesInOrderOfPrecedence) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("base.toml"), "[train]\nlr = 0.005\nbatch = 8\nupdates = 7\n");
   write_file_atomically(folder.file("s.toml"),
@@ -108,14 +108,14 @@ TEST(Suite, BaseFileThenSectionsThenGridThenOverridesThenCommandLine) {
   EXPECT_EQ(suite.runs.front().values.eval.every, 3);
 }
 
-TEST(Suite, OneBadCombinationRefusesTheWholeSuite) {
+TEST(Suite, OneInvalidCombinationRejectsSuite) {
   EXPECT_EQ(suite_fault("[grid]\ntrain.lr = [0.001, -1]\n"),
             "[train.lr] out of range, expected (0, 10], got -1, suite.toml:2:20 (1 of 2 runs)");
   EXPECT_EQ(suite_fault("[grid]\nmodel.name = ['gla', 'mambo']\n"),
             "[model.name] unknown model, did you mean mamba?, suite.toml:2:22 (1 of 2 runs)");
 }
 
-TEST(Suite, NamesTheAxesOfItsTables) {
+TEST(Suite, ReadsAxesOfTables) {
   const auto suite = suite_of(
       "[suite]\nselect = ['train.weight_decay', 'model.d_state', 'train.weight_decay']\naverage = "
       "['grammar.automaton']\n");
@@ -140,7 +140,7 @@ TEST(Suite, NamesTheAxesOfItsTables) {
             std::string::npos);
 }
 
-TEST(Suite, MistakesNameTheirPlace) {
+TEST(Suite, ErrorsHaveLocation) {
   EXPECT_EQ(suite_fault("[gird]\n"), "[suite] unknown section 'gird', did you mean grid?, suite.toml:1:2");
   EXPECT_EQ(suite_fault("[grid]\ntrain.lrr = [1]\n"), "[train] unknown key 'lrr', did you mean lr?, suite.toml:2:7");
   EXPECT_EQ(suite_fault("[grid]\ntrain.lr = 1\n"), "[grid] expected a list of values, got 1, suite.toml:2:12");
@@ -159,7 +159,7 @@ TEST(Suite, MistakesNameTheirPlace) {
   EXPECT_NE(suite_fault(grid).find("more than 100000 runs"), std::string::npos);
 }
 
-TEST(Suite, EveryFaultOfEveryRunIsInOneList) {
+TEST(Suite, ListsErrorsOfAllRuns) {
   EXPECT_EQ(suite_fault(R"(
 [grid]
 model.name = ["mamba", "mamva"]
@@ -172,7 +172,7 @@ accumulate = 4
             "[model.name] unknown model, did you mean mamba?, suite.toml:3:24 (3 of 6 runs)");
 }
 
-TEST(Suite, EveryFaultOfTheFileIsInTheSameList) {
+TEST(Suite, ListsErrorsOfFileTogether) {
   EXPECT_EQ(error_line([] {
               parse_suite(R"([suite]
 nmae = "x"
@@ -207,7 +207,7 @@ depht = 4
             "[train.batch] out of range, expected 1..65536, got 0, suite.toml:8:19 (2 of 4 runs)");
 }
 
-TEST(Suite, ConditionsSeeTheCommandLineButAreAskedOfTheFile) {
+TEST(Suite, ConditionsUseCommandLineAndAreCheckedAgainstFile) {
   const std::string text =
       "[grid]\nmodel.name = ['mamba', 'gla']\n[[override]]\nwhen = {model.name = 'mamba'}\nset = {model.d_state = "
       "32}\n";
@@ -217,7 +217,7 @@ TEST(Suite, ConditionsSeeTheCommandLineButAreAskedOfTheFile) {
   EXPECT_EQ(parse_suite(text, "suite.toml", {"model.name=mamba"}, rules()).runs[0].values.model.switches.size(), 1U);
 }
 
-TEST(Suite, SaysWhichCombinationsAreOneRun) {
+TEST(Suite, ReportsMergedCombinations) {
   const auto suite = suite_of("[grid]\nrun.label = ['one', 'two']\nrun.seed = [1, 2]\n");
   EXPECT_EQ(suite.merged_lines(),
             std::vector<std::string>{"4 combinations are 2 runs, the same with run.label = 'one'; run.label = 'two'"});
@@ -245,7 +245,7 @@ TEST(Suite, SaysWhichCombinationsAreOneRun) {
   EXPECT_TRUE(suite_of("[grid]\nrun.seed = [1, 2]\n").merged_lines().empty());
 }
 
-TEST(Suite, ABaseIsLookedForBesideTheFileThenAmongTheShipped) {
+TEST(Suite, FindsBaseNextToFileThenAmongShippedConfigs) {
   TemporaryFolder own, shipped;
   std::filesystem::create_directory(shipped.file("paper"));
   write_file_atomically(shipped.file("paper/base.toml"), "[train]\nbatch = 8\n");
@@ -267,7 +267,7 @@ TEST(Suite, ABaseIsLookedForBesideTheFileThenAmongTheShipped) {
   EXPECT_EQ(resolve_config(own.file("r.toml"), {}, with).values.train.batch, 4);
 }
 
-TEST(Suite, AConditionThatNoRunMeetsIsRefusedWithTheNearest) {
+TEST(Suite, RejectsConditionThatNoRunMeets) {
   const std::string grid = "[grid]\nmodel.name = ['mamba', 'gla']\nmodel.width = [256, 512]\n";
   const auto when = [&](const std::string& condition) {
     return suite_fault(grid + "[[override]]\nwhen = {" + condition + "}\nset = {train.lr = 0.002}\n");
@@ -283,7 +283,7 @@ TEST(Suite, AConditionThatNoRunMeetsIsRefusedWithTheNearest) {
   EXPECT_EQ(when("train.batch = 64, model.width = 512"), "") << "defaults are values that runs have";
 }
 
-TEST(Suite, ConditionsSeeWhatFollowsFromOtherValues) {
+TEST(Suite, ConditionsSeeDerivedValues) {
   const auto suite = suite_of(
       "[grid]\ntask.number = [1, 2]\n[[override]]\nwhen = {task.noise = 0.2}\nset = {train.lr = 0.002}\n"
       "[[override]]\nwhen = {model.d_state = '32'}\nset = {train.batch = 8}\n"
@@ -293,7 +293,7 @@ TEST(Suite, ConditionsSeeWhatFollowsFromOtherValues) {
   EXPECT_EQ(suite.runs[0].values.train.batch, 8);
 }
 
-TEST(Suite, ConditionsSeeTheDeviceThatTheRunWillHave) {
+TEST(Suite, ConditionsSeeResolvedDevice) {
   for (const bool gpu : {false, true})
     for (const char* given : {"", "[train]\ndevice = 'auto'\n"}) {
       ModelRules with = rules();
@@ -315,7 +315,7 @@ TEST(Suite, ConditionsSeeTheDeviceThatTheRunWillHave) {
       << "the file says where";
 }
 
-TEST(Suite, TellsWhatVaries) {
+TEST(Suite, ListsVaryingKeys) {
   const auto suite = suite_of(
       "[grid]\nmodel.name = ['mamba', 'gla']\nrun.seed = [1, 2]\n[train]\nlr = 0.002\n"
       "[[override]]\nwhen = {model.name = 'mamba'}\nset = {model.d_state = 32}\n");
@@ -326,7 +326,7 @@ TEST(Suite, TellsWhatVaries) {
   EXPECT_EQ(value_text(suite.runs[3], "run.seed"), "2");
 }
 
-TEST(Suite, ReadsAnAutomatonOnceForAllRuns) {
+TEST(Suite, ReadsAutomatonOnceForAllRuns) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.json"),
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
@@ -337,7 +337,7 @@ TEST(Suite, ReadsAnAutomatonOnceForAllRuns) {
   EXPECT_FALSE(is_suite("[grammar]\nautomaton = 'a.json'\n", "r.toml"));
 }
 
-TEST(Suite, WhatAnAutomatonOfTheFileKeepsFromActingIsRefusedOnTheCommandLine) {
+TEST(Suite, RejectsGrammarKeysOnCommandLineWithAutomaton) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("a.json"),
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
@@ -354,7 +354,7 @@ TEST(Suite, WhatAnAutomatonOfTheFileKeepsFromActingIsRefusedOnTheCommandLine) {
   EXPECT_EQ(fault({"grammar.seed=3"}), "");
 }
 
-TEST(Suite, TheConfigOfOneRunIsCalledOne) {
+TEST(Suite, RejectsConfigOfOneRun) {
   EXPECT_EQ(suite_fault("extends = 'example'\n[train]\nbatch = 8\n"),
             "[suite] expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`, "
             "suite.toml:1:1");
@@ -363,7 +363,7 @@ TEST(Suite, TheConfigOfOneRunIsCalledOne) {
       "[suite] a suite has no 'extends', expected the file it builds on as base or extends in [suite], suite.toml:1:1");
 }
 
-TEST(Suite, BringsEveryModelToTheSizeAskedFor) {
+TEST(Suite, MatchesEveryModelToTargetSize) {
   const std::string text =
       "[suite]\nmatch = 'params'\nmatch_target = 80000\nmatch_step = 4\n"
       "[grid]\nmodel.name = ['gla', 'mamba']\nmodel.layers = [2, 8]\n";
@@ -380,7 +380,7 @@ TEST(Suite, BringsEveryModelToTheSizeAskedFor) {
   EXPECT_EQ(suite.runs[0].run_id, typed.runs[0].run_id);
 }
 
-TEST(Suite, SeveralSizesAreTheSlowestAxis) {
+TEST(Suite, TargetSizesAreSlowestAxis) {
   const auto suite = suite_of(
       "[suite]\nmatch = 'params'\nmatch_target = [80000, 320000]\n[model]\nlayers = 2\n[grid]\nmodel.name = ['gla', "
       "'mamba']\n");
@@ -390,7 +390,7 @@ TEST(Suite, SeveralSizesAreTheSlowestAxis) {
   EXPECT_EQ(match_lines(suite.matched).size(), 2U);
 }
 
-TEST(Suite, SizesThatCannotBeHadAreOneLine) {
+TEST(Suite, ReportsImpossibleSizesInOneLine) {
   const std::string head = "[suite]\nmatch = 'params'\nmatch_target = ";
   EXPECT_EQ(suite_fault(head + "3\n[model]\nname = 'gla'\n"),
             "[suite.match] gla: the nearest is width 1, suite.toml:2:1");
@@ -414,7 +414,7 @@ TEST(Suite, SizesThatCannotBeHadAreOneLine) {
             "[suite.match] this build knows no models to match, expected one with libtorch, suite.toml:2:1");
 }
 
-TEST(Suite, ExtendsAnotherWhoseAxesAndOverridesComeFirst) {
+TEST(Suite, AppliesExtendedSuiteFirst) {
   TemporaryFolder folder;
   write_file_atomically(folder.file("scale.toml"),
                         "[train]\nupdates = 10\nwarmup = 1\n[grid]\nrun.seed = [1, 2, 3]\nmodel.name = ['gla']\n"
@@ -441,7 +441,7 @@ TEST(Suite, ExtendsAnotherWhoseAxesAndOverridesComeFirst) {
       std::string::npos);
 }
 
-TEST(Suite, HasWhatHoldsAtTheScaleAskedFor) {
+TEST(Suite, AppliesSectionsOfRequestedScale) {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("scales"));
   write_file_atomically(folder.file("scales/tiny.toml"), "[train]\nupdates = 10\n");
@@ -467,7 +467,7 @@ TEST(Suite, HasWhatHoldsAtTheScaleAskedFor) {
   EXPECT_NE(error_line([&] { built(""); }).find("[scale] expected one scale to be asked for"), std::string::npos);
 }
 
-TEST(Suite, TheFirstSeedOfEverySettingComesBeforeTheSecondOfAny) {
+TEST(Suite, OrdersWorkByFirstSeedOfEverySetting) {
   const auto suite = suite_of("[grid]\nmodel.name = ['gla', 'mamba']\nrun.seed = [3, 1, 2]\ntrain.lr = [0.1, 0.2]\n");
   std::vector<std::string> names;
   for (const size_t i : order_of_work(suite)) {
@@ -479,7 +479,7 @@ TEST(Suite, TheFirstSeedOfEverySettingComesBeforeTheSecondOfAny) {
                                              "gla 2 low", "gla 2 high", "mamba 2 low", "mamba 2 high"}));
 }
 
-TEST(Suite, RunsAreKeptByTheirValues) {
+TEST(Suite, SelectsRunsByValues) {
   const std::string text =
       "[suite]\nmatch = 'params'\nmatch_target = 80000\n[model]\nlayers = 2\n"
       "[grid]\nmodel.name = ['gla', 'mamba', 'mamba2']\nrun.seed = [1, 2]\nrun.label = ['a', 'b']\n";
@@ -501,7 +501,7 @@ TEST(Suite, RunsAreKeptByTheirValues) {
   EXPECT_EQ(error_line([&] { kept({"run.seed=3"}); }), "[suite --where] no run has run.seed = '3', expected 1 or 2");
 }
 
-TEST(Suite, RunsAreKeptByValuesInAnySpelling) {
+TEST(Suite, SelectsRunsByValuesInAnySpelling) {
   const std::string text =
       "[grid]\neval.gaps = [[4, 8], [8], []]\ntrain.lr = [1e-3, 0.02]\nmodel.a_min = [0.5, 0.9]\n[model]\nname = "
       "'gla'\n";
@@ -522,7 +522,7 @@ TEST(Suite, RunsAreKeptByValuesInAnySpelling) {
             "[suite --where] no run has eval.gaps = '[4', expected [], [8] or [4, 8]");
 }
 
-TEST(Suite, RunsAreKeptByTextsWithAnythingInThem) {
+TEST(Suite, SelectsRunsByTextWithSpecialCharacters) {
   Suite suite = suite_of(
       "[grid]\nrun.label = ['lr (high)', 'plain']\ntrain.lr = [1e-3, 0.02]\n[[override]]\nwhen = {run.label = "
       "'plain'}\nset = {train.warmup = 7}\n[model]\nname = 'gla'\n");
@@ -533,7 +533,7 @@ TEST(Suite, RunsAreKeptByTextsWithAnythingInThem) {
   for (const auto& run : suite.runs) EXPECT_EQ(run.values.run.label, "lr (high)");
 }
 
-TEST(Suite, AScaleThatIsNoneIsNotPassedOver) {
+TEST(Suite, RejectsUnknownScale) {
   TemporaryFolder folder;
   std::filesystem::create_directory(folder.file("scales"));
   write_file_atomically(folder.file("scales/small.toml"), "[train]\nupdates = 10\n");

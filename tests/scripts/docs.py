@@ -109,6 +109,7 @@ def matches(shown, printed):
 
 
 with tempfile.TemporaryDirectory() as folder:
+    (pathlib.Path(folder) / "results").symlink_to(root / "results")
     for path, text in pages.items():
         for block in (block for block in blocks(text, "") if block.startswith("$ selectivbench ")):
             for part in re.split(r"^\$ ", block, flags=re.M)[1:]:

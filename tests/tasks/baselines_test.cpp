@@ -14,7 +14,7 @@ std::shared_ptr<const Automaton> one_string() {
   return test::automaton(3, {0, 1, 2, 2}, {1}, {{1, 2, 1}, {2, 3, 1}, {3, 0, 1}});
 }
 
-TEST(Baselines, OnAKnownStringAreWhatTheyMustBe) {
+TEST(Baselines, AreExactOnKnownString) {
   const Baselines b = baselines(test::sampler(one_string(), 40), paper_task(0), 5, 5, 1);
   EXPECT_DOUBLE_EQ(b.chance, 0.25);
   EXPECT_DOUBLE_EQ(b.majority, 0.25);
@@ -24,7 +24,7 @@ TEST(Baselines, OnAKnownStringAreWhatTheyMustBe) {
   EXPECT_DOUBLE_EQ(b.table_learner, 1);
 }
 
-TEST(Baselines, BlankGapsTakeNothingFromThem) {
+TEST(Baselines, DoNotDependOnBlankGaps) {
   const auto sampler = test::sampler(test::forked(), 50);
   const Baselines bare = baselines(sampler, paper_task(0), 50, 50, 1);
   const Baselines gapped = baselines(sampler, paper_task(2), 50, 50, 1);
@@ -47,7 +47,7 @@ TEST(TableLearner, ApproachesTheCeilingAsSamplesGrow) {
   }
 }
 
-TEST(TableLearner, AtPaperScaleBeatsEveryNGram) {
+TEST(TableLearner, BeatsNGramsAtPaperScale) {
   const Baselines b = baselines(test::paper_sampler(1), paper_task(1), 1000, 50, 0);
   EXPECT_LT(b.majority, b.n_gram[0]);
   EXPECT_LT(b.n_gram[0], b.n_gram[1]);
@@ -57,9 +57,9 @@ TEST(TableLearner, AtPaperScaleBeatsEveryNGram) {
   EXPECT_GT(b.table_learner, 0.97);
 }
 
-// Every class may follow every state, so there is nothing forbidden and no gap; a learner that has not seen them all
-// waits for one with certainty.
-TEST(TableLearner, OutlivesAGapThatNeverComes) {
+// Every class may follow every state, so nothing is forbidden and there are no gaps; a learner that has not seen all
+// of them expects one with certainty.
+TEST(TableLearner, HandlesExpectedGapThatNeverComes) {
   const auto sampler = test::sampler(build_automaton({12, 0, 1, 1.0, 4, 1}), 20);
   TaskConfig task = paper_task(3);
   for (GapConfig* gap : {&task.train, &task.test}) {
@@ -75,7 +75,7 @@ TEST(TableLearner, OutlivesAGapThatNeverComes) {
   EXPECT_GT(curve[2], 0.99);
 }
 
-TEST(Baselines, DoNotDependOnThreadsAndNeedSamples) {
+TEST(Baselines, DoNotDependOnThreadsAndRequireSamples) {
   const auto sampler = test::sampler(test::forked(), 30);
   EXPECT_EQ(table_learner_curve(sampler, paper_task(3), {20}, 64, 1),
             table_learner_curve(sampler, paper_task(3), {20}, 64, 3));
@@ -83,7 +83,7 @@ TEST(Baselines, DoNotDependOnThreadsAndNeedSamples) {
   EXPECT_THROW(baselines(sampler, paper_task(0), 1, 0, 1), Error);
 }
 
-TEST(Baselines, AreScoredOnTheSamplesAskedFor) {
+TEST(Baselines, AreScoredOnRequestedSamples) {
   const auto sampler = test::sampler(test::forked(), 30);
   const auto on = [&](Split split, uint64_t first) {
     return baselines(sampler, paper_task(1), 40, 10, 1, split, first).n_gram;

@@ -44,7 +44,7 @@ Gaps reference_gaps(const nlohmann::json& recorded, const std::vector<std::vecto
   return gaps;
 }
 
-TEST(Batch, EqualsTheReferencesFramesLabelsAndSpans) {
+TEST(Batch, MatchesReferenceFramesLabelsAndSpans) {
   for (const auto& recorded : test::read_golden("grammar/input_cases.json.gz")) {
     SCOPED_TRACE(recorded["name"].get<std::string>());
     const auto& g = recorded["grammar"];
@@ -110,7 +110,7 @@ void expect_consistent(const Batch& batch) {
   }
 }
 
-TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
+TEST(Batch, IsConsistentForEveryTaskInReusedBuffer) {
   const auto sampler = test::sampler(test::twins(), 83);
   Batch batch;
   for (int number : {2, 0, 3, 1, 4}) {
@@ -125,7 +125,7 @@ TEST(Batch, FramesSpansAndPaddingAgreeForEveryTaskAndABufferUsedBefore) {
   }
 }
 
-TEST(Batch, GapsLongerThanAVectorWriteAreLaidOutToo) {
+TEST(Batch, LaysOutGapsLongerThanVectorWrite) {
   const auto sampler = test::sampler(test::twins(), 20);
   TaskConfig task = paper_task(1);
   for (const int gap : {14, 15, 16, 17, 100}) {
@@ -137,7 +137,7 @@ TEST(Batch, GapsLongerThanAVectorWriteAreLaidOutToo) {
   }
 }
 
-TEST(Batch, ASampleIsTheSameInAnyBatch) {
+TEST(Batch, SampleIsTheSameInAnyBatch) {
   const auto sampler = test::sampler(test::forked(), 60);
   const GapTask task(sampler, paper_task(2));
   Batch wide, narrow, from_block;
@@ -151,7 +151,7 @@ TEST(Batch, ASampleIsTheSameInAnyBatch) {
   EXPECT_TRUE(std::equal(narrow.symbol.begin(), narrow.symbol.end(), wide.symbol.begin() + 5 * 800));
 }
 
-TEST(Batch, RowsMayBeAnySamplesInAnyOrder) {
+TEST(Batch, AcceptsAnySamplesInAnyOrder) {
   const GapTask task(test::sampler(test::forked(), 60), paper_task(2));
   const std::vector<uint64_t> indices = {7, 3, 7, uint64_t{1} << 40, 0};
   Batch mixed, alone;
@@ -169,7 +169,7 @@ TEST(Batch, RowsMayBeAnySamplesInAnyOrder) {
   }
 }
 
-TEST(Batch, PaddingAddsFramesAndChangesNone) {
+TEST(Batch, PaddingOnlyAddsFrames) {
   const GapTask task(test::sampler(test::forked(), 20), paper_task(2));
   Batch tight, padded;
   task.fill(Split::train, 3, 4, tight);
@@ -189,7 +189,7 @@ TEST(Batch, PaddingAddsFramesAndChangesNone) {
   }
 }
 
-TEST(Batch, BadRequestsAreRefused) {
+TEST(Batch, RejectsInvalidRequests) {
   const auto sampler = test::sampler(test::twins(), 50);
   const GapTask task(sampler, paper_task(1));
   Batch batch;
@@ -200,7 +200,7 @@ TEST(Batch, BadRequestsAreRefused) {
   EXPECT_THROW(GapTask(test::sampler(test::twins(), 30000), huge), Error);
 }
 
-TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
+TEST(ExpandFrames, RowsAreOneHotPlusDocumentedNoise) {
   const auto sampler = test::sampler(test::twins(), 30, 77);
   const GapTask task(sampler, paper_task(2));
   Batch batch;
@@ -224,7 +224,7 @@ TEST(ExpandFrames, RowsAreOneHotPlusTheNoiseOfTheirWords) {
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0), 3 * 30);
 }
 
-TEST(ExpandFrames, StretchesOfFramesAreCutsOfTheWhole) {
+TEST(ExpandFrames, FrameRangesAreSlicesOfTheWhole) {
   const GapTask task(test::sampler(test::forked(), 30),
                      paper_task(2));  // three channels: stretches begin anywhere in a word block
   Batch batch;
@@ -243,7 +243,7 @@ TEST(ExpandFrames, StretchesOfFramesAreCutsOfTheWhole) {
   }
 }
 
-TEST(NextSymbolLaw, IsTheGrammarsOwnAndStartsAnewAfterTheEnd) {
+TEST(NextSymbolLaw, FollowsGrammarAndRestartsAfterEnd) {
   const auto sampler = test::sampler(test::forked(), 6);
   std::vector<double> law(3);
   next_symbol_law(*sampler, 1, law.data());
@@ -257,7 +257,7 @@ TEST(NextSymbolLaw, IsTheGrammarsOwnAndStartsAnewAfterTheEnd) {
   EXPECT_FLOAT_EQ(table[row + 1], 0.5F);
 }
 
-TEST(GapTask, AnswersAreStatesOrTheClassesThatFollow) {
+TEST(GapTask, AnswersAreStatesOrNextClasses) {
   const auto sampler = test::sampler(test::forked(), 12);
   TaskConfig config = paper_task(2);
   Batch batch;
@@ -283,7 +283,7 @@ TEST(GapTask, AnswersAreStatesOrTheClassesThatFollow) {
   }
 }
 
-TEST(GapTask, TextsAreEqualWhereSamplesAreAndOnlyThere) {
+TEST(GapTask, CanonicalTextsAreEqualIfAndOnlyIfSamplesAre) {
   const auto text = [](const auto& automaton, int length, uint64_t seed, const TaskConfig& config) {
     return GapTask(test::sampler(automaton, length, seed), config).canonical_text();
   };

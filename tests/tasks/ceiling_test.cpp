@@ -19,9 +19,9 @@ Ceiling ceiling(std::shared_ptr<const Sampler> sampler, const TaskConfig& task, 
   return exact_ceiling(GapTask(std::move(sampler), task), request);
 }
 
-// A prototype printed these to four places; on how many samples is not recorded, 1,000 (the size of the test set) is
+// A prototype printed these to four places. Its number of samples is not recorded; 1,000 (the size of the test set) is
 // assumed for its share of the sampling error.
-TEST(Ceiling, AtPaperScaleAgreesWithThePrototypeWithinSamplingError) {
+TEST(Ceiling, MatchesPrototypeAtPaperScaleWithinSamplingError) {
   const double task1[] = {0.9951, 1.0000, 0.9941, 1.0000};
   const double task3[] = {0.9944, 0.9997, 0.9937, 0.9998};
   const auto expect_agreement = [](const Ceiling& c, double printed) {
@@ -52,7 +52,7 @@ TEST(Ceiling, IsUnbiasedAndBelowTheUpperBound) {
   }
 }
 
-TEST(Ceiling, WithBlankGapsIsTheUpperBound) {
+TEST(Ceiling, EqualsUpperBoundWithBlankGaps) {
   const Ceiling c = ceiling(test::sampler(test::twins(), 50), paper_task(2), 500);
   EXPECT_NEAR(c.accuracy, c.upper_bound, 1e-12);
   EXPECT_EQ(c.filter_accuracy, c.last_frame_accuracy);
@@ -68,7 +68,7 @@ TEST(Ceiling, DoesNotDependOnThreads) {
   EXPECT_EQ(one.entropy_by_position, three.entropy_by_position);
 }
 
-TEST(Ceiling, PositionsAverageToTheWhole) {
+TEST(Ceiling, PositionsAverageToTotal) {
   const Ceiling c = ceiling(test::sampler(test::twins(), 25), paper_task(1), 200);
   ASSERT_EQ(c.by_position.size(), 25U);
   EXPECT_NEAR(std::accumulate(c.by_position.begin(), c.by_position.end(), 0.0) / 25, c.accuracy, 1e-12);
@@ -77,7 +77,7 @@ TEST(Ceiling, PositionsAverageToTheWhole) {
   EXPECT_LT(c.by_position[0], 1) << "both start states show one symbol";
 }
 
-TEST(Ceiling, ReportsProgressAndRefusesNothingToDo) {
+TEST(Ceiling, ReportsProgressAndRejectsZeroSamples) {
   CeilingRequest request;
   request.samples = 700;
   std::vector<uint64_t> seen;
@@ -90,7 +90,7 @@ TEST(Ceiling, ReportsProgressAndRefusesNothingToDo) {
   EXPECT_THROW(exact_ceiling(GapTask(sampler, paper_task(0)), request), Error);
 }
 
-TEST(Ceiling, NoiseBeyondOneIsSaidToHideSymbols) {
+TEST(Ceiling, IsNotExactWithNoiseAboveOne) {
   TaskConfig task = paper_task(2);
   const auto sampler = test::sampler(test::twins(), 10);
   task.noise = 1;

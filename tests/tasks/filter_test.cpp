@@ -208,7 +208,7 @@ TEST(ExactFilter, EqualsEnumerationWithForbiddenSymbols) {
   }
 }
 
-TEST(ExactFilter, RefusesFramesThatTheTaskCannotProduce) {
+TEST(ExactFilter, RejectsFramesThatTheTaskCannotProduce) {
   const auto sampler = test::sampler(test::twins(), 5);
   ExactFilter bare(sampler, paper_task(0), Split::test);
   bare.frame(1);
@@ -227,14 +227,14 @@ TEST(ExactFilter, RefusesFramesThatTheTaskCannotProduce) {
   EXPECT_THROW(gapped.frame(2), Error) << "task 1 owes a blank";
 }
 
-TEST(ExactFilter, KnowsThatASampleEnds) {
+TEST(ExactFilter, RejectsFramesAfterEndOfSample) {
   const auto sampler = test::sampler(test::twins(), 3);
   ExactFilter filter(sampler, paper_task(0), Split::test);
   for (const int16_t symbol : Frames{1, 0, 1}) filter.frame(symbol);
   EXPECT_THROW(filter.frame(0), Error);
 }
 
-TEST(ExactFilter, ListsThePossibleStatesById) {
+TEST(ExactFilter, ListsPossibleStatesById) {
   ExactFilter filter(test::sampler(test::twins(), 9), paper_task(0), Split::test);
   filter.frame(1);
   std::vector<StateProbability> possible;

@@ -57,7 +57,7 @@ double misfit(const GapConfig& gap, int samples) {
   return freedom > 0 ? chi / freedom : 0;
 }
 
-TEST(GapProcess, LengthsFollowTheirLaw) {
+TEST(GapProcess, LengthsFollowTheirDistribution) {
   EXPECT_LT(misfit({.law = GapLaw::uniform, .min = 1, .max = 10}, 1000), 2.5);
   EXPECT_LT(misfit({.law = GapLaw::uniform, .min = 0, .max = 3}, 1000), 3.5);
   EXPECT_LT(misfit({.law = GapLaw::lognormal, .min = 1, .max = 12, .mu = 1, .sigma = 0.7}, 1000), 2.5);
@@ -65,7 +65,7 @@ TEST(GapProcess, LengthsFollowTheirLaw) {
   EXPECT_EQ(misfit({.law = GapLaw::none}, 10), 0);
 }
 
-TEST(GapProcess, WordsOfTheStreamsDecideAsDocumented) {
+TEST(GapProcess, UsesRandomWordsAsDocumented) {
   const auto sampler = test::sampler(test::twins(), 50);
   const GapConfig gap{.law = GapLaw::uniform, .min = 2, .max = 9, .probability = 0.3, .start = 7};
   const uint64_t seed = 123456789012345;
@@ -82,7 +82,7 @@ TEST(GapProcess, WordsOfTheStreamsDecideAsDocumented) {
   }
 }
 
-TEST(GapProcess, ASampleIsAPureFunctionOfSeedSplitAndIndex) {
+TEST(GapProcess, SampleDependsOnlyOnSeedSplitAndIndex) {
   const auto sampler = test::sampler(test::twins(), 100);
   TaskConfig task = paper_task(3);
   task.train.start = task.test.start = 0;
@@ -102,7 +102,7 @@ TEST(GapProcess, ASampleIsAPureFunctionOfSeedSplitAndIndex) {
   EXPECT_NE(once.gaps.length, elsewhere.length);
 }
 
-TEST(GapProcess, WrongSymbolsAreForbiddenOnesAndAllOfThemOccur) {
+TEST(GapProcess, WrongSymbolsAreAllForbiddenSymbols) {
   const auto automaton = test::twins();
   const auto sampler = test::sampler(automaton, 100);
   const GapConfig gap{.law = GapLaw::constant, .min = 2, .probability = 0.5, .content = GapContent::forbidden_symbol};
@@ -123,7 +123,7 @@ TEST(GapProcess, WrongSymbolsAreForbiddenOnesAndAllOfThemOccur) {
   EXPECT_EQ(process.forbidden(1), (std::vector<int32_t>{1, 3}));
 }
 
-TEST(GapProcess, AStateThatForbidsNothingHasNoGap) {
+TEST(GapProcess, StateWithoutForbiddenSymbolsHasNoGap) {
   const auto automaton = test::forked();
   const auto sampler = test::sampler(automaton, 60);
   const GapConfig gap{.law = GapLaw::constant, .min = 1, .content = GapContent::forbidden_symbol};
@@ -134,7 +134,7 @@ TEST(GapProcess, AStateThatForbidsNothingHasNoGap) {
   for (size_t e = 0; e < drawn.states.size(); ++e) EXPECT_EQ(drawn.gaps.length[e], drawn.states[e] == 1 ? 0 : 1);
 }
 
-TEST(GapProcess, OnlyTheTrainSplitTakesTheTrainLaw) {
+TEST(GapProcess, OnlyTrainSplitUsesTrainDistribution) {
   const GapProcess process(*test::sampler(test::twins(), 10), paper_task(2));
   EXPECT_EQ(process.law(Split::train).law, GapLaw::uniform);
   for (const Split split : {Split::valid, Split::test, Split::reference}) {

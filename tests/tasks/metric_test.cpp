@@ -25,7 +25,7 @@ Batch recorded_batch(const nlohmann::json& recorded) {
   return batch;
 }
 
-TEST(Metric, EqualsTheReferencesAccuracyAndLossOnItsLogits) {
+TEST(Metric, MatchesReferenceAccuracyAndLoss) {
   for (const auto& recorded : test::read_golden("grammar/metric_cases.json.gz")) {
     SCOPED_TRACE(recorded["name"].get<std::string>());
     const Batch batch = recorded_batch(recorded);
@@ -40,7 +40,7 @@ TEST(Metric, EqualsTheReferencesAccuracyAndLossOnItsLogits) {
   }
 }
 
-TEST(Metric, ElementsWithoutFramesCountOnlyForTheReferencesFault) {
+TEST(Metric, ElementsWithoutFramesCountOnlyWithReferenceFault) {
   Batch batch;  // six wrong elements and two padded ones, as the reference was run
   batch.batch = 1;
   batch.frames = 6;
@@ -57,7 +57,7 @@ TEST(Metric, ElementsWithoutFramesCountOnlyForTheReferencesFault) {
   EXPECT_NEAR(ours.loss, std::log(std::exp(5.0) + 2), 1e-12);
 }
 
-TEST(Metric, TheSegmentSumOutvotesTheDataFrame) {
+TEST(Metric, SegmentSumOverridesDataFrame) {
   Batch batch;
   batch.batch = 1;
   batch.frames = 3;
@@ -70,7 +70,7 @@ TEST(Metric, TheSegmentSumOutvotesTheDataFrame) {
   EXPECT_EQ(predicted, std::vector<int32_t>{1});
 }
 
-TEST(Metric, NothingToScoreIsNotANumber) {
+TEST(Metric, IsNaNForEmptyBatch) {
   const Score score = segment_score(Batch{}, nullptr, 3);
   EXPECT_TRUE(std::isnan(score.accuracy));
   EXPECT_TRUE(std::isnan(score.loss));

@@ -107,7 +107,7 @@ void expect_plain(const std::shared_ptr<const Language>& language, const TaskCon
   EXPECT_NEAR(found.stderr_, std::sqrt(squares / (test - 1) / test), 1e-12);
 }
 
-TEST(Ngram, IsWhatOneMapOfContextsCounts) {
+TEST(Ngram, MatchesPlainContextCounts) {
   for (const uint64_t train : {1, 5, 60}) {
     SCOPED_TRACE(train);
     for (const auto& automaton : {test::twins(), test::forked(), build_automaton({9, 8, 12, -1, 4, 1})})
@@ -120,11 +120,11 @@ TEST(Ngram, IsWhatOneMapOfContextsCounts) {
   }
 }
 
-TEST(Ngram, KeysOfManySymbolsAreWide) {
+TEST(Ngram, MatchesPlainCountsForManySymbols) {
   expect_plain(test::sampler(build_automaton({400, 200, 3, -1, 4, 1}), 30), paper_task(3), 40);
 }
 
-TEST(Ngram, FallsBackToTheLongestContextSeen) {
+TEST(Ngram, FallsBackToLongestKnownContext) {
   // Strings are 1 2 3 #; classes of 2 and 3 are the same.
   const auto language = test::sampler(test::automaton(3, {0, 1, 2, 2}, {1}, {{1, 2, 1}, {2, 3, 1}, {3, 0, 1}}), 40);
   const NgramFigures found = count_ngrams(language, paper_task(0), ask(1, 5, 5));
@@ -135,7 +135,7 @@ TEST(Ngram, FallsBackToTheLongestContextSeen) {
   EXPECT_DOUBLE_EQ(found.stderr_, 0);
 }
 
-TEST(Ngram, TasksThatDifferInBlanksAndNoiseShareIt) {
+TEST(Ngram, DoesNotDependOnBlanksAndNoise) {
   const auto language = test::sampler(test::forked(), 50);
   const auto of = [&](const TaskConfig& task) { return count_ngrams(language, task, ask(50, 20, 20)).test; };
   for (const int task : {0, 2, 4}) EXPECT_EQ(of(paper_task(1)), of(paper_task(task)));
@@ -143,7 +143,7 @@ TEST(Ngram, TasksThatDifferInBlanksAndNoiseShareIt) {
   EXPECT_NE(canonical_text(symbols_only(paper_task(1))), canonical_text(symbols_only(paper_task(3))));
 }
 
-TEST(Ngram, WrongSymbolsCostIt) {
+TEST(Ngram, WrongSymbolsReduceAccuracy) {
   const auto language = test::sampler(build_automaton({9, 8, 12, -1, 4, 1}), 100);
   TaskConfig often = paper_task(3);
   often.train.probability = often.test.probability = 0.5;
@@ -169,7 +169,7 @@ TEST(Ngram, DoesNotDependOnThreads) {
   }
 }
 
-TEST(Ngram, EndsWhereItIsAskedTo) {
+TEST(Ngram, CanBeStoppedAtAnyPoll) {
   const auto language = test::sampler(test::forked(), 30);
   int calls = 0;
   NgramRequest request = ask(300, 80, 80);
@@ -185,7 +185,7 @@ TEST(Ngram, EndsWhereItIsAskedTo) {
   }
 }
 
-TEST(Ngram, NeedsSamplesAndRefusesMoreThanMemoryHolds) {
+TEST(Ngram, RejectsZeroOrTooManySamples) {
   const auto language = test::sampler(test::forked(), 30);
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(0, 1, 1)), Error);
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(1, 0, 1)), Error);

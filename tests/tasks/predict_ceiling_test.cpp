@@ -206,7 +206,7 @@ Expected enumerate(const std::shared_ptr<const Sampler>& sampler, const TaskConf
   return out;
 }
 
-TEST(PredictCeiling, IsTheExpectationOfTheMetricUnderTheExactLaws) {
+TEST(PredictCeiling, IsExpectedMetricUnderExactDistributions) {
   const GapContent wrong = GapContent::forbidden_symbol;
   for (const auto& automaton : {test::twins(), test::forked(), test::random_automaton(3)}) {
     for (const GapConfig& gap : {GapConfig{}, GapConfig{.law = GapLaw::constant},
@@ -235,7 +235,7 @@ TEST(PredictCeiling, IsTheExpectationOfTheMetricUnderTheExactLaws) {
   }
 }
 
-TEST(PredictCeiling, IsWithoutDivergenceWhereTheStateIsKnown) {
+TEST(PredictCeiling, HasZeroDivergenceIfStateIsKnown) {
   // Every symbol names its state.
   const auto automaton = test::automaton(3, {0, 1, 2}, {1, 2}, {{1, 2, 1}, {1, 0, 2}, {2, 1, 3}, {2, 0, 1}});
   TaskConfig task = paper_task(2);
@@ -251,7 +251,7 @@ TEST(PredictCeiling, IsWithoutDivergenceWhereTheStateIsKnown) {
   EXPECT_EQ(c.kl_by_position.size(), 30U);
 }
 
-TEST(PredictCeiling, DoesNotDependOnThreadsAndSaysWhenItIsNoCeiling) {
+TEST(PredictCeiling, DoesNotDependOnThreadsAndMarksInexactCeilings) {
   TaskConfig task = paper_task(3);
   task.objective = Objective::predict;
   task.test.start = 0;

@@ -54,7 +54,7 @@ class Staircase final : public Language {
   std::vector<int32_t> symbols_{0, 1, 1}, ids_{0, 2, 1};
 };
 
-TEST(Seams, AGapTaskTakesAnyLanguage) {
+TEST(Interfaces, GapTaskAcceptsAnyLanguage) {
   const auto language = std::make_shared<const Staircase>();
   const GapTask task(language, paper_task(2));
   EXPECT_EQ(task.shape().channels, 2);
@@ -106,7 +106,7 @@ class Veiled final : public Language {
   std::shared_ptr<const Language> of_;
 };
 
-TEST(Seams, NothingKnowsMoreOfALanguageThanItsInterface) {
+TEST(Interfaces, TasksUseOnlyLanguageInterface) {
   for (const auto& automaton : {test::twins(), test::forked(), test::random_automaton(4)}) {
     const auto open = test::sampler(automaton, 15);
     const auto veiled = std::make_shared<const Veiled>(open);
@@ -208,7 +208,7 @@ class Counting final : public Predictor {
   std::vector<int> parity_;
 };
 
-TEST(Seams, EvaluationTakesAnyTask) {
+TEST(Interfaces, EvaluationAcceptsAnyTask) {
   const Parity known(true), unknown(false);
   Counting model;
   EvaluationRequest ask;
@@ -232,7 +232,7 @@ TEST(Seams, EvaluationTakesAnyTask) {
   EXPECT_EQ(alone.by_since_certain[0].total, 0);
 }
 
-TEST(Seams, ACeilingNeedsAnOracleAndNothingElse) {
+TEST(Interfaces, CeilingRequiresOnlyOracle) {
   CeilingRequest request;
   request.samples = 9;
   const Ceiling ceiling = exact_ceiling(Parity(true), request);
@@ -304,7 +304,7 @@ class Coin final : public Task {
   };
 };
 
-TEST(Seams, ACeilingIsOverTheElementsThatAreAskedFor) {
+TEST(Interfaces, CeilingCountsOnlyAskedElements) {
   CeilingRequest request;
   request.samples = 12;
   const Ceiling ceiling = exact_ceiling(Coin(), request);
@@ -326,13 +326,13 @@ TEST(Seams, ACeilingIsOverTheElementsThatAreAskedFor) {
   EXPECT_TRUE(std::isnan(parity.by_position[5])) << "never asked for";
 }
 
-TEST(Seams, APredictorOfAnotherWidthIsRefused) {
+TEST(Interfaces, EvaluationRejectsPredictorOfWrongWidth) {
   Counting model;
   const GapTask task(test::sampler(test::forked(), 9), paper_task(0));
   EXPECT_THROW(evaluate(model, task, {}), Error);
 }
 
-TEST(MetricAccumulator, StretchesBatchesAndThreadsDoNotChangeTheResult) {
+TEST(MetricAccumulator, DoesNotDependOnChunksBatchesAndThreads) {
   const GapTask task(test::sampler(test::forked(), 30), paper_task(2));
   const auto scored = [&](int batch, int chunk, int threads) {
     OraclePredictor oracle(task, Split::valid, threads);
@@ -354,7 +354,7 @@ TEST(MetricAccumulator, StretchesBatchesAndThreadsDoNotChangeTheResult) {
   }
 }
 
-TEST(MetricAccumulator, FramesThatAreMissingTwiceOrOutOfOrderAreAnError) {
+TEST(MetricAccumulator, RejectsMissingRepeatedOrUnorderedFrames) {
   const Parity task(false);
   Batch batch;
   task.fill(Split::test, 0, 2, batch);
@@ -372,7 +372,7 @@ TEST(MetricAccumulator, FramesThatAreMissingTwiceOrOutOfOrderAreAnError) {
   EXPECT_EQ(metrics.result().samples, 2);
 }
 
-TEST(MetricAccumulator, LogitsCountAsTheirSoftmaxAndWhatIsNotFiniteIsNamed) {
+TEST(MetricAccumulator, AppliesSoftmaxToLogitsAndNamesNonFiniteOnes) {
   const Parity task(false);
   Batch batch;
   task.fill(Split::test, 11, 2, batch);

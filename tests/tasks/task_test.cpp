@@ -25,7 +25,7 @@ std::string refusal(const std::function<void(TaskConfig&)>& spoil) {
   return "";
 }
 
-TEST(Task, ThePapersTasksAreValidAndAsPublished) {
+TEST(Task, PaperTasksAreValidAndAsPublished) {
   for (int number = 0; number <= 4; ++number) {
     const TaskConfig task = paper_task(number);
     EXPECT_NO_THROW(check(task));
@@ -43,7 +43,7 @@ TEST(Task, ThePapersTasksAreValidAndAsPublished) {
   EXPECT_THROW(paper_task(-1), Error);
 }
 
-TEST(Task, EachParameterIsRefusedOutsideItsRangeByName) {
+TEST(Task, RejectsParametersOutOfRangeByName) {
   EXPECT_EQ(refusal([](TaskConfig& t) { t.train.min = -1; }), "[task.gap] min, expected 0 to 100000, got -1");
   EXPECT_EQ(refusal([](TaskConfig& t) { t.train.max = 100001; }), "[task.gap] max, expected 0 to 100000, got 100001");
   EXPECT_EQ(refusal([](TaskConfig& t) { t.train.min = 12; }), "[task.gap] min (12) > max (10)");
@@ -61,7 +61,7 @@ TEST(Task, EachParameterIsRefusedOutsideItsRangeByName) {
   EXPECT_EQ(refusal(lognormal(1, 0.5)), "");
 }
 
-TEST(Task, NamesReadBackAndUnknownOnesAreAnswered) {
+TEST(Task, NamesRoundTripAndUnknownOnesAreRejected) {
   for (const GapLaw law : {GapLaw::none, GapLaw::constant, GapLaw::uniform, GapLaw::lognormal}) {
     EXPECT_EQ(parse_gap_law(to_string(law)), law);
   }
@@ -79,7 +79,7 @@ TEST(Task, NamesReadBackAndUnknownOnesAreAnswered) {
   }
 }
 
-TEST(GapLaw, UniformGivesItsEndsHalfTheWeight) {
+TEST(GapLaw, UniformGivesEndsHalfTheWeight) {
   const std::vector<double> law = gap_length_law({.law = GapLaw::uniform, .min = 1, .max = 10});
   ASSERT_EQ(law.size(), 11U);
   EXPECT_EQ(law[0], 0);
@@ -89,7 +89,7 @@ TEST(GapLaw, UniformGivesItsEndsHalfTheWeight) {
   EXPECT_EQ(gap_length_law({.law = GapLaw::uniform, .min = 3, .max = 3}).back(), 1);
 }
 
-TEST(GapLaw, LognormalIsTheRoundedAndClampedOne) {
+TEST(GapLaw, LognormalIsRoundedAndClamped) {
   const GapConfig gap{.law = GapLaw::lognormal, .min = 2, .max = 40, .mu = 1.5, .sigma = 0.8};
   const std::vector<double> law = gap_length_law(gap);
   EXPECT_NEAR(std::accumulate(law.begin(), law.end(), 0.0), 1, 1e-15);
@@ -99,7 +99,7 @@ TEST(GapLaw, LognormalIsTheRoundedAndClampedOne) {
   EXPECT_NEAR(law[40], 1 - below(39.5), 1e-9);
 }
 
-TEST(GapLaw, PortableFunctionsAgreeWithTheLibrarys) {
+TEST(GapLaw, PortableFunctionsMatchStandardLibrary) {
   for (double x = 1e-6; x < 1e6; x *= 1.37)
     EXPECT_NEAR(portable::log(x), std::log(x), 1e-14 * (1 + std::fabs(std::log(x))));
   for (double x = -300; x < 300; x += 0.73) EXPECT_NEAR(portable::exp(x) / std::exp(x), 1, 1e-12) << x;
@@ -110,8 +110,8 @@ TEST(GapLaw, PortableFunctionsAgreeWithTheLibrarys) {
   EXPECT_EQ(portable_normal_cdf(1e9), 1);
 }
 
-// From 40-digit arithmetic; a machine that disagrees would draw other data.
-TEST(GapLaw, LognormalThresholdsAreTheCorrectlyRoundedOnes) {
+// Computed with 40-digit arithmetic; a machine that disagrees would draw other data.
+TEST(GapLaw, LognormalThresholdsAreCorrectlyRounded) {
   const std::vector<uint64_t> thresholds =
       lognormal_thresholds({.law = GapLaw::lognormal, .min = 1, .max = 6, .mu = 1, .sigma = 0.75});
   EXPECT_EQ(thresholds, (std::vector<uint64_t>{919004770, 1956638437, 2714196282, 3217965587, 3548953223}));

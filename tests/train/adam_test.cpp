@@ -44,7 +44,7 @@ TEST(Adam, FollowsTheTextbookRecursion) {
   EXPECT_LT((p - expected).abs().max().item<double>(), 1e-14);
 }
 
-TEST(Adam, CapsTheRateOfASlowGroupAndSparesItFromDecay) {
+TEST(Adam, CapsRateOfSlowGroupWithoutDecay) {
   at::Tensor p = at::ones({4}, at::kDouble);
   Adam adam(p, {{0, 2, 0, true}, {2, 2, 1e-4, false}}, {0.9, 0.999, 1e-8, 0.1, false, 0});
   EXPECT_TRUE(update(adam, at::ones({4}, at::kDouble), 1e-2));
@@ -52,7 +52,7 @@ TEST(Adam, CapsTheRateOfASlowGroupAndSparesItFromDecay) {
   EXPECT_NEAR(p[3].item<double>(), 1 - 1e-4, 1e-9);
 }
 
-TEST(Adam, InBfloat16NeitherMovesLargeParametersNorLetsTheSecondMomentDecay) {
+TEST(Adam, Bfloat16FreezesLargeParametersAndSecondMoment) {
   at::Tensor p = at::tensor({2.0F, 0.01F}), sound = p.clone();
   AdamConfig bf16;
   bf16.bf16_state = true;
@@ -71,7 +71,7 @@ TEST(Adam, InBfloat16NeitherMovesLargeParametersNorLetsTheSecondMomentDecay) {
   EXPECT_LT(plain.second_moment()[0].item<float>(), 0.97F * 1e-3F);
 }
 
-TEST(Adam, LeavesEverythingAloneFromTheFirstUpdateThatIsNotFinite) {
+TEST(Adam, StopsAtFirstNonFiniteUpdate) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const bool by_loss : {true, false}) {
     at::Tensor p = at::ones({4});
@@ -92,7 +92,7 @@ TEST(Adam, LeavesEverythingAloneFromTheFirstUpdateThatIsNotFinite) {
   }
 }
 
-TEST(Adam, GroupsMustCoverTheBuffer) {
+TEST(Adam, RequiresGroupsToCoverBuffer) {
   at::Tensor p = at::zeros({4});
   EXPECT_ANY_THROW(Adam(p, {{0, 2, 0, true}}, {}));
   EXPECT_ANY_THROW(Adam(p, {{0, 2, 0, true}, {3, 1, 0, true}}, {}));
@@ -112,7 +112,7 @@ TEST(FlatNorm, HasTheSameBytesForAnyThreadCount) {
   EXPECT_NEAR(norms[0], x.to(at::kDouble).norm().item<double>(), 1e-9 * norms[0]);
 }
 
-TEST(Schedule, RisesInALineThenFallsAsACosineToZero) {
+TEST(Schedule, RisesLinearlyThenFallsAsCosineToZero) {
   const Schedule s{2e-3, 10, 110, false};
   EXPECT_DOUBLE_EQ(learning_rate(s, 0), 2e-4);
   EXPECT_DOUBLE_EQ(learning_rate(s, 9), 2e-3);

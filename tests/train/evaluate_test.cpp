@@ -19,7 +19,7 @@ RunData data_of(const std::vector<std::string>& overrides) {
 
 class ByTask : public testing::TestWithParam<int> {};
 
-TEST_P(ByTask, ExactFilterScoresTheCeilingThroughTheSamePathAsModels) {
+TEST_P(ByTask, ExactFilterReachesCeilingInEvaluation) {
   const RunData data = data_of({"task.number=" + std::to_string(GetParam()), "task.length=70", "grammar.vocab=9",
                                 "grammar.ambiguities=8", "grammar.depth=5"});
   OraclePredictor filter(*data.task, Split::test);
@@ -37,7 +37,7 @@ TEST_P(ByTask, ExactFilterScoresTheCeilingThroughTheSamePathAsModels) {
 
 INSTANTIATE_TEST_SUITE_P(Tasks, ByTask, testing::Values(1, 2, 3));
 
-// Logits kept whole, scored by the plain double implementation.
+// The complete logits are scored by the plain double implementation.
 TEST(Evaluate, AgreesWithThePlainMetric) {
   const ResolvedConfig config = test::small_config({"task.number=2"});
   const RunData data = make_data(config.values);
@@ -58,8 +58,8 @@ TEST(Evaluate, AgreesWithThePlainMetric) {
   EXPECT_EQ(result.frames, score.frames);
 }
 
-// NaN compares to nothing: every answer was "state 0", with a finite loss.
-TEST(Evaluate, OutputsThatAreNotNumbersHaveNoAccuracy) {
+// Regression: comparisons with NaN are false, so every answer was "state 0", with a finite loss.
+TEST(Evaluate, NaNOutputsHaveNoAccuracy) {
   const ResolvedConfig config = test::small_config({"task.number=2"});
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
@@ -74,7 +74,7 @@ TEST(Evaluate, OutputsThatAreNotNumbersHaveNoAccuracy) {
   EXPECT_THROW(evaluate(predictor, *data.task, request), NotFinite);
 }
 
-TEST(Evaluate, AsksForAStopBetweenStretches) {
+TEST(Evaluate, PollsForStopBetweenChunks) {
   const RunData data = data_of({"task.number=1"});
   OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
@@ -86,7 +86,7 @@ TEST(Evaluate, AsksForAStopBetweenStretches) {
   EXPECT_THROW(evaluate(filter, *data.task, request), Stopped);
 }
 
-TEST(Evaluate, StreamedInStretchesEqualsOnePass) {
+TEST(Evaluate, ChunksEqualOnePass) {
   for (const auto& model : test::paper_models()) {
     const ResolvedConfig config = test::small_config({"task.number=2", "model.name=" + model, "train.precision=fp64"});
     const RunData data = make_data(config.values);
@@ -125,7 +125,7 @@ TEST(Evaluate, BreakdownsCountEveryElementOnce) {
   EXPECT_EQ(frames, result.frames);
 }
 
-TEST(Evaluate, WrongAnswersAreOfTheRightSymbolOrOfAnother) {
+TEST(Evaluate, ConfusionSplitsErrorsByRightAndWrongSymbol) {
   const RunData data = data_of({"task.number=1", "task.length=60"});
   OraclePredictor filter(*data.task, Split::test);
   EvaluationRequest request;
@@ -144,8 +144,8 @@ TEST(Evaluate, WrongAnswersAreOfTheRightSymbolOrOfAnother) {
   EXPECT_EQ(other, 0);      // but it sees which symbol is shown
 }
 
-// Its last element has frames and no target; it was counted as right.
-TEST(Evaluate, PaddingCorrectDoesNotCountTheLastElementOfAPrediction) {
+// Regression: the last element has frames but no target, and was counted as correct.
+TEST(Evaluate, PaddingCorrectIgnoresLastElementOfPrediction) {
   const ResolvedConfig config = test::small_config({"task.objective=predict"});
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
@@ -180,7 +180,7 @@ TEST(Evaluate, SameBytesForAnyThreadCount) {
   EXPECT_EQ(texts[0], texts[2]);
 }
 
-TEST(Evaluate, PredictObjectiveReportsTheDivergenceFromTheTrueLaw) {
+TEST(Evaluate, PredictObjectiveReportsDivergenceFromTrueDistribution) {
   const ResolvedConfig config = test::small_config({"task.objective=predict", "train.updates=60", "train.lr=1e-2"});
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);

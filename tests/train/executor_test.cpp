@@ -68,7 +68,7 @@ TEST(Step, ReadsNoValueOnTheHost) {
   }
 }
 
-TEST(Step, RealFramesTravelWithTheBatch) {
+TEST(Step, BatchCountsItsRealFrames) {
   for (const char* objective : {"state", "predict"}) {
     const RunData data = make_data(small_config({"task.number=2", std::string("task.objective=") + objective}).values);
     const TensorBatch batch = batch_of(data, 3);
@@ -77,7 +77,7 @@ TEST(Step, RealFramesTravelWithTheBatch) {
   }
 }
 
-TEST(Step, LeavesTheParametersAloneFromTheFirstThatIsNotFinite) {
+TEST(Step, KeepsParametersFromFirstNonFiniteUpdate) {
   const ResolvedConfig config = small_config();
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
@@ -100,8 +100,8 @@ TEST(Step, LeavesTheParametersAloneFromTheFirstThatIsNotFinite) {
   EXPECT_EQ(found.tensor, "encoder");
 }
 
-// The first rows break behind the encoder, the last ones in it: micro-batches come to what the whole batch shows.
-TEST(Step, TheFirstPlaceOfAllMicroBatchesIsNamed) {
+// The first rows break after the encoder, the last ones in it: micro-batches find the same place as the whole batch.
+TEST(Step, NamesFirstNonFinitePlaceOfAllMicroBatches) {
   for (const char* accumulate : {"train.accumulate=1", "train.accumulate=2", "train.accumulate=4"}) {
     const ResolvedConfig config =
         small_config({accumulate, "model.dropout=0", "model.name=transformer", "model.residual=post"});
@@ -119,8 +119,8 @@ TEST(Step, TheFirstPlaceOfAllMicroBatchesIsNamed) {
   }
 }
 
-// A channel whose weights are 0 does not reach the network, but it reaches the gradient of these weights.
-TEST(Step, ABackwardPassThatBreaksIsNamedByItsParameter) {
+// A channel with zero weights does not affect the network, but it affects the gradient of these weights.
+TEST(Step, NamesParameterOfNonFiniteBackwardPass) {
   const ResolvedConfig config = small_config({"model.dropout=0"});
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
@@ -161,7 +161,7 @@ RunStatus work_ahead(const ResolvedConfig& config, const std::string& root, size
   return train(run, store, hooks);
 }
 
-TEST(Executor, ReadingLateChangesNoByte) {
+TEST(Executor, LateReadsDoNotChangeBytes) {
   for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=3"}) {
     const ResolvedConfig config = small_config({every});
     const TemporaryFolder at_once, late, stopped;
@@ -196,7 +196,7 @@ RunStatus work_split(const ResolvedConfig& config, const std::string& root, int6
   return train(run, store, hooks);
 }
 
-TEST(Executor, BatchesSplitByThemselvesAreThoseOfThatNumber) {
+TEST(Executor, AutomaticMicroBatchesEqualExplicitOnes) {
   const ResolvedConfig config = small_config({"task.number=2", "quirks.sum_accumulated=true"});
   const ResolvedConfig given = small_config({"task.number=2", "train.accumulate=2"});
   const TemporaryFolder asked, alone, stopped, less;
@@ -228,7 +228,7 @@ TEST(Executor, BatchesSplitByThemselvesAreThoseOfThatNumber) {
   EXPECT_EQ(result(less).made->accumulate, 4);
 }
 
-TEST(Executor, ADivergenceThatIsReadLateIsTheSame) {
+TEST(Executor, LateReadFindsSameDivergence) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "eval.every=0"});
   config.values.train.lr = 1e30;  // beyond what a config may ask for
   std::vector<std::pair<std::string, DivergenceFigure>> found;
@@ -249,7 +249,7 @@ TEST(Executor, ADivergenceThatIsReadLateIsTheSame) {
   }
 }
 
-TEST(Executor, ADivergenceOnAGpuIsNamedAsOnTheCpu) {
+TEST(Executor, NamesDivergenceOnGpuAsOnCpu) {
   if (!has_gpu()) GTEST_SKIP() << gpu_facts().missing;
   for (const Precision precision : {Precision::fp32, Precision::amp}) {
     SCOPED_TRACE(to_string(precision));

@@ -46,7 +46,7 @@ void pause(int64_t milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
-TEST(Loader, HandsOverTheSameBatchesWhoeverIsAhead) {
+TEST(Loader, GivesSameBatchesAtAnyRelativeSpeed) {
   const RunData data = small_data();
   const SampleOrder order{5, 25 * kBatch};
   for (const bool slow : {false, true}) {  // the worker waits for the trainer, or the other way round
@@ -59,7 +59,7 @@ TEST(Loader, HandsOverTheSameBatchesWhoeverIsAhead) {
   }
 }
 
-TEST(Loader, GoesOnFromAnyUpdate) {
+TEST(Loader, StartsAtAnyUpdate) {
   const RunData data = small_data();
   for (const int64_t first : {0, 7, 24}) {
     Loader loader(data.task, Split::train, kBatch, first, 25);
@@ -69,7 +69,7 @@ TEST(Loader, GoesOnFromAnyUpdate) {
   }
 }
 
-TEST(Loader, EndsWhileItsWorkerIsAtWorkOrWaits) {
+TEST(Loader, StopsWhileWorkerIsBusyOrWaiting) {
   const RunData data = small_data();
   for (int i = 0; i < 30; ++i) {
     Loader loader(data.task, Split::train, kBatch, 0, 1'000'000);
@@ -78,7 +78,7 @@ TEST(Loader, EndsWhileItsWorkerIsAtWorkOrWaits) {
   }
 }
 
-TEST(Loader, SaysSoBehindTheLastBatch) {
+TEST(Loader, ThrowsAfterLastBatch) {
   const RunData data = small_data();
   Loader loader(data.task, Split::train, kBatch, 0, 2);
   loader.next();
@@ -88,7 +88,7 @@ TEST(Loader, SaysSoBehindTheLastBatch) {
   EXPECT_THROW(none.next(), Error);
 }
 
-TEST(Loader, PassesOnWhatTheWorkerThrewBehindTheBatchesBeforeIt) {
+TEST(Loader, RethrowsWorkerErrorAfterEarlierBatches) {
   const RunData data = small_data();
   // As long as the batches before the first that is longer than all of them.
   int room = made(data, {}, 0).frames;
@@ -112,7 +112,7 @@ TEST(Loader, PassesOnWhatTheWorkerThrewBehindTheBatchesBeforeIt) {
   }
 }
 
-TEST(Rows, AreTheBatchOfTheirSamplesAsLongAsTheWhole) {
+TEST(RowsOf, EqualsBatchOfSamplesWithSamePadding) {
   const RunData data = small_data();
   const Batch whole = made(data, {}, 2);
   int64_t asked = 0;
@@ -135,7 +135,7 @@ TEST(Rows, AreTheBatchOfTheirSamplesAsLongAsTheWhole) {
   EXPECT_EQ(asked, to_tensors(whole, *data.task, at::kFloat).real_frames);
 }
 
-TEST(Loader, PadsToTheLengthThatIsAskedFor) {
+TEST(Loader, PadsToRequestedLength) {
   const RunData data = small_data();
   const int room = data.task->max_frames(Split::train) + 3;
   Loader loader(data.task, Split::train, kBatch, 0, 5, {}, room);

@@ -29,12 +29,12 @@ TEST(SampleOrder, IsAPermutationInEveryPass) {
   }
 }
 
-TEST(SampleOrder, WithoutASeedIsTheIndex) {
+TEST(SampleOrder, IsIndexWithoutSeed) {
   for (const uint64_t i : {0, 1, 47, 48, 1000}) EXPECT_EQ((SampleOrder{0, 48}.at(i)), i);
 }
 
-// By a second implementation of what docs/benchmark.md says.
-TEST(SampleOrder, HasTheDocumentedPlaces) {
+// Values from an independent implementation of docs/benchmark.md.
+TEST(SampleOrder, MatchesDocumentedOrder) {
   const SampleOrder order{7, 200'000};
   const uint64_t places[] = {156767, 97926, 103844, 160759};
   for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(order.at(i), places[i]);
@@ -42,7 +42,7 @@ TEST(SampleOrder, HasTheDocumentedPlaces) {
   EXPECT_EQ((SampleOrder{(uint64_t{5} << 32) + 1, 10}.at(0)), 8U);
 }
 
-TEST(SampleOrder, SeedsAndPassesHaveOrdersOfTheirOwn) {
+TEST(SampleOrder, DiffersBetweenSeedsAndPasses) {
   const uint64_t count = 10'000;
   const auto same = [&](const SampleOrder& a, uint64_t pass_a, const SampleOrder& b, uint64_t pass_b) {
     int out = 0;
@@ -56,7 +56,7 @@ TEST(SampleOrder, SeedsAndPassesHaveOrdersOfTheirOwn) {
   EXPECT_LT(same(one, 0, index, 0), 10);
 }
 
-TEST(OrderSeed, ARunSeesTheSamplesOfTheIndexOrderInAnotherOne) {
+TEST(OrderSeed, PermutesSamplesOfIndexOrder) {
   std::vector<uint64_t> seen;
   for (int64_t u = 0; u < 12; ++u)
     for (const uint64_t i : samples_of_update({9, 48}, 4, u)) seen.push_back(i);
@@ -66,7 +66,7 @@ TEST(OrderSeed, ARunSeesTheSamplesOfTheIndexOrderInAnotherOne) {
   EXPECT_EQ(samples_of_update({}, 4, 3), (std::vector<uint64_t>{12, 13, 14, 15}));
 }
 
-TEST(OrderSeed, ChangesTheRunAndNothingButTheOrder) {
+TEST(OrderSeed, ChangesRunIdAndMetricsButNotCeiling) {
   const ResolvedConfig index = small_config(), explicit_index = small_config({"train.order_seed=0"}),
                        other = small_config({"train.order_seed=9"});
   EXPECT_EQ(index.run_id, explicit_index.run_id);
@@ -81,7 +81,7 @@ TEST(OrderSeed, ChangesTheRunAndNothingButTheOrder) {
   EXPECT_EQ(a.test->ceiling->accuracy, b.test->ceiling->accuracy);
 }
 
-TEST(OrderSeed, EndsInTheSameBytesHoweverOftenTheRunWasStopped) {
+TEST(OrderSeed, StoppedRunResumesToSameBytes) {
   const ResolvedConfig config = small_config({"train.order_seed=4", "train.accumulate=2"});
   const TemporaryFolder clean, broken;
   ASSERT_EQ(work(config, clean.path()), RunStatus::done);

@@ -76,7 +76,7 @@ std::string digest_of(const std::vector<std::string>& overrides) {
 
 class PinnedRuns : public testing::TestWithParam<std::string> {};
 
-TEST_P(PinnedRuns, EndInTheRecordedBytes) {
+TEST_P(PinnedRuns, GiveRecordedBytes) {
   const std::string here = machine();
   if (std::getenv("SELECTIVBENCH_RECORD") != nullptr) {
     std::cout << fmt::format("{{\"{}\", \"{}\", \"{}\"}},\n", here, GetParam(), digest_of(runs().at(GetParam())));
@@ -103,7 +103,7 @@ std::string word(const testing::TestParamInfo<std::string>& each) {
 }
 INSTANTIATE_TEST_SUITE_P(Runs, PinnedRuns, testing::ValuesIn(names()), word);
 
-TEST(PinnedLines, NameRunsThatAreMade) {
+TEST(PinnedLines, NameExistingRuns) {
   for (const Pinned& each : recorded()) EXPECT_TRUE(runs().contains(each.run)) << each.run;
 }
 

@@ -23,7 +23,7 @@ std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::
   return out;
 }
 
-TEST(Quirks, DeltaBf16FreezesGainsOfTheDeltaFamilyAlone) {
+TEST(Quirks, DeltaBf16FreezesGainsOfDeltaFamilyOnly) {
   for (const auto& [model, frozen] : {std::pair{"gated_delta_net", true}, {"mamba2", false}}) {
     const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
     const RunData data = make_data(config.values);
@@ -44,7 +44,7 @@ TEST(Trainer, DropoutStopsAtDropoutUntil) {
   EXPECT_EQ(never[1].loss, without[1].loss);
 }
 
-TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
+TEST(Quirks, SumAccumulatedMultipliesGradient) {
   const std::vector<std::string> common = {"train.accumulate=4", "train.clip=0", "model.dropout=0"};
   auto quirk = common;
   quirk.emplace_back("quirks.sum_accumulated=true");
@@ -52,7 +52,7 @@ TEST(Quirks, SumAccumulatedMultipliesTheGradient) {
   EXPECT_NEAR(quirky[0].norm / sound[0].norm, 4, 0.01);
 }
 
-TEST(Trainer, AccumulationIsAMatterOfMemoryAlone) {
+TEST(Trainer, AccumulationDoesNotChangeUpdates) {
   for (const std::string dropout : {"0", "0.3"}) {
     const std::vector<std::string> common{"model.dropout=" + dropout, "task.number=2"};
     const auto whole = steps(small_config(common), 3);
@@ -68,7 +68,7 @@ TEST(Trainer, AccumulationIsAMatterOfMemoryAlone) {
   }
 }
 
-TEST(Quirks, FirstLrZeroLeavesTheWeightsAloneAtUpdateZero) {
+TEST(Quirks, FirstLrZeroKeepsWeightsAtUpdateZero) {
   at::Tensor quirky, sound, initial;
   steps(small_config({"quirks.first_lr_zero=true"}), 1, &quirky);
   steps(small_config(), 1, &sound);
@@ -77,7 +77,7 @@ TEST(Quirks, FirstLrZeroLeavesTheWeightsAloneAtUpdateZero) {
   EXPECT_FALSE(at::equal(sound, initial));
 }
 
-TEST(Trainer, EveryResidualIsAnotherNetwork) {
+TEST(Trainer, ResidualVariantsDiffer) {
   for (const char* model : {"transformer", "gla"}) {
     std::set<double> losses;
     for (const char* residual : {"post", "double", "pre"})
@@ -89,14 +89,14 @@ TEST(Trainer, EveryResidualIsAnotherNetwork) {
   }
 }
 
-TEST(Quirks, SelectOnTestLooksAtTheTestSet) {
+TEST(Quirks, SelectOnTestUsesTestSet) {
   const RunData quirky = make_data(small_config({"quirks.select_on_test=true"}).values);
   EXPECT_EQ(quirky.select, Split::test);
   EXPECT_EQ(make_data(small_config().values).select, Split::valid);
 }
 
-// Samples of the tasks all have the same number of elements: no number could change, so the run is the same one.
-TEST(Quirks, PaddingCorrectHasNothingToActOn) {
+// All samples of a task have the same number of elements, so no number could change: the run id is the same.
+TEST(Quirks, PaddingCorrectHasNoEffectInRuns) {
   const ResolvedConfig config = small_config({"quirks.padding_correct=true"});
   EXPECT_EQ(config.run_id, small_config().run_id);
   EXPECT_TRUE(config.keys_without_effect.contains("quirks.padding_correct"));

@@ -75,7 +75,7 @@ class RankPair : public ::testing::Test {
   std::unique_ptr<RankWatch> first_, second_;
 };
 
-TEST_F(RankPair, AnErrorOfRank0IsSaidByItAndEndsTheOtherWithItsCode) {
+TEST_F(RankPair, ErrorOfRank0EndsOtherRankWithItsCode) {
   for (RankWatch* rank : {first_.get(), second_.get()}) EXPECT_FALSE(rank->verdict());
   const GroupEnded own = first_->fail(Exit::cannot_write, "[run] the disk is full");
   EXPECT_EQ(own.code(), Exit::cannot_write);
@@ -86,7 +86,7 @@ TEST_F(RankPair, AnErrorOfRank0IsSaidByItAndEndsTheOtherWithItsCode) {
   EXPECT_TRUE(other.already_reported());
 }
 
-TEST_F(RankPair, AnErrorOfAnotherRankIsSaidByRank0) {
+TEST_F(RankPair, Rank0ReportsErrorOfOtherRank) {
   const RankWatch::Waiting waits(*first_);
   const GroupEnded own = second_->fail(Exit::bad_input, "[memory] not enough");
   EXPECT_EQ(own.code(), Exit::bad_input);
@@ -97,7 +97,7 @@ TEST_F(RankPair, AnErrorOfAnotherRankIsSaidByRank0) {
   EXPECT_FALSE(other.already_reported());
 }
 
-TEST_F(RankPair, OfTwoErrorsTheFirstIsThatOfAll) {
+TEST_F(RankPair, FirstErrorWins) {
   first_->fail(Exit::taken_over, "[run] taken over");
   const GroupEnded late = second_->fail(Exit::bad_input, "[memory] not enough");
   EXPECT_EQ(late.code(), Exit::taken_over);
@@ -105,7 +105,7 @@ TEST_F(RankPair, OfTwoErrorsTheFirstIsThatOfAll) {
   EXPECT_EQ(heard(*first_).code(), Exit::taken_over);
 }
 
-TEST_F(RankPair, Rank0LearnsThatAnotherWishesToStop) {
+TEST_F(RankPair, Rank0SeesStopRequestOfOtherRank) {
   std::atomic<bool> asked = false;
   second_->listen([&] { return asked.load(); });
   EXPECT_FALSE(first_->stop_asked());
@@ -115,7 +115,7 @@ TEST_F(RankPair, Rank0LearnsThatAnotherWishesToStop) {
   second_->close();
 }
 
-TEST_F(RankPair, OnOneMachineRanksMayStayOnIt) {
+TEST_F(RankPair, RanksOnOneMachineUseLoopback) {
   EXPECT_EQ(first_->own_address(), "127.0.0.1");
   EXPECT_EQ(second_->own_address(), "127.0.0.1");
 }
@@ -126,7 +126,7 @@ class RanksOfTwoNames : public RankPair {
   RanksOfTwoNames() : RankPair(outer_address().empty() ? "127.0.0.1" : outer_address()) {}
 };
 
-TEST_F(RanksOfTwoNames, RankZeroIsAtTheAddressThatOthersReach) {
+TEST_F(RanksOfTwoNames, RanksUseReachableAddress) {
   if (outer_address().empty()) GTEST_SKIP() << "this machine has no address but its own";
   EXPECT_EQ(first_->own_address(), outer_address());
   EXPECT_EQ(second_->own_address(), outer_address());

@@ -40,7 +40,7 @@ int64_t values(const GateReport& report, bool gap) {
   return c.total;
 }
 
-TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
+TEST(Gates, CountEveryValueOfEveryRealFrame) {
   const Subject subject({"task.number=2"});
   const GateReport report = subject.gates(*subject.data.task);
   Batch frames;
@@ -58,7 +58,7 @@ TEST(Gates, EveryValueOfEveryRealFrameIsCounted) {
   EXPECT_TRUE(report.figures.forget_selectivity);
 }
 
-TEST(Gates, FollowTheGapAskedFor) {
+TEST(Gates, FollowRequestedGap) {
   const Subject subject({"task.number=2"});
   const int64_t data = values(subject.gates(*subject.data.task), false);
   for (const int gap : {1, 7}) {
@@ -72,7 +72,7 @@ TEST(Gates, FollowTheGapAskedFor) {
   EXPECT_FALSE(none.figures.forget_selectivity);
 }
 
-TEST(Gates, StreamedInStretchesTheyAreTheSame) {
+TEST(Gates, ChunksEqualOnePass) {
   for (const auto& model : test::paper_models()) {
     const Subject subject({"task.number=2", "model.name=" + model, "train.precision=fp64"});
     const GateReport whole = subject.gates(*subject.data.task), pieces = subject.gates(*subject.data.task, 9);
@@ -84,7 +84,7 @@ TEST(Gates, StreamedInStretchesTheyAreTheSame) {
   }
 }
 
-TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
+TEST(Gates, DecaySpectraAreSortedAndExistForForgettingModels) {
   for (const char* model : {"mamba", "mamba2", "gla", "gated_delta_net", "gru", "s4", "retnet"}) {
     const Subject subject({std::string("model.name=") + model});
     const GateReport report = subject.gates(*subject.data.task);
@@ -104,7 +104,7 @@ TEST(Gates, DecaySpectraAreOrderedAndThereForModelsThatForget) {
   EXPECT_TRUE(attention.gates(*attention.data.task).decays.empty());
 }
 
-TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
+TEST(Samples, ContainInputsAndExactFilter) {
   const Subject subject({"task.number=3", "task.length=60"});
   const auto samples = record_samples(subject.trainer.network(), *subject.data.task, Split::test, 16);
   ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
@@ -135,7 +135,7 @@ TEST(Samples, HoldWhatWasShownAndTheFilterIsTheExactOne) {
   }
 }
 
-TEST(Samples, UnderPredictSharesAreOfTheNextSymbol) {
+TEST(Samples, PredictObjectiveSharesAreOfNextSymbol) {
   const Subject subject({"task.objective=predict"});
   const auto samples = record_samples(subject.trainer.network(), *subject.data.task, Split::test, 1024);
   for (const auto& element : samples.at(0).elements) {
@@ -145,7 +145,7 @@ TEST(Samples, UnderPredictSharesAreOfTheNextSymbol) {
   }
 }
 
-TEST(Baselines, StandInTheResultForTheSameTask) {
+TEST(Baselines, AreInResultForSameTask) {
   const ResolvedConfig config = small_config({"task.number=2"});
   const test::TemporaryFolder root;
   test::work(config, root.path());
@@ -162,7 +162,7 @@ TEST(Baselines, StandInTheResultForTheSameTask) {
   EXPECT_LT(text.size(), 200'000U);
 }
 
-TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
+TEST(Baselines, AreOmittedWithWarningOnError) {
   RunData data = make_data(small_config().values);
   const GapTask& task = *data.task->counted();
   const auto automaton = build_automaton(small_config().values.grammar.build);
@@ -175,7 +175,7 @@ TEST(Baselines, ThatFailAreAbsentAndSaidToBe) {
   EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
 }
 
-TEST(Records, AskForAStop) {
+TEST(Records, PollForStop) {
   const Subject subject({"task.number=2"});
   const auto stop = [] { return true; };
   GateRequest ask;
@@ -186,8 +186,8 @@ TEST(Records, AskForAStop) {
   EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, "", stop, {}}), Stopped);
 }
 
-// Rounds of 512 samples, however long each is, kept an interrupted run waiting.
-TEST(Ceiling, AsksForAStopMoreOftenWhereSamplesAreLong) {
+// Regression: rounds of 512 long samples delayed the stop of an interrupted run.
+TEST(Ceiling, PollsForStopMoreOftenForLongSamples) {
   const auto automaton = build_automaton(small_config().values.grammar.build);
   const auto round = [&](int length, int threads) {
     const auto language = std::make_shared<const Sampler>(automaton, SamplerConfig{1, length, Stream::reference});
@@ -198,8 +198,8 @@ TEST(Ceiling, AsksForAStopMoreOftenWhereSamplesAreLong) {
   EXPECT_EQ(round(1 << 20, 3), 3U);
 }
 
-// With noise above 1 the filter's own score is no bound; the line says `upper bound`.
-TEST(AccuracyText, NamesTheBoundAndItsSamples) {
+// With noise above 1, the filter's score is not a bound; the line says `upper bound`.
+TEST(AccuracyText, NamesBoundAndItsSamples) {
   Measurement m;
   m.accuracy = 0.76;
   m.stderr_ = 0.02;
@@ -221,7 +221,7 @@ TEST(AccuracyText, NamesTheBoundAndItsSamples) {
       << "which has no spread";
 }
 
-TEST(Baselines, PredictHasNoneAndSaysNothing) {
+TEST(Baselines, AreOmittedForPredictObjective) {
   const ResolvedConfig config = small_config({"task.objective=predict"});
   const test::TemporaryFolder root;
   ASSERT_EQ(test::work(config, root.path()), RunStatus::done);
@@ -232,7 +232,7 @@ TEST(Baselines, PredictHasNoneAndSaysNothing) {
   EXPECT_TRUE(result.test->confusion.empty());
 }
 
-TEST(WithGap, ChangesTheLawOfTheSplitAskedFor) {
+TEST(WithGap, ChangesGapsOfRequestedSplit) {
   const RunData data = make_data(small_config({"task.number=2"}).values);
   for (const Split split : {Split::train, Split::test, Split::reference}) {
     Batch frames;

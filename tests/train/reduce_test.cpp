@@ -86,11 +86,11 @@ void stretches_give_the_same_metrics(const at::Device& device) {
   }
 }
 
-TEST(Reduce, StretchesOfAnyLengthGiveTheSameMetrics) {
+TEST(Reduce, ChunksOfAnyLengthGiveSameMetrics) {
   for (const at::Device& device : devices()) stretches_give_the_same_metrics(device);
 }
 
-TEST(Reduce, EvaluationsAreTheSameBytes) {
+TEST(Reduce, EvaluationsGiveSameBytes) {
   for (const auto& overrides : tasks()) {
     for (const char* precision : {"train.precision=fp32", "train.precision=fp64"}) {
       std::vector<std::string> all = overrides;
@@ -117,8 +117,8 @@ TEST(Reduce, EvaluationsAreTheSameBytes) {
   }
 }
 
-// Where a GPU is: against its own probabilities, copied.
-TEST(Reduce, EvaluationsOnAGpuAreThoseOfItsProbabilities) {
+// Compares with a copy of the GPU's own probabilities, if there is a GPU.
+TEST(Reduce, EvaluationsOnGpuMatchItsProbabilities) {
   if (!has_gpu()) GTEST_SKIP() << gpu_facts().missing;
   for (const auto& overrides : tasks()) {
     for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::amp}) {
@@ -139,7 +139,7 @@ TEST(Reduce, EvaluationsOnAGpuAreThoseOfItsProbabilities) {
   }
 }
 
-TEST(Reduce, TheFirstFrameThatIsNotFiniteIsNamed) {
+TEST(Reduce, NamesFirstNonFiniteFrame) {
   const RunData data = make_data(test::small_config({"task.number=2"}).values);
   const Task& task = *data.task;
   std::mt19937 random(6);
@@ -165,7 +165,7 @@ TEST(Reduce, TheFirstFrameThatIsNotFiniteIsNamed) {
   }
 }
 
-TEST(Reduce, AStopIsAskedForBetweenBatches) {
+TEST(Reduce, PollsForStopBetweenBatches) {
   const RunData data = make_data(test::small_config().values);
   Trainer trainer(test::small_config().values, data);
   NetworkPredictor reducing(trainer.network(), true);

@@ -107,7 +107,7 @@ std::vector<Case> cases_of(const std::string& model) {
   return out;
 }
 
-TEST(RunIds, AreEqualForEqualNetworksAndForNoOthers) {
+TEST(RunIds, AreEqualOnlyForEqualNetworks) {
   for (const auto& model : model_names()) {
     const std::vector<Case> cases = cases_of(model);
     for (size_t i = 0; i < cases.size(); ++i)
@@ -122,7 +122,7 @@ TEST(RunIds, AreEqualForEqualNetworksAndForNoOthers) {
   }
 }
 
-TEST(RunIds, TellTheTransformersResidualsApart) {
+TEST(RunIds, DifferBetweenTransformerResiduals) {
   const std::string plain = "[model]\nname = 'transformer'\nwidth = 16\n";
   const auto id = [&](const std::string& text) { return resolved(plain + text).run_id; };
   EXPECT_NE(id("residual = 'post'\n"), id("residual = 'double'\n"));
@@ -147,7 +147,7 @@ TEST(RunIds, IgnoreQuirksOfOtherModels) {
   }
 }
 
-TEST(Rules, WhatDropoutHasNoStreamForIsRefusedBeforeAnyRun) {
+TEST(Rules, RejectSizesBeyondDropoutStreams) {
   const std::string grammar = "[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n";
   const std::string task = grammar + "[task]\ngap_law = 'uniform'\nlength = 20\ngap_max = 60000\n";
   const std::string text = task + "[model]\ndropout = 0.2\n";
@@ -187,7 +187,7 @@ bool builds(const RunConfig& values) {
   }
 }
 
-TEST(Rules, RefuseExactlyWhatCannotBeBuilt) {
+TEST(Rules, RejectExactlyNetworksThatCannotBeBuilt) {
   size_t refused = 0, built = 0;
   for (const auto& row : registry()) {
     std::vector<std::string> variants = {""};
@@ -219,14 +219,14 @@ TEST(Rules, RefuseExactlyWhatCannotBeBuilt) {
   EXPECT_GT(built, 500U);
 }
 
-TEST(Rules, SayEveryWrongSwitch) {
+TEST(Rules, ReportEveryInvalidSwitch) {
   EXPECT_EQ(fault("[model]\nname = 'gla'\nshort_conv = 'maybe'\nmlp = 3\n"),
             "[model.mlp] expected 0, 1, 2 or 4, got '3', run.toml:4:7\n"
             "[model.short_conv] expected on or off, got 'maybe', run.toml:3:14");
   EXPECT_NE(fault("[model]\nname = 'gru'\nwidth = 65536\nlayers = 1024\n").find("[model.width] "), std::string::npos);
 }
 
-TEST(Rules, ADeviceThisBuildHasNotIsRefusedForRunsAndShownOtherwise) {
+TEST(Rules, RejectUnavailableDeviceOnlyForRuns) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   const std::string text = "[train]\ndevice = 'cuda'\n";
   EXPECT_EQ(fault(text), "");
@@ -237,7 +237,7 @@ TEST(Rules, ADeviceThisBuildHasNotIsRefusedForRunsAndShownOtherwise) {
   EXPECT_NE(fault("[train]\nprecision = 'bf16'\n", run_rules()), "") << "kept in bfloat16: quirks.delta_bf16";
 }
 
-TEST(Rules, TheDeviceIsResolvedBeforeTheRunIdIsMade) {
+TEST(Rules, ResolveDeviceBeforeRunId) {
   ModelRules with = model_rules(), without = model_rules();
   with.has_gpu = [] { return true; };
   without.has_gpu = [] { return false; };
@@ -251,13 +251,13 @@ TEST(Rules, TheDeviceIsResolvedBeforeTheRunIdIsMade) {
   }
 }
 
-TEST(Rules, AGrammarWithoutSamplesIsRefusedBeforeAnyRun) {
+TEST(Rules, RejectGrammarWithoutSamplesBeforeRun) {
   const std::string line = fault("[task]\nlength = 1\n", run_rules());
   EXPECT_NE(line.find("[sample.length] "), std::string::npos) << line;
   EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
 }
 
-TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
+TEST(Rules, ListErrorsOfAllRunsOfSuite) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   try {
     parse_suite(
@@ -276,7 +276,7 @@ TEST(Rules, ASuiteListsTheFaultsOfAllItsRuns) {
   }
 }
 
-TEST(Rules, TheTableOfSwitchesHoldsEverySwitchOfEveryModel) {
+TEST(Rules, TableHasEverySwitchOfEveryModel) {
   size_t rows = 0;
   for (const auto& row : registry()) rows += row.switches.size();
   const ModelRules rules = model_rules();
@@ -291,8 +291,8 @@ TEST(Rules, TheTableOfSwitchesHoldsEverySwitchOfEveryModel) {
   for (const auto& row : registry()) EXPECT_FALSE(row.equations.empty()) << row.name;
 }
 
-// Every model of the zoo, within the tolerance the documentation states.
-TEST(Match, EveryModelComesToItsSize) {
+// Every model of the zoo, within the documented tolerance.
+TEST(Match, ReachesTargetSizeForEveryModel) {
   const ModelRules rules = model_rules();
   std::string names;
   for (const auto& name : model_names()) names += (names.empty() ? "'" : ", '") + name + "'";
@@ -327,7 +327,7 @@ TEST(Match, EveryModelComesToItsSize) {
   }
 }
 
-TEST(Match, SizesThatAModelCannotHaveAreOneLine) {
+TEST(Match, ReportsImpossibleSizesInOneLine) {
   const ModelRules rules = model_rules();
   const auto fault = [&](const std::string& by, const std::string& target, const std::string& model) -> std::string {
     try {
@@ -347,7 +347,7 @@ TEST(Match, SizesThatAModelCannotHaveAreOneLine) {
   EXPECT_EQ(fault("params", "100", "mamba2").substr(0, 35), "[suite.match] mamba2: the nearest i");
 }
 
-TEST(Ceilings, NoneIsMeasuredWhereNoneIsAskedFor) {
+TEST(Ceilings, AreNotMeasuredWithoutSamples) {
   const TemporaryFolder root;
   const ResolvedConfig config = test::small_config({"eval.ceiling_samples=0", "eval.gaps=[1]", "train.updates=4"});
   EXPECT_EQ(test::work(config, root.path()), RunStatus::done);
@@ -385,7 +385,7 @@ class LawPredictor final : public Predictor {
   std::vector<std::unique_ptr<Oracle>> filters_;
 };
 
-TEST(Ceilings, OfPredictionAreWhatTheMetricGivesTheExactLaws) {
+TEST(Ceilings, OfPredictObjectiveMatchMetricOfExactDistributions) {
   for (const char* task : {"task.number=1", "task.number=2", "task.number=3"}) {
     const ResolvedConfig config =
         test::small_config({"task.objective=predict", task, "task.gap_start=0", "task.test_gap_start=0"});

@@ -30,7 +30,7 @@ TrainHooks stop_after(int polls) {
   return hooks;
 }
 
-TEST(Run, EndsInTheSameBytesHoweverOftenItWasStopped) {
+TEST(Run, StoppedRunResumesToSameBytes) {
   for (const auto& model : test::paper_models()) {
     const ResolvedConfig config = small_config({"model.name=" + model, "eval.gaps=[2, 5]"});
     const TemporaryFolder clean, broken;
@@ -57,7 +57,7 @@ TEST(Run, HasTheSameBytesForAnyThreadCount) {
   }
 }
 
-TEST(Run, ResultHoldsWhatTheContractPromises) {
+TEST(Run, ResultHasDocumentedFields) {
   const ResolvedConfig config = small_config({"eval.gaps=[3]", "task.number=2", "run.label=a", "run.seed=5"});
   const TemporaryFolder root;
   work(config, root.path());
@@ -93,7 +93,7 @@ TEST(Run, ResultHoldsWhatTheContractPromises) {
   EXPECT_TRUE(verify_run(folder).empty());
 }
 
-TEST(Run, ResultSaysWhatMadeIt) {
+TEST(Run, ResultHasProvenance) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder root;
   work(config, root.path());
@@ -112,7 +112,7 @@ TEST(Run, ResultSaysWhatMadeIt) {
   EXPECT_EQ(made.finished.size(), 20U);
 }
 
-TEST(Run, TimesAreThoseOfAllProcessesThatWorkedOnIt) {
+TEST(Run, TimesIncludeAllProcessesOfRun) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder root;
   ASSERT_EQ(work(config, root.path(), stop_after(6)), RunStatus::stopped);
@@ -130,8 +130,8 @@ TEST(Run, TimesAreThoseOfAllProcessesThatWorkedOnIt) {
   EXPECT_FALSE(weights.metadata().contains("spent_frames"));
 }
 
-// Documented as "no ceiling"; it used to fail after the whole training.
-TEST(Run, NoCeilingSamplesMeansNoCeiling) {
+// Documented as "no ceiling". Regression: the run failed after training.
+TEST(Run, ZeroCeilingSamplesMeansNoCeiling) {
   const ResolvedConfig config = small_config({"eval.ceiling_samples=0", "eval.gaps=[2]"});
   const TemporaryFolder root;
   ASSERT_EQ(work(config, root.path()), RunStatus::done);
@@ -152,7 +152,7 @@ TEST(Run, NoTrainedModelBeatsTheCeiling) {
   EXPECT_GT(result.test->accuracy, 5 * result.chance);
 }
 
-TEST(Run, DivergenceIsAnOutcomeThatNamesUpdateLayerAndTensor) {
+TEST(Run, DivergenceNamesUpdateLayerAndTensor) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0"});
   config.values.train.lr = 1e30;  // beyond what a config may ask for
   const TemporaryFolder root;
@@ -166,8 +166,8 @@ TEST(Run, DivergenceIsAnOutcomeThatNamesUpdateLayerAndTensor) {
   EXPECT_TRUE(result.made);
 }
 
-// The update after the last would have shown it; there is none.
-TEST(Run, TheLastUpdateCanDivergeToo) {
+// Only the update after the last would show it, and there is none.
+TEST(Run, DetectsDivergenceOfLastUpdate) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "train.updates=1"});
   config.values.train.lr = 1e30;
   const TemporaryFolder root;
@@ -200,7 +200,7 @@ RunStatus broken_during(const ResolvedConfig& config, const std::string& root, c
   return train(run, store, hooks);
 }
 
-TEST(Run, ATestThatIsNotFiniteIsMissingAndTheRestIsKept) {
+TEST(Run, OmitsNonFiniteTestAndKeepsOtherResults) {
   const ResolvedConfig config = small_config({"eval.gaps=[2, 5]"});
   const TemporaryFolder clean, test_broken, grid_broken;
   work(config, clean.path());
@@ -232,7 +232,7 @@ TEST(Run, ATestThatIsNotFiniteIsMissingAndTheRestIsKept) {
   EXPECT_NE(warnings[0].find("gap 5"), std::string::npos) << warnings[0];
 }
 
-TEST(Run, ValidThatIsNotFiniteIsDivergence) {
+TEST(Run, NonFiniteValidIsDivergence) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder root;
   std::vector<std::string> warnings;
@@ -240,8 +240,8 @@ TEST(Run, ValidThatIsNotFiniteIsDivergence) {
   EXPECT_EQ(load_result(root.path() + "/" + config.run_id).divergence->update, 8);
 }
 
-// A bias that only the scale of what dropout keeps drives past the largest float.
-TEST(Trainer, LooksForWhatIsNotFiniteInAnEvaluationWithoutDropout) {
+// A bias that overflows only with dropout's scale factor.
+TEST(Trainer, LocatesNonFiniteEvaluationWithoutDropout) {
   PreparedRun run(small_config({"model.dropout=0.5", "model.mlp=1"}));
   Batch frames;
   run.data.task->fill(Split::test, 0, 1, frames);
@@ -272,7 +272,7 @@ TrainHooks full_during(const std::string& phase, int n, int times = 1 << 20) {
   return hooks;
 }
 
-TEST(Run, AnEvaluationThatDoesNotFitKeepsTheUpdatesBeforeIt) {
+TEST(Run, EvaluationOutOfMemoryKeepsEarlierUpdates) {
   const ResolvedConfig config = small_config();  // an evaluation on valid asks four times
   const TemporaryFolder clean, full, once;
   work(config, clean.path());
@@ -302,7 +302,7 @@ TEST(Run, AnEvaluationThatDoesNotFitKeepsTheUpdatesBeforeIt) {
   EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(once.path(), config));
 }
 
-TEST(Run, NoUpdateIsSavedTwice) {
+TEST(Run, SavesEachUpdateOnce) {
   for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=2"}) {
     const TemporaryFolder root;
     int saved = 0;
@@ -313,7 +313,7 @@ TEST(Run, NoUpdateIsSavedTwice) {
   }
 }
 
-TEST(Run, QuirksThatHaveNothingToActOnChangeNothing) {
+TEST(Run, QuirksWithoutEffectChangeNothing) {
   const std::vector<std::string> plain = {"model.name=gla", "train.warmup=0", "eval.every=0"};
   std::vector<std::string> idle = plain;
   for (const char* each :
@@ -329,7 +329,7 @@ TEST(Run, QuirksThatHaveNothingToActOnChangeNothing) {
   EXPECT_EQ(result.test->accuracy, load_result(a.path() + "/" + one.run_id).test->accuracy);
 }
 
-TEST(Run, TornOrFlippedCheckpointIsNamedAndThePreviousOneUsed) {
+TEST(Run, NamesDamagedCheckpointAndUsesPreviousOne) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder clean, broken;
   work(config, clean.path());
@@ -349,7 +349,7 @@ TEST(Run, TornOrFlippedCheckpointIsNamedAndThePreviousOneUsed) {
   EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(broken.path(), config));
 }
 
-TEST(Run, EveryFailingWriteLeavesAStateThatLoadsAndNamesTheFile) {
+TEST(Run, EveryFailedWriteLeavesLoadableStateAndNamesFile) {
   const ResolvedConfig config =
       small_config({"train.updates=5", "eval.every=2", "model.layers=1", "model.width=8", "model.heads=1"});
   const TemporaryFolder clean;
@@ -378,7 +378,7 @@ TEST(Run, EveryFailingWriteLeavesAStateThatLoadsAndNamesTheFile) {
   }
 }
 
-TEST(Run, SecondProcessOnARunIsToldWhoHoldsIt) {
+TEST(Run, SecondProcessLearnsHolder) {
   const ResolvedConfig config = small_config();
   const TemporaryFolder root;
   const RunStore first(root.path(), config);

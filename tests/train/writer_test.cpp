@@ -14,7 +14,7 @@
 namespace sb {
 namespace {
 
-TEST(Writer, BesideWritesInOrderAndSaysWhenItIsDone) {
+TEST(Writer, InBackgroundWritesInOrderAndReportsCompletion) {
   std::promise<void> go;
   const std::shared_future<void> going = go.get_future().share();
   std::vector<int> written;
@@ -33,7 +33,7 @@ TEST(Writer, BesideWritesInOrderAndSaysWhenItIsDone) {
   EXPECT_EQ(written, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-TEST(Writer, AtOnceThrowsAtOnce) {
+TEST(Writer, SynchronousWriterThrowsAtOnce) {
   Writer writer(false);
   EXPECT_THROW(writer.run([] { throw cannot_write("run", "full"); }), Error);
   int written = 0;
@@ -42,7 +42,7 @@ TEST(Writer, AtOnceThrowsAtOnce) {
   writer.wait();
 }
 
-TEST(Writer, AFailureIsThrownOnceAndWhatStoodBehindItIsNotWritten) {
+TEST(Writer, FailureIsThrownOnceAndCancelsLaterWrites) {
   std::promise<void> go;
   const std::shared_future<void> going = go.get_future().share();
   std::atomic<int> written = 0;
@@ -60,7 +60,7 @@ TEST(Writer, AFailureIsThrownOnceAndWhatStoodBehindItIsNotWritten) {
   EXPECT_EQ(written, 1);
 }
 
-TEST(Writer, EndsWhenAllIsWritten) {
+TEST(Writer, DestructorWaitsForAllWrites) {
   std::atomic<int> written = 0;
   {
     Writer writer(true);
@@ -94,7 +94,7 @@ RunStatus work_beside(const ResolvedConfig& config, const std::string& root, con
   return train(run, store, hooks);
 }
 
-TEST(WriterOfARun, FilesWrittenBesideAreTheSameBytes) {
+TEST(WriterInRun, BackgroundWritesGiveSameBytes) {
   for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=2"}) {
     const ResolvedConfig config = test::small_config({every, "eval.gaps=[2]"});
     const test::TemporaryFolder plain, beside, stopped;
@@ -123,7 +123,7 @@ TEST(WriterOfARun, FilesWrittenBesideAreTheSameBytes) {
   }
 }
 
-TEST(WriterOfARun, EveryFailingWriteIsToldAndLeavesAStateThatLoads) {
+TEST(WriterInRun, EveryFailedWriteIsReportedAndLeavesLoadableState) {
   const ResolvedConfig config =
       test::small_config({"train.updates=5", "eval.every=2", "model.layers=1", "model.width=8", "model.heads=1"});
   const test::TemporaryFolder clean;

@@ -119,13 +119,14 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
       throw bad_input("experiments findings --results", "expected intact runs and archives, got " + note);
   const fs::path results = fs::path(options.results).lexically_normal();
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
-  const std::string page = findings_page(rows, claims, source);
+  const ValidCurves curves = read_valid_curves(rows);
+  const std::string page = findings_page(rows, claims, source, curves);
   // All of it is made before any of it is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
   if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
   // Figures lie in a folder beside the page that has its name.
   if (options.out != "-")
-    for (const auto& figure : findings_figures(rows, claims)) {
+    for (const auto& figure : findings_figures(rows, claims, curves)) {
       const std::string path = (fs::path(options.out).parent_path() / "findings" / (figure.name + ".svg")).string();
       if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
     }
