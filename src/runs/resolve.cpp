@@ -364,9 +364,7 @@ class Resolver {
     const auto& axis = find_task(values().task.kind).axis;
     if (!axis) return;
     refuse_unless(std::set<int>(points.begin(), points.end()).size() == points.size(), "eval." + axis->key,
-                  axis->name == "gap" ? "expected different gap lengths, got one twice"
-                                      : "expected different values, got one twice",
-                  {"eval." + axis->key});
+                  "expected different values, got one twice", {"eval." + axis->key});
   }
 
   void check_grammar() {

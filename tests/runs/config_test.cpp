@@ -105,7 +105,7 @@ TEST(Config, ChecksParametersAgainstEachOther) {
   EXPECT_EQ(fault_of("[train]\nprecision = 'amp'\n"),
             "[train.precision] amp needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
   EXPECT_EQ(fault_of("[eval]\ngaps = [10, 10]\n"),
-            "[eval.gaps] expected different gap lengths, got one twice, run.toml:2:8");
+            "[eval.gaps] expected different values, got one twice, run.toml:2:8");
 }
 
 TEST(Config, ReportsAllErrorsAtOnce) {

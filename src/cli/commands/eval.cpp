@@ -41,20 +41,17 @@ struct Options {
 // Values of the task's test axis.
 std::vector<int> points_of(const std::vector<std::string>& texts, const RunConfig& config) {
   const auto& axis = find_task(config.task.kind).axis;
+  const std::string where = axis && axis->name == "gap" ? "eval --gap" : "eval --at";
   std::vector<int> out;
   for (const auto& text : texts) {
-    if (!axis) throw bad_input("eval --at", "the kind of task " + config.task.kind + " has no test axis");
+    if (!axis) throw bad_input(where, "the kind of task " + config.task.kind + " has no test axis");
     const auto value = parse_unsigned(text);
     if (!value || *value < static_cast<uint64_t>(axis->least) || *value > static_cast<uint64_t>(axis->most)) {
-      throw bad_input(
-          "eval --" + std::string(axis->name == "gap" ? "gap" : "at"),
-          "expected " + std::to_string(axis->least) + ".." + std::to_string(axis->most) + ", got " + printable(text));
+      throw bad_input(where, "expected " + std::to_string(axis->least) + ".." + std::to_string(axis->most) + ", got " +
+                                 printable(text));
     }
     if (std::find(out.begin(), out.end(), static_cast<int>(*value)) != out.end()) {
-      throw bad_input("eval --" + std::string(axis->name == "gap" ? "gap" : "at"),
-                      std::string(axis->name == "gap" ? "expected different gap lengths, got "
-                                                      : "expected different values, got ") +
-                          printable(text) + " twice");
+      throw bad_input(where, "expected different values, got " + printable(text) + " twice");
     }
     out.push_back(static_cast<int>(*value));
   }
