@@ -43,8 +43,9 @@
     const many = sample.elements.map((element, at) => at);
     const line = (head, cells, name) => SB.h('tr', {class: name}, SB.h('th', {scope: 'row'}, head), cells);
     const score = believer => {
-      const right = many.filter(at => is_right(believer, sample, at)).length;
-      return SB.h('span', {class: 'sub-line'}, right + ' of ' + many.length + ' right');
+      const asked = many.filter(at => sample.elements[at].state !== '–');
+      const right = asked.filter(at => is_right(believer, sample, at)).length;
+      return SB.h('span', {class: 'sub-line'}, right + ' of ' + asked.length + ' right');
     };
     const table = SB.h(
       'table',

@@ -104,6 +104,14 @@ void bind_batches(py::module_& m) {
   py::class_<FrameBatch, BatchPointer>(m, "Batch")
       .def_property_readonly("frames", &frames_of)
       .def_property_readonly("targets", cells<int64_t>([](const FrameBatch& b) { return b.targets.data(); }))
+      .def_property_readonly("values",
+                             [](const py::object& self) -> py::object {
+                               const auto& b = self.cast<const FrameBatch&>().batch;
+                               if (b.value.empty()) return py::none();
+                               const auto answers =
+                                   static_cast<py::ssize_t>(b.value.size()) / (py::ssize_t{b.batch} * b.frames);
+                               return view(b.value.data(), {b.batch, b.frames, answers}, self);
+                             })
       .def_property_readonly("mask", cells<bool>([](const FrameBatch& b) { return b.mask.data(); }))
       .def_property_readonly("symbols", cells<int16_t>([](const FrameBatch& b) { return b.batch.symbol.data(); }))
       .def_property_readonly("gaps", cells<bool>([](const FrameBatch& b) { return b.batch.gap.data(); }))

@@ -21,8 +21,7 @@ class Score {
         split_(parse_split(split)),
         breakdowns_(breakdowns),
         threads_(threads),
-        metrics_(task_->task(), {false, breakdowns && task_->data.task_config.objective == Objective::state, threads}) {
-  }
+        metrics_(task_->task(), {false, breakdowns && !task_->task().has_law(), threads}) {}
 
   void begin(const FrameBatch& shown) {
     const Unlocked here;
@@ -59,10 +58,9 @@ class Score {
       const Unlocked here;
       const Evaluation found = metrics_.result();
       if (found.samples == 0) throw check_failed("score", "no predictions, expected those of at least one sample");
-      out = measurement(found, split_, task_->data.task_config, task_->gap, breakdowns_);
+      out = measurement(found, split_, task_->task(), task_->test_point(), breakdowns_);
       try {
-        out->ceiling =
-            measured_ceiling(task_->data, task_->data.task_config, split_, ceiling_samples, threads_, &interrupted);
+        out->ceiling = measured_ceiling(task_->task(), split_, ceiling_samples, threads_, &interrupted);
       } catch (const Stopped&) {
         stopped = true;
       }
@@ -76,7 +74,9 @@ class Score {
   void take(int from, int frames, const T* values, bool logits) {
     const auto answers = static_cast<size_t>(task_->task().shape().answers);
     const auto rows = static_cast<size_t>(batch_.batch);
-    if (!logits) expect_law(from, frames, values, answers);
+    const bool squared = task_->task().shape().loss == Loss::squared_error;
+    if (squared) logits = false;  // outputs are taken as they are
+    if (!logits && !squared) expect_law(from, frames, values, answers);
     if constexpr (std::is_same_v<T, float>) {
       logits ? metrics_.logits(from, from + frames, values) : metrics_.probabilities(from, from + frames, values);
     } else {

@@ -3,21 +3,25 @@
 namespace sb::python {
 namespace {
 
-// The same grammar and samples, other test gaps: nothing is built twice.
-std::shared_ptr<PyTask> at_gap(const PyTask& task, int gap) {
+// The same grammar and samples at another point of the test axis: nothing is built twice.
+std::shared_ptr<PyTask> at(const PyTask& task, int point) {
+  const auto& axis = task.row().axis;
+  if (!axis) throw bad_input("task", "the kind of task " + task.row().name + " has no test axis");
+  if (point < axis->least || point > axis->most)
+    throw bad_input("task", axis->name + ", expected " + std::to_string(axis->least) + ".." +
+                                std::to_string(axis->most) + ", got " + std::to_string(point));
   auto out = std::make_shared<PyTask>(task);
-  out->gap = gap;
-  out->data.task_config = with_gap(task.data.task_config, Split::test, gap);
-  out->data.task = make_task(out->data, out->data.task_config);
+  out->point = point;
+  out->data.task = task.task().at(Split::test, point);
   return out;
 }
 
-std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::optional<int> gap) {
+std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::optional<int> point) {
   const Unlocked here;
   auto out = std::make_shared<PyTask>();
   out->data = make_data(config->resolved.values, &end_if_interrupted);
   out->config = std::move(config);
-  return gap ? at_gap(*out, *gap) : out;
+  return point ? at(*out, *point) : out;
 }
 
 }  // namespace
@@ -26,17 +30,25 @@ void bind_task(py::module_& m) {
   py::class_<PyTask, std::shared_ptr<PyTask>>(m, "Task")
       .def(py::init(&make_py_task))
       .def_property_readonly("config", [](const PyTask& t) { return std::const_pointer_cast<Config>(t.config); })
-      .def_readonly("gap", &PyTask::gap)
-      .def_property_readonly("number", [](const PyTask& t) { return t.data.task_config.number; })
-      .def_property_readonly("objective", [](const PyTask& t) { return to_string(t.data.task_config.objective); })
-      .def_property_readonly("noise", [](const PyTask& t) { return t.data.task_config.noise; })
+      .def_readonly("point", &PyTask::point)
+      .def_property_readonly("number", [](const PyTask& t) { return t.config->resolved.values.task.task.number; })
+      .def_property_readonly("kind", [](const PyTask& t) { return t.row().name; })
+      .def_property_readonly("axis",
+                             [](const PyTask& t) {
+                               return t.row().axis ? std::optional(std::pair(t.row().axis->name, t.row().axis->key))
+                                                   : std::nullopt;
+                             })
+      .def_property_readonly("objective", [](const PyTask& t) { return t.task().objective(); })
+      .def_property_readonly("noise", [](const PyTask& t) { return t.config->resolved.values.task.task.noise; })
+      .def_property_readonly("squared_error",
+                             [](const PyTask& t) { return t.task().shape().loss == Loss::squared_error; })
       .def_property_readonly("channels", [](const PyTask& t) { return t.task().shape().channels; })
       .def_property_readonly("answers", [](const PyTask& t) { return t.task().shape().answers; })
       .def_property_readonly("length", [](const PyTask& t) { return t.task().shape().elements; })
-      .def_property_readonly("states", [](const PyTask& t) { return t.data.language->states(); })
+      .def_property_readonly("states", [](const PyTask& t) { return t.task().states(); })
       .def_property_readonly("text", [](const PyTask& t) { return t.task().canonical_text(); })
       .def("longest", [](const PyTask& t, const std::string& split) { return t.task().max_frames(parse_split(split)); })
-      .def("at_gap", &at_gap);
+      .def("at", &at);
 }
 
 }  // namespace sb::python

@@ -51,19 +51,31 @@ py::dict class_ceiling(const PyTask& task, const CeilingRequest& request) {
   return out;
 }
 
+py::dict squared_ceiling(const PyTask& task, const CeilingRequest& request) {
+  const ErrorCeiling c = unlocked([&] { return error_ceiling(task.task(), request); });
+  py::dict out;
+  out["mse"] = c.mse;
+  out["stderr"] = c.stderr_;
+  out["counted"] = c.counted;
+  out["counted_stderr"] = c.counted_stderr;
+  out["samples"] = c.samples;
+  out["by_position"] = copied(c.by_position);
+  return out;
+}
+
 py::dict ceiling_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples, int threads) {
   const CeilingRequest request = request_of(split, start, samples, threads);
-  return task.data.task_config.objective == Objective::state ? state_ceiling(task, request)
-                                                             : class_ceiling(task, request);
+  if (task.task().shape().loss == Loss::squared_error) return squared_ceiling(task, request);
+  return !task.task().has_law() ? state_ceiling(task, request) : class_ceiling(task, request);
 }
 
 py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
                       uint64_t train_samples, int threads) {
-  if (task.data.task_config.objective != Objective::state)
-    throw bad_input("baselines", "they name states, expected objective state, got predict");
+  const GapTask* counted = task.task().counted();
+  if (counted == nullptr) throw bad_input("baselines", "they name states, expected objective state, got predict");
   const Split of = parse_split(split);
   const Baselines b = unlocked([&] {
-    return baselines(task.data.language, task.data.task_config, train_samples, samples, threads, of, start,
+    return baselines(counted->shared_language(), counted->config(), train_samples, samples, threads, of, start,
                      &end_if_interrupted);
   });
   py::dict out;

@@ -20,11 +20,9 @@ class Progress:
 
     def __call__(self, row: dict[str, float]) -> None:
         """Takes a row."""
-        if "valid_accuracy" in row:
-            self._line(
-                f"update {row['update']:.0f}/{self._updates}  valid accuracy {row['valid_accuracy']:.4f}  "
-                f"valid loss {row['valid_loss']:.4f}"
-            )
+        if "valid_loss" in row:
+            accuracy = f"valid accuracy {row['valid_accuracy']:.4f}  " if "valid_accuracy" in row else ""
+            self._line(f"update {row['update']:.0f}/{self._updates}  {accuracy}valid loss {row['valid_loss']:.4f}")
             return
         now = time.monotonic()
         made = int(row["update"]) + 1

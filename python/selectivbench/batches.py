@@ -40,6 +40,7 @@ class TensorBatch(NamedTuple):
     mask: torch.Tensor
     symbols: torch.Tensor
     indices: torch.Tensor
+    values: torch.Tensor | None = None
 
 
 class Batch:
@@ -78,6 +79,11 @@ class Batch:
     def targets(self) -> NDArray[np.int64]:
         """[batch, frames]: correct answer of each frame; -1 if the frame asks for none (``ignore_index=-1``)."""
         return self._native.targets
+
+    @property
+    def values(self) -> NDArray[np.float32] | None:
+        """[batch, frames, answers]: wanted outputs of a task with squared error, where ``targets`` is not -1; else None."""
+        return self._native.values
 
     @property
     def elements(self) -> NDArray[np.int32]:
@@ -145,6 +151,7 @@ class Batch:
             share(self.mask),
             share(self.symbols),
             share(self.indices),
+            None if self.values is None else share(self.values),
         )
 
     def __iter__(self) -> Iterator[NDArray[Any]]:

@@ -167,7 +167,7 @@ class Config:
 
     def __repr__(self) -> str:
         run = "" if self.run_id is None else f" of run {self.run_id}"
-        return f"<selectivbench.Config{run}: task {self['task.number']}, model {self['model.name']}>"
+        return f"<selectivbench.Config{run}: task {self.values['task'].get('number', self['task.kind'])}, model {self['model.name']}>"
 
     def __reduce__(self) -> tuple[Callable[..., Config], tuple[Any, ...]]:
         native = self._native
@@ -178,8 +178,8 @@ def config_keys() -> list[dict[str, Any]]:
     """Every key of a config, with default, range and meaning.
 
     >>> import selectivbench as sb
-    >>> [key["range"] for key in sb.config_keys() if key["name"] == "task.noise"]
-    ['[0, 100]']
+    >>> [key["range"] for key in sb.config_keys() if key["name"] == "train.lr"]
+    ['(0, 10]']
     """
     keys: list[dict[str, Any]] = json.loads(_native.config_keys())
     return keys

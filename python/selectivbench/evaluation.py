@@ -40,7 +40,7 @@ class Evaluation:
         lines = [f"test: {self.test}"]
         if self.valid is not None:
             lines.append(f"valid: {self.valid}")
-        return "\n".join(lines + [f"gap {point.gap}: {point}" for point in self.grid])
+        return "\n".join(lines + [f"{self.task.axis} {point.point}: {point}" for point in self.grid])
 
 
 def evaluate(
@@ -58,6 +58,8 @@ def evaluate(
     threads: int = 0,
 ) -> Evaluation:
     """Measures a model as the program does: on test, on valid (unless ``valid_samples`` is 0) and at other gap lengths.
+
+    ``gaps`` are values of the task's test axis (:attr:`Task.axis`), gap lengths for the paper's tasks.
 
     ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch. It must be causal: first it
     is called on a few samples whose later frames are changed, and a ``ValueError`` says if earlier outputs change with them.
@@ -85,12 +87,12 @@ def evaluate(
         whole("evaluate", what, value, least, 10_000_000)
     whole("evaluate", "batch_size", batch_size, 1, 65536)
     try:
-        points = [task.at_gap(gap) for gap in islice(gaps, MOST_GAPS + 1)]
+        points = [task.at(value) for value in islice(gaps, MOST_GAPS + 1)]
     except TypeError:
         raise ValueError(f"[evaluate] gaps, expected integers, got {shown(gaps)}") from None
     if len(points) > MOST_GAPS:
         raise ValueError(f"[evaluate] gaps, expected at most {MOST_GAPS}, got more")
-    if len({point.gap for point in points}) != len(points):
+    if len({point.point for point in points}) != len(points):
         raise ValueError(f"[evaluate] gaps, expected different lengths, got {shown(gaps)}")
 
     def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
@@ -195,8 +197,8 @@ def _checked(result: Evaluation) -> Task:
     """The task of a result whose measurements are on the right splits and gaps."""
     instance("record", "result", result, Evaluation)
     task = instance("record", "task of the result", result.task, Task)
-    if task.gap is not None:
-        raise ValueError(f"[record] result, expected a result of the task itself, got one at gap {task.gap}")
+    if task.point is not None:
+        raise ValueError(f"[record] result, expected a result of the task itself, got one at {task.axis} {task.point}")
     places: list[tuple[str, str, Any]] = [("test", "test", result.test)]
     if result.valid is not None:
         places.append(("valid", "valid", result.valid))
@@ -204,8 +206,8 @@ def _checked(result: Evaluation) -> Task:
     for what, split, found in places:
         instance("record", what, found, Measurement)
         at = "a gap length" if what == "grid" else "the task's own gaps"
-        if found.split != split or (found.gap is None) == (what == "grid"):
-            got = f"{found.split} with {'its own gaps' if found.gap is None else f'gaps of {found.gap}'}"
+        if found.split != split or (found.point is None) == (what == "grid"):
+            got = f"{found.split} with {'its own gaps' if found.point is None else f'gaps of {found.point}'}"
             raise ValueError(f"[record] {what}, expected a measurement on {split} with {at}, got one on {got}")
     return task
 
@@ -235,7 +237,8 @@ def _measured_settings(result: Evaluation) -> dict[str, Setting]:
     out["eval.ceiling_samples"] = result.test.ceiling.samples if result.test.ceiling else 0
     if result.valid:
         out["eval.valid_samples"] = result.valid.samples
-    out["eval.gaps"] = [point.gap for point in result.grid if point.gap is not None]
+    if result.task._native.axis is not None:
+        out["eval." + result.task._native.axis[1]] = [point.point for point in result.grid if point.point is not None]
     if result.grid:
         out["eval.grid_samples"] = result.grid[0].samples
     return out

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,14 +21,15 @@ EXTERNAL = " (external)"
 
 @dataclass(frozen=True)
 class CeilingFigure:
-    """The ceiling for the same split, task and gap."""
+    """The ceiling for the same split, task and gap. With squared error, ``mse`` instead of the accuracies, which are nan."""
 
-    accuracy: float
     stderr: float
-    upper_bound: float
     exact: bool
     samples: int
+    accuracy: float = math.nan
+    upper_bound: float = math.nan
     kl: float | None = None
+    mse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,23 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Result of one pass over a split, as in result.json; ``text`` is the JSON. Made by :meth:`Score.result`."""
+    """Result of one pass over a split, as in result.json; ``text`` is the JSON. Made by :meth:`Score.result`.
+
+    Tasks with squared error have ``mse``, and nan as accuracy. ``gap``, or ``at`` on another ``axis``, is the value of the task's
+    test axis.
+    """
 
     split: str
     samples: int
     elements: int
     frames: int
-    accuracy: float
     stderr: float
     loss: float
+    accuracy: float = math.nan
+    mse: float | None = None
     gap: int | None = None
+    axis: str | None = None
+    at: int | None = None
     kl: float | None = None
     ceiling: CeilingFigure | None = None
     by_position: list[float | None] = field(default_factory=list)
@@ -93,10 +102,20 @@ class Measurement:
     @property
     def fraction(self) -> float | None:
         """Accuracy divided by the ceiling; None unless the ceiling is exact."""
+        if self.mse is not None:
+            return None
         best = self.ceiling.accuracy if self.ceiling is not None and self.ceiling.exact else 0.0
         return self.accuracy / best if best > 0 else None
 
+    @property
+    def point(self) -> int | None:
+        """Value of the task's test axis; None: as the task is."""
+        return self.gap if self.axis is None else self.at
+
     def __str__(self) -> str:
+        if self.mse is not None:
+            bound = "" if self.ceiling is None else f", bound {self.ceiling.mse:.4f}"
+            return f"squared error {self.mse:.4f} (s.e. {self.stderr:.4f}) over {self.samples} samples{bound}"
         out = f"accuracy {self.accuracy:.4f} (s.e. {self.stderr:.4f}) over {self.samples} samples, loss {self.loss:.4f}"
         if self.kl is not None:
             out += f", KL {self.kl:.4f}"
@@ -137,6 +156,12 @@ class Run:
         """Whether :func:`record` wrote this run."""
         return self.model.endswith(EXTERNAL)
 
+    @property
+    def kind(self) -> str:
+        """Kind of the task: gaps, copying, ..."""
+        kind: str = json.loads(self.config.get("task.kind", '"gaps"'))
+        return kind
+
     def row(self) -> dict[str, Any]:
         """One line of :meth:`Runs.to_frame`."""
         test, ceiling = self.test, self.test.ceiling if self.test else None
@@ -144,7 +169,7 @@ class Run:
             "run_id": self.run_id,
             "model": self.model,
             "external": self.external,
-            "task": self.task,
+            "task": self.task if self.kind == "gaps" else self.kind,
             "objective": self.objective,
             "status": self.status,
             "width": self.width,

@@ -96,7 +96,7 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """The sample as ``selectivbench generate`` writes it."""
-        law, content = self._batch.task._gap_law(self.split)
+        law, content = self._batch.task._gap_law(self.split) if self.task.kind == "gaps" else ("none", "")
         out: dict[str, Any] = {
             "index": self.index,
             "classes": self.classes.tolist(),
@@ -127,12 +127,18 @@ class Task:
     >>> sb.Task(2, gap_min=12)
     Traceback (most recent call last):
     ValueError: [task.gap_min] gap_min (12) > gap_max (10), gap_min=12
+
+    Other kinds of tasks have keys of their own, which ``selectivbench config keys`` lists:
+
+    >>> sb.Task(kind="copying", symbols=4, length=3)
+    <selectivbench.Task copying: 6 elements, 4 channels, 4 answers>
     """
 
     def __init__(
         self,
-        number: int,
+        number: int | None = None,
         *,
+        kind: str | None = None,
         grammar: Grammar | None = None,
         length: int | None = None,
         stream: str | None = None,
@@ -154,13 +160,16 @@ class Task:
         test_gap_content: str | None = None,
         test_gap_mu: float | None = None,
         test_gap_sigma: float | None = None,
+        **keys: Any,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key not in ("self", "number", "grammar")}
+        given = {key: value for key, value in locals().items() if key not in ("self", "grammar", "keys")} | keys
+        if number is None and kind in (None, "gaps"):
+            raise ValueError("[task] number is missing, expected 0 to 4, or the kind of another task")
         if grammar is not None:
             instance("task", "grammar", grammar, Grammar)
         pairs = grammar._given() if grammar is not None else []
         automaton = grammar._native.config.automaton if grammar is not None else None
-        self._native = _native.Task(_native.Config(pairs + items({"number": number}, "task") + given_items(given, "task"), "Task", automaton), None)
+        self._native = _native.Task(_native.Config(pairs + given_items(given, "task"), "Task", automaton), None)
         self._config: Config | None = None
         self._grammar = grammar
 
@@ -175,14 +184,14 @@ class Task:
         return cls.from_config(Config.from_toml(file, set))
 
     @classmethod
-    def _of(cls, config: _native.Config, gap: int | None) -> Task:
+    def _of(cls, config: _native.Config, point: int | None) -> Task:
         out = cls.__new__(cls)
-        out._native, out._config, out._grammar = _native.Task(config, gap), None, None
+        out._native, out._config, out._grammar = _native.Task(config, point), None, None
         return out
 
     @classmethod
-    def _from_config(cls, config: Config, gap: int | None) -> Task:
-        return cls._of(config._native, gap)
+    def _from_config(cls, config: Config, point: int | None) -> Task:
+        return cls._of(config._native, point)
 
     @property
     def config(self) -> Config:
@@ -194,19 +203,41 @@ class Task:
     @property
     def grammar(self) -> Grammar:
         """Grammar that generates the sequences."""
+        if self.kind != "gaps":
+            raise ValueError(f"[task] a task of the kind {self.kind} has no grammar")
         if self._grammar is None:
             self._grammar = Grammar._of(self._native.config)
         return self._grammar
 
     @property
     def number(self) -> int:
-        """Number of the paper's task; 0: sequences without gaps."""
+        """Number of the paper's task; 0: sequences without gaps, or another kind of task."""
         return self._native.number
+
+    @property
+    def kind(self) -> str:
+        """Kind of task: ``gaps`` (the paper's tasks), ``copying``, ``tracking``, …"""
+        return self._native.kind
+
+    @property
+    def axis(self) -> str | None:
+        """Name of what :meth:`at` varies; None if the task has no test axis."""
+        return None if self._native.axis is None else self._native.axis[0]
+
+    @property
+    def point(self) -> int | None:
+        """Value of the test axis, for a task made by :meth:`at`; else None."""
+        return self._native.point
+
+    @property
+    def squared_error(self) -> bool:
+        """Whether the task asks for numbers (``batch.values``), not for one of several answers (``batch.targets``)."""
+        return self._native.squared_error
 
     @property
     def gap(self) -> int | None:
         """Frames of every test gap, for a task made by :meth:`at_gap`; else None."""
-        return self._native.gap
+        return self._native.point if self.axis == "gap" else None
 
     @property
     def objective(self) -> str:
@@ -249,8 +280,19 @@ class Task:
         >>> sb.Task(4, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20).at_gap(50).longest("test")
         1020
         """
+        if self.axis != "gap":
+            raise ValueError(f"[task] a task of the kind {self.kind} has no gaps")
+        return self.at(whole("task", "gap", gap, 0, 100_000))
+
+    def at(self, value: int) -> Task:
+        """The same task at a value of its test axis (:attr:`axis`) on valid and test.
+
+        >>> import selectivbench as sb
+        >>> sb.Task(kind="copying", symbols=4, length=3).at(5).longest("test")
+        10
+        """
         out = Task.__new__(Task)
-        out._native = self._native.at_gap(whole("task", "gap", gap, 0, 100_000))
+        out._native = self._native.at(whole("task", self.axis or "value", value, 0, 100_000))
         out._config, out._grammar = self._config, self._grammar
         return out
 
@@ -340,11 +382,12 @@ class Task:
         return hash(self._native.text)
 
     def __repr__(self) -> str:
-        gap = "" if self.gap is None else f", gap {self.gap}"
+        name, noise = (self.number, f", noise {self.noise:g}") if self.kind == "gaps" else (self.kind, "")
+        at = "" if self.point is None else f", {self.axis} {self.point}"
         return (
-            f"<selectivbench.Task {self.number}: {self.length} elements, {self.channels} channels, "
-            f"{self.answers} answers, noise {self.noise:g}{gap}>"
+            f"<selectivbench.Task {name}: {self.length} elements, {self.channels} channels, "
+            f"{self.answers} answers{noise}{at}>"
         )
 
     def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
-        return Task._from_config, (self.config, self.gap)
+        return Task._from_config, (self.config, self.point)

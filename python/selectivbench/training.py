@@ -180,7 +180,13 @@ def _train(
                 group["lr"] = lr
             logits = _forward(model, batch, device, precision)
             targets = batch.torch().targets.to(device)
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+            if task.squared_error:
+                asked = targets >= 0
+                wanted = batch.torch().values
+                assert wanted is not None
+                loss = torch.nn.functional.mse_loss(logits[asked], wanted.to(logits)[asked])
+            else:
+                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
@@ -192,7 +198,8 @@ def _train(
             evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
             if evaluates:
                 valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
-                keep({"update": made, "valid_accuracy": valid.accuracy, "valid_loss": valid.loss})
+                accuracy = {} if task.squared_error else {"valid_accuracy": valid.accuracy}
+                keep({"update": made} | accuracy | {"valid_loss": valid.loss})
             if saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0)):
                 saved.save(made, history)
         if line is not None:
@@ -200,7 +207,7 @@ def _train(
         result = evaluate(
             predict,
             task,
-            e["gaps"],
+            e[task._native.axis[1]] if task._native.axis else (),
             samples=e["test_samples"],
             valid_samples=e["valid_samples"],
             grid_samples=e["grid_samples"],

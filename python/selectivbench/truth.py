@@ -1,6 +1,7 @@
 """The exact filter, its score (the ceiling), and baselines without a network."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,19 @@ class Ceiling:
     """Score of the exact filter: the best any causal model can expect. Fields are those of ``ceiling --json``.
 
     ``counted`` and ``kl_counted`` are the same means, counted on these samples. The objective ``predict`` alone has ``kl`` and
-    the fields named after it; the objective ``state`` alone has entropies.
+    the fields named after it; the objective ``state`` alone has entropies. With squared error,
+    ``mse`` is a lower bound and there is no accuracy.
     """
 
-    accuracy: float
     stderr: float
-    upper_bound: float
     counted: float
     counted_stderr: float
-    exact: bool
     samples: int
     by_position: NDArray[np.float64]
+    accuracy: float = math.nan
+    upper_bound: float = math.nan
+    exact: bool = True
+    mse: float | None = None
     mean_entropy: float | None = None
     entropy_by_position: NDArray[np.float64] | None = None
     kl: float | None = None

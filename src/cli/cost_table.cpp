@@ -113,10 +113,12 @@ double distance(const MeasuredRate& row, double flops, double frames) {
 
 RunFrames frames_of(const RunConfig& run) {
   RunFrames out;
-  out.training = static_cast<double>(run.train.updates) * static_cast<double>(run.train.batch) * training_frames(run);
+  out.training =
+      static_cast<double>(run.train.updates) * static_cast<double>(run.train.batch) * size_of_task(run).train_frames;
   const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
-  out.evaluation = ((periodic + 1) * run.eval.valid_samples + run.eval.test_samples) * test_frames(run);
-  for (const int gap : run.eval.gaps) out.evaluation += run.eval.grid_samples * test_frames(run, gap);
+  out.evaluation = ((periodic + 1) * run.eval.valid_samples + run.eval.test_samples) * size_of_task(run).test_frames;
+  for (const int point : run.eval.points)
+    out.evaluation += run.eval.grid_samples * size_of_task(run, point).test_frames;
   return out;
 }
 
@@ -143,7 +145,7 @@ std::optional<double> CostTable::seconds(const RunConfig& run, double flops, dou
 
 std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& run, double flops, double left) const {
   if (!(flops > 0)) return std::nullopt;
-  const double frames = training_frames(run);
+  const double frames = size_of_task(run).train_frames;
   const MeasuredRate* best = nullptr;
   const auto better = [&](const MeasuredRate& row) {
     if (row.device != device) return false;

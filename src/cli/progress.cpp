@@ -185,7 +185,7 @@ void RunReport::report(const RunProgress& progress) {
   pace_.report(lines_.console().clock(), progress);
   if (progress.phase == "evaluated") {
     lines_.say(name_ + "  update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) +
-               ": loss " + fixed(progress.loss, 4) + ", valid accuracy " + fixed(progress.valid, 4));
+               ": loss " + fixed(progress.loss, 4) + ", valid " + progress.metric + " " + fixed(progress.valid, 4));
   } else if (!same && progress.phase != "train" && progress.phase != "valid" && progress.phase != "waiting" &&
              !lines_.console().terminal) {  // for whom it waits was said
     lines_.say(name_ + (progress.phase == "saving" ? "  saving" : "  evaluating: " + progress.phase));

@@ -58,7 +58,8 @@ struct RunProgress {
   std::string phase;  // waiting, train, valid, evaluated, test, ceiling, grid
   int64_t update = 0, updates = 0;
   double loss = 0;
-  double valid = -1;  // accuracy of the last evaluation; -1: none yet
+  double valid = -1;                // accuracy of the last evaluation, or its squared error; -1: none yet
+  std::string metric = "accuracy";  // name of `valid`; not sent to other processes
 };
 std::string to_line(const RunProgress& progress);
 bool from_line(std::string_view line, RunProgress& progress);  // false: the line is not progress

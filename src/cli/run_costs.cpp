@@ -27,6 +27,7 @@ std::string likeness(const ResolvedConfig& run) {
     if (std::find(kLearning.begin(), kLearning.end(), parameter.name()) != kLearning.end()) continue;
     out += parameter.name() + "=" + toml_text(parameter.get(run.values)) + "\n";
   }
+  for (const auto& [name, value] : run.values.task.keys) out += name + "=" + toml_text(config_value(value)) + "\n";
   for (const auto& [name, value] : run.values.model.switches) out += name + "=" + value + "\n";
   return out;
 }
@@ -51,7 +52,7 @@ double evaluations(const RunConfig& run) {
   const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
   const double samples = (periodic + 1) * static_cast<double>(run.eval.valid_samples) +
                          static_cast<double>(run.eval.test_samples) +
-                         static_cast<double>(run.eval.gaps.size()) * static_cast<double>(run.eval.grid_samples);
+                         static_cast<double>(run.eval.points.size()) * static_cast<double>(run.eval.grid_samples);
   return samples / (3.0 * static_cast<double>(run.train.batch));
 }
 

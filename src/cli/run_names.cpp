@@ -13,8 +13,7 @@ namespace {
 using Keys = std::vector<std::string>;
 
 Keys base_parts(const RunConfig& config) {
-  return {config.model.name, "task " + std::to_string(config.task.task.number),
-          "seed " + std::to_string(config.run.seed)};
+  return {config.model.name, "task " + task_name(config.task), "seed " + std::to_string(config.run.seed)};
 }
 
 // "lr", "train.batch" where eval has one too; switches of a model without "model.".
@@ -25,8 +24,9 @@ std::string name_of(const std::string& key) {
 // The fewest keys, found greedily, that tell apart as many runs as all varying keys do.
 Keys telling_keys(const std::vector<ResolvedConfig>& runs) {
   Keys keys = varying_keys(runs);
-  std::erase_if(
-      keys, [](const std::string& key) { return key == "model.name" || key == "task.number" || key == "run.seed"; });
+  std::erase_if(keys, [](const std::string& key) {
+    return key == "model.name" || key == "task.kind" || key == "task.number" || key == "run.seed";
+  });
   const auto distinct = [&](const Keys& chosen) {
     std::set<Keys> names;
     for (const auto& run : runs) {

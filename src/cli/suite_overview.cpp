@@ -40,9 +40,9 @@ void look(Overview::Run& run, int64_t updates) {
 
 Size size_of(const ResolvedConfig& run) {
   try {
-    const NetworkEnds ends = network_ends(run.values);
-    const Cost c = cost(network_config(run.values, ends.inputs, ends.outputs),
-                        std::max<int64_t>(1, std::llround(training_frames(run.values))));
+    const TaskSize task = size_of_task(run.values);
+    const Cost c = cost(network_config(run.values, task.channels, task.answers),
+                        std::max<int64_t>(1, std::llround(task.train_frames)));
     return {c.parameters, c.training_flops()};
   } catch (const Error&) {
     return {};  // the run itself will say what is wrong with it

@@ -89,7 +89,7 @@ class Ticker {
 };
 
 RunProgress in_words(const TrainProgress& p) {
-  return {p.phase, p.update, p.updates, p.loss, p.valid};
+  return {p.phase, p.update, p.updates, p.loss, p.valid, p.metric};
 }
 
 // A reader that is gone ends the run as a signal would: after its step, saved.

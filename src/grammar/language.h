@@ -2,6 +2,7 @@
 // through this interface. Automata (grammar/sampler.h) are the first implementation.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class Language {
   virtual void successors(int32_t state, std::vector<Successor>& out) const = 0;
   // P(a string now in `state` ends within this many more elements), for 0 .. length(); 1 at end().
   virtual double ends_within(int elements, int32_t state) const = 0;
+
+  virtual std::optional<double> topological_entropy() const { return std::nullopt; }  // of the strings, if known
 
   int states() const { return static_cast<int>(symbols().size()); }
   void sample(Split split, uint64_t index, uint16_t* states) const { draw(split, index, 1, states); }

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "grammar/check.h"
 #include "grammar/direct_walk.h"
+#include "grammar/figures.h"
 #include "grammar/reach.h"
 #include "grammar/reference_walk.h"
 
@@ -176,6 +177,11 @@ void Sampler::check_split(Split split) const {
 void Sampler::draw(Split split, uint64_t first, size_t count, uint16_t* states) const {
   check_split(split);
   impl_->run(split, first, count, states);
+}
+
+std::optional<double> Sampler::topological_entropy() const {
+  const double entropy = sb::topological_entropy(automaton());
+  return std::isfinite(entropy) ? std::optional(entropy) : std::nullopt;
 }
 
 }  // namespace sb

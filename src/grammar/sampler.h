@@ -58,6 +58,7 @@ class Sampler final : public Language {
   int32_t end() const override;
   void successors(int32_t state, std::vector<Successor>& out) const override;
   double ends_within(int elements, int32_t state) const override;  // a table; also used by the direct stream
+  std::optional<double> topological_entropy() const override;
 
  private:
   struct Impl;

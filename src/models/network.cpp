@@ -150,6 +150,21 @@ at::Tensor Network::loss(const at::Tensor& x, const at::Tensor& target, const Pa
                                normaliser, decoder_->copy);
 }
 
+at::Tensor Network::squared_error(const at::Tensor& x, const at::Tensor& target, const at::Tensor& value,
+                                  const Pass& pass, const at::Tensor& normaliser) const {
+  const auto out = decode(hidden(x, pass));
+  if (value.sizes() != out.sizes() || target.sizes() != out.sizes().slice(0, 2))
+    throw bad_input("network", formatted("expected values [{}] and targets of their frames, got [{}] and [{}]",
+                                         joined(out.sizes().vec(), ","), joined(value.sizes().vec(), ","),
+                                         joined(target.sizes().vec(), ",")));
+  const auto asked = target.ge(0);
+  const auto divisor = (normaliser.defined() ? normaliser.detach().reshape({1}) : asked.sum().reshape({1}))
+                           .to(out.device(), at::kDouble);
+  const auto off = (out - value.to(out.scalar_type())).to(at::kDouble) * asked.unsqueeze(-1);
+  // Row by row: the sum of a row has a fixed order, however many threads there are.
+  return off.square().sum({1, 2}).sum().reshape({1}) / (divisor * static_cast<double>(out.size(2)));
+}
+
 at::Tensor Network::step(const at::Tensor& x, NetworkState& state) const {
   const at::NoGradGuard no_gradients;
   Pass pass;

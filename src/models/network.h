@@ -59,6 +59,10 @@ class Network {
   // undefined: the number of those frames). Never holds all logits in memory.
   at::Tensor loss(const at::Tensor& x, const at::Tensor& target, const Pass& pass = {},
                   const at::Tensor& normaliser = {}) const;
+  // Sum of squared errors of the outputs against `value` [B,T,outputs] over the frames with target >= 0 (target [B,T]),
+  // divided by the number of outputs and by `normaliser` (as for loss()). Returns [1] float64.
+  at::Tensor squared_error(const at::Tensor& x, const at::Tensor& target, const at::Tensor& value,
+                           const Pass& pass = {}, const at::Tensor& normaliser = {}) const;
   // Processes one frame without gradients: x [B,inputs] -> logits [B,outputs]. Recurrent models use constant memory.
   at::Tensor step(const at::Tensor& x, NetworkState& state) const;
 

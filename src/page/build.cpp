@@ -18,7 +18,7 @@ void add_head(const Outline& outline, const PageRequest& request, PageData& data
   for (const auto& source : request.sources) data.sources.push_back(one_line(source));
   data.title =
       "SelectivBench: " + (data.sources.size() == 1 ? data.sources.front() : counted(data.sources.size(), "folder"));
-  std::set<int> tasks;
+  std::set<std::string> tasks;
   std::set<std::vector<std::string>> grammars;
   for (const auto& column : outline.columns) tasks.insert(column.task);
   data.headline.push_back(formatted("{} of {} on {}.", counted(outline.rows.runs.size(), "finished run"),

@@ -26,9 +26,10 @@ struct PageSeries {
 struct PageColumn {
   std::string id, name, setting, section;
   std::vector<std::string> lines;
-  int task = 0;
-  std::optional<int> gap;
-  bool own = true;  // the column is the run's own test
+  std::string task;       // number, or the name of a kind without numbers
+  std::optional<int> at;  // value of the test axis
+  bool squared = false;   // figures are mean squared errors
+  bool own = true;        // the column is the run's own test
   std::optional<double> n_gram, ceiling, chance;
   std::string n_gram_text, ceiling_text, chance_text, metric_text;
 };
@@ -120,7 +121,7 @@ struct PageRun {
   std::string key, id, folder, state, state_text, standing, standing_text, model, seeds_text, label;
   std::optional<std::string> href, series, column;
   std::vector<std::string> problems;
-  std::optional<int> task;
+  std::optional<std::string> task;
   std::optional<double> test, valid, wall, speed;
   std::string test_text, valid_text, ceiling_text, digest, precision_text, machine_text, program_text, wall_text;
   std::string speed_text, updates_text, divergence_text;

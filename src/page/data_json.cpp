@@ -1,4 +1,5 @@
 #include "base/base64.h"
+#include "base/number.h"
 #include "base/version.h"
 #include "page/data.h"
 #include "page/figure_svg.h"
@@ -51,12 +52,18 @@ Json meta_json(const PageData& data, const PageSettings& settings) {
         {"not_chosen", n.not_chosen}}}};
 }
 
+// Numbers as numbers.
+Json task_json(const std::string& task) {
+  const auto number = parse_integer(task);
+  return number ? Json(*number) : Json(task);
+}
+
 Json column_json(const PageColumn& c) {
   return {{"id", c.id},
           {"name", c.name},
           {"lines", c.lines},
-          {"task", c.task},
-          {"gap", maybe(c.gap)},
+          {"task", task_json(c.task)},
+          {"gap", maybe(c.at)},
           {"own", c.own},
           {"section", c.section},
           {"n_gram", maybe(c.n_gram)},
@@ -201,7 +208,7 @@ Json run_json(const PageRun& r) {
           {"series", maybe(r.series)},
           {"column", maybe(r.column)},
           {"model", r.model},
-          {"task", maybe(r.task)},
+          {"task", r.task ? task_json(*r.task) : Json(nullptr)},
           {"seeds_text", r.seeds_text},
           {"label", r.label},
           {"test", maybe(r.test)},

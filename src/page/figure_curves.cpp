@@ -64,12 +64,14 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   const std::string of = place.setting.empty() ? "" : " (" + place.setting + ")";
   constexpr int plot = 300;
 
-  Figure accuracy = begin_figure(outline, "learning", &place, cells);
-  accuracy.title = "Accuracy while training";
-  accuracy.columns = curve_columns("accuracy", "accuracy on valid");
+  const std::string metric = place.squared ? "Squared error" : "Accuracy";
+  const std::string on_valid = place.squared ? "squared error on valid" : "accuracy on valid";
+  Figure accuracy = begin_figure(outline, place.squared ? "learning_error" : "learning", &place, cells);
+  accuracy.title = metric + " while training";
+  accuracy.columns = curve_columns("accuracy", on_valid);
   const Drawn drawn = draw(outline, cells, accuracy, [](const Curves& c) { return c.valid; });
   if (drawn.points == 0) {
-    section.absent.push_back("Accuracy while training" + of + ": the runs' metrics hold no evaluation on valid.");
+    section.absent.push_back(accuracy.title + of + ": the runs' metrics hold no evaluation on valid.");
   } else {
     bool referenced = false;
     const auto reference = [&](const std::string& name, std::optional<double> value) {
@@ -81,41 +83,43 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
     };
     reference("ceiling", place.ceiling);
     reference("n-gram", place.n_gram);
-    const std::string dashed = "Dashed: the exact ceiling and the n-gram, measured on test.";
+    const std::string dashed = place.squared ? "Dashed: the bound, measured on test."
+                                             : "Dashed: the exact ceiling and the n-gram, measured on test.";
     if (drawn.points == 1) {  // eval.every = 0: there is no curve
-      accuracy.kind = "learning_end";
-      accuracy.title = "Accuracy at the end of training";
+      if (!place.squared) accuracy.kind = "learning_end";
+      accuracy.title = metric + " at the end of training";
       accuracy.caption =
-          formatted("Accuracy on valid, evaluated once, after the last update: {}. {}", averaged_text(cells), dashed);
-      accuracy.summary = formatted("Accuracy on valid after training of {}.", counted(cells.size(), "row"));
+          formatted("{} on valid, evaluated once, after the last update: {}. {}", metric, averaged_text(cells), dashed);
+      accuracy.summary = formatted("{} on valid after training of {}.", metric, counted(cells.size(), "row"));
       const int bars = 26 * static_cast<int>(series.size()) + 10;
-      accuracy.spec = bar_chart(series, {"accuracy", "accuracy on valid", false, true}, referenced, bars);
+      accuracy.spec = bar_chart(series, {"accuracy", on_valid, false, true}, referenced, bars);
       accuracy.height = bars + 60;
     } else {
-      accuracy.caption = formatted("Accuracy on valid by update: {}{}. {}", averaged_text(cells),
+      accuracy.caption = formatted("{} on valid by update: {}{}. {}", metric, averaged_text(cells),
                                    drawn.band ? "; band: lowest to highest run" : "", dashed);
-      accuracy.summary = formatted("Accuracy on valid over updates of {}.", counted(cells.size(), "row"));
-      accuracy.spec =
-          line_chart(series, {"update", "update"}, {"accuracy", "accuracy on valid"}, {drawn.band, referenced}, plot);
+      accuracy.summary = formatted("{} on valid over updates of {}.", metric, counted(cells.size(), "row"));
+      accuracy.spec = line_chart(series, {"update", "update"}, {"accuracy", on_valid}, {drawn.band, referenced}, plot);
       accuracy.height = chart_height(series.size(), plot);
     }
     data.figures.push_back(std::move(accuracy));
   }
 
+  const std::string loss_title = place.squared ? "squared error" : "loss, nats a frame";
   Figure loss = begin_figure(outline, "loss", &place, cells);
   loss.title = "Loss while training";
-  loss.columns = curve_columns("loss", "loss, nats a frame");
+  loss.columns = curve_columns("loss", loss_title);
   const Drawn losses = draw(outline, cells, loss, [](const Curves& c) { return c.loss; });
   if (losses.points == 0) {
     section.absent.push_back("Loss while training" + of + ": the runs' metrics hold no rows of training.");
     return;
   }
   loss.caption = formatted(
-      "Cross-entropy of training batches, nats a frame, as means over up to {} blocks of updates (of packed runs "
+      "{} of training batches{}, as means over up to {} blocks of updates (of packed runs "
       "every 25th update is there): {}{}.",
-      most_blocks, averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
+      place.squared ? "Squared error" : "Cross-entropy", place.squared ? "" : ", nats a frame", most_blocks,
+      averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {}.", counted(cells.size(), "row"));
-  loss.spec = line_chart(series, {"update", "update"}, {"loss", "loss, nats a frame"}, {losses.band, false}, plot);
+  loss.spec = line_chart(series, {"update", "update"}, {"loss", loss_title}, {losses.band, false}, plot);
   loss.height = chart_height(series.size(), plot);
   data.figures.push_back(std::move(loss));
 }

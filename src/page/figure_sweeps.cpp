@@ -8,6 +8,7 @@
 #include "page/figures.h"
 #include "page/vega.h"
 #include "report/cells.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 namespace {
@@ -21,7 +22,7 @@ const PageCell* find_cell(const PageData& data, const std::string& series, const
 }
 
 // One point a grammar; lines through the means of columns where there are several.
-void add_complexity(const Outline& outline, int task, PageData& data, PageSection& section) {
+void add_complexity(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
   std::map<size_t, ColumnRuns> by_series;
   std::set<double> entropies;
   std::set<size_t> columns;
@@ -38,7 +39,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
         if (!r.topological_entropy) continue;
         runs.push_back(run);
         entropy.push_back(*r.topological_entropy);
-        accuracy.push_back(r.test->accuracy);
+        accuracy.push_back(r.test->score());
         if (const auto n_gram = n_gram_of(r)) {
           auto& [sum, n] = n_grams[*r.topological_entropy];
           sum += n_gram->accuracy;
@@ -46,7 +47,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
         }
         if (r.test->ceiling && r.test->ceiling->exact) {
           auto& [sum, n] = ceilings[*r.topological_entropy];
-          sum += r.test->ceiling->accuracy;
+          sum += r.test->ceiling->score();
           ++n;
         }
       }
@@ -65,6 +66,7 @@ void add_complexity(const Outline& outline, int task, PageData& data, PageSectio
       if (!runs.empty()) columns.insert(c);
     }
   }
+  if (entropies.empty()) return;
   if (entropies.size() < 2) {
     section.absent.emplace_back("Accuracy by complexity: the runs' grammars have one topological entropy.");
     return;
@@ -194,12 +196,19 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   data.figures.push_back(std::move(figure));
 }
 
-// Columns that differ in the gap alone.
-void add_gaps(const Outline& outline, int task, PageData& data, PageSection& section) {
+// Null for a task of the paper and for a kind that this program does not know.
+const TaskRow* row_of(const std::string& task) {
+  for (const TaskRow& row : task_registry())
+    if (row.name == task && row.axis) return &row;
+  return nullptr;
+}
+
+// Columns that differ in the value of the test axis alone.
+void add_axis(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
   std::map<std::string, std::vector<size_t>> curves;  // by the data's settings
   for (size_t c = 0; c < outline.columns.size(); ++c) {
     const Point& point = outline.points[c];
-    if (outline.columns[c].task == task && point.gap && point.split.empty() && point.computed.empty())
+    if (outline.columns[c].task == task && point.at && point.split.empty() && point.computed.empty())
       curves[outline.settings[c]].push_back(c);
   }
   for (const auto& [setting, columns] : curves) {
@@ -214,52 +223,66 @@ void add_gaps(const Outline& outline, int task, PageData& data, PageSection& sec
       }
     std::vector<ColumnRuns> cells;
     for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
-    Figure figure = begin_figure(outline, "gaps", &outline.columns[columns.front()], cells);
+    const PageColumn& first = outline.columns[columns.front()];
+    const std::string axis = outline.points[columns.front()].axis;  // empty: gap
+    const std::string metric = first.squared ? "Squared error" : "Accuracy";
+    const TaskRow* row = row_of(task);
+    const std::string x_title = axis.empty() ? "frames of every gap of the test" : row ? row->axis->title : axis;
+    Figure figure = begin_figure(outline, axis.empty() && !first.squared ? "gaps" : "axis", &first, cells);
     figure.setting = setting;
-    figure.title = "Accuracy over the length of gaps (task 4)";
-    figure.columns = {{"series", "model", "nominal"},           {"kind", "kind", "nominal"},
-                      {"gap", "gap, frames", "quantitative"},   {"accuracy", "accuracy", "quantitative"},
-                      {"low", "interval from", "quantitative"}, {"high", "to", "quantitative"},
+    figure.title = axis.empty() ? "Accuracy over the length of gaps (task 4)" : metric + " over " + axis;
+    figure.columns = {{"series", "model", "nominal"},
+                      {"kind", "kind", "nominal"},
+                      {"gap", axis.empty() ? "gap, frames" : axis, "quantitative"},
+                      {"accuracy", first.squared ? "squared error" : "accuracy", "quantitative"},
+                      {"low", "interval from", "quantitative"},
+                      {"high", "to", "quantitative"},
                       {"runs", "runs", "quantitative"}};
     bool band = false;
     for (const auto& cell : cells)
       for (const size_t c : columns)
         if (const PageCell* found = find_cell(data, outline.series[cell.series].id, outline.columns[c].id)) {
-          figure.rows.push_back({outline.series[cell.series].name, "model", *outline.points[c].gap, *found->mean,
+          figure.rows.push_back({outline.series[cell.series].name, "model", *outline.points[c].at, *found->mean,
                                  found->low, found->high, found->runs.size()});
           band |= found->low.has_value();
         }
     for (const size_t c : columns)
       if (outline.columns[c].ceiling)
-        figure.rows.push_back(
-            {"ceiling", "reference", *outline.points[c].gap, *outline.columns[c].ceiling, {}, {}, {}});
+        figure.rows.push_back({"ceiling", "reference", *outline.points[c].at, *outline.columns[c].ceiling, {}, {}, {}});
     for (const size_t c : columns)
       if (outline.columns[c].n_gram)
-        figure.rows.push_back({"n-gram", "reference", *outline.points[c].gap, *outline.columns[c].n_gram, {}, {}, {}});
+        figure.rows.push_back({"n-gram", "reference", *outline.points[c].at, *outline.columns[c].n_gram, {}, {}, {}});
     for (const size_t c : columns)
       if (outline.columns[c].chance)
-        figure.rows.push_back({"chance", "reference", *outline.points[c].gap, *outline.columns[c].chance, {}, {}, {}});
+        figure.rows.push_back({"chance", "reference", *outline.points[c].at, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
-    figure.spec = line_chart(series, {"gap", "frames of every gap of the test"}, {"accuracy", "accuracy", false, true},
-                             {band, true}, sweep_height);
+    figure.spec =
+        line_chart(series, {"gap", x_title}, {"accuracy", first.squared ? "squared error" : "accuracy", false, true},
+                   {band, true}, sweep_height);
     figure.height = chart_height(series.size(), sweep_height);
-    figure.caption = formatted(
-        "Test accuracy with every gap of this length, without retraining: {}{}. Dashed: ceiling, n-gram and chance at "
-        "each "
-        "length.",
-        averaged_text(cells), band ? "; band: 95 % interval over grammars" : "");
-    figure.summary = formatted("Accuracy over gap length of {}.", counted(cells.size(), "row"));
+    const std::string averaged = averaged_text(cells) + (band ? "; band: 95 % interval over grammars" : "");
+    if (axis.empty()) {
+      figure.caption = formatted(
+          "Test accuracy with every gap of this length, without retraining: {}. Dashed: ceiling, n-gram and chance at "
+          "each length.",
+          averaged);
+      figure.summary = formatted("Accuracy over gap length of {}.", counted(cells.size(), "row"));
+    } else {
+      figure.caption =
+          formatted("{} on test by {}, without retraining: {}. Dashed: the ceiling.", metric, axis, averaged);
+      figure.summary = formatted("{} over {} of {}.", metric, axis, counted(cells.size(), "row"));
+    }
     data.figures.push_back(std::move(figure));
   }
-  if (curves.empty() && (task == 2 || task == 4))
+  if (curves.empty() && (task == "2" || task == "4"))
     section.absent.emplace_back(
         "Accuracy over the length of gaps: no run was tested at other lengths (eval.gaps, or `eval --gap … --save`).");
 }
 
 }  // namespace
 
-void add_sweeps(const Outline& outline, int task, PageData& data, PageSection& section) {
-  add_gaps(outline, task, data, section);
+void add_sweeps(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
+  add_axis(outline, task, data, section);
   add_complexity(outline, task, data, section);
   for (size_t c = 0; c < outline.columns.size(); ++c)
     if (outline.columns[c].task == task && outline.columns[c].own) add_size(outline, c, data, section);

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "page/vega.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 
@@ -77,6 +78,7 @@ void add_overview(const Outline& outline, PageData& data) {
   for (const auto& cell : data.cells) {
     if (!cell.mean) continue;
     const PageColumn& column = *columns[cell.column];
+    if (column.squared) continue;
     if (used.insert(column.id).second) order.push_back(column.name);
     figure.rows.push_back({series[cell.series]->name, column.name, *cell.mean, cell.low, cell.high, column.n_gram,
                            column.ceiling, cell.fraction, cell.runs.size()});
@@ -123,42 +125,18 @@ void add_overview(const Outline& outline, PageData& data) {
   data.figures.push_back(std::move(figure));
 }
 
-namespace {
-
-std::vector<std::string> task_text(int task) {
-  switch (task) {
-    case 1:
-      return {
-          "Most symbols stand for many states, so a symbol alone does not tell which one it is. The model names the "
-          "hidden state of every element from what came before; a blank frame follows each."};
-    case 2:
-      return {
-          "As task 1 with noise on every channel and gaps of blank frames after each element. The state has to be held "
-          "through the gap: every frame of it counts."};
-    case 3:
-      return {
-          "From some element on a frame with a symbol that cannot follow is put in at times. Only context tells such a "
-          "distractor from data."};
-    case 4:
-      return {"Models trained on short gaps are tested, without retraining, on gaps longer than any they have seen."};
-    default:
-      return {"A task with settings of its own; Method has them."};
-  }
-}
-
-}  // namespace
-
 void add_figures(const Outline& outline, PageData& data) {
   add_overview(outline, data);
-  std::set<int> tasks;
+  std::set<std::string, decltype(&less_task)> tasks(&less_task);
   for (const auto& column : outline.columns) tasks.insert(column.task);
-  for (const int task : tasks) {
-    PageSection section{task_section(task), task_title(task), "task", task_text(task), {}};
+  for (const std::string& task : tasks) {
+    const TaskText about = task_text(task);
+    PageSection section{task_section(task), about.title, "task", {about.text}, {}};
     for (size_t c = 0; c < outline.columns.size(); ++c)
       if (outline.columns[c].task == task && outline.columns[c].own) add_curves(outline, c, data, section);
     add_sweeps(outline, task, data, section);
     for (size_t c = 0; c < outline.columns.size(); ++c)
-      if (outline.columns[c].task == task) add_breakdowns(outline, c, data, section);
+      if (outline.columns[c].task == task && !outline.columns[c].squared) add_breakdowns(outline, c, data, section);
     data.sections.push_back(std::move(section));
   }
   add_inside(outline, data);

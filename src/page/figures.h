@@ -12,7 +12,8 @@ void add_figures(const Outline& outline, PageData& data);
 void add_overview(const Outline& outline, PageData& data);
 void add_curves(const Outline& outline, size_t column, PageData& data, PageSection& section);      // while training
 void add_breakdowns(const Outline& outline, size_t column, PageData& data, PageSection& section);  // by position, …
-void add_sweeps(const Outline& outline, int task, PageData& data, PageSection& section);  // over complexity, size, gap
+void add_sweeps(const Outline& outline, const std::string& task, PageData& data,
+                PageSection& section);  // over complexity, size, gap
 // Figures of the unfinished runs on the board; `places` are their positions in the source.
 void add_running(const Outline& outline, const std::vector<size_t>& places, PageData& data);
 void add_inside(const Outline& outline, PageData& data);

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/version.h"
 #include "page/parts.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 namespace {
@@ -53,6 +54,13 @@ MethodPart tasks_part(const Outline& outline) {
       "followed "
       "by gap frames that are blank or show a symbol that cannot follow; noise may be added to every channel. At every "
       "frame the model names the hidden state of the current element. docs/benchmark.md defines all of it."));
+  std::set<std::string> kinds;
+  for (const auto& column : outline.columns)
+    if (!parse_integer(column.task)) kinds.insert(column.task);
+  for (const auto& kind : kinds) {
+    const TaskText about = task_text(kind);
+    out.blocks.push_back(paragraph(about.title + ": " + about.text));
+  }
   MethodBlock table;
   table.kind = MethodBlock::Kind::table;
   table.columns = {"column",    "symbols", "ambiguous", "states each", "elements",    "training gaps",
@@ -93,6 +101,10 @@ MethodPart metric_part(const Outline& outline) {
       "<mi>e</mi></msub><mo>=</mo><msub><mi>s</mi><mi>e</mi></msub><mo>}</mo></mrow><mrow><mo>#</mo><mo>{</mo><mi>e"
       "</mi><mo>}</mo></mrow></mfrac></mrow>",
       "ŝ_e = argmax_c Σ_{t in F_e} p_t(c), accuracy = #{e : ŝ_e = s_e} / #{e}"));
+  if (std::any_of(outline.columns.begin(), outline.columns.end(), [](const PageColumn& c) { return c.squared; }))
+    out.blocks.push_back(paragraph(
+        "Columns that say squared error ask for numbers: the figure is the squared error of the outputs, averaged over "
+        "the frames that are asked for. Less is better, and the best possible estimator is the bound."));
   out.blocks.push_back(paragraph(
       "The ceiling is the accuracy of exact Bayesian filtering under the same metric: the posterior of the state given "
       "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds "

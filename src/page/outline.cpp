@@ -81,7 +81,7 @@ void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageCo
     }
   }
   column.n_gram_text = worst ? formatted("{} (n {})", range_text(*worst, *best), n_text(n_least, n_most)) : "–";
-  column.ceiling_text = low ? (exact ? "" : "≤ ") + range_text(*low, *high) : "–";
+  column.ceiling_text = low ? (column.squared ? "≥ " : exact ? "" : "≤ ") + range_text(*low, *high) : "–";
   column.chance_text = least ? range_text(*least, *most) : "–";
   if (with_n_gram > 0) column.n_gram = n_grams / static_cast<double>(with_n_gram);
   if (with_ceiling > 0) column.ceiling = ceilings / static_cast<double>(with_ceiling);
@@ -104,17 +104,22 @@ void add_columns(Outline& out) {
     std::vector<std::string> settings(column.lines.begin() + 1, column.lines.end());  // the task comes first
     out.settings.push_back(joined(settings, ", "));
     out.points.push_back(key.point);
-    for (const auto& line : point_lines(key.point)) {
+    column.squared = std::any_of(cells.begin(), cells.end(), [&](size_t i) { return out.rows.cells[i].squared; });
+    std::vector<std::string> measured = point_lines(key.point);
+    if (column.squared) measured.emplace_back("squared error");
+    for (const auto& line : measured) {
       column.lines.push_back(line);
       settings.push_back(line);
     }
     column.name = joined(column.lines, ", ");
     column.setting = joined(settings, ", ");
-    column.task = static_cast<int>(parse_integer(group.value("task.number")).value_or(0));
+    column.task = plain_value(group.value("task.number"));
+    if (column.task.empty()) column.task = "0";
     column.section = task_section(column.task);
-    column.gap = key.point.gap;
+    column.at = key.point.at;
     column.own = key.point == Point{};
-    column.metric_text = std::string(key.point.split.empty() ? "test" : key.point.split) + " accuracy" +
+    column.metric_text = std::string(key.point.split.empty() ? "test" : key.point.split) +
+                         (column.squared ? " squared error" : " accuracy") +
                          (group.value("task.objective") == "\"predict\"" ? " of the next symbol" : "");
     for (const size_t i : cells) {
       const size_t g = out.rows.cells[i].group;
@@ -145,14 +150,16 @@ Outline make_outline(const SourceContent& source) {
   return out;
 }
 
-std::string task_section(int task) {
-  return formatted("task-{}", task);
+std::string task_section(const std::string& task) {
+  std::string out = "task-" + task;
+  for (char& c : out)
+    if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_') c = '-';
+  return out;
 }
 
-std::string task_title(int task) {
-  static const char* const names[] = {"a task of its own", "memorisation", "noise rejection",
-                                      "context-aware selectivity", "generalisation"};
-  return formatted("Task {}: {}", task, names[task >= 0 && task <= 4 ? task : 0]);
+bool less_task(const std::string& a, const std::string& b) {
+  const auto x = parse_integer(a), y = parse_integer(b);
+  return x && y ? *x < *y : x || y ? x.has_value() : a < b;
 }
 
 std::string symbol_name(int symbol) {
@@ -162,6 +169,11 @@ std::string symbol_name(int symbol) {
 std::string points_text(double difference) {
   std::string digits = fixed(std::abs(difference) * 100, 1);
   return (digits == "0.0" ? "" : difference < 0 ? "-" : "+") + digits;
+}
+
+std::string difference_text(const PageColumn& column, double difference) {
+  if (!column.squared) return points_text(difference);
+  return (difference < 0 ? "-" : "+") + fixed(std::abs(difference), 4);
 }
 
 std::map<size_t, MissingCounts> missing_by_group(const Outline& outline) {
@@ -174,11 +186,12 @@ std::map<size_t, MissingCounts> missing_by_group(const Outline& outline) {
       const Group& group = outline.rows.groups[g];
       const bool fits = std::all_of(outline.labels.varying.begin(), outline.labels.varying.end(), [&](const auto& key) {
         const auto at = read.config.find(key);
-        const bool told_otherwise = key == "quirks" || key == "run.label";
+        const bool told_otherwise = key == "quirks" || key == "run.label" || key == "task.number";  // compared below
         return told_otherwise || group.value(key) == (at == read.config.end() ? "" : at->second);
       });
       const auto same = [&](const char* key) {
-        const auto at = read.config.find(key);
+        const auto kind = key == std::string("task.number") ? read.config.find("task.kind") : read.config.end();
+        const auto at = kind != read.config.end() ? kind : read.config.find(key);
         return at != read.config.end() && at->second == group.value(key);
       };
       if (!fits || !same("model.name") || !same("task.number")) continue;

@@ -34,10 +34,12 @@ struct Outline {
 };
 Outline make_outline(const SourceContent& source);
 
-std::string task_section(int task);  // id of its section
-std::string task_title(int task);
-std::string symbol_name(int symbol);         // "#", "A", …
-std::string points_text(double difference);  // "+1.2": a difference of accuracies in points
+std::string task_section(const std::string& task);           // id of its section
+bool less_task(const std::string& a, const std::string& b);  // numbers first
+std::string symbol_name(int symbol);                         // "#", "A", …
+std::string points_text(double difference);                  // "+1.2": a difference of accuracies in points
+// The same for a column: "+0.0123" for squared errors.
+std::string difference_text(const PageColumn& column, double difference);
 
 // Runs that are in no row, counted by group: unfinished, damaged, …
 struct MissingCounts {

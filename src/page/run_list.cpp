@@ -90,8 +90,8 @@ std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchD
     const auto at = config.find(key);
     return at == config.end() ? std::string() : at->second;
   };
-  const std::string number = value("task.number");
-  const ConfigMap& usual = default_settings(number);
+  const std::string kind = value("task.kind");
+  const ConfigMap& usual = default_settings(kind.empty() ? value("task.number") : kind);
   const std::string model = plain_value(value("model.name"));
   std::map<std::string, std::string> switches;
   if (defaults) switches = defaults(model, parse_integer(value("model.width")).value_or(0));
@@ -116,18 +116,19 @@ std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchD
 void add_result(const Result& r, PageRun& out) {
   out.id = shown(r.run_id);
   out.model = shown(r.model);
-  out.task = r.task;
+  out.task = task_name(r);
   out.label = shown(r.label);
   const auto accuracy = [](const std::optional<Measurement>& m) {
-    return m ? std::optional(m->accuracy) : std::nullopt;
+    return m ? std::optional(m->score()) : std::nullopt;
   };
   out.test = accuracy(r.test);
   out.valid = accuracy(r.valid);
   out.test_text = out.test ? file_digits(*out.test) : "–";
   out.valid_text = out.valid ? file_digits(*out.valid) : "–";
   if (r.test && r.test->ceiling)
-    out.ceiling_text = r.test->ceiling->exact ? file_digits(r.test->ceiling->accuracy)
-                                              : "≤ " + file_digits(r.test->ceiling->upper_bound);
+    out.ceiling_text = r.test->ceiling->mse     ? "≥ " + file_digits(*r.test->ceiling->mse)
+                       : r.test->ceiling->exact ? file_digits(r.test->ceiling->accuracy)
+                                                : "≤ " + file_digits(r.test->ceiling->upper_bound);
   out.precision_text = shown(r.precision);
   out.updates_text = grouped(static_cast<uint64_t>(std::max<int64_t>(0, r.updates)));
   if (r.divergence)
@@ -178,7 +179,8 @@ PageRun begin_run(const SourceRun& run, const std::string& page_folder, const Sw
       return at == read.config.end() ? std::string() : plain_value(at->second);
     };
     out.model = value("model.name");
-    if (const auto task = parse_integer(value("task.number"))) out.task = static_cast<int>(*task);
+    for (const char* key : {"task.number", "task.kind"})
+      if (const std::string task = value(key); !task.empty()) out.task = task;
     const std::string seed = value("grammar.seed");
     if (!seed.empty()) out.seeds_text = "seed " + seed;
     if (!read.config.empty()) out.config = differences(read.config, defaults);
@@ -207,7 +209,7 @@ void add_runs(const Outline& outline, const std::string& page_folder, PageData& 
     out.standing_text = standing_text(rows.standing[run]);
     for (const auto& [point, measurement] : points_of(rows.runs[run]))
       if (point != Point{})
-        out.points.emplace_back(joined(point_lines(point), ", "), file_digits(measurement->accuracy));
+        out.points.emplace_back(joined(point_lines(point), ", "), file_digits(measurement->score()));
     counts.averaged += rows.standing[run] == Standing::averaged;
     counts.diverged += rows.standing[run] == Standing::diverged;
     counts.not_chosen += rows.standing[run] != Standing::averaged && rows.standing[run] != Standing::diverged;

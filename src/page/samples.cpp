@@ -111,7 +111,13 @@ void add_samples(const Outline& outline, PageData& data) {
     const Result& first = whole_result(outline, shown.front().second);
     const bool predict = first.objective == "predict";
     const auto& names = all_names.of(first);
-    const auto answer = [&](int32_t id) { return predict ? symbol_name(id) : state_text(names, id); };
+    const bool numbered = first.config.contains("task.kind");  // a kind whose symbols and answers have no names
+    const auto symbol = [&](int id) {
+      return id < 0 ? std::string("·") : numbered ? std::to_string(id) : symbol_name(id);
+    };
+    const auto answer = [&](int32_t id) {
+      return id < 0 ? std::string("–") : predict || numbered ? symbol(id) : state_text(names, id);
+    };
     const auto belief = [&](const std::vector<StateShare>& shares) {
       Belief5 out;
       for (const auto& share : shares) out.emplace_back(answer(share.state), share.probability);
@@ -133,12 +139,12 @@ void add_samples(const Outline& outline, PageData& data) {
       for (size_t e = 0; e < sample.elements.size(); ++e) {
         const ElementRecord& element = sample.elements[e];
         SampleElement one;
-        one.symbol = symbol_name(element.symbol);
-        one.state = !predict                         ? state_text(names, element.state)
+        one.symbol = symbol(element.symbol);
+        one.state = !predict                         ? answer(element.state)
                     : e + 1 < sample.elements.size() ? symbol_name(sample.elements[e + 1].symbol)
                                                      : "–";
         one.gap = element.gap_frames;
-        for (const int symbol : element.gap) one.gap_symbols.push_back(symbol < 0 ? "·" : symbol_name(symbol));
+        for (const int id : element.gap) one.gap_symbols.push_back(symbol(id));
         out.elements.push_back(std::move(one));
         out.filter.push_back(belief(element.filter));
       }

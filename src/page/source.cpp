@@ -115,7 +115,8 @@ Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates) {
       }
     } else if (row.phase == "valid") {
       out.last = std::max(out.last, row.update);
-      if (const auto accuracy = value_of(row, "accuracy")) out.valid.push_back({row.update, *accuracy});
+      const auto accuracy = value_of(row, "accuracy"), error = value_of(row, "mse");
+      if (accuracy || error) out.valid.push_back({row.update, accuracy ? *accuracy : *error});
     }
   }
   close();

@@ -18,7 +18,7 @@ struct CurvePoint {
 };
 struct Curves {
   std::vector<CurvePoint> loss;   // at the last update of each block
-  std::vector<CurvePoint> valid;  // accuracy
+  std::vector<CurvePoint> valid;  // accuracy, or squared error
   int64_t last = 0;               // updates done at the last row
   std::string fault;              // why there are no curves
 };

@@ -22,8 +22,9 @@ Estimate paired_difference(const ByGrammar& a, const ByGrammar& b) {
   return estimate(differences);
 }
 
-std::string interval_text(const std::optional<Interval>& interval) {
-  return interval ? formatted("[{}, {}]", points_text(interval->low), points_text(interval->high)) : "";
+std::string interval_text(const PageColumn& column, const std::optional<Interval>& interval) {
+  if (!interval) return "";
+  return formatted("[{}, {}]", difference_text(column, interval->low), difference_text(column, interval->high));
 }
 
 std::string p_text(std::optional<double> p) {
@@ -58,15 +59,15 @@ PageCell plain_cell(const Outline& outline, size_t index) {
     out.sd_over = cell.sd_over;
   }
   if (cell.interval && cell.grammars > 1) {
-    const Interval interval = within_shares(*cell.interval);
+    const Interval interval = shown_interval(cell);
     out.low = interval.low;
     out.high = interval.high;
     out.interval_text = interval_text(cell);
   }
   if (cell.n_gram) out.n_gram_text = formatted("{} (n {})", fixed(*cell.n_gram, 3), n_text(cell.n_least, cell.n_most));
   if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound)
-    out.ceiling_text = (cell.ceiling_exact ? "" : "≤ ") + fixed(*figure, 3);
-  if (cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0) {
+    out.ceiling_text = (cell.squared ? "≥ " : cell.ceiling_exact ? "" : "≤ ") + fixed(*figure, 3);
+  if (!cell.squared && cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0) {
     out.fraction = cell.mean / *cell.ceiling;
     out.fraction_text = fixed(*out.fraction * 100, 1) + " %";
   }
@@ -134,9 +135,13 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     ++measured;
   }
   if (measured < 2 || !one_scale(outline, indices)) return;
+  const PageColumn& place = outline.columns[column];
+  const double sign = place.squared ? -1 : 1;  // of better
+  const std::string highest = place.squared ? "lowest mean of the column" : "highest mean of the column";
   size_t best = cells.size();
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells[i]->mean && values[i].size() == most && (best == cells.size() || *cells[i]->mean > *cells[best]->mean))
+    if (cells[i]->mean && values[i].size() == most &&
+        (best == cells.size() || sign * *cells[i]->mean > sign * *cells[best]->mean))
       best = i;
   bool uneven = false;
   for (size_t i = 0; i < cells.size(); ++i) uneven |= cells[i]->mean && values[i].size() < grammars.size();
@@ -149,9 +154,7 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
                                                              values[i].size(), grammars.size())});
   }
   cells[best]->best = true;
-  cells[best]->marks.push_back({"best", uneven
-                                            ? formatted("highest mean of the column over {}", counted(most, "grammar"))
-                                            : std::string("highest mean of the column")});
+  cells[best]->marks.push_back({"best", uneven ? formatted("{} over {}", highest, counted(most, "grammar")) : highest});
   const ByGrammar& of_best = values[best];
   const std::string name = outline.series[outline.cells[indices[best]].series].name;
   std::vector<size_t> others;
@@ -169,20 +172,22 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     PageCell& cell = *cells[others[k]];
     VersusBest versus;
     versus.difference = differences[k].mean;
-    versus.difference_text = points_text(versus.difference);
-    versus.interval_text = interval_text(differences[k].interval(family_error));  // by itself, as in Compare
+    versus.difference_text = difference_text(place, versus.difference);
+    versus.interval_text = interval_text(place, differences[k].interval(family_error));  // by itself, as in Compare
     versus.p = p[k];
     versus.p_text = p_text(p[k]);
     versus.significant = steps[k].decided;
     versus.n = differences[k].n;
     if (versus.n >= 2) {
-      const bool below = versus.significant && differences[k].mean < 0;
+      const bool below = versus.significant && sign * differences[k].mean < 0;
       cell.marks.push_back(
-          {below ? "worse" : "tied", formatted("{} {}, the best of the column: {} points, p {} before correction",
-                                               below                ? "significantly below"
-                                               : versus.significant ? "on the grammars of both significantly above"
-                                                                    : "not told apart from",
-                                               name, versus.difference_text, versus.p_text)});
+          {below ? "worse" : "tied",
+           formatted("{} {}, the best of the column: {}{}, p {} before correction",
+                     below                ? place.squared ? "significantly above" : "significantly below"
+                     : versus.significant ? place.squared ? "on the grammars of both significantly below"
+                                                          : "on the grammars of both significantly above"
+                                          : "not told apart from",
+                     name, versus.difference_text, place.squared ? "" : " points", versus.p_text)});
     }
     cell.versus_best = std::move(versus);
   }
@@ -335,9 +340,10 @@ void add_compare(const Outline& outline, PageData& data) {
           "Columns with more than {} rows have the differences between settings of one model and to the highest mean "
           "only.",
           most_series);
+    const double sign = outline.columns[c].squared ? -1 : 1;
     size_t best = 0;
     for (size_t i = 0; i < cells.size(); ++i)
-      if (outline.rows.cells[cells[i]].mean > outline.rows.cells[cells[best]].mean) best = i;
+      if (sign * outline.rows.cells[cells[i]].mean > sign * outline.rows.cells[cells[best]].mean) best = i;
     for (size_t i = 0; i < cells.size(); ++i)
       for (size_t k = i + 1; k < cells.size(); ++k) {
         const PageSeries &a = outline.series[outline.cells[cells[i]].series],
@@ -354,8 +360,8 @@ void add_compare(const Outline& outline, PageData& data) {
                               {},
                               {},
                               p,
-                              points_text(difference.mean),
-                              interval_text(interval),
+                              difference_text(outline.columns[c], difference.mean),
+                              interval_text(outline.columns[c], interval),
                               p_text(p)};
         if (interval) {
           pair.low = interval->low;

@@ -11,8 +11,8 @@ void add_compare(const Outline& outline, PageData& data);
 // Differences a - b on their common grammars.
 Estimate paired_difference(const std::map<std::vector<std::string>, double>& a,
                            const std::map<std::vector<std::string>, double>& b);
-std::string interval_text(
-    const std::optional<Interval>& interval);  // in points, "[-1.0, +3.4]"; "" if there is no interval
-std::string p_text(std::optional<double> p);   // "0.210", "< 0.001", "–"
+// In points, "[-1.0, +3.4]"; squared errors as they are. "" if there is no interval.
+std::string interval_text(const PageColumn& column, const std::optional<Interval>& interval);
+std::string p_text(std::optional<double> p);  // "0.210", "< 0.001", "–"
 
 }  // namespace sb

@@ -28,7 +28,9 @@ enum class Purpose : uint32_t {
   noise = 4,
   dropout = 5,
   initialisation = 6,
-  order = 7
+  order = 7,
+  symbol = 8,
+  signal = 9
 };
 
 // The stream of one (seed, split, index, purpose). `block(i)` gives draws 4i..4i+3 as 32-bit words.

@@ -9,25 +9,34 @@
 
 namespace sb {
 
+namespace {
+
+Point point_of(const Measurement& m, const std::string& split = "", int64_t samples = 0,
+               const std::string& computed = "") {
+  return {m.at, split, samples, computed, m.axis.value_or("")};
+}
+
+}  // namespace
+
 std::map<Point, const Measurement*> points_of(const TableRun& run) {
   std::map<Point, const Measurement*> out;
   const Result& r = run.result;
   if (!r.test) return out;
   out[{}] = &*r.test;
-  for (const auto& m : r.grid) out.emplace(Point{m.gap, "", 0}, &m);
+  for (const auto& m : r.grid) out.emplace(point_of(m), &m);
   // One of as many samples as the config says for gap lengths is the measurement a run with that gap would have made.
   const auto asked = r.config.find("eval.grid_samples");
   const auto usual = asked == r.config.end() ? std::nullopt : parse_integer(asked->second);
   for (const auto& m : run.evaluations) {
-    if (!std::isfinite(m.accuracy)) continue;
+    if (!std::isfinite(m.score())) continue;
     if (!m.computed.empty()) {  // other numbers, whatever they are of
-      out.emplace(Point{m.gap, m.split, m.samples, m.computed}, &m);
+      out.emplace(point_of(m, m.split, m.samples, m.computed), &m);
       continue;
     }
     const bool own_split = m.split == r.test->split;
-    if (own_split && !m.gap && m.samples == r.test->samples) continue;
-    const bool own = own_split && m.gap && usual == m.samples;
-    out.emplace(own ? Point{m.gap, "", 0} : Point{m.gap, m.split, m.samples}, &m);
+    if (own_split && !m.at && m.samples == r.test->samples) continue;
+    const bool own = own_split && m.at && usual == m.samples;
+    out.emplace(own ? point_of(m) : point_of(m, m.split, m.samples), &m);
   }
   return out;
 }
@@ -51,7 +60,7 @@ std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
   if (!best) return std::nullopt;
   if (!point.split.empty() || !point.computed.empty()) return std::nullopt;
   const auto content = result.config.find("task.test_gap_content");
-  if (point.gap && content != result.config.end() && content->second != "\"blank\"") return std::nullopt;
+  if (point.at && content != result.config.end() && content->second != "\"blank\"") return std::nullopt;
   return NgramFigure{*best, *result.baselines->n};
 }
 
@@ -135,7 +144,7 @@ std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, co
 
 std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, const Cell& cell) {
   std::vector<double> values;
-  for (const size_t run : cell.runs) values.push_back(points_of(rows.runs[run]).at(cell.point)->accuracy);
+  for (const size_t run : cell.runs) values.push_back(points_of(rows.runs[run]).at(cell.point)->score());
   return means_by_grammar(rows, cell.runs, values);
 }
 
@@ -156,13 +165,15 @@ std::string spread_over(const Rows& rows, const Cell& cell) {
 }
 
 void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>& found) {
-  cell.mean = *mean_of(found, [](const Measurement& m) { return std::optional(m.accuracy); });
+  cell.squared = found[0]->mse.has_value();
+  cell.mean = *mean_of(found, [](const Measurement& m) { return std::optional(m.score()); });
   cell.kl = mean_of(found, [](const Measurement& m) { return m.kl; });
   cell.kl_bound = mean_of(found, [](const Measurement& m) { return m.ceiling ? m.ceiling->kl : std::nullopt; });
-  cell.ceiling = mean_of(
-      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt; });
-  cell.upper_bound = mean_of(
-      found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->upper_bound) : std::nullopt; });
+  cell.ceiling =
+      mean_of(found, [](const Measurement& m) { return m.ceiling ? std::optional(m.ceiling->score()) : std::nullopt; });
+  cell.upper_bound = mean_of(found, [](const Measurement& m) {
+    return m.ceiling && !m.mse ? std::optional(m.ceiling->upper_bound) : std::nullopt;
+  });
   cell.split = found[0]->split;
   cell.samples = found[0]->samples;
   std::vector<double> accuracies;
@@ -170,15 +181,15 @@ void measure(const Rows& rows, Cell& cell, const std::vector<const Measurement*>
   bool all_valid = true;
   for (size_t i = 0; i < found.size(); ++i) {
     const Result& r = rows.runs[cell.runs[i]].result;
-    accuracies.push_back(found[i]->accuracy);
+    accuracies.push_back(found[i]->score());
     if (found[i]->samples != cell.samples) cell.samples = 0;
     if (found[i]->ceiling) cell.ceiling_exact &= found[i]->ceiling->exact;
     chance += r.chance;
     all_valid &= r.valid.has_value();
-    valid += r.valid ? r.valid->accuracy : 0;
+    valid += r.valid ? r.valid->score() : 0;
   }
   const auto n = static_cast<double>(found.size());
-  cell.chance = chance / n;
+  if (!cell.squared) cell.chance = chance / n;
   add_n_gram(rows, cell);
   if (all_valid) cell.valid = valid / n;
   const auto grammars = means_by_grammar(rows, cell.runs, accuracies);
@@ -235,13 +246,18 @@ void add_cells(Rows& rows, size_t number) {
   }
 }
 
+Interval shown_interval(const Cell& cell) {
+  return cell.squared ? Interval{std::max(0.0, cell.interval->low), cell.interval->high}
+                      : within_shares(*cell.interval);
+}
+
 std::string interval_text(const Cell& cell) {
   if (!cell.interval) return "";
   const double middle = (cell.interval->low + cell.interval->high) / 2;
-  const Interval shown = within_shares(*cell.interval);
-  return std::abs(middle - cell.mean) < 5e-4 && !leaves_shares(*cell.interval)
-             ? "± " + fixed(shown.high - middle, 3)
-             : formatted("[{}, {}]", fixed(shown.low, 3), fixed(shown.high, 3));
+  const Interval shown = shown_interval(cell);
+  const bool cut = shown.low != cell.interval->low || shown.high != cell.interval->high;
+  return std::abs(middle - cell.mean) < 5e-4 && !cut ? "± " + fixed(shown.high - middle, 3)
+                                                     : formatted("[{}, {}]", fixed(shown.low, 3), fixed(shown.high, 3));
 }
 
 void note_missing_points(Rows& rows, const Labels& labels) {

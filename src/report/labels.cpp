@@ -43,6 +43,13 @@ std::pair<size_t, std::string> rank(const std::string& key) {
   return {first.size() + all.size(), key};
 }
 
+// Points of a test axis are columns themselves.
+bool is_axis(const std::string& key) {
+  const auto& rows = task_registry();
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const TaskRow& row) { return row.axis && key == "eval." + row.axis->key; });
+}
+
 class Labeller {
  public:
   Labeller(const std::vector<Group>& groups, const SwitchDefaults& defaults) : groups_(groups), defaults_(defaults) {
@@ -159,13 +166,13 @@ class Labeller {
 
   void share() {
     // The line of the protocol names a residual that is not the protocol's.
-    static const std::set<std::string> shown = {"model.name",  "model.width", "model.residual",
-                                                "task.number", "run.label",   "eval.gaps"};
+    static const std::set<std::string> shown = {"model.name", "model.width", "model.residual", "task.number",
+                                                "run.label"};
     for (const auto& [key, values] : values_) {
       const bool one_switch = key.starts_with("model.switch ");
       const bool in_label = values.size() > 1 && (std::count(row_keys_.begin(), row_keys_.end(), key) > 0 ||
                                                   std::count(column_keys_.begin(), column_keys_.end(), key) > 0);
-      if (shown.contains(key) || in_label || key.starts_with("config.") ||
+      if (shown.contains(key) || is_axis(key) || in_label || key.starts_with("config.") ||
           values.size() - (one_switch ? values.count("") : 0) != 1)
         continue;
       if (!(one_switch ? switch_as_usual(key) : as_by_default(key))) out_.common.emplace_back(key, *values.rbegin());
@@ -251,8 +258,7 @@ class Labeller {
       const bool one_switch = key.starts_with("model.switch ");
       const bool told =
           std::any_of(out_.common.begin(), out_.common.end(), [&](const auto& e) { return e.first == key; });
-      if (key == "eval.gaps" || (one_switch && !told && values_.at(key).size() - values_.at(key).count("") < 2))
-        continue;
+      if (is_axis(key) || (one_switch && !told && values_.at(key).size() - values_.at(key).count("") < 2)) continue;
       const auto texts = texts_of(key);
       const auto name_of = naming(key);
       std::map<std::string, std::set<std::string>> where;
@@ -354,14 +360,15 @@ std::string everywhere_line(const Labels& labels, std::vector<std::string> first
 const ConfigMap& default_settings(const std::string& task_number) {
   static const auto tasks = [] {
     std::map<std::string, ConfigMap> all;
-    for (int n = 0; n <= 4; ++n) {
-      const std::string number = std::to_string(n);
-      all[number] =
-          config_map(resolve(parse_settings("[task]\nnumber = " + number + "\n", "task"), {}, "task").canonical);
-    }
+    const auto add = [&](const std::string& name, const std::string& setting) {
+      all[name] = config_map(resolve(parse_settings("[task]\n" + setting + "\n", "task"), {}, "task").canonical);
+    };
+    for (int n = 0; n <= 4; ++n) add(std::to_string(n), formatted("number = {}", n));
+    for (const auto& kind : task_kinds())
+      if (kind != kGapsKind) add(kind, formatted("kind = \"{}\"", kind));
     return all;
   }();
-  const auto task = tasks.find(task_number);
+  const auto task = tasks.find(plain_value(task_number));
   return task == tasks.end() ? tasks.at("1") : task->second;
 }
 
@@ -370,7 +377,7 @@ std::string short_name(const std::string& key) {
   if (key == "task.number") return "task";
   if (key.starts_with("model.switch ")) return printable(key.substr(13));
   const ConfigKey* parameter = find_config_key(key);
-  if (!parameter) return printable(key);
+  if (!parameter) return printable(key.starts_with("task.") ? key.substr(5) : key);
   size_t same = 0;
   for (const auto& p : config_keys()) same += p.key == parameter->key;
   return same == 1 ? parameter->key : key;
@@ -390,7 +397,7 @@ std::string shown_value(const std::string& value, int digits) {
 
 std::vector<std::string> point_lines(const Point& point) {
   Keys out;
-  if (point.gap) out.push_back(formatted("gap {}", *point.gap));
+  if (point.at) out.push_back(formatted("{} {}", point.axis.empty() ? "gap" : printable(point.axis), *point.at));
   if (!point.split.empty()) out.push_back(formatted("{}, {} samples", printable(point.split), point.samples));
   if (!point.computed.empty()) out.push_back(formatted("computed on {}", printable(point.computed)));
   return out;

@@ -48,7 +48,7 @@ Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defau
 // settings of evaluations, and of a long list only the beginning: JSON has all. Empty if there is nothing to say.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
-// Default settings of the paper's task with this number (JSON text); those of task 1 if there is no such task.
+// Default settings of the task (JSON text), by its number or the name of its kind; those of task 1 if it is not known.
 const ConfigMap& default_settings(const std::string& task_number);
 std::string short_name(const std::string& key);  // "d_state"; "train.batch", since eval has a batch too
 std::string shown_value(const std::string& value, int digits = 6);  // absent: "–"

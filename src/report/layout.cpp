@@ -143,6 +143,8 @@ class CellSheet {
   void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
     std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
     for (const auto& line : point_lines(key.point)) header.push_back(line);
+    const bool squared = any(cells, [](const Cell& c) { return c.squared; });
+    if (squared) header.emplace_back("squared error");
     if (saved_ && key.point.split.empty()) {
       const std::string line = measured_line(cells);
       if (!line.empty()) header.push_back(line);
@@ -166,7 +168,7 @@ class CellSheet {
     }
     const auto digits = [](double v) { return fixed(v, 3); };
     foot_[kNgram].push_back(n_gram.text(digits));
-    foot_[kCeiling].push_back((exact || !ceiling.low ? "" : "≤ ") + ceiling.text(digits));
+    foot_[kCeiling].push_back((!ceiling.low ? "" : squared ? "≥ " : exact ? "" : "≤ ") + ceiling.text(digits));
     foot_[kChance].push_back(chance.text(digits));
     const auto beside = [&](const std::string& name) {
       sheet_.columns.push_back({{name}, false, block});
@@ -304,10 +306,14 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
   const auto further = averaged_further(rows);
+  const bool squared = std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.squared; });
   const bool paper =
       std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.paper.has_value(); });
   std::vector<std::string> out = {
-      formatted("{}{}: {}.{}{}", several_splits(rows) ? "Accuracy" : "Test accuracy",
+      formatted("{}{}: {}.{}{}",
+                several_splits(rows) ? "Accuracy"
+                : squared            ? "Test result"
+                                     : "Test accuracy",
                 predict ? " of the next symbol" : "", averaged.empty() ? averaging_text(rows) : averaged,
                 further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")),
                 paper ? " The paper's ± is its own." : "")};

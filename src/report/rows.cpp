@@ -34,6 +34,7 @@ ConfigMap settings_of(const ConfigMap& config, std::set<std::string> quirks = {}
     }
   }
   if (!quirks.empty()) out["quirks"] = json_quoted(joined(quirks, " "));
+  if (auto kind = out.extract("task.kind"); !kind.empty()) out["task.number"] = kind.mapped();
   return out;
 }
 
@@ -41,7 +42,7 @@ ConfigMap settings_of(const Result& result) {
   ConfigMap out = settings_of(result.config, {result.quirks.begin(), result.quirks.end()});
   if (!result.label.empty()) out["run.label"] = json_quoted(result.label);
   out["model.name"] = json_quoted(result.model);
-  out["task.number"] = std::to_string(result.task);
+  if (!result.config.contains("task.kind")) out["task.number"] = std::to_string(result.task);
   out["grammar.seed"] = std::to_string(result.grammar_seed);
   out["train.seed"] = std::to_string(result.train_seed);
   return out;
@@ -59,7 +60,7 @@ std::string fault_of(const Result& r) {
   if (r.status != "done" && r.status != "diverged") return "status " + printable(r.status);
   if (r.status == "diverged") return "";
   const auto sound = [](const Measurement& m) {
-    return std::isfinite(m.accuracy) && (!m.ceiling || std::isfinite(m.ceiling->accuracy));
+    return std::isfinite(m.score()) && (!m.ceiling || std::isfinite(m.ceiling->score()));
   };
   if ((r.test && !sound(*r.test)) || (r.valid && !sound(*r.valid)) || !std::all_of(r.grid.begin(), r.grid.end(), sound))
     return "an accuracy is not a number";
@@ -216,10 +217,11 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
       if (!value.empty()) parts.push_back(name + shown_value(value));
     };
     add("model.name", "");
+    add("task.kind", "task ");
     add("task.number", "task ");
     for (const auto& [key, seen] : values)
-      if (seen.size() > 1 && key != "model.name" && key != "task.number" && !key.ends_with(".seed") &&
-          (!key.starts_with("model.switch ") || differs_within_model(key, run.config)))
+      if (seen.size() > 1 && key != "model.name" && key != "task.kind" && key != "task.number" &&
+          !key.ends_with(".seed") && (!key.starts_with("model.switch ") || differs_within_model(key, run.config)))
         add(key, short_name(key) + " ");
     const bool one_seed = entry(run.config, "grammar.seed") == entry(run.config, "train.seed");
     if (!one_seed) add("grammar.seed", "grammar.seed ");
@@ -331,12 +333,13 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
       if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
       const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
       // Where the ceiling is not exact the best causal model lies between it and its upper bound.
-      const double most = std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
-      if (m->accuracy <= most + 4 * error) continue;
-      out.push_back(
-          formatted("{}, task {}{}, {}: accuracy {} is above its ceiling {} by more than 4 standard errors ({})",
-                    printable(run.result.model), run.result.task, point.gap ? formatted(", gap {}", *point.gap) : "",
-                    seeds_text(rows, i), fixed(m->accuracy, 4), fixed(most, 4), printable(run.result.run_id)));
+      const double most = m->mse ? m->ceiling->score() : std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
+      if (m->mse ? m->score() >= most - 4 * error : m->score() <= most + 4 * error) continue;
+      const std::string at = point.at ? formatted(", {} {}", point.axis.empty() ? "gap" : point.axis, *point.at) : "";
+      out.push_back(formatted("{}, task {}{}, {}: {} {} is {} its {} {} by more than 4 standard errors ({})",
+                              printable(run.result.model), task_name(run.result), at, seeds_text(rows, i),
+                              m->mse ? "squared error" : "accuracy", fixed(m->score(), 4), m->mse ? "below" : "above",
+                              m->mse ? "bound" : "ceiling", fixed(most, 4), printable(run.result.run_id)));
     }
   }
   return out;

@@ -52,7 +52,9 @@ struct Candidate {
 };
 
 struct Group {
-  ConfigMap config;  // without averaged and selected axes; all quirks in one key "quirks", the label as "run.label"
+  // Without averaged and selected axes; all quirks in one key "quirks", the label as "run.label". "task.number" is the
+  // task: its number, or the name of a kind that has no numbers.
+  ConfigMap config;
   std::vector<Candidate> candidates;
   std::optional<size_t> chosen;
   std::vector<size_t> averaged;  // runs of the chosen candidate that its cells average
@@ -63,10 +65,11 @@ struct Group {
 
 // What was measured. All fields empty: the run's own test.
 struct Point {
-  std::optional<int> gap;
+  std::optional<int> at;      // value of the test axis
   std::string split;          // of saved evaluations, if it differs from the split of the run's test
   int64_t samples = 0;        // of these evaluations
   std::string computed = {};  // of evaluations with another device or precision than the run's
+  std::string axis = {};      // name of the test axis; empty: gap
   auto operator<=>(const Point&) const = default;
 };
 
@@ -77,13 +80,14 @@ struct Cell {
   int64_t samples = 0;               // a run; 0: not the same in all
   std::vector<size_t> runs;          // averaged; empty: no figure
   int64_t grammars = 0;              // different grammars among them
-  double mean = 0;                   // test accuracy
+  bool squared = false;              // the figures are mean squared errors: less is better
+  double mean = 0;                   // test accuracy, or mean squared error
   std::optional<double> sd;          // over the means of the grammars if there are several, else over the runs
   std::string sd_over;               // in words: what differs between these: "grammars", "train seeds", "task.noise"
   std::optional<Interval> interval;  // 95 % of the mean over the same values, not cut at 0 and 1
-  std::optional<double> valid, kl, ceiling, upper_bound;
-  std::optional<double> kl_bound;  // of the true distribution: no model has a lower expected KL
-  bool ceiling_exact = true;       // false: only the upper bound holds
+  std::optional<double> valid, kl, ceiling, upper_bound;  // under squared error, `ceiling` is a lower bound
+  std::optional<double> kl_bound;                         // of the true distribution: no model has a lower expected KL
+  bool ceiling_exact = true;                              // false: only the upper bound holds
   std::optional<double> chance;
   std::optional<double> n_gram;  // its accuracy
   int n_least = 0, n_most = 0;   // range of its n, which is chosen per run
@@ -162,6 +166,8 @@ std::vector<std::string> averaged_further(const Rows& rows);
 
 // "done", or the reason why the cell is empty: "diverged" (every run of the group), "none chosen".
 std::string status_of(const Rows& rows, const Cell& cell);
+// The interval as tables show it: without values that the figure cannot have.
+Interval shown_interval(const Cell& cell);
 
 // The n-gram to show with a measurement of the run: on its test, and on other gap lengths if gaps are blank, since
 // n-grams skip blanks. nullopt if there is none or the result is of an earlier version.

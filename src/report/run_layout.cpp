@@ -105,7 +105,7 @@ class RunSheet {
   }
 
   void what_it_found() {
-    const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->accuracy, 3) : std::string(); };
+    const auto accuracy = [](const std::optional<Measurement>& m) { return m ? fixed(m->score(), 3) : std::string(); };
     add("valid", [=, this](size_t run) { return accuracy(result(run).valid); });
     const bool saved = std::any_of(rows_.runs.begin(), rows_.runs.end(), shows_saved);
     add("test" + (saved ? measured_text({}) : ""), [=, this](size_t run) { return accuracy(result(run).test); });
@@ -129,7 +129,7 @@ class RunSheet {
           [=, this](size_t run) {
             const auto points = points_of(rows_.runs[run]);
             const auto it = points.find(point);
-            return it == points.end() ? std::string() : fixed(it->second->accuracy, 3);
+            return it == points.end() ? std::string() : fixed(it->second->score(), 3);
           });
     if (std::any_of(rows_.runs.begin(), rows_.runs.end(), [](const TableRun& run) { return n_gram_of(run.result); }))
       add("n-gram", [this](size_t run) {
@@ -139,11 +139,13 @@ class RunSheet {
     add("ceiling", [this](size_t run) {
       const auto& test = result(run).test;
       if (!test || !test->ceiling) return std::string();
+      if (test->ceiling->mse) return "≥ " + fixed(*test->ceiling->mse, 3);
       return test->ceiling->exact ? fixed(test->ceiling->accuracy, 3) : "≤ " + fixed(test->ceiling->upper_bound, 3);
     });
     add("fraction", [this](size_t run) {
       const auto& test = result(run).test;
-      if (!test || !test->ceiling || !test->ceiling->exact || test->ceiling->accuracy <= 0) return std::string();
+      if (!test || test->mse || !test->ceiling || !test->ceiling->exact || test->ceiling->accuracy <= 0)
+        return std::string();
       return fixed(test->accuracy / test->ceiling->accuracy, 3);
     });
     add("params", [this](size_t run) { return amount(static_cast<double>(result(run).params)); });

@@ -75,7 +75,7 @@ class Choice {
       if (!over.contains(rows_.seeds[run])) continue;
       const auto& valid = rows_.runs[run].result.valid;
       if (!valid) return std::nullopt;
-      sum += valid->accuracy;
+      sum += valid->score();
       ++n;
     }
     return n == 0 ? std::nullopt : std::optional(sum / static_cast<double>(n));
@@ -95,12 +95,20 @@ class Choice {
     candidate.eligible = candidate.valid.has_value();
   }
 
+  // Accuracies are better if larger, squared errors if smaller.
+  bool better(double a, double b) const {
+    for (const auto& candidate : group_.candidates)
+      for (const size_t run : candidate.runs)
+        if (const auto& valid = rows_.runs[run].result.valid; valid && valid->mse) return a < b;
+    return a > b;
+  }
+
   bool pick(const std::set<Seeds>& over) {
     for (size_t c = 0; c < group_.candidates.size(); ++c) {
       Candidate& candidate = group_.candidates[c];
       if (!candidate.eligible) continue;
       candidate.valid = mean_valid(candidate, over);
-      if (!group_.chosen || *candidate.valid > *group_.candidates[*group_.chosen].valid) group_.chosen = c;
+      if (!group_.chosen || better(*candidate.valid, *group_.candidates[*group_.chosen].valid)) group_.chosen = c;
     }
     return group_.chosen.has_value();
   }

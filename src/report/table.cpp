@@ -71,6 +71,7 @@ Json candidates_json(const Rows& rows, const Group& group) {
 struct CellFields {
   bool paper, computed;  // some cell has such a figure, or is so computed
   bool whole;            // json
+  bool other;            // some cell has another metric than accuracy or another test axis than gap
 };
 
 Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const CellFields& fields) {
@@ -78,7 +79,11 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   const Candidate* chosen = group.chosen ? &group.candidates[*group.chosen] : nullptr;
   Json out = Json::object();
   add_axes(out, group, labels);
-  out["gap"] = cell.point.gap ? Json(*cell.point.gap) : Json(nullptr);
+  if (fields.other) {
+    out["metric"] = cell.squared ? "squared error" : "accuracy";
+    out["axis"] = cell.point.axis.empty() ? Json(nullptr) : Json(cell.point.axis);
+  }
+  out["gap"] = cell.point.at ? Json(*cell.point.at) : Json(nullptr);
   out["split"] = cell.split.empty() ? Json(nullptr) : Json(cell.split);
   out["samples"] = cell.samples == 0 ? Json(nullptr) : Json(cell.samples);
   if (fields.computed) out["computed"] = cell.point.computed.empty() ? Json(nullptr) : Json(cell.point.computed);
@@ -87,8 +92,8 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   out["mean"] = any ? six(cell.mean) : Json(nullptr);
   out["sd"] = six(cell.sd);
   out["sd_over"] = !cell.sd ? Json(nullptr) : Json(cell.sd_over);
-  out["ci95_low"] = cell.interval ? six(within_shares(*cell.interval).low) : Json(nullptr);
-  out["ci95_high"] = cell.interval ? six(within_shares(*cell.interval).high) : Json(nullptr);
+  out["ci95_low"] = cell.interval ? six(shown_interval(cell).low) : Json(nullptr);
+  out["ci95_high"] = cell.interval ? six(shown_interval(cell).high) : Json(nullptr);
   out["runs"] = cell.runs.size();
   out["grammars"] = cell.grammars;
   out["valid"] = six(cell.valid);
@@ -99,8 +104,9 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   out["ceiling"] = six(cell.ceiling);
   out["upper_bound"] = six(cell.upper_bound);
   out["ceiling_exact"] = cell.ceiling ? Json(cell.ceiling_exact) : Json(nullptr);
-  out["fraction_of_ceiling"] =
-      any && cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0 ? six(cell.mean / *cell.ceiling) : Json(nullptr);
+  out["fraction_of_ceiling"] = any && !cell.squared && cell.ceiling && cell.ceiling_exact && *cell.ceiling > 0
+                                   ? six(cell.mean / *cell.ceiling)
+                                   : Json(nullptr);
   out["chance"] = six(cell.chance);
   size_t eligible = 0;
   const Result* one = nullptr;
@@ -143,16 +149,16 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   for (size_t i = 0; i < rows.axes.average.size(); ++i) out[rows.axes.average[i]] = config_value(rows.seeds[run][i]);
   if (whole && !out.contains("train.order_seed")) out["train.order_seed"] = 0;
   add_setting(out, rows, rows.settings[run], true);
-  out["valid"] = r.valid ? six(r.valid->accuracy) : Json(nullptr);
+  out["valid"] = r.valid ? six(r.valid->score()) : Json(nullptr);
   out["valid_split"] = r.valid ? Json(r.valid->split) : Json(nullptr);
-  out["test"] = r.test ? six(r.test->accuracy) : Json(nullptr);
+  out["test"] = r.test ? six(r.test->score()) : Json(nullptr);
   out["test_split"] = r.test ? Json(r.test->split) : Json(nullptr);
   out["test_samples"] = r.test ? Json(r.test->samples) : Json(nullptr);
   const auto points = points_of(rows.runs[run]);
   for (const Point& point : further) {
     const auto it = points.find(point);
     const std::string name = joined(point_lines(point), ", ");
-    out[name] = it == points.end() ? Json(nullptr) : six(it->second->accuracy);
+    out[name] = it == points.end() ? Json(nullptr) : six(it->second->score());
     if (point.split.empty()) out[name + ", samples"] = it == points.end() ? Json(nullptr) : Json(it->second->samples);
   }
   const auto* ceiling = r.test && r.test->ceiling ? &*r.test->ceiling : nullptr;
@@ -161,11 +167,12 @@ Json run_record(const Rows& rows, const Labels& labels, size_t run, const std::s
   const auto n_gram = n_gram_of(r);
   out["n_gram"] = n_gram ? six(n_gram->accuracy) : Json(nullptr);
   out["n"] = n_gram ? Json(n_gram->n) : Json(nullptr);
-  out["ceiling"] = ceiling ? six(ceiling->accuracy) : Json(nullptr);
+  out["ceiling"] = ceiling ? six(ceiling->score()) : Json(nullptr);
   out["upper_bound"] = ceiling ? six(ceiling->upper_bound) : Json(nullptr);
   out["ceiling_exact"] = ceiling ? Json(ceiling->exact) : Json(nullptr);
-  out["fraction_of_ceiling"] =
-      ceiling && ceiling->exact && ceiling->accuracy > 0 ? six(r.test->accuracy / ceiling->accuracy) : Json(nullptr);
+  out["fraction_of_ceiling"] = ceiling && !ceiling->mse && ceiling->exact && ceiling->accuracy > 0
+                                   ? six(r.test->accuracy / ceiling->accuracy)
+                                   : Json(nullptr);
   out["params"] = r.params;
   out["state_size"] = r.state_size ? Json(*r.state_size) : Json(nullptr);
   out["precision"] = r.precision;
@@ -278,7 +285,8 @@ std::string cell_table(const Rows& rows, TableFormat format) {
   if (for_people(format)) return sheet_text(cell_sheet(rows, labels), format);
   const auto any = [&](bool (*has)(const Cell&)) { return std::any_of(rows.cells.begin(), rows.cells.end(), has); };
   const CellFields fields{any([](const Cell& c) { return c.paper.has_value(); }),
-                          any([](const Cell& c) { return !c.point.computed.empty(); }), format == TableFormat::json};
+                          any([](const Cell& c) { return !c.point.computed.empty(); }), format == TableFormat::json,
+                          any([](const Cell& c) { return c.squared || !c.point.axis.empty(); })};
   std::vector<Json> records;
   for (const size_t i : ordered_cells(rows, labels))
     records.push_back(cell_record(rows, labels, rows.cells[i], fields));

@@ -9,12 +9,13 @@
 namespace sb {
 
 std::string axis_fault(const std::string& key, const std::vector<std::string>& switches, bool select) {
-  static const std::set<std::string> never = {"model.name", "task.number",      "grammar.seed",
-                                              "train.seed", "train.order_seed", "run.seed",
-                                              "run.label",  "train.precision",  "train.device"};
+  static const std::set<std::string> never = {"model.name",      "task.kind",        "task.number", "grammar.seed",
+                                              "train.seed",      "train.order_seed", "run.seed",    "run.label",
+                                              "train.precision", "train.device"};
   const ConfigKey* parameter = find_config_key(key);
   std::vector<std::string> known;
   for (const auto& name : switches) known.push_back("model." + name);
+  for (const auto& [kind, own] : own_keys()) known.push_back(own.name());
   if (!parameter && std::find(known.begin(), known.end(), key) == known.end()) {
     for (const auto& p : config_keys()) known.push_back(p.name());
     return formatted("unknown key '{}'{}", printable(key), did_you_mean(key, known));

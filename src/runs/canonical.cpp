@@ -12,7 +12,8 @@ namespace {
 
 // A parameter that the values of others silence has no part in the id.
 bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
-  const bool unused = (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
+  const bool unused = (p.name() == "task.kind" && config.values.task.kind == kGapsKind) ||
+                      (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
                       (p.name() == "train.order_seed" && config.values.train.order_seed == 0);
   return p.identifies && !unused && !silenced(config.values, p);
 }
@@ -20,6 +21,7 @@ bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
 }  // namespace
 
 bool silenced(const RunConfig& values, const ConfigKey& p) {
+  if (!p.task_kind.empty() && p.task_kind != values.task.kind) return true;
   if (p.section == "grammar" && p.key != "seed" && p.key != "automaton") return !values.grammar.automaton.empty();
   const bool test = p.key.starts_with("test_gap_");
   if (p.section != "task" || !(test || p.key.starts_with("gap_"))) return false;
@@ -36,7 +38,7 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   const EvalSection& e = values.eval;
   std::set<std::string> out = {
       "quirks.padding_correct"};  // every sample has task.length elements, none of padding alone
-  if (e.gaps.empty()) out.insert("eval.grid_samples");
+  if (e.points.empty()) out.insert("eval.grid_samples");
   if (t.accumulate == 1 || t.accumulate == kAutomatic) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
   if (values.model.dropout == 0) out.insert("train.dropout_until");
@@ -65,6 +67,10 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
         automaton ? json_quoted(automaton_identity(*config.values.grammar.file))
                   : json_text(p.get(config.keys_without_effect.contains(p.name()) ? defaults : values));
   }
+  const TaskRow& task = find_task(values.task.kind);
+  for (const auto& [key, value] : values.task.keys) sections["task"][key] = json_text(config_value(value));
+  if (task.name != kGapsKind && task.axis)
+    sections["eval"][task.axis->key] = formatted("[{}]", joined(values.eval.points, ","));
   const NetworkKeys network = rules.network ? rules.network(config.values)
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};
   sections["model"]["width"] = std::to_string(network.width);

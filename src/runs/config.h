@@ -10,7 +10,7 @@
 #include "base/residual.h"
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
-#include "tasks/task_config.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 
@@ -33,10 +33,17 @@ struct GrammarSection {
 };
 
 struct TaskSection {
-  TaskConfig task;
-  int length = 200;  // elements per sample
+  std::string kind = kGapsKind;
+  std::map<std::string, TaskValue> keys;  // of other kinds than `gaps`: their own keys
+  TaskConfig task;                        // of `gaps`
+  int length = 200;                       // elements per sample
   Stream stream = Stream::reference;
 };
+
+// "1" for a task of the paper, else the kind: how tables and messages call the task.
+inline std::string task_name(const TaskSection& task) {
+  return task.kind == kGapsKind ? std::to_string(task.task.number) : task.kind;
+}
 
 struct ModelSection {
   std::string name = "gated_delta_net";
@@ -69,7 +76,7 @@ struct EvalSection {
   int valid_samples = 1000;
   int test_samples = 1000;
   int batch = 50;
-  std::vector<int> gaps;    // gap lengths of the generalisation grid (task 4), tested without retraining
+  std::vector<int> points;  // of the task's test axis (gap lengths), tested without retraining
   int grid_samples = 1000;  // samples per grid point
   int chunk = 1024;         // frames per forward pass of an evaluation
   int ceiling_samples = 1000;

@@ -28,6 +28,8 @@ std::vector<std::string> keys_of(const std::string& section) {
   std::vector<std::string> keys;
   for (const auto& p : config_keys())
     if (p.section == section) keys.push_back(p.key);
+  for (const auto& [kind, p] : own_keys())
+    if (p.section == section) keys.push_back(p.key);
   return keys;
 }
 
@@ -36,8 +38,9 @@ std::string name_fault(const std::string& section, const std::string& key) {
   const auto& sections = section_names();
   if (std::find(sections.begin(), sections.end(), section) == sections.end())
     return formatted("[config] unknown section '{}'{}", printable(section), did_you_mean(section, sections));
-  if (section == "model" || find_config_key(section + "." + key)) return "";
-  return formatted("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, keys_of(section)));
+  const std::vector<std::string> known = keys_of(section);
+  if (section == "model" || std::find(known.begin(), known.end(), key) != known.end()) return "";
+  return formatted("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, known));
 }
 
 struct Chain {

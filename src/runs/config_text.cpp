@@ -27,15 +27,35 @@ std::string switch_toml(const std::string& text) {
   return bare ? text : toml_quoted(text);
 }
 
-std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& section, const std::string& automaton) {
+// Keys of other kinds of tasks would be refused.
+bool foreign(const ResolvedConfig& config, const ConfigKey& p) {
+  return !p.task_kind.empty() && p.task_kind != config.values.task.kind;
+}
+
+std::vector<std::pair<ConfigKey, ConfigValue>> own_values(const ResolvedConfig& config) {
+  std::vector<std::pair<ConfigKey, ConfigValue>> out;
+  const TaskRow& row = find_task(config.values.task.kind);
+  if (row.name == kGapsKind) return out;
+  for (const TaskKey& key : row.keys)
+    out.emplace_back(own_key(key), config_value(config.values.task.keys.at(key.name)));
+  const auto& points = config.values.eval.points;
+  if (row.axis) out.emplace_back(own_key(*row.axis), std::vector<int64_t>(points.begin(), points.end()));
+  return out;
+}
+
+std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& section, const std::string& automaton,
+                           bool origins) {
   std::vector<Line> lines;
   for (const auto& p : config_keys()) {
-    if (p.section != section) continue;
+    if (p.section != section || foreign(config, p)) continue;
+    if (p.name() == "task.kind" && config.values.task.kind == kGapsKind && !origins) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
     lines.push_back(
         {p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values)), has_effect(config, p)});
   }
+  for (const auto& [key, value] : own_values(config))
+    if (key.section == section) lines.push_back({key.key, toml_text(value)});
   if (section == "model")
     for (const auto& [key, text] : config.values.model.switches) {
       const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
@@ -44,6 +64,11 @@ std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& sect
       lines.push_back({plain && !key.empty() ? key : toml_quoted(key), switch_toml(text)});
     }
   return lines;
+}
+
+std::string default_text(const std::string& kind, const ConfigKey& own) {
+  const TaskKey* key = own.section == "task" ? find_task(kind).find(own.key) : nullptr;
+  return key ? toml_text(config_value(key->initial)) : "[]";
 }
 
 }  // namespace
@@ -64,7 +89,7 @@ std::string config_toml(const ResolvedConfig& config, bool origins, const std::s
   std::string out = "# run " + config.run_id + "\n";
   for (const auto& section : section_names()) {
     out += "\n[" + section + "]\n";
-    const auto lines = lines_of(config, section, automaton);
+    const auto lines = lines_of(config, section, automaton, origins);
     size_t widest = 0;
     for (const auto& line : lines) widest = std::max(widest, line.name.size() + line.value.size());
     for (const auto& line : lines) {
@@ -87,8 +112,10 @@ std::string config_json(const ResolvedConfig& config) {
   for (const auto& section : section_names()) {
     Json& members = values[section] = Json::object();
     for (const auto& p : config_keys())
-      if (p.section == section)
+      if (p.section == section && !foreign(config, p))
         members[p.key] = std::visit([](const auto& v) { return Json(v); }, p.get(config.values));
+    for (const auto& [key, value] : own_values(config))
+      if (key.section == section) members[key.key] = std::visit([](const auto& v) { return Json(v); }, value);
     if (section == "model")
       for (const auto& [key, text] : config.values.model.switches) members[key] = text;
   }
@@ -108,11 +135,19 @@ std::string parameter_table(const ModelRules& rules) {
     const bool unset = p.name() == "grammar.density";
     table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
   }
-  if (rules.table.empty()) return table.text();
+  TextTable own({"key", "task.kind", "default", "range", "meaning"},
+                {Align::left, Align::left, Align::left, Align::left, Align::left});
+  const ConfigKey& length = *find_config_key("task.length");
+  for (const TaskRow& row : task_registry())
+    if (row.name != kGapsKind)
+      own.row({length.name(), row.name, std::to_string(row.length), length.range(), row.length_meaning});
+  for (const auto& [kind, p] : own_keys()) own.row({p.name(), kind, default_text(kind, p), p.range(), p.meaning});
+  std::string tables = table.text() + "\n" + own.text();
+  if (rules.table.empty()) return tables;
   TextTable switches({"switch", "model", "default", "range", "meaning"},
                      {Align::left, Align::left, Align::left, Align::left, Align::left});
   for (const auto& s : rules.table) switches.row({"model." + s.key, s.model, s.initial, s.range, s.meaning});
-  return table.text() + "\n" + switches.text();
+  return tables + "\n" + switches.text();
 }
 
 std::string parameter_json(const ModelRules& rules) {
@@ -124,6 +159,13 @@ std::string parameter_json(const ModelRules& rules) {
                    {"range", p.range()},
                    {"meaning", p.meaning},
                    {"identifies", p.identifies}});
+  for (const auto& [kind, p] : own_keys())
+    out.push_back({{"name", p.name()},
+                   {"task_kind", kind},
+                   {"default", default_text(kind, p)},
+                   {"range", p.range()},
+                   {"meaning", p.meaning},
+                   {"identifies", true}});
   for (const auto& s : rules.table)
     out.push_back({{"name", "model." + s.key},
                    {"model", s.model},

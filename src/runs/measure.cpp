@@ -1,12 +1,10 @@
 #include "runs/measure.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
-#include "grammar/figures.h"
 #include "runs/baseline_file.h"
 #include "tasks/ceiling.h"
 #include "tasks/ngram.h"
@@ -29,7 +27,7 @@ Result result_header(const ResolvedConfig& run, const RunData& data, int64_t upd
   Result out;
   out.model = config.model.name;
   out.task = config.task.task.number;
-  out.objective = to_string(config.task.task.objective);
+  out.objective = data.task->objective();
   out.precision = to_string(config.train.precision);
   out.device = to_string(config.train.device);
   out.config = config_map(run.canonical);
@@ -41,28 +39,29 @@ Result result_header(const ResolvedConfig& run, const RunData& data, int64_t upd
   out.layers = config.model.layers;
   out.updates = updates;
   out.samples_seen = updates * config.train.batch;
-  out.states = data.language->states();
+  out.states = data.task->states();
   out.lr = config.train.lr;
-  if (data.automaton) {
-    const double entropy = topological_entropy(*data.automaton);
-    if (std::isfinite(entropy)) out.topological_entropy = entropy;
-  }
+  out.topological_entropy = data.task->topological_entropy();
   return out;
 }
 
-Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
-                        bool breakdowns) {
+Measurement measurement(const Evaluation& evaluation, Split split, const Task& task,
+                        const std::optional<TestPoint>& point, bool breakdowns) {
   Measurement out;
   out.split = to_string(split);
-  out.gap = gap;
+  if (point) {
+    if (point->axis != "gap") out.axis = point->axis;
+    out.at = point->at;
+  }
   out.samples = evaluation.samples;
   out.elements = evaluation.elements.total;
   out.frames = evaluation.frames;
   out.accuracy = evaluation.elements.value();
   out.stderr_ = evaluation.stderr_;
   out.loss = std::max(0.0, evaluation.loss);  // probabilities rounded to float can exceed 1 by a little
-  if (task.objective == Objective::predict) out.kl = evaluation.kl;
-  if (!breakdowns) return out;
+  if (task.has_law()) out.kl = evaluation.kl;
+  if (task.shape().loss == Loss::squared_error) out.mse = out.loss;
+  if (!breakdowns || out.mse) return out;
   for (size_t i = 0; i < evaluation.by_position.size() && i < recorded_positions; ++i) {
     const Share& s = evaluation.by_position[i];
     out.by_position.push_back(s.total == 0 ? std::nullopt : std::optional(s.value()));
@@ -78,11 +77,10 @@ Measurement measurement(const Evaluation& evaluation, Split split, const TaskCon
   return out;
 }
 
-std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
-                                              int threads, const std::function<bool()>& stop) {
-  if (samples == 0) return std::nullopt;
-  const std::shared_ptr<const Task> measured = make_task(data, task);
-  if (!measured->oracle(split)) return std::nullopt;
+std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int64_t samples, int threads,
+                                              const std::function<bool()>& stop) {
+  const bool squared = task.shape().loss == Loss::squared_error;
+  if (samples == 0 || (squared ? !task.estimator(split) : !task.oracle(split))) return std::nullopt;
   CeilingRequest ask;
   ask.progress = [&](uint64_t) {
     if (stop && stop()) throw Stopped{};
@@ -98,20 +96,25 @@ std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskCon
     out.upper_bound = ceiling.upper_bound;
     out.exact = ceiling.exact;
   };
-  if (task.objective == Objective::state) {
-    take(exact_ceiling(*measured, ask));
-  } else {
-    const PredictCeiling ceiling = predict_ceiling(*measured, ask);
+  if (squared) {
+    const ErrorCeiling ceiling = error_ceiling(task, ask);
+    out.mse = ceiling.mse;
+    out.stderr_ = ceiling.stderr_;
+  } else if (task.has_law()) {
+    const PredictCeiling ceiling = predict_ceiling(task, ask);
     take(ceiling);
     out.kl = std::max(0.0, ceiling.kl);
+  } else {
+    take(exact_ceiling(task, ask));
   }
   return out;
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request) {
-  if (data.task_config.objective != Objective::state) return std::nullopt;
+  const GapTask* counted = data.task->counted();
+  if (counted == nullptr) return std::nullopt;
   NgramRequest ask;
-  ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(*data.language));
+  ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(counted->language()));
   ask.valid = data.select;
   ask.valid_samples = static_cast<uint64_t>(request.valid_samples);
   ask.test = Split::test;
@@ -120,9 +123,10 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   ask.poll = [&] {
     if (request.stop && request.stop()) throw Stopped{};
   };
-  const std::string of = formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", data.language->canonical_text(),
-                                   canonical_text(symbols_only(data.task_config)), ask.train_samples,
-                                   to_string(ask.valid), ask.valid_samples, to_string(ask.test), ask.test_samples);
+  const std::string of =
+      formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", counted->language().canonical_text(),
+                canonical_text(symbols_only(counted->config())), ask.train_samples, to_string(ask.valid),
+                ask.valid_samples, to_string(ask.test), ask.test_samples);
   const auto warn = [&](const std::exception& error, const char* what) {
     if (request.warning) request.warning(std::string(error.what()) + what);
   };
@@ -131,7 +135,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   if (!out) {
     NgramFigures found;
     try {
-      found = count_ngrams(data.language, data.task_config, ask);
+      found = count_ngrams(counted->shared_language(), counted->config(), ask);
     } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
       warn(error, "; the result has no baselines");
       return std::nullopt;
@@ -149,7 +153,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
       warn(error, "; the next run counts its n-grams again");
     }
   }
-  if (data.task_config.noise > 1) {  // which hides symbols
+  if (counted->config().noise > 1) {  // which hides symbols
     out->n_gram.clear();
     out->n.reset();
     out->n_gram_stderr.reset();
@@ -162,11 +166,13 @@ std::string accuracy_text(const Measurement& measurement, bool with_loss) {
     if (samples == 1) return fixed(value, 4) + " over 1 sample";  // which has no spread
     return fixed(value, 4) + " (s.e. " + fixed(error, 4) + ") over " + std::to_string(samples) + " samples";
   };
-  std::string out = "accuracy " + figure(measurement.accuracy, measurement.stderr_, measurement.samples);
-  if (with_loss) out += ", loss " + fixed(measurement.loss, 4);
+  std::string out = (measurement.mse ? "mean squared error " : "accuracy ") +
+                    figure(measurement.score(), measurement.stderr_, measurement.samples);
+  if (with_loss && !measurement.mse) out += ", loss " + fixed(measurement.loss, 4);
   if (measurement.kl) out += ", KL " + fixed(*measurement.kl, 4);
   if (!measurement.ceiling) return out;
   const CeilingFigure& c = *measurement.ceiling;
+  if (c.mse) return out + ", bound " + figure(*c.mse, c.stderr_, c.samples);
   return out + (c.exact ? ", ceiling " : ", upper bound ") +
          figure(c.exact ? c.accuracy : c.upper_bound, c.stderr_, c.samples);
 }

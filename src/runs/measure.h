@@ -16,12 +16,12 @@ namespace sb {
 // The part of a result that follows from config and data, without measurements.
 Result result_header(const ResolvedConfig& run, const RunData& data, int64_t updates);
 // Includes breakdowns if the evaluation has them and `breakdowns` is true.
-Measurement measurement(const Evaluation& evaluation, Split split, const TaskConfig& task, std::optional<int> gap,
-                        bool breakdowns);
-// The ceiling of a task on a split, for the objective of the task; nullopt if `samples` is 0 or the task has no oracle.
+Measurement measurement(const Evaluation& evaluation, Split split, const Task& task,
+                        const std::optional<TestPoint>& point, bool breakdowns);
+// The ceiling of a task on a split, for what the task asks; nullopt if `samples` is 0 or the best answers are unknown.
 // Throws Stopped if `stop` returns true.
-std::optional<CeilingFigure> measured_ceiling(const RunData& data, const TaskConfig& task, Split split, int64_t samples,
-                                              int threads, const std::function<bool()>& stop = {});
+std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int64_t samples, int threads,
+                                              const std::function<bool()>& stop = {});
 // Request for the n-gram baseline of a run.
 struct BaselineRequest {
   int64_t train_samples = 0;  // that the run saw; counted up to the memory limit
@@ -31,9 +31,10 @@ struct BaselineRequest {
   std::function<bool()> stop = {};  // true: throws Stopped
   std::function<void(const std::string&)> warning = {};
 };
-// nullopt if the objective is not `state`, or if counting fails: the warning says why.
+// nullopt if n-grams cannot name the task's answers, or if counting fails: the warning says why.
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request);
 // "accuracy 0.7600 (s.e. 0.0200) over 10 samples, KL 0.1000, ceiling 0.9380 (s.e. 0.0030) over 20 samples".
+// With squared error: "mean squared error 0.2 …, bound 0.1 …".
 std::string accuracy_text(const Measurement& measurement, bool with_loss = false);
 std::vector<std::string> quirk_names(const Quirks& quirks);  // those that are on
 

@@ -63,15 +63,18 @@ class Resolver {
   bool given(const std::string& name) const { return settings_.contains(name); }
 
   void take() {
-    for (const auto& p : config_keys()) out_.origins[p.name()] = Origin{};
     // These first: they are what defaults of others come from.
+    take_key("task.kind", [&] { kind(); });
+    for (const auto& p : config_keys())
+      if (!foreign(p)) out_.origins.emplace(p.name(), Origin{});
     take_key("run.seed", [&] { seeds(); });
     take_key("task.number", [&] { task(); });
     take_key("model.name", [&] { apply("model.name"); });
     take_key("run.protocol", [&] { protocol(); });
-    static const std::set<std::string> taken = {"run.seed", "task.number", "model.name", "run.protocol"};
+    static const std::set<std::string> taken = {"run.seed", "task.kind", "task.number", "model.name", "run.protocol"};
     for (const auto& p : config_keys())
-      if (!taken.contains(p.name())) take_key(p.name(), [&] { apply(p.name()); });
+      if (!taken.contains(p.name()) && !foreign(p)) take_key(p.name(), [&] { apply(p.name()); });
+    own_task_keys();
     switches();
   }
 
@@ -154,6 +157,64 @@ class Resolver {
     origin.cause = cause;
   }
 
+  // Whether only another kind of task reads the key.
+  bool foreign(const ConfigKey& p) const { return !p.task_kind.empty() && p.task_kind != values().task.kind; }
+
+  void kind() {
+    apply("task.kind");
+    RunConfig& c = values();
+    attempt([&] { find_task(c.task.kind); }, false);
+    if (!faults_.empty() && key_of(faults_.back()) == "task.kind") c.task.kind = kGapsKind;
+    if (c.task.kind == kGapsKind) return;
+    const TaskRow& row = find_task(c.task.kind);
+    c.task.length = row.length;
+    derived("task.length", "task.kind");
+    for (const TaskKey& key : row.keys) {
+      c.task.keys[key.name] = key.initial;
+      out_.origins["task." + key.name] = Origin{};
+    }
+    if (row.axis) out_.origins["eval." + row.axis->key] = Origin{};
+  }
+
+  // Keys that the kind of task has for itself; those of other kinds are refused.
+  void own_task_keys() {
+    const TaskRow& row = find_task(values().task.kind);
+    for (const auto& [name, setting] : settings_) {
+      const ConfigKey* common = find_config_key(name);
+      if (name.starts_with("model.") || (common && !foreign(*common))) continue;
+      const auto own = find_own_key(row, name);
+      if (!own) {
+        refuse_foreign(row, name, setting);
+        continue;
+      }
+      take_key(name, [&, &setting = setting] { take_own(*own, parse_value(*own, setting.value)); });
+      out_.origins[name] = Origin{Origin::Kind::given, setting.origin, ""};
+    }
+  }
+
+  void take_own(const ConfigKey& key, const ConfigValue& value) {
+    if (const auto* points = std::get_if<std::vector<int64_t>>(&value)) {
+      values().eval.points.assign(points->begin(), points->end());
+    } else if (const auto* whole = std::get_if<int64_t>(&value)) {
+      values().task.keys[key.key] = *whole;
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      values().task.keys[key.key] = *real;
+    } else {
+      values().task.keys[key.key] = std::get<std::string>(value);
+    }
+  }
+
+  void refuse_foreign(const TaskRow& row, const std::string& name, const Setting& setting) {
+    if (bad_.contains("task.kind")) return;  // which kind has it is not known
+    std::vector<std::string> known = {"task.length"};
+    for (const TaskKey& key : row.keys) known.push_back("task." + key.name);
+    if (row.axis) known.push_back("eval." + row.axis->key);
+    const std::string hint =
+        row.name == kGapsKind ? "is a key of another kind of task" : "keys of this kind: " + joined(known, ", ");
+    faults_.push_back(
+        formatted("[{}] has no effect with task.kind = {}; {}, {}", name, row.name, hint, setting.key.text()));
+  }
+
   void seeds() {
     apply("run.seed");
     if (!given("run.seed")) return;
@@ -163,6 +224,7 @@ class Resolver {
   }
 
   void task() {
+    if (values().task.kind != kGapsKind) return;
     apply("task.number");
     if (!given("task.number")) return;
     values().task.task = paper_task(values().task.task.number);
@@ -233,7 +295,7 @@ class Resolver {
       derived("train.precision", "train.device");
     }
     if (!given("eval.gaps") && c.task.task.number == 4) {
-      c.eval.gaps.assign(kTask4TestGaps.begin(), kTask4TestGaps.end());
+      c.eval.points.assign(kTask4TestGaps.begin(), kTask4TestGaps.end());
       derived("eval.gaps", "task.number");
     }
     derive_test_gaps();
@@ -298,9 +360,11 @@ class Resolver {
     refuse_unless(!gpu_only || t.device == DeviceKind::cuda, "train.precision",
                   formatted("{} needs device cuda, expected fp32 or fp64 on the cpu", to_string(t.precision)),
                   {"train.precision", "train.device"});
-    const auto& gaps = values().eval.gaps;
-    refuse_unless(std::set<int>(gaps.begin(), gaps.end()).size() == gaps.size(), "eval.gaps",
-                  "expected different gap lengths, got one twice", {"eval.gaps"});
+    const auto& points = values().eval.points;
+    const auto& axis = find_task(values().task.kind).axis;
+    if (!axis) return;
+    refuse_unless(std::set<int>(points.begin(), points.end()).size() == points.size(), "eval." + axis->key,
+                  "expected different values, got one twice", {"eval." + axis->key});
   }
 
   void check_grammar() {
@@ -350,7 +414,7 @@ class Resolver {
   // The table behind the exact filter and the direct stream.
   void check_reach() {
     const GrammarSection& g = values().grammar;
-    if (!good("grammar.")) return;
+    if (!good("grammar.") || values().task.kind != kGapsKind) return;
     const int64_t states = g.file ? g.file->automaton.states() : built_states(g.build);
     if (states > kMaxStates) return;
     const int64_t entries = (int64_t{values().task.length} + 1) * states;

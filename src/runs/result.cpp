@@ -20,8 +20,8 @@ void describe(Fields& f, T& v) {
 template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, ElementRecord>
 void describe(Fields& f, T& v) {
-  f.whole("symbol", v.symbol, 0, 65535);
-  f.whole("state", v.state, 0, 65535);
+  f.whole("symbol", v.symbol, -1, 65535);
+  f.whole("state", v.state, -1, 65535);
   f.whole("gap_frames", v.gap_frames, 0, 100000);
   f.numbers("gap", v.gap, -1, 65535, recorded_gap);
   f.objects("network", v.network, recorded_states);
@@ -116,8 +116,8 @@ void check_parts(const Result& result, const FieldReader& reader, const nlohmann
   }
   std::set<std::optional<int>> gaps;
   for (const auto& point : result.grid) {
-    const nlohmann::json twice = (point.gap ? std::to_string(*point.gap) : "none") + " twice";
-    if (!gaps.insert(point.gap).second) reader.refuse("grid", "every gap once", &twice);
+    const nlohmann::json twice = (point.at ? std::to_string(*point.at) : "none") + " twice";
+    if (!gaps.insert(point.at).second) reader.refuse("grid", "every gap once", &twice);
   }
   if (result.baselines && result.baselines->n &&
       *result.baselines->n > static_cast<int>(result.baselines->n_gram.size()))
@@ -135,6 +135,13 @@ void check_parts(const Result& result, const FieldReader& reader, const nlohmann
 }
 
 }  // namespace
+
+std::string task_name(const Result& result) {
+  const auto kind = result.config.find("task.kind");
+  if (kind == result.config.end()) return std::to_string(result.task);
+  const auto parsed = nlohmann::json::parse(kind->second, nullptr, false);
+  return printable(parsed.is_string() ? parsed.get<std::string>() : kind->second, 64);
+}
 
 Json to_json(const Result& result) {
   FieldWriter writer;

@@ -23,6 +23,15 @@ struct CeilingFigure {
   std::optional<double> kl;  // objective predict: KL of the true distribution given the frames, nats
   bool exact = true;         // false: noise above 1 hides symbols, and the figures are only upper bounds
   int64_t samples = 0;
+  std::optional<double> mse =
+      {};  // squared error instead of accuracy and bound: no causal model has less in expectation
+  double score() const { return mse ? *mse : accuracy; }
+};
+
+// A value of the task's test axis: "gap 20".
+struct TestPoint {
+  std::string axis;
+  int at = 0;
 };
 
 struct AccuracyBin {
@@ -39,17 +48,22 @@ struct SymbolConfusion {
 
 // One evaluation of a split.
 struct Measurement {
-  std::string split;       // train, valid, test or reference
-  std::optional<int> gap;  // frames after every element; absent: the task's own distribution
+  std::string split;                // train, valid, test or reference
+  std::optional<std::string> axis;  // of `at`; absent: gap, frames after every element
+  std::optional<int> at;            // value of the test axis; absent: the task's own distribution
   int64_t samples = 0, elements = 0, frames = 0;
   double accuracy = 0, stderr_ = 0;  // stderr from the spread between samples
-  double loss = 0;                   // nats per frame
+  std::optional<double> mse;         // squared error instead of accuracy
+  double loss = 0;                   // nats per frame, or squared error
   std::optional<double> kl;          // objective predict, nats per element
   std::optional<CeilingFigure> ceiling;
   // Breakdowns; empty unless requested.
   std::vector<std::optional<double>> by_position;
   std::vector<AccuracyBin> by_gap_frame, by_since_certain, by_entropy;
   std::vector<SymbolConfusion> confusion;
+
+  std::string axis_name() const { return axis.value_or("gap"); }
+  double score() const { return mse ? *mse : accuracy; }  // what tables show
 };
 
 // Histogram of one gate over data frames or gap frames.
@@ -82,8 +96,8 @@ struct StateShare {
 };
 // One element of a recorded sample: the symbol, the true state, and the predictions.
 struct ElementRecord {
-  int symbol = 0;
-  int32_t state = 0;
+  int symbol = 0;     // -1: blank
+  int32_t state = 0;  // -1: not asked for
   int64_t gap_frames = 0;
   std::vector<int> gap;                     // symbols of its first recorded_gap gap frames; -1: blank
   std::vector<StateShare> network, filter;  // the five likeliest states, averaged over the element's frames
@@ -138,7 +152,7 @@ struct Result {
   std::string run_id;
   std::string status;  // done or diverged
   std::string model;
-  int task = 0;
+  int task = 0;  // task.number; 0 for a kind of task that has none
   std::string objective, precision, device;
   // Everything that can change a number: "section.key" ("model.switch KEY" for a switch) to JSON text, as in the run
   // id.
@@ -154,7 +168,7 @@ struct Result {
   std::optional<double> topological_entropy;
   std::optional<Measurement> test, valid;     // `valid` is used for selection, whatever its split
   std::optional<Measurement> published_test;  // on the first training samples, the published test set
-  std::vector<Measurement> grid;              // test at other gap lengths
+  std::vector<Measurement> grid;              // test at points of the task's test axis
   std::optional<BaselineFigures> baselines;
   std::optional<GateFigures> gates;
   std::vector<DecaySpectrum> decays;
@@ -163,6 +177,9 @@ struct Result {
   std::optional<Provenance> made;
   std::map<std::string, std::string> files;  // SHA-256 of the run's other files, by name
 };
+
+// "1" for a task of the paper, else the kind: how tables and messages call the task.
+std::string task_name(const Result& result);
 
 nlohmann::ordered_json to_json(const Result& result);
 

@@ -13,9 +13,10 @@ constexpr double any_real = std::numeric_limits<double>::max();
 template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, CeilingFigure>
 void describe(Fields& f, T& v) {
-  f.real("accuracy", v.accuracy, 0, 1);
-  f.real("stderr", v.stderr_, 0, 1);
-  f.real("upper_bound", v.upper_bound, 0, 1);
+  f.real("mse", v.mse, 0, any_real);
+  if (!v.mse) f.real("accuracy", v.accuracy, 0, 1);
+  f.real("stderr", v.stderr_, 0, v.mse ? any_real : 1);
+  if (!v.mse) f.real("upper_bound", v.upper_bound, 0, 1);
   f.real("kl", v.kl, 0, any_real);
   f.truth("exact", v.exact);
   f.whole("samples", v.samples, 1, most_count);
@@ -42,12 +43,14 @@ template <class Fields, class T>
 requires std::is_same_v<std::remove_const_t<T>, Measurement>
 void describe(Fields& f, T& v) {
   f.text("split", v.split, 16);
-  f.whole("gap", v.gap, 0, 100000);
+  f.text("axis", v.axis, 64);
+  f.whole(v.axis ? "at" : "gap", v.at, 0, 100000);
   f.whole("samples", v.samples, 1, most_count);
   f.whole("elements", v.elements, 0, most_count);
   f.whole("frames", v.frames, 0, most_count);
-  f.real("accuracy", v.accuracy, 0, 1);
-  f.real("stderr", v.stderr_, 0, 1);
+  f.real("mse", v.mse, 0, any_real);
+  if (!v.mse) f.real("accuracy", v.accuracy, 0, 1);
+  f.real("stderr", v.stderr_, 0, v.mse ? any_real : 1);
   f.real("loss", v.loss, 0, any_real);
   f.real("kl", v.kl, -any_real, any_real);
   f.object("ceiling", v.ceiling);

@@ -84,6 +84,54 @@ std::string ConfigKey::range() const {
   return "text";
 }
 
+ConfigKey own_key(const TaskKey& key) {
+  ConfigKey p;
+  p.section = "task";
+  p.key = key.name;
+  p.meaning = key.meaning;
+  p.kind = std::holds_alternative<int64_t>(key.initial)  ? Kind::whole
+           : std::holds_alternative<double>(key.initial) ? Kind::real
+                                                         : Kind::choice;
+  p.least = static_cast<int64_t>(key.least);
+  p.most = static_cast<int64_t>(key.most);
+  p.low = key.least;
+  p.high = key.most;
+  p.choices = key.choices;
+  return p;
+}
+
+ConfigKey own_key(const TestAxis& axis) {
+  ConfigKey p;
+  p.section = "eval";
+  p.key = axis.key;
+  p.meaning = axis.meaning;
+  p.kind = Kind::wholes;
+  p.least = axis.least;
+  p.most = axis.most;
+  return p;
+}
+
+std::optional<ConfigKey> find_own_key(const TaskRow& row, const std::string& name) {
+  if (row.name == kGapsKind) return std::nullopt;
+  if (const TaskKey* key = name.starts_with("task.") ? row.find(name.substr(5)) : nullptr) return own_key(*key);
+  if (row.axis && name == "eval." + row.axis->key) return own_key(*row.axis);
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::string, ConfigKey>> own_keys() {
+  std::vector<std::pair<std::string, ConfigKey>> out;
+  for (const TaskRow& row : task_registry()) {
+    if (row.name == kGapsKind) continue;
+    for (const TaskKey& key : row.keys) out.emplace_back(row.name, own_key(key));
+    if (row.axis) out.emplace_back(row.name, own_key(*row.axis));
+  }
+  return out;
+}
+
+ConfigValue config_value(const TaskValue& value) {
+  return std::visit([](const auto& v) { return ConfigValue(v); }, value);
+}
+
 const ConfigKey* find_config_key(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string, const ConfigKey*> map;

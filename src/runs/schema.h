@@ -2,6 +2,7 @@
 // Reading, checking, `config show`, `config keys` and the run id all use this table.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,12 +31,22 @@ struct ConfigKey {
   std::vector<std::string> choices;  // choice
   std::string meaning;
   bool identifies = true;  // part of the run id
+  std::string task_kind;   // the kind of task that reads the key; empty: all
   ConfigValue (*get)(const RunConfig&) = nullptr;
   void (*set)(RunConfig&, const ConfigValue&) = nullptr;
 
   std::string name() const { return section + "." + key; }
   std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
 };
+
+// Keys of one kind of task, without get and set: TaskSection::keys and EvalSection::points hold their values.
+ConfigKey own_key(const TaskKey& key);
+ConfigKey own_key(const TestAxis& axis);
+// The key of this name that only this kind has; nullopt if it has none. `gaps` has only keys of config_keys().
+std::optional<ConfigKey> find_own_key(const TaskRow& row, const std::string& name);
+// Every kind with its own keys.
+std::vector<std::pair<std::string, ConfigKey>> own_keys();
+ConfigValue config_value(const TaskValue& value);
 
 const std::vector<ConfigKey>& config_keys();              // grouped by section, in the order of documentation
 const ConfigKey* find_config_key(std::string_view name);  // "train.lr"; null if absent

@@ -1,5 +1,6 @@
 // The table of keys: each with its kind, range, meaning and the field of RunConfig that holds it.
 #include <limits>
+#include <set>
 #include <type_traits>
 
 #include "runs/schema.h"
@@ -172,6 +173,9 @@ void add_grammar(std::vector<ConfigKey>& all) {
 
 void add_task(std::vector<ConfigKey>& all) {
   const char* s = "task";
+  all.push_back(text(
+      s, "kind", "kind of task: gaps, the paper's tasks, or another one, with keys of its own",
+      [](RunConfig & c) -> auto& { return c.task.kind; }));
   all.push_back(whole(
       s, "number", 0, 4, "task of the paper that sets the defaults below; 0: plain sequences",
       [](RunConfig & c) -> auto& { return c.task.task.number; }));
@@ -271,11 +275,11 @@ void add_eval(std::vector<ConfigKey>& all) {
   gaps.most = kMaxGap;
   gaps.meaning = "gap lengths tested without retraining; unset: 10, 20, 50, 100 for task 4, else none";
   gaps.get = [](const RunConfig& c) {
-    return ConfigValue(std::vector<int64_t>(c.eval.gaps.begin(), c.eval.gaps.end()));
+    return ConfigValue(std::vector<int64_t>(c.eval.points.begin(), c.eval.points.end()));
   };
   gaps.set = [](RunConfig& c, const ConfigValue& value) {
-    c.eval.gaps.clear();
-    for (const int64_t gap : std::get<std::vector<int64_t>>(value)) c.eval.gaps.push_back(static_cast<int>(gap));
+    c.eval.points.clear();
+    for (const int64_t gap : std::get<std::vector<int64_t>>(value)) c.eval.points.push_back(static_cast<int>(gap));
   };
   all.push_back(std::move(gaps));
   all.push_back(whole(
@@ -335,6 +339,10 @@ std::vector<ConfigKey> make_config_keys() {
   add_eval(all);
   add_quirks(all);
   add_run(all);
+  static const std::set<std::string> of_all_kinds = {"task.kind", "task.length", "grammar.seed"};
+  for (auto& p : all)
+    if ((p.section == "task" || p.section == "grammar" || p.name() == "eval.gaps") && !of_all_kinds.contains(p.name()))
+      p.task_kind = kGapsKind;
   return all;
 }
 

@@ -41,7 +41,24 @@ std::vector<std::string> Suite::merged_lines() const {
   return lines;
 }
 
+namespace {
+
+// A value that only the run's kind of task has.
+std::optional<ConfigValue> own_value(const ResolvedConfig& run, const std::string& name) {
+  const auto own = find_own_key(find_task(run.values.task.kind), name);
+  if (!own) return std::nullopt;
+  const auto& points = run.values.eval.points;
+  if (own->section == "eval") return std::vector<int64_t>(points.begin(), points.end());
+  return config_value(run.values.task.keys.at(own->key));
+}
+
+}  // namespace
+
 std::string value_text(const ResolvedConfig& run, const std::string& key) {
+  if (const auto own = own_value(run, key)) {
+    const auto* text = std::get_if<std::string>(&*own);
+    return text ? *text : toml_text(*own);
+  }
   if (const ConfigKey* parameter = find_config_key(key)) {
     const ConfigValue value = parameter->get(run.values);
     const auto* text = std::get_if<std::string>(&value);
@@ -63,9 +80,8 @@ std::vector<std::string> given_keys(const std::vector<ResolvedConfig>& runs) {
   for (const auto& section : section_names()) {
     for (const auto& p : config_keys())
       if (p.section == section && given.erase(p.name()) > 0) names.push_back(p.name());
-    if (section != "model") continue;
     for (const auto& name : given)
-      if (!find_config_key(name)) names.push_back(name);
+      if (name.starts_with(section + ".") && !find_config_key(name)) names.push_back(name);
   }
   return names;
 }
@@ -94,7 +110,10 @@ std::string common_toml(const std::vector<ResolvedConfig>& runs) {
     }
     const ConfigKey* parameter = find_config_key(name);
     const auto& run = runs.front();
-    const std::string value = parameter ? toml_text(parameter->get(run.values)) : toml_quoted(value_text(run, name));
+    const auto own = own_value(run, name);
+    const std::string value = own         ? toml_text(*own)
+                              : parameter ? toml_text(parameter->get(run.values))
+                                          : toml_quoted(value_text(run, name));
     const auto origin = run.origins.find(name);
     out += key + " = " + value + (origin == run.origins.end() ? "" : "  # " + origin->second.text()) + "\n";
   }

@@ -1,5 +1,5 @@
-// Batches for a model: contiguous buffers of symbol ids and gap flags, a few bytes per frame. Dense frames are computed
-// from them by the consumer.
+// Batches for a model: contiguous buffers of symbol ids and gap flags, a few bytes per frame, from which the consumer
+// computes one-hot frames. A task whose frames are not one-hot writes dense frames instead.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -27,13 +27,16 @@ struct Batch {
   std::vector<int32_t> target;    // state id of the frame's element, -1 on padding
   std::vector<int32_t> element;   // element the frame belongs to, -1 on padding
   std::vector<int32_t> start;     // [batch][elements + 1]: element e owns frames [start[e], start[e+1])
-  std::vector<int32_t> state;     // [batch][elements]: state id of each element
+  std::vector<int32_t> state;     // [batch][elements]: state id of each element; -1: none
+  std::vector<float> dense;       // [batch][frames][channels]: dense frames; empty: one-hot frames
+  std::vector<float> value;       // [batch][frames][answers]: wanted outputs under squared error; else empty
 
   int real_frames(int row) const { return start[static_cast<size_t>(row + 1) * (elements + 1) - 1]; }
   const int32_t* starts(int row) const { return start.data() + static_cast<size_t>(row) * (elements + 1); }
 };
 
-// Writes frames [from, to) of a row as dense frames, [to - from][channels]. Symbols are one-hot; blanks and padding are
+// Writes frames [from, to) of a row as dense frames, [to - from][channels]: those of the batch, or made from symbols.
+// Symbols are one-hot; blanks and padding are
 // zero. Real frames get noise: channel c of frame t of sample i adds float(noise) * unit_float(w), where w is word
 // t*channels + c of the stream (seed, split, i, noise). The product is rounded to float before the sum (no FMA), so
 // every device gives the same bits.

@@ -1,6 +1,8 @@
 #include "tasks/ceiling.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -12,9 +14,12 @@ namespace {
 constexpr size_t kRound = 512;            // most samples held in memory at once
 constexpr double kRoundFrames = 1 << 15;  // a thread
 constexpr size_t kGrain = 16;
+constexpr double kNotAsked = -1;  // instead of a probability
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Means over the elements of one sample.
+// Means over the asked elements of one sample.
 struct SampleFigures {
+  double asked = 0;  // share of all elements
   double accuracy = 0;
   double filter_accuracy = 0;
   double upper_bound = 0;
@@ -45,7 +50,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
-  const double share = 1.0 / static_cast<double>(elements);
+  std::vector<double> asked(elements, 0.0);  // samples that ask for the element
   const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
@@ -55,28 +60,39 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
     parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       const std::unique_ptr<Oracle> oracle = task.oracle(request.split);
       Batch batch;
+      std::vector<int32_t> answers(elements);
       for (size_t i = begin; i < end; ++i) {
         task.fill(request.split, request.first + done + i, 1, batch);
+        task.answers(batch, 0, answers.data());
+        const auto count = static_cast<double>(elements - std::count(answers.begin(), answers.end(), -1));
+        const double share = 1.0 / count;
+        figures[i].asked = count / static_cast<double>(elements);
         const std::vector<ElementBelief> beliefs = follow(*oracle, batch, 0);
         for (size_t e = 0; e < elements; ++e) {
+          if (answers[e] < 0) {
+            probability[i * elements + e] = kNotAsked;
+            continue;
+          }
           const ElementBelief& b = beliefs[e];
           probability[i * elements + e] = b.summed_probability;
           entropy[i * elements + e] = b.given_segment.entropy;
           figures[i].accuracy += share * b.summed_probability;
           figures[i].upper_bound += share * b.given_segment.probability;
-          figures[i].filter_accuracy += b.summed_best == b.state ? share : 0;
-          figures[i].realised += b.given_segment.best == b.state ? share : 0;
-          figures[i].last_frame += b.causal.best == b.state ? share : 0;
+          figures[i].filter_accuracy += b.summed_best == answers[e] ? share : 0;
+          figures[i].realised += b.given_segment.best == answers[e] ? share : 0;
+          figures[i].last_frame += b.causal.best == answers[e] ? share : 0;
         }
       }
     });
     for (size_t i = 0; i < round; ++i) {
-      accuracy.add(figures[i].accuracy);
-      upper_bound.add(figures[i].upper_bound);
-      filter_accuracy.add(figures[i].filter_accuracy);
-      realised.add(figures[i].realised);
-      last_frame.add(figures[i].last_frame);
+      accuracy.add(figures[i].accuracy, figures[i].asked);
+      upper_bound.add(figures[i].upper_bound, figures[i].asked);
+      filter_accuracy.add(figures[i].filter_accuracy, figures[i].asked);
+      realised.add(figures[i].realised, figures[i].asked);
+      last_frame.add(figures[i].last_frame, figures[i].asked);
       for (size_t e = 0; e < elements; ++e) {
+        if (probability[i * elements + e] == kNotAsked) continue;
+        ++asked[e];
         out.by_position[e] += probability[i * elements + e];
         out.entropy_by_position[e] += entropy[i * elements + e];
       }
@@ -84,8 +100,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
     done += round;
     if (request.progress) request.progress(done);
   }
-  const auto samples = static_cast<double>(request.samples);
-  const double cells = samples * static_cast<double>(elements);
+  const double cells = std::accumulate(asked.begin(), asked.end(), 0.0);
   const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
   out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
@@ -96,8 +111,8 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   out.last_frame_accuracy = share_of(last_frame);
   for (size_t e = 0; e < elements; ++e) {
     out.mean_entropy += out.entropy_by_position[e] / cells;
-    out.by_position[e] = std::min(1.0, out.by_position[e] / samples);
-    out.entropy_by_position[e] /= samples;
+    out.by_position[e] = asked[e] == 0 ? kNone : std::min(1.0, out.by_position[e] / asked[e]);
+    out.entropy_by_position[e] = asked[e] == 0 ? kNone : out.entropy_by_position[e] / asked[e];
   }
   return out;
 }

@@ -16,6 +16,7 @@ namespace sb {
 // function of exactly these, so no causal model exceeds the bound. The best causal model lies between the two.
 // The two are equal if frames tell data from gaps (no gaps, or blank gaps). With wrong symbols, the metric's knowledge
 // of the segment makes a small difference.
+// All figures are over the elements that have an answer, as those of the metric.
 struct Ceiling {
   double accuracy = 0;
   double stderr_ = 0;          // of `accuracy`, from the spread between samples
@@ -27,8 +28,8 @@ struct Ceiling {
   uint64_t samples = 0;
   double mean_entropy = 0;                  // nats per element, given frames and segment
   bool exact = true;                        // false: noise > 1 hides symbols, and the figures are only upper bounds
-  std::vector<double> by_position;          // [elements], of `accuracy`
-  std::vector<double> entropy_by_position;  // [elements]
+  std::vector<double> by_position;          // [elements], of `accuracy`; NaN for an element that is never asked for
+  std::vector<double> entropy_by_position;  // [elements], likewise
 };
 
 struct CeilingRequest {
@@ -70,5 +71,16 @@ struct PredictCeiling {
   std::vector<double> kl_by_position;  // [elements], of `kl`
 };
 PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request);  // requires task.has_law()
+
+// Ceiling of a task with squared error, over the frames that are asked for: the error of the task's estimator. No
+// causal model has a smaller expected error. `mse` is the mean of its posterior variances, the expected value of
+// `counted`.
+struct ErrorCeiling {
+  double mse = 0, stderr_ = 0;
+  double counted = 0, counted_stderr = 0;
+  uint64_t samples = 0;
+  std::vector<double> by_position;  // [elements], of `mse`; NaN for an element that is never asked for
+};
+ErrorCeiling error_ceiling(const Task& task, const CeilingRequest& request);
 
 }  // namespace sb

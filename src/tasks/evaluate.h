@@ -24,7 +24,8 @@ class Predictor {
   virtual ~Predictor() = default;
   virtual int answers() const = 0;             // width of a prediction
   virtual void begin(const Batch& batch) = 0;  // clears the memory
-  // Probabilities of frames [from, to), row-major [batch][to - from][answers].
+  // Probabilities of frames [from, to), row-major [batch][to - from][answers]; outputs as they are for a batch that has
+  // values.
   virtual void predict(const Batch& batch, int from, int to, float* probabilities) = 0;
   // Predicts and reduces the whole batch on the device of the model. Null: not supported, call predict() instead. May
   // return before the predictions are done; the batch must outlive the returned object.

@@ -48,6 +48,11 @@ void fill_noise(uint64_t seed, Split split, uint64_t index, float scale, size_t 
 
 void expand_row(const Batch& batch, int row, int from, int to, float* out) {
   const auto channels = static_cast<size_t>(batch.channels);
+  if (!batch.dense.empty()) {
+    const size_t first = (static_cast<size_t>(row) * batch.frames + static_cast<size_t>(from)) * channels;
+    std::copy_n(batch.dense.data() + first, static_cast<size_t>(to - from) * channels, out);
+    return;
+  }
   const int real = std::clamp(batch.real_frames(row), from, to);
   const size_t filled = batch.noise > 0 ? static_cast<size_t>(real - from) * channels : 0;
   if (filled > 0) {

@@ -90,6 +90,8 @@ void assemble(const Language& language, const uint16_t* states, int length, cons
   out.element.resize(cells);
   out.start.resize(static_cast<size_t>(count) * (length + 1));
   out.state.resize(static_cast<size_t>(count) * length);
+  out.dense.clear();
+  out.value.clear();
   for (int b = 0; b < count; ++b) {
     lay_row(language.symbols().data(), language.ids().data(), states + static_cast<size_t>(b) * length, gaps[b], out,
             b);
@@ -122,7 +124,12 @@ GapTask::GapTask(std::shared_ptr<const Language> language, const TaskConfig& con
 
 TaskShape GapTask::shape() const {
   const int states = language_->states(), classes = language_->classes();
-  return {classes, answer_count(config_.objective, states, classes), language_->length()};
+  const GapConfig& gap = config_.train;
+  const bool fixed = gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
+  return {.channels = classes,
+          .answers = answer_count(config_.objective, states, classes),
+          .elements = language_->length(),
+          .fixed_frames = fixed};
 }
 
 std::string GapTask::canonical_text() const {
@@ -198,6 +205,10 @@ void GapTask::law(int32_t state, double* over_answers) const {
 std::unique_ptr<Oracle> GapTask::oracle(Split split) const {
   std::call_once(filter_made_, [&] { filter_ = filter_model(language_); });
   return std::make_unique<ExactFilter>(filter_, config_, split);
+}
+
+std::shared_ptr<const Task> GapTask::at(Split split, int gap) const {
+  return std::make_shared<const GapTask>(language_, with_gap(config_, split, gap));
 }
 
 }  // namespace sb

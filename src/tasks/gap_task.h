@@ -15,10 +15,15 @@ class GapTask final : public Task {
  public:
   GapTask(std::shared_ptr<const Language> language, const TaskConfig& config);
   const Language& language() const { return *language_; }
+  const std::shared_ptr<const Language>& shared_language() const { return language_; }
   const TaskConfig& config() const { return config_; }
   const GapProcess& gaps() const { return gaps_; }
 
   TaskShape shape() const override;
+  std::string objective() const override { return to_string(config_.objective); }
+  int states() const override { return language_->states(); }
+  std::optional<double> topological_entropy() const override { return language_->topological_entropy(); }
+  void check_split(Split split) const override { language_->check_split(split); }
   std::string canonical_text() const override;
   int max_frames(Split split) const override;
   double mean_frames(Split split) const override;
@@ -31,6 +36,8 @@ class GapTask final : public Task {
   bool has_law() const override { return config_.objective == Objective::predict; }
   void law(int32_t state, double* over_answers) const override;
   std::unique_ptr<Oracle> oracle(Split split) const override;
+  std::shared_ptr<const Task> at(Split split, int gap) const override;
+  const GapTask* counted() const override { return config_.objective == Objective::state ? this : nullptr; }
 
  private:
   void lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const;

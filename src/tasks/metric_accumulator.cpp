@@ -55,7 +55,12 @@ NotFinite::NotFinite(Split split_, int64_t sample_, int frame_)
       sample(sample_),
       frame(frame_) {}
 
-void MetricAccumulator::Totals::take(const Row& row, int elements) {
+double MetricAccumulator::Row::score(Loss task_loss) const {
+  if (task_loss == Loss::cross_entropy) return elements.value();
+  return frames == 0 ? 0 : loss / static_cast<double>(frames);
+}
+
+void MetricAccumulator::Totals::take(const Row& row, int elements, Loss task_loss) {
   result.elements.right += row.elements.right;
   result.elements.total += row.elements.total;
   loss += row.loss;
@@ -71,8 +76,9 @@ void MetricAccumulator::Totals::take(const Row& row, int elements) {
     result.confusion[c].same_symbol += row.confusion[c].same_symbol;
     result.confusion[c].other_symbol += row.confusion[c].other_symbol;
   }
-  sum += row.elements.value();
-  squares += row.elements.value() * row.elements.value();
+  const double score = row.score(task_loss);
+  sum += score;
+  squares += score * score;
   ++samples;
 }
 
@@ -101,7 +107,7 @@ void MetricAccumulator::begin(const Batch& batch) {
     row.answers.resize(static_cast<size_t>(batch.elements));
     task_.answers(batch, b, row.answers.data());
   }
-  if (!options_.breakdowns) return;
+  if (!options_.breakdowns || shape_.loss == Loss::squared_error) return;
   // An oracle for each thread: some laws take longer to prepare than a sample to follow.
   const auto threads = static_cast<size_t>(thread_count(options_.threads, rows_.size()));
   parallel_for(rows_.size(), (rows_.size() + threads - 1) / threads, options_.threads, [&](size_t first, size_t last) {
@@ -149,6 +155,7 @@ void MetricAccumulator::probabilities(int from, int to, const float* values) {
 }
 
 void MetricAccumulator::logits(int from, int to, const float* values) {
+  if (shape_.loss == Loss::squared_error) return probabilities(from, to, values);
   const auto answers = static_cast<size_t>(shape_.answers), frames = static_cast<size_t>(to - from);
   take(from, to, [&](size_t b, int t, std::vector<float>& scratch) {
     softmax(values + (b * frames + static_cast<size_t>(t - from)) * answers, answers, scratch);
@@ -186,6 +193,7 @@ void MetricAccumulator::frame(int b, int t, const float* p) {
   Row& row = rows_[static_cast<size_t>(b)];
   const int32_t e = f.element[static_cast<size_t>(b) * f.frames + t];
   if (e < 0) return;
+  if (shape_.loss == Loss::squared_error) return add_error(b, t, p);
   float* sum = row.sum.data();
   int best = 0;
   float all = 0;
@@ -200,6 +208,23 @@ void MetricAccumulator::frame(int b, int t, const float* p) {
   const auto named = static_cast<int32_t>(std::max_element(row.sum.begin(), row.sum.end()) - row.sum.begin());
   settle_element(b, e, named, sum);
   std::fill(row.sum.begin(), row.sum.end(), 0.0F);
+}
+
+void MetricAccumulator::add_error(int b, int t, const float* outputs) {
+  const Batch& f = *batch_;
+  Row& row = rows_[static_cast<size_t>(b)];
+  const size_t at = static_cast<size_t>(b) * f.frames + static_cast<size_t>(t), answers = row.sum.size();
+  double error = 0;
+  for (size_t c = 0; c < answers; ++c) {
+    const double off = static_cast<double>(outputs[c]) - f.value[at * answers + c];
+    error += off * off / static_cast<double>(answers);
+  }
+  if (!std::isfinite(error) && row.broken < 0) row.broken = t;
+  const auto e = static_cast<size_t>(f.element[at]);
+  if (row.answers[e] < 0) return;
+  row.loss += error;
+  ++row.frames;
+  if (t + 1 == f.starts(b)[e + 1]) ++row.elements.total;
 }
 
 void MetricAccumulator::settle_frame(int b, int t, int best, float target_probability, bool finite) {
@@ -261,7 +286,7 @@ void MetricAccumulator::end() {
       row.elements.right += padded;
       row.elements.total += padded;
     }
-    totals_.take(row, batch_->elements);
+    totals_.take(row, batch_->elements, shape_.loss);
   }
   rows_.clear();
   batch_ = nullptr;

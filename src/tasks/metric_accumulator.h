@@ -23,7 +23,7 @@ struct Confusion {
 struct Evaluation {
   int64_t samples = 0;
   Share elements;   // the metric: argmax of the probabilities summed over an element's frames, against its answer
-  double loss = 0;  // mean cross-entropy over real frames, nats
+  double loss = 0;  // mean over the frames that have an answer: cross-entropy in nats, or squared error
   double kl = 0;    // if the task has_law(): mean over elements of KL(law || mean prediction), nats
   int64_t frames = 0;
   std::vector<Share> by_position;       // by element index
@@ -73,10 +73,10 @@ class MetricAccumulator {
   void begin(const Batch& batch);  // the batch must live until end()
   // Frames [from, to) of every row, [batch][to - from][answers]. Throws NotFinite at the first real frame with a
   // non-finite output.
-  void probabilities(int from, int to, const float* values);
-  void logits(int from, int to, const float* values);   // applies softmax in double, rounded to float
-  void predictions(const ReducedPredictions& reduced);  // all frames of the batch; throws like probabilities()
-  void end();                                           // throws check_failed if frames are missing
+  void probabilities(int from, int to, const float* values);  // with squared error: outputs
+  void logits(int from, int to, const float* values);         // applies softmax in double, rounded to float
+  void predictions(const ReducedPredictions& reduced);        // all frames of the batch; throws like probabilities()
+  void end();                                                 // throws check_failed if frames are missing
   Evaluation result() const;
 
  private:
@@ -85,7 +85,8 @@ class MetricAccumulator {
     Share elements;
     double loss = 0, kl = 0;
     int64_t frames = 0;
-    int broken = -1;  // first frame with a non-finite output
+    double score(Loss loss) const;  // accuracy, or mean squared error
+    int broken = -1;                // first frame with a non-finite output
     std::vector<Share> by_position, by_gap_frame, by_since_certain, by_entropy;
     std::vector<Confusion> confusion;
 
@@ -97,15 +98,16 @@ class MetricAccumulator {
     Evaluation result;
     double loss = 0, kl = 0;
     int64_t laws = 0;
-    double sum = 0, squares = 0;  // of per-sample accuracies
+    double sum = 0, squares = 0;  // of the samples' scores
     int64_t samples = 0;
-    void take(const Row& row, int elements);
+    void take(const Row& row, int elements, Loss loss);
   };
   template <class Rows>
   void take(int from, int to, const Rows& rows);
   void expect_from(int from, int to);
   void expect_finite() const;
   void frame(int b, int t, const float* p);
+  void add_error(int b, int t, const float* outputs);
   void settle_frame(int b, int t, int best, float target_probability, bool finite);
   void settle_element(int b, int e, int32_t best, const float* sum);
   void confuse(Row& row, int32_t named, int32_t answer) const;

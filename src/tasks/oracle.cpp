@@ -1,7 +1,9 @@
 #include "tasks/oracle.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/error.h"
 #include "tasks/summed_posterior.h"
 
 namespace sb {
@@ -10,6 +12,36 @@ namespace {
 constexpr double kCertain = 1 - 1e-9;
 
 }  // namespace
+
+Belief Oracle::belief(int gap_frames) const {
+  std::vector<StateProbability> possible;
+  posterior(possible, gap_frames);
+  Belief out;
+  for (const StateProbability& s : possible) {
+    if (s.probability > out.probability) {
+      out.best = s.id;
+      out.probability = s.probability;
+    }
+    out.entropy -= s.probability * std::log(s.probability);
+  }
+  return out;
+}
+
+double Oracle::probability(int32_t id, int gap_frames) const {
+  std::vector<StateProbability> possible;
+  posterior(possible, gap_frames);
+  for (const StateProbability& s : possible)
+    if (s.id == id) return s.probability;
+  return 0;
+}
+
+void Oracle::next_classes(double*, int) const {
+  throw check_failed("oracle", "this oracle predicts no symbols");
+}
+
+void Oracle::mean_law(double*, int) const {
+  throw check_failed("oracle", "this oracle has no law of symbols");
+}
 
 void Oracle::posterior(double* over_ids, int gap_frames) const {
   std::vector<StateProbability> possible;

@@ -29,20 +29,30 @@ class Oracle {
 
   virtual ~Oracle() = default;
   virtual int states() const = 0;
-  virtual int classes() const = 0;         // number of symbol classes
-  virtual bool exact() const = 0;          // false: noise hides symbols, and beliefs are only bounds
-  virtual void reset() = 0;                // begins a new sample
-  virtual void frame(int16_t symbol) = 0;  // class or kBlankFrame; throws check_failed if impossible here
-  virtual Belief belief(int gap_frames = causal) const = 0;
+  virtual int classes() const { return states(); }  // number of symbol classes
+  virtual bool exact() const { return true; }       // false: noise hides symbols, and beliefs are only bounds
+  virtual void reset() = 0;                         // begins a new sample
+  virtual void frame(int16_t symbol) = 0;           // class or kBlankFrame; throws check_failed if impossible here
+  virtual Belief belief(int gap_frames = causal) const;
   // Entries > 0, ascending by id.
   virtual void posterior(std::vector<StateProbability>& out, int gap_frames = causal) const = 0;
   // Distribution of the next element's class, [classes]. next_classes: as drawn, with length conditioning. mean_law:
-  // the language's next_symbol_law, averaged over states.
-  virtual void next_classes(double* over_classes, int gap_frames = causal) const = 0;
-  virtual void mean_law(double* over_classes, int gap_frames = causal) const = 0;
+  // the language's next_symbol_law, averaged over states. Only tasks that have a law need them.
+  virtual void next_classes(double* over_classes, int gap_frames = causal) const;
+  virtual void mean_law(double* over_classes, int gap_frames = causal) const;
 
-  void posterior(double* over_ids, int gap_frames = causal) const;   // [states], by id
-  virtual double probability(int32_t id, int gap_frames) const = 0;  // one entry of the posterior
+  void posterior(double* over_ids, int gap_frames = causal) const;  // [states], by id
+  virtual double probability(int32_t id, int gap_frames) const;     // one entry of the posterior
+};
+
+// Interface that computes the best estimate of a task with squared error after each frame of a sample.
+class Estimator {
+ public:
+  virtual ~Estimator() = default;
+  virtual void reset() = 0;                       // begins a new sample
+  virtual void frame(const float* channels) = 0;  // one dense frame
+  // Posterior mean and variance of each value given the frames so far, [answers] each.
+  virtual void estimate(double* mean, double* variance) const = 0;
 };
 
 // The oracle's beliefs about one element, for `show` and for breakdowns of a model's accuracy.

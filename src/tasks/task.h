@@ -2,6 +2,7 @@
 // use tasks only through this interface. A language with gaps (tasks/gap_task.h) is the first implementation.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,16 +11,28 @@
 
 namespace sb {
 
+class GapTask;
+
+// What a model is trained on: the right one of `answers` classes, or `answers` numbers.
+enum class Loss { cross_entropy, squared_error };
+
 struct TaskShape {
   int channels = 0;  // of a frame
   int answers = 0;   // outputs of a model
   int elements = 0;  // of a sample
+  Loss loss = Loss::cross_entropy;
+  bool dense = false;         // batches hold dense frames; false: one-hot frames are made from symbols
+  bool fixed_frames = false;  // every training sample has the same number of frames
 };
 
 class Task {
  public:
   virtual ~Task() = default;
   virtual TaskShape shape() const = 0;
+  virtual std::string objective() const;                  // what a frame asks for, as one word of results
+  virtual int states() const { return shape().answers; }  // hidden states behind the samples
+  virtual std::optional<double> topological_entropy() const { return std::nullopt; }
+  virtual void check_split(Split) const {}            // throws bad_input if the split cannot be drawn
   virtual std::string canonical_text() const = 0;     // canonical: equal texts mean equal frames and answers
   virtual int max_frames(Split split) const = 0;      // maximum frames of a sample of the split
   virtual double mean_frames(Split split) const = 0;  // of a sample
@@ -30,7 +43,7 @@ class Task {
   void fill(Split split, uint64_t first, int count, Batch& out, int pad_to = 0) const;  // first .. first+count-1
 
   // The right answer of each element of a row, [elements]; -1: the element has no answer. All frames of an element have
-  // the same answer.
+  // the same answer. With squared error, 0 means that the values of the batch are asked for.
   virtual void answers(const Batch& batch, int row, int32_t* out) const = 0;
   // Symbol class that each answer emits, [answers]; empty if answers are not hidden states.
   virtual std::span<const int32_t> shown() const { return {}; }
@@ -39,7 +52,12 @@ class Task {
   virtual bool has_law() const { return false; }
   virtual void law(int32_t /*state*/, double* /*over_answers*/) const {}
   // Oracle that follows one sample after the other; null if the best answers are unknown.
-  virtual std::unique_ptr<Oracle> oracle(Split split) const = 0;
+  virtual std::unique_ptr<Oracle> oracle(Split) const { return nullptr; }
+  virtual std::unique_ptr<Estimator> estimator(Split) const { return nullptr; }  // its counterpart for squared error
+  // The task with this split changed to a point of the kind's test axis. Throws bad_input if there is no axis.
+  virtual std::shared_ptr<const Task> at(Split split, int point) const;
+  // The task as n-grams count it; null if they cannot name its answers.
+  virtual const GapTask* counted() const { return nullptr; }
 
   // answers() for every frame, [batch][frames]; -1 if the frame has no answer.
   template <class Integer>
@@ -54,5 +72,9 @@ class Task {
     }
   }
 };
+
+// Lays out samples whose elements have one frame each, padded at the end. All frames are blank, all values 0 and all
+// states -1; the caller fills them.
+void begin_plain_batch(const TaskShape& shape, Split split, std::span<const uint64_t> samples, int pad_to, Batch& out);
 
 }  // namespace sb

@@ -125,6 +125,13 @@ void check(const TaskConfig& task) {
   check_real(task.noise, 0, 100, "task", "noise");
 }
 
+TaskConfig with_gap(TaskConfig task, Split split, int gap) {
+  GapConfig& law = split == Split::train ? task.train : task.test;
+  law.law = gap == 0 ? GapLaw::none : GapLaw::constant;
+  law.min = law.max = gap;
+  return task;
+}
+
 int longest_gap(const GapConfig& gap) {
   switch (gap.law) {
     case GapLaw::none:

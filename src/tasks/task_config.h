@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "grammar/language.h"
+
 namespace sb {
 
 enum class GapLaw { none, constant, uniform, lognormal };
@@ -46,6 +48,9 @@ struct TaskConfig {
 
 TaskConfig paper_task(int number);  // 1..4 (0: bare); task 4 starts at test.min = 10, see kTask4TestGaps
 void check(const TaskConfig&);      // throws bad_input, naming parameter, range and value
+
+// The task with gaps of `gap` frames on this split. The elements with a gap and the content of gaps do not change.
+TaskConfig with_gap(TaskConfig task, Split split, int gap);
 
 int answer_count(Objective objective, int states, int classes);  // outputs of a model
 

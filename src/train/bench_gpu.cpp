@@ -83,7 +83,8 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
   row.precision = request.precision;
   try {
     reset_gpu_peak();
-    Trainer trainer(config_of(request, asked.model, asked.width), TaskShape{kChannels, kClasses, 0});
+    Trainer trainer(config_of(request, asked.model, asked.width),
+                    TaskShape{.channels = kChannels, .answers = kClasses, .fixed_frames = true});
     row.params = trainer.network().parameters().count();
     const auto executor = gpu_executor(trainer);
     const TensorBatch batch = random_batch(request.batch, asked.time);
@@ -221,7 +222,8 @@ GpuKernelBench bench_gpu_kernels(const GpuBenchRequest& request) {
     };
     tell("");
     try {
-      Trainer trainer(config_of(request, each.model, each.width), TaskShape{kChannels, kClasses, 0});
+      Trainer trainer(config_of(request, each.model, each.width),
+                      TaskShape{.channels = kChannels, .answers = kClasses, .fixed_frames = true});
       TensorBatch batch = random_batch(request.batch, each.time);
       for (at::Tensor* x : {&batch.symbol, &batch.target, &batch.samples}) *x = x->to(trainer.device());
       for (const Seen& seen : calls_of_a_step(trainer, batch)) {

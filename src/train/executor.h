@@ -45,7 +45,7 @@ class Executor {
   virtual bool beside_host() const { return false; }
   // Call before the first update, with the size of the longest batch. Ensures that an update of this size fits into the
   // device's memory; may split it into micro-batches (Trainer::may_split). Throws bad_input if it does not fit.
-  virtual void expect(int64_t, int64_t, int64_t) {}  // rows, frames, channels
+  virtual void expect(int64_t /*rows*/, int64_t /*frames*/, const TaskShape&) {}
   // Frees the memory that only steps need; the next step allocates it again.
   virtual void release() {}
 };

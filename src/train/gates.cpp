@@ -120,15 +120,13 @@ void add_selectivity(const Records& records, GateFigures& out) {
 
 }  // namespace
 
-GateReport record_gates(const Network& network, const RunData& data, const TaskConfig& task,
-                        const GateRequest& request) {
-  const std::shared_ptr<const Task> maker = make_task(data, task);
+GateReport record_gates(const Network& network, const Task& task, const GateRequest& request) {
   Batch batch;
   Records records;
   const at::NoGradGuard no_grad;
   for (int64_t first = 0; first < request.samples; first += request.batch) {
-    maker->fill(request.split, static_cast<uint64_t>(first),
-                static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), batch);
+    task.fill(request.split, static_cast<uint64_t>(first),
+              static_cast<int>(std::min<int64_t>(request.batch, request.samples - first)), batch);
     NetworkState state;
     for (int from = 0; from < batch.frames; from += request.chunk) {
       if (request.stop && request.stop()) throw Stopped{};
@@ -162,11 +160,10 @@ GateReport record_gates(const Network& network, const RunData& data, const TaskC
   return report;
 }
 
-int64_t affordable_gate_samples(const Network& network, const RunData& data, const TaskConfig& task, Split split,
-                                int64_t most) {
+int64_t affordable_gate_samples(const Network& network, const Task& task, Split split, int64_t most) {
   constexpr double values = 1e7;
   Batch frames;
-  make_task(data, task)->fill(split, 0, 1, frames);
+  task.fill(split, 0, 1, frames);
   const ModelConfig& config = network.config();
   const double each = static_cast<double>(frames.real_frames(0)) * static_cast<double>(config.mixer.width) *
                       static_cast<double>(config.layers);

@@ -31,10 +31,8 @@ struct GateReport {
   std::vector<DecaySpectrum> decays;  // quantiles over the decay channels, each averaged over data frames
 };
 
-GateReport record_gates(const Network& network, const RunData& data, const TaskConfig& task,
-                        const GateRequest& request);
+GateReport record_gates(const Network& network, const Task& task, const GateRequest& request);
 // Returns a number of samples in 1..most that keeps the recorded gate values below about ten million.
-int64_t affordable_gate_samples(const Network& network, const RunData& data, const TaskConfig& task, Split split,
-                                int64_t most);
+int64_t affordable_gate_samples(const Network& network, const Task& task, Split split, int64_t most);
 
 }  // namespace sb

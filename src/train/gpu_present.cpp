@@ -89,9 +89,25 @@ struct Shape {
 
 // Buffers of a batch that is copied to the device while the previous update runs.
 struct Arrival {
-  at::Tensor symbol, target, samples;
+  TensorBatch batch;
   at::cuda::CUDAEvent copied, taken;
 };
+
+// The tensors of a batch that have rows of frames, with the value of padding. A batch has symbols or input.
+constexpr struct {
+  at::Tensor TensorBatch::*part;
+  int padding;
+} kFrameParts[] = {{&TensorBatch::symbol, kPaddingFrame},
+                   {&TensorBatch::input, 0},
+                   {&TensorBatch::target, -1},
+                   {&TensorBatch::value, 0}};
+
+int64_t rows_in(const TensorBatch& batch) {
+  return batch.samples.size(0);
+}
+int64_t frames_in(const TensorBatch& batch) {
+  return batch.target.numel() / rows_in(batch);
+}
 
 struct Recorded {
   TensorBatch batch;   // at fixed addresses
@@ -112,7 +128,7 @@ class GraphExecutor final : public Executor {
   ~GraphExecutor() override { cudaDeviceSynchronize(); }
 
   StepHandle step(const TensorBatch& batch, int64_t update) override {
-    const Shape shape{batch.symbol.size(0), padded(batch.symbol.size(1)), trainer_.dropout_acts(update)};
+    const Shape shape{rows_in(batch), padded(frames_in(batch)), trainer_.dropout_acts(update)};
     if (!recorded_.contains(shape)) {
       auto made = record(shape, batch, update);  // may release other graphs
       recorded_[shape] = std::move(made);
@@ -134,12 +150,20 @@ class GraphExecutor final : public Executor {
   size_t max_in_flight() const override { return trainer_.together() ? 0 : 3; }
   bool beside_host() const override { return true; }
 
-  void expect(int64_t rows, int64_t frames, int64_t channels) override {
+  void expect(int64_t rows, int64_t frames, const TaskShape& task) override {
     try {
       const at::TensorOptions here = at::TensorOptions().device(trainer_.device());
       TensorBatch longest;
-      longest.symbol = at::zeros({rows, padded(frames)}, here.dtype(at::kShort));
-      longest.noise.channels = channels;
+      if (task.dense) {
+        longest.input = at::zeros({rows, padded(frames), task.channels},
+                                  here.dtype(trainer_.network().parameters().flat().scalar_type()));
+      } else {
+        longest.symbol = at::zeros({rows, padded(frames)}, here.dtype(at::kShort));
+      }
+      if (task.loss == Loss::squared_error) {
+        longest.value = at::zeros({rows, padded(frames), task.answers}, here.dtype(at::kFloat));
+      }
+      longest.noise.channels = task.channels;
       longest.target = at::zeros({rows * padded(frames)}, here.dtype(at::kLong));
       longest.samples = at::zeros({rows}, here.dtype(at::kLong));
       trainer_.prepare(rows * padded(frames), 0);
@@ -170,24 +194,26 @@ class GraphExecutor final : public Executor {
 
   void feed(Recorded& recorded, const TensorBatch& batch) {
     Arrival& arrival = recorded.arrivals[recorded.next++ % recorded.arrivals.size()];
-    const int64_t rows = batch.symbol.size(0), frames = batch.symbol.size(1);
-    const auto first = [&](const at::Tensor& x) { return x.view({rows, -1}).narrow(1, 0, frames); };
+    const int64_t rows = rows_in(batch), frames = frames_in(batch);
+    const auto first = [&](const at::Tensor& x) {
+      return (x.dim() == 1 ? x.view({rows, -1}) : x).narrow(1, 0, frames);
+    };
     {
       const c10::cuda::CUDAStreamGuard on_copies(copies_);
       arrival.taken.block(copies_);
-      first(arrival.symbol).copy_(batch.symbol, true);
-      first(arrival.target).copy_(first(batch.target), true);
-      arrival.samples.copy_(batch.samples, true);
+      for (const auto& [part, padding] : kFrameParts) {
+        if ((batch.*part).defined()) first(arrival.batch.*part).copy_(first(batch.*part), true);
+      }
+      arrival.batch.samples.copy_(batch.samples, true);
       arrival.copied.record(copies_);
     }
     arrival.copied.block(c10::cuda::getCurrentCUDAStream());
-    if (frames < recorded.batch.symbol.size(1)) {
-      recorded.batch.symbol.fill_(kPaddingFrame);
-      recorded.batch.target.fill_(-1);
+    for (const auto& [part, padding] : kFrameParts) {
+      if (!(batch.*part).defined()) continue;
+      if (frames < frames_in(recorded.batch)) (recorded.batch.*part).fill_(padding);
+      first(recorded.batch.*part).copy_(first(arrival.batch.*part));
     }
-    first(recorded.batch.symbol).copy_(first(arrival.symbol));
-    first(recorded.batch.target).copy_(first(arrival.target));
-    recorded.batch.samples.copy_(arrival.samples);
+    recorded.batch.samples.copy_(arrival.batch.samples);
     arrival.taken.record();
   }
 
@@ -195,16 +221,23 @@ class GraphExecutor final : public Executor {
     try {
       auto out = std::make_unique<Recorded>();
       const auto on = [&](at::ScalarType type) { return at::TensorOptions().dtype(type).device(trainer_.device()); };
-      const auto symbols = [&] { return at::full({shape.rows, shape.frames}, kPaddingFrame, on(at::kShort)); };
-      out->batch.symbol = symbols();
+      for (const auto& [part, padding] : kFrameParts) {
+        const at::Tensor& like = batch.*part;
+        if (!like.defined()) continue;
+        std::vector<int64_t> sizes = like.sizes().vec();  // [rows * frames], or [rows, frames, …]
+        if (sizes.size() == 1) {
+          sizes[0] = shape.rows * shape.frames;
+        } else {
+          sizes[1] = shape.frames;
+        }
+        out->batch.*part = at::full(sizes, padding, on(like.scalar_type()));
+        for (Arrival& arrival : out->arrivals) arrival.batch.*part = at::full(sizes, padding, on(like.scalar_type()));
+      }
       out->batch.noise = batch.noise;
-      out->batch.target = at::full({shape.rows * shape.frames}, -1, on(at::kLong));
       out->batch.samples = at::zeros({shape.rows}, on(at::kLong));
       out->batch.real_frames = batch.real_frames;
       for (Arrival& arrival : out->arrivals) {
-        arrival.symbol = symbols();
-        arrival.target = at::zeros_like(out->batch.target);
-        arrival.samples = at::zeros_like(out->batch.samples);
+        arrival.batch.samples = at::zeros_like(out->batch.samples);
         arrival.taken.record();
       }
       feed(*out, batch);
@@ -248,7 +281,7 @@ class GraphExecutor final : public Executor {
 
   // The smallest number of micro-batches above the current one that fits into memory; 0: none does.
   int64_t more_that_fit(const TensorBatch& batch, bool dropout) {
-    const int64_t rows = batch.symbol.size(0);
+    const int64_t rows = rows_in(batch);
     for (int64_t more = trainer_.micro_batches() + 1; more <= rows; ++more) {
       if (rows % more == 0 && trainer_.can_split(more) && fits(batch, dropout, more)) return more;
     }

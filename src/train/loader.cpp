@@ -35,11 +35,11 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
 
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu) {
   at::Tensor input, symbol;
-  if (for_gpu) {
+  if (for_gpu && frames.dense.empty()) {
     symbol = at::empty({frames.batch, frames.frames}, options(at::kShort, true));
     std::copy(frames.symbol.begin(), frames.symbol.end(), symbol.data_ptr<int16_t>());
   } else {
-    input = dense_frames(frames, 0, frames.frames, type);
+    input = dense_frames(frames, 0, frames.frames, type, for_gpu);
   }
   at::Tensor target = at::empty({int64_t{frames.batch} * frames.frames}, options(at::kLong, for_gpu));
   int64_t* wanted = target.data_ptr<int64_t>();
@@ -52,10 +52,17 @@ TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool
     throw check_failed("loader",
                        "targets, expected less than " + std::to_string(answers) + ", got " + std::to_string(most));
   }
+  at::Tensor value;
+  if (!frames.value.empty()) {
+    value = at::empty({frames.batch, frames.frames, answers}, options(at::kFloat, for_gpu));
+    std::copy(frames.value.begin(), frames.value.end(), value.data_ptr<float>());
+    value = value.to(type);
+  }
   at::Tensor samples = at::empty({frames.batch}, options(at::kLong, for_gpu));
   std::copy(frames.samples.begin(), frames.samples.end(), samples.data_ptr<int64_t>());
   const NoiseOfFrames noise{frames.channels, frames.noise, frames.seed, frames.split};
-  return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real};
+  return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real,
+          std::move(value)};
 }
 
 Batch rows_of(const Batch& batch, int first, int last) {
@@ -78,6 +85,8 @@ Batch rows_of(const Batch& batch, int first, int last) {
   cut(batch.element, out.element);
   cut(batch.start, out.start);
   cut(batch.state, out.state);
+  cut(batch.dense, out.dense);
+  cut(batch.value, out.value);
   return out;
 }
 

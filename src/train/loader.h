@@ -27,19 +27,20 @@ struct NoiseOfFrames {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;         // [batch, frames, channels], one-hot plus noise; undefined for a GPU, which makes it
-  at::Tensor symbol;        // from these symbols, [batch, frames] int16 (undefined for the CPU),
+  at::Tensor input;         // [batch, frames, channels]; undefined for a GPU that makes one-hot frames with noise
+  at::Tensor symbol;        // from these symbols, [batch, frames] int16 (else undefined),
   NoiseOfFrames noise;      // and these parameters
   at::Tensor target;        // [batch * frames] int64: the target of the frame; -1: none
   at::Tensor samples;       // [batch] int64: index of each row's sample
   int64_t real_frames = 0;  // frames with a target, counted on the host to avoid waiting for a device
+  at::Tensor value = {};    // [batch, frames, answers]: wanted outputs under squared error; else undefined
 };
 
 // Returns frames [from, to) as [batch, to - from, channels]. `type` is float or double. The noise is drawn in float, so
 // both types get the same data. `pinned`: in pinned memory.
 at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned = false);
-// Throws check_failed if a target is not a valid answer of the task, or if no frame has a target. `for_gpu`: makes
-// symbols instead of dense frames, all in pinned memory, which a GPU copies asynchronously.
+// Throws check_failed if a target is not a valid answer of the task, or if no frame has a target. `for_gpu`: all
+// in pinned memory, which a GPU copies asynchronously, and symbols instead of one-hot frames.
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
 
 // Returns rows [first, last) of a batch, with the frame count of the whole batch.

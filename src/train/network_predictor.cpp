@@ -36,7 +36,9 @@ void NetworkPredictor::predict(const Batch& batch, int from, int to, float* prob
   if (!flat.device().is_cpu()) return predict_there(batch, from, to, probabilities);
   const at::Tensor logits = network_.logits(dense_frames(batch, from, to, flat.scalar_type()), pass);
   at::Tensor out = at::from_blob(probabilities, {logits.size(0), logits.size(1), logits.size(2)}, at::kFloat);
-  if (logits.scalar_type() == at::kFloat) {
+  if (!batch.value.empty()) {
+    out.copy_(logits);
+  } else if (logits.scalar_type() == at::kFloat) {
     at::softmax_out(out, logits, -1);
   } else {
     out.copy_(at::softmax(logits, -1));
@@ -61,7 +63,7 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
     const int end = std::min(to, hidden_from_ + static_cast<int>(hidden_.size(1)));
     const at::Tensor logits = network_.decode(hidden_.narrow(1, done - hidden_from_, end - done));
     const at::ScalarType type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    pinned.narrow(1, done - from, end - done).copy_(at::softmax(logits, -1, type));
+    pinned.narrow(1, done - from, end - done).copy_(batch.value.empty() ? at::softmax(logits, -1, type) : logits);
     done = end;
   }
   at::from_blob(probabilities, sizes, at::kFloat).copy_(pinned);
@@ -70,7 +72,8 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
 // Dense frames [batch, frames, channels] of the parameters' type. For a GPU, only symbols are copied.
 at::Tensor NetworkPredictor::frames_there(const Batch& batch) const {
   const at::Tensor flat = network_.parameters().flat();
-  if (flat.device().is_cpu()) return dense_frames(batch, 0, batch.frames, flat.scalar_type());
+  if (flat.device().is_cpu() || !batch.dense.empty())
+    return dense_frames(batch, 0, batch.frames, flat.scalar_type(), !flat.device().is_cpu()).to(flat.device(), true);
   const auto pinned = [](at::ScalarType type) { return at::TensorOptions().dtype(type).pinned_memory(true); };
   const at::Tensor symbol = at::empty({batch.batch, batch.frames}, pinned(at::kShort));
   std::copy(batch.symbol.begin(), batch.symbol.end(), symbol.data_ptr<int16_t>());
@@ -82,7 +85,7 @@ at::Tensor NetworkPredictor::frames_there(const Batch& batch) const {
 }
 
 std::unique_ptr<Reduction> NetworkPredictor::reduce(const Batch& batch, const Task& task) {
-  if (!reduces_) return nullptr;
+  if (!reduces_ || !batch.value.empty()) return nullptr;
   const at::NoGradGuard no_grad;
   const at::Device device = network_.parameters().flat().device();
   const at::Tensor frames = frames_there(batch);

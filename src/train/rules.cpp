@@ -55,15 +55,15 @@ std::vector<std::string> unread_keys(const RunConfig& config) {
 }
 
 SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
-  const NetworkEnds ends = network_ends(config);
+  const TaskSize task = size_of_task(config);
   MatchRequest request;
   request.model = config.model.name;
   request.switches = config.model.switches;
   request.layers = config.model.layers;
   request.residual = config.model.residual;
-  request.inputs = ends.inputs;
-  request.outputs = ends.outputs;
-  request.length = std::max<int64_t>(1, std::llround(training_frames(config)));
+  request.inputs = task.channels;
+  request.outputs = task.answers;
+  request.length = std::max<int64_t>(1, std::llround(task.train_frames));
   request.size = asked.by == MatchedSize::params ? parameters_of : asked.by == MatchedSize::state ? state_of : flops_of;
   request.target = asked.target;
   request.step = asked.step;
@@ -80,12 +80,11 @@ SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
 std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() {
   auto known = std::make_shared<std::map<std::string, SizeFound>>();
   return [known](const RunConfig& config, const SizeMatch& asked) {
-    const GrammarConfig& g = config.grammar.build;
+    const TaskSize task = size_of_task(config);
     std::string key =
-        formatted("{} {} {} {} {} {} {} {} {} {} {}", to_string(asked.by), asked.target, asked.step, config.model.name,
-                  config.model.layers, to_string(config.model.residual), g.vocab, g.ambiguities, g.depth,
-                  config.grammar.automaton, static_cast<int>(config.task.task.objective));
-    if (asked.by == MatchedSize::flops) key += formatted(" {}", training_frames(config));
+        formatted("{} {} {} {} {} {} {} {}", to_string(asked.by), asked.target, asked.step, config.model.name,
+                  config.model.layers, to_string(config.model.residual), task.channels, task.answers);
+    if (asked.by == MatchedSize::flops) key += formatted(" {}", task.train_frames);
     for (const auto& [name, value] : config.model.switches) key += formatted("\n{}={}", name, value);
     const auto found = known->find(key);
     if (found != known->end()) return found->second;
@@ -105,7 +104,7 @@ std::vector<SwitchRow> switch_rows() {
 
 void check_dropout(const RunConfig& config) {
   if (config.model.dropout == 0) return;
-  const int64_t frames = int64_t{config.task.length} * (1 + int64_t{longest_gap(config.task.task.train)});
+  const int64_t frames = size_of_task(config).max_train_frames;
   int64_t channels = config.model.width;
   try {
     channels = network_config(config, any_inputs, any_outputs).mixer.width;
@@ -146,9 +145,10 @@ ModelRules run_rules() {
     const std::string grammar =
         config.grammar.file ? config.grammar.file->sha256
                             : formatted("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
-    const std::string key =
-        formatted("{} {} {} {} {} {}", grammar, g.seed, config.task.length, static_cast<int>(config.task.stream),
-                  longest_gap(config.task.task.train), longest_gap(config.task.task.test));
+    std::string key = formatted("{} {} {} {} {} {} {}", grammar, g.seed, config.task.kind, config.task.length,
+                                static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
+                                longest_gap(config.task.task.test));
+    for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
     if (sound->contains(key)) return;
     make_data(config);
     sound->insert(key);

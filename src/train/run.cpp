@@ -114,7 +114,7 @@ class Run {
     try {
       return train_and_test();
     } catch (const NotFinite& seen) {  // on validation samples: the last update has diverged
-      divergence_ = measuring_.locate(seen, data_.task_config).value_or(Divergence{run_.done, -1, "decoder"});
+      divergence_ = measuring_.locate(seen, *data_.task).value_or(Divergence{run_.done, -1, "decoder"});
       return diverged();
     }
   }
@@ -210,9 +210,10 @@ class Run {
     } catch (const Stopped&) {
       return false;
     }
-    run_.valid = last_valid_->elements.value();
-    MetricRow row{run_.done, "valid", {{"accuracy", run_.valid}, {"loss", last_valid_->loss}}};
-    if (data_.task_config.objective == Objective::predict) row.values.emplace_back("kl", last_valid_->kl);
+    const bool squared = data_.task->shape().loss == Loss::squared_error;
+    run_.valid = squared ? last_valid_->loss : last_valid_->elements.value();
+    MetricRow row{run_.done, "valid", {{squared ? "mse" : "accuracy", run_.valid}, {"loss", last_valid_->loss}}};
+    if (data_.task->has_law()) row.values.emplace_back("kl", last_valid_->kl);
     run_.store.add(row);
     run_.store.add_timing({run_.done, "valid", {{"wall", unix_seconds()}}});
     run_.evaluated = true;
@@ -277,7 +278,7 @@ PreparedRun::PreparedRun(const ResolvedConfig& resolved, ProcessGroup* ranks, Cl
     const auto [first, last] = group->rows(rows);
     rows = last - first;
   }
-  executor->expect(rows, data.task->max_frames(Split::train), data.task->shape().channels);
+  executor->expect(rows, data.task->max_frames(Split::train), data.task->shape());
   seconds = seconds_since(began);
 }
 

@@ -42,7 +42,8 @@ Spent RunContext::spent_so_far() const {
 }
 
 void RunContext::report(const std::string& phase) const {
-  if (hooks.progress) hooks.progress({phase, done, config.train.updates, loss, valid});
+  const char* metric = data.task->shape().loss == Loss::squared_error ? "squared error" : "accuracy";
+  if (hooks.progress) hooks.progress({phase, done, config.train.updates, loss, valid, metric});
 }
 
 void RunContext::announce(const std::string& phase) const {

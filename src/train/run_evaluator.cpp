@@ -12,13 +12,12 @@
 
 namespace sb {
 
-std::optional<Divergence> RunEvaluator::locate(const NotFinite& seen, const TaskConfig& task) {
+std::optional<Divergence> RunEvaluator::locate(const NotFinite& seen, const Task& task) {
   constexpr int most_frames = 4096;
   if (seen.frame >= most_frames) return std::nullopt;
-  const std::shared_ptr<const Task> measured = make_task(run_.data, task);
   Batch frames;
-  measured->fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
-  const TensorBatch batch = to_tensors(std::move(frames), *measured, storage_type(run_.config.train));
+  task.fill(seen.split, static_cast<uint64_t>(seen.sample), 1, frames);
+  const TensorBatch batch = to_tensors(std::move(frames), task, storage_type(run_.config.train));
   const at::Tensor input = batch.input.narrow(1, 0, std::min<int64_t>(seen.frame + 1, batch.input.size(1)));
   run_.executor.release();
   Divergence found = run_.trainer.locate_forward(input, batch.samples, run_.done, Trainer::Forward::evaluation);
@@ -56,10 +55,10 @@ auto RunEvaluator::with_memory(const Call& call) {
   }
 }
 
-Evaluation RunEvaluator::evaluated(const TaskConfig& task, const EvaluationRequest& request) {
+Evaluation RunEvaluator::evaluated(const Task& task, const EvaluationRequest& request) {
   return with_memory([&] {
     NetworkPredictor predictor(run_.trainer.network());
-    return evaluate(predictor, *make_task(run_.data, task), request);
+    return evaluate(predictor, task, request);
   });
 }
 
@@ -68,28 +67,27 @@ Evaluation RunEvaluator::valid() {
   EvaluationRequest ask = request(run_.data.select, run_.config.eval.valid_samples);
   const double frames = run_.data.task->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
   if (run_.executor.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
-  return evaluated(run_.data.task_config, ask);
+  return evaluated(*run_.data.task, ask);
 }
 
-Measurement RunEvaluator::test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
+Measurement RunEvaluator::test_at(const Task& task, Split split, int64_t samples, const std::optional<TestPoint>& point,
                                   bool breakdowns) {
   EvaluationRequest ask = request(split, samples);
-  ask.breakdowns = breakdowns && task.objective == Objective::state;
-  Measurement out = measurement(evaluated(task, ask), split, task, gap, breakdowns);
+  ask.breakdowns = breakdowns && !task.has_law();
+  Measurement out = measurement(evaluated(task, ask), split, task, point, breakdowns);
   if (split != Split::test) return out;
   run_.announce("ceiling");
-  out.ceiling = measured_ceiling(run_.data, task, split, run_.config.eval.ceiling_samples, at::get_num_threads(),
-                                 run_.hooks.stop);
+  out.ceiling = measured_ceiling(task, split, run_.config.eval.ceiling_samples, at::get_num_threads(), run_.hooks.stop);
   return out;
 }
 
 // Returns nullopt with a warning if the outputs are not finite; the other measurements and the weights are kept.
-std::optional<Measurement> RunEvaluator::tested(const TaskConfig& task, Split split, int64_t samples,
-                                                std::optional<int> gap, bool breakdowns) {
+std::optional<Measurement> RunEvaluator::tested(const Task& task, Split split, int64_t samples,
+                                                const std::optional<TestPoint>& point, bool breakdowns) {
   try {
-    return test_at(task, split, samples, gap, breakdowns);
+    return test_at(task, split, samples, point, breakdowns);
   } catch (const NotFinite& seen) {
-    const std::string at = gap ? ", gap " + std::to_string(*gap) : "";
+    const std::string at = point ? ", " + point->axis + " " + std::to_string(point->at) : "";
     std::string place;
     if (const auto found = locate(seen, task)) {
       place = (found->layer < 0 ? ", " : ", layer " + std::to_string(found->layer) + ", ") + found->tensor;
@@ -101,7 +99,7 @@ std::optional<Measurement> RunEvaluator::tested(const TaskConfig& task, Split sp
 
 void RunEvaluator::add_all(Result& out, const std::optional<Evaluation>& last_valid) {
   const EvalSection& eval = run_.config.eval;
-  const TaskConfig& task = run_.data.task_config;
+  const Task& task = *run_.data.task;
   std::optional<Evaluation> now = last_valid;
   if (!now) {
     run_.announce("valid");
@@ -113,10 +111,11 @@ void RunEvaluator::add_all(Result& out, const std::optional<Evaluation>& last_va
   out.test = tested(task, Split::test, eval.test_samples, std::nullopt, true);
   run_.announce("published test");
   out.published_test = tested(task, Split::reference, eval.test_samples, std::nullopt, false);
-  for (const int gap : eval.gaps) {
+  const auto& axis = find_task(run_.config.task.kind).axis;
+  for (const int at : eval.points) {
     run_.announce("grid");
-    auto point = tested(with_gap(task, Split::test, gap), Split::test, eval.grid_samples, gap, false);
-    if (point) out.grid.push_back(std::move(*point));
+    auto found = tested(*task.at(Split::test, at), Split::test, eval.grid_samples, TestPoint{axis->name, at}, false);
+    if (found) out.grid.push_back(std::move(*found));
   }
   run_.announce("records");
   add_records(out);
@@ -129,16 +128,16 @@ void RunEvaluator::add_records(Result& out) {
   const EvalSection& eval = run_.config.eval;
   GateRequest ask;
   ask.split = Split::test;
-  ask.samples =
-      affordable_gate_samples(network, data, data.task_config, Split::test, std::min<int64_t>(50, eval.test_samples));
+  ask.samples = affordable_gate_samples(network, *data.task, Split::test, std::min<int64_t>(50, eval.test_samples));
   ask.batch = eval.batch;
   ask.chunk = eval.chunk;
   ask.type = storage_type(run_.config.train);
   ask.stop = run_.hooks.stop;
-  GateReport gates = with_memory([&] { return record_gates(network, data, data.task_config, ask); });
+  GateReport gates = with_memory([&] { return record_gates(network, *data.task, ask); });
   if (!gates.figures.gates.empty()) out.gates = std::move(gates.figures);
   out.decays = std::move(gates.decays);
-  out.samples = with_memory([&] { return record_samples(network, data, Split::test, eval.chunk, run_.hooks.stop); });
+  out.samples =
+      with_memory([&] { return record_samples(network, *data.task, Split::test, eval.chunk, run_.hooks.stop); });
   run_.announce("n-gram");
   out.baselines = measured_baselines(
       data, {out.samples_seen, eval.valid_samples, eval.test_samples, at::get_num_threads(),

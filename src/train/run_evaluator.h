@@ -16,20 +16,21 @@ class RunEvaluator {
   RunEvaluator(RunContext& run, std::function<void()> save) : run_(run), save_(std::move(save)) {}
 
   Evaluation valid();
-  // Adds all measurements to `out`: validation (`last_valid`, or a new one if absent), test, gap grid, gates, samples
+  // Adds all measurements to `out`: validation (`last_valid`, or a new one if absent), test, grid, gates, samples
   // and baselines. Throws Stopped if the run is asked to stop.
   void add_all(Result& out, const std::optional<Evaluation>& last_valid);
   // Finds the first place in the network where an evaluation of this task is not finite; nullopt if it is not found.
-  std::optional<Divergence> locate(const NotFinite& seen, const TaskConfig& task);
+  std::optional<Divergence> locate(const NotFinite& seen, const Task& task);
 
  private:
   EvaluationRequest request(Split split, int64_t samples) const;
   template <class Call>
   auto with_memory(const Call& call);
-  Evaluation evaluated(const TaskConfig& task, const EvaluationRequest& request);
-  Measurement test_at(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap, bool breakdowns);
-  std::optional<Measurement> tested(const TaskConfig& task, Split split, int64_t samples, std::optional<int> gap,
-                                    bool breakdowns);
+  Evaluation evaluated(const Task& task, const EvaluationRequest& request);
+  Measurement test_at(const Task& task, Split split, int64_t samples, const std::optional<TestPoint>& point,
+                      bool breakdowns);
+  std::optional<Measurement> tested(const Task& task, Split split, int64_t samples,
+                                    const std::optional<TestPoint>& point, bool breakdowns);
   void add_records(Result& out);
 
   RunContext& run_;

@@ -95,21 +95,34 @@ std::vector<double> next_symbols(const std::vector<float>& law_by_id, int vocab,
   return out;
 }
 
+// The task's law of every state, [states][answers], by id.
+std::vector<float> law_table(const Task& task) {
+  const auto answers = static_cast<size_t>(task.shape().answers);
+  std::vector<double> law(answers);
+  std::vector<float> out;
+  for (int32_t state = 0; state < task.states(); ++state) {
+    task.law(state, law.data());
+    out.insert(out.end(), law.begin(), law.end());
+  }
+  return out;
+}
+
 }  // namespace
 
-std::vector<SampleRecord> record_samples(const Network& network, const RunData& data, Split split, int chunk,
+std::vector<SampleRecord> record_samples(const Network& network, const Task& task, Split split, int chunk,
                                          const std::function<bool()>& stop) {
+  if (task.shape().loss == Loss::squared_error) return {};
   Batch f;
-  data.task->fill(split, 0, recorded_samples, f);
+  task.fill(split, 0, recorded_samples, f);
   NetworkPredictor predictor(network);
   const Means ours = mean_predictions(predictor, f, chunk, stop);
   std::optional<Means> exact;
-  if (data.task->oracle(split)) {
-    OraclePredictor filter(*data.task, split, at::get_num_threads());
+  if (task.oracle(split)) {
+    OraclePredictor filter(task, split, at::get_num_threads());
     exact = mean_predictions(filter, f, chunk, stop);
   }
-  const bool predict = data.task_config.objective == Objective::predict;
-  const std::vector<float> law = predict ? symbol_law_table(*data.language) : std::vector<float>();
+  const bool predict = task.has_law();
+  const std::vector<float> law = predict ? law_table(task) : std::vector<float>();
   std::vector<SampleRecord> out;
   for (int b = 0; b < f.batch; ++b) {
     SampleRecord& sample =
@@ -123,10 +136,11 @@ std::vector<SampleRecord> record_samples(const Network& network, const RunData& 
       element.gap_frames = start[e + 1] - start[e] - 1;
       for (int t = start[e] + 1; t < start[e + 1] && t <= start[e] + recorded_gap; ++t)
         element.gap.push_back(symbols[t]);
+      if (element.state < 0) continue;  // nothing is asked
       element.network = likeliest(ours.of[static_cast<size_t>(b)][static_cast<size_t>(e)]);
       if (!exact) continue;
       const std::vector<double>& states = exact->of[static_cast<size_t>(b)][static_cast<size_t>(e)];
-      element.filter = likeliest(predict ? next_symbols(law, data.language->classes(), states) : states);
+      element.filter = likeliest(predict ? next_symbols(law, task.shape().answers, states) : states);
     }
   }
   return out;

@@ -85,6 +85,7 @@ ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
 
 Trainer::Trainer(const RunConfig& config, const TaskShape& task)
     : config_(config),
+      fixed_frames_(task.fixed_frames),
       micro_batches_(std::max(1, config.train.accumulate)),
       network_(network_config(config, task), storage_type(config.train), device_of(config.train),
                config.train.precision == Precision::amp),
@@ -132,14 +133,13 @@ void Trainer::prepare(int64_t real_frames, int64_t update) {
 
 // A captured graph has fixed shapes. If samples differ in length, some padding keeps the number of shapes small.
 int64_t Trainer::frame_grain() const {
-  const GapConfig& gap = config_.task.task.train;
-  const bool fixed = gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
-  return fixed ? 1 : 64;
+  return fixed_frames_ ? 1 : 64;
 }
 
-// Makes dense frames on the GPU, so that only symbols are copied there.
+// Makes one-hot frames on the GPU, so that only symbols are copied there.
 at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
   const bool mixed = network_.parameters().flat_copy().defined();
+  if (batch.input.defined()) return mixed ? batch.input.to(at::kBFloat16) : batch.input;
   const NoiseOfFrames& n = batch.noise;
   const kernels::FrameNoise noise{static_cast<float>(n.size), n.seed, static_cast<uint32_t>(n.split), batch.samples};
   const at::Tensor dense = kernels::frame_rows(batch.symbol, n.channels, mixed ? at::kBFloat16 : at::kFloat, noise);
@@ -150,7 +150,7 @@ at::Tensor Trainer::frames_of(const TensorBatch& batch) const {
 // the sum over its frames, divided by the number of frames of the whole update; dropout masks depend on the samples. So
 // `accumulate` changes only memory and rounding.
 at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t micro_batches, int64_t most) {
-  const at::Tensor input = batch.input.defined() ? batch.input : frames_of(batch);
+  const at::Tensor input = frames_of(batch);
   const int64_t rows = input.size(0), frames = input.size(1);
   const int64_t micros = micro_batches > 0 ? micro_batches : micro_batches_;
   const bool summed = sums_micro_batches();
@@ -165,8 +165,11 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t mi
     pass.seed = config_.train.seed;
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, first, each);
-    const at::Tensor loss = network_.loss(input.narrow(0, first, each), target.narrow(0, first, each), pass,
-                                          summed ? at::Tensor() : frames_);
+    const at::Tensor x = input.narrow(0, first, each), asked = target.narrow(0, first, each);
+    const at::Tensor divisor = summed ? at::Tensor() : frames_;
+    const at::Tensor loss = batch.value.defined()
+                                ? network_.squared_error(x, asked, batch.value.narrow(0, first, each), pass, divisor)
+                                : network_.loss(x, asked, pass, divisor);
     sum.add_(loss.detach());
     loss.backward();
   }
@@ -348,8 +351,8 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
     }
     here.target = batch.target.to(device());
     here.samples = batch.samples.to(device());
-    Divergence out = first_in(here.input.defined() ? here.input : frames_of(here), here.samples, update,
-                              Forward::update, micro_batches_);
+    if (batch.value.defined()) here.value = batch.value.to(device());
+    Divergence out = first_in(frames_of(here), here.samples, update, Forward::update, micro_batches_);
     if (!out.tensor.empty()) return out;
     // The forward pass is finite. Names the last parameter, in network order, whose gradient is not finite: the
     // backward pass reached it first. Computes the gradients again, since later updates may have overwritten them.

@@ -25,7 +25,8 @@ struct TrainProgress {
   std::string phase;
   int64_t update = 0, updates = 0;
   double loss = 0;
-  double valid = -1;  // validation accuracy of the last evaluation; -1: none yet
+  double valid = -1;                // validation accuracy of the last evaluation, or its squared error; -1: none yet
+  std::string metric = "accuracy";  // name of `valid`
 };
 
 struct TrainHooks {
@@ -126,6 +127,7 @@ class Trainer {
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
+  bool fixed_frames_;  // of TaskShape
   ProcessGroup* group_ = nullptr;
   int64_t micro_batches_;  // of this rank
   Network network_;

@@ -13,7 +13,7 @@ std::vector<TableRun> gap_runs(const std::function<double(const Result&, int)>& 
   return small_runs("[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = " + std::string(seven) +
                         "\nrun.seed = [1, 2, 3]\n",
                     [&](Result& r) {
-                      for (auto& m : r.grid) m.accuracy = accuracy(r, *m.gap) + (*m.gap == 10 ? 0 : wobble(r));
+                      for (auto& m : r.grid) m.accuracy = accuracy(r, *m.at) + (*m.at == 10 ? 0 : wobble(r));
                     });
 }
 

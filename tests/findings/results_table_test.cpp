@@ -142,7 +142,7 @@ TEST(ResultsTable, TaskFourIsMeanOverLongGaps) {
       "model.dropout = [0.0]\nrun.seed = [1]\n",
       [](Result& r) {
         r.test->accuracy = .8;
-        for (auto& at : r.grid) at.accuracy = *at.gap / 1000.0;
+        for (auto& at : r.grid) at.accuracy = *at.at / 1000.0;
       });
   const auto gla = row_of(table_of(all), "GLA").cells;
   EXPECT_NEAR(*gla.at({2, Column::corrected}).accuracy, .8, 1e-12);

@@ -134,7 +134,7 @@ TEST(Folder, ShowsSavedEvaluationsOfFinalWeightsOnly) {
   saved.weights = "final";
   saved.weights_sha256 = load_result(folder).files.at("final.safetensors");
   saved.points = {measured("test", .25, .9)};
-  saved.points[0].gap = 30;
+  saved.points[0].at = 30;
   save_evaluation(folder, saved);
   saved.device = "cpu";
   saved.precision = "fp32";
@@ -151,7 +151,7 @@ TEST(Folder, ShowsSavedEvaluationsOfFinalWeightsOnly) {
   write_file_atomically(folder + "/eval-0123456789abcdef.json", "{}");
   const Rows rows = read_rows(root.file(""));
   ASSERT_EQ(rows.cells.size(), 3U);
-  EXPECT_EQ(rows.cells[1].point.gap, 30);
+  EXPECT_EQ(rows.cells[1].point.at, 30);
   EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
   EXPECT_EQ(rows.cells[2].point.computed, "cpu, fp32");
   EXPECT_DOUBLE_EQ(rows.cells[2].mean, .5);

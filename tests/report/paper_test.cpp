@@ -97,7 +97,7 @@ TEST(Paper, ColumnAppearsOnlyWithPaperFigures) {
 
 TEST(Paper, GridGapsHaveNoPaperFigures) {
   for (const auto& cell : rows_of(shipped("paper/task2.toml")).cells)
-    EXPECT_EQ(cell.paper.has_value(), !cell.point.gap.has_value());
+    EXPECT_EQ(cell.paper.has_value(), !cell.point.at.has_value());
 }
 
 }  // namespace

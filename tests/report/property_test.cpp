@@ -72,7 +72,7 @@ class Folder {
       r.test.reset();
     } else if (pick(5) == 0 && r.task == 2) {
       run.evaluations.push_back(measured("test", .5, .9));
-      run.evaluations.back().gap = 30;
+      run.evaluations.back().at = 30;
     }
   }
 
@@ -102,9 +102,9 @@ std::map<std::string, std::string> without(const Result& r, const std::vector<st
 const Measurement* find_point(const TableRun& run, const Point& point) {
   if (point == Point{}) return &*run.result.test;
   for (const auto& m : run.result.grid)
-    if (m.gap == point.gap && point.split.empty()) return &m;
+    if (m.at == point.at && point.split.empty()) return &m;
   for (const auto& m : run.evaluations)
-    if (m.gap == point.gap && (point.split.empty() || m.split == point.split)) return &m;
+    if (m.at == point.at && (point.split.empty() || m.split == point.split)) return &m;
   return nullptr;
 }
 

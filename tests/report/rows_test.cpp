@@ -254,9 +254,9 @@ TEST(Rows, OneRunHasNoSpread) {
 TEST(Rows, GapLengthsAreSeparateCellsOfSameRuns) {
   const Rows rows = rows_of(suite_of("[task]\nnumber = 2\n[eval]\ngaps = [20, 50]\n[grid]\nrun.seed = [1, 2]\n"));
   ASSERT_EQ(rows.cells.size(), 3U);
-  EXPECT_FALSE(rows.cells[0].point.gap.has_value());
-  EXPECT_EQ(rows.cells[1].point.gap, 20);
-  EXPECT_EQ(rows.cells[2].point.gap, 50);
+  EXPECT_FALSE(rows.cells[0].point.at.has_value());
+  EXPECT_EQ(rows.cells[1].point.at, 20);
+  EXPECT_EQ(rows.cells[2].point.at, 50);
   EXPECT_NEAR(*rows.cells[2].ceiling, .98, 1e-12);
   for (const auto& cell : rows.cells) EXPECT_EQ(cell.runs, rows.cells[0].runs);
 }
@@ -264,10 +264,10 @@ TEST(Rows, GapLengthsAreSeparateCellsOfSameRuns) {
 TEST(Rows, SavedEvaluationsAreCellsWithRunCounts) {
   auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1, 2]\n"));
   runs[1].evaluations.push_back(measured("test", .25, .9));
-  runs[1].evaluations.back().gap = 30;
+  runs[1].evaluations.back().at = 30;
   const Rows rows = make_rows(std::move(runs), Axes{});
   ASSERT_EQ(rows.cells.size(), 2U);
-  EXPECT_EQ(rows.cells[1].point.gap, 30);
+  EXPECT_EQ(rows.cells[1].point.at, 30);
   EXPECT_DOUBLE_EQ(rows.cells[1].mean, .25);
   EXPECT_TRUE(noted(rows, "gap 30, test, 100 samples: measured in 1 of 2 runs"));
 }
@@ -276,7 +276,7 @@ TEST(Rows, SavedEvaluationWithGridSamplesSharesGridColumn) {
   auto runs = runs_of(suite_of("[task]\nnumber = 2\n[grid]\nrun.seed = [1]\n"));
   for (const double accuracy : {.25, .26}) {  // the second has other samples
     runs[0].evaluations.push_back(measured("test", accuracy, .9, accuracy < .255 ? 1000 : 200));
-    runs[0].evaluations.back().gap = 30;
+    runs[0].evaluations.back().at = 30;
   }
   runs[0].evaluations.push_back(measured("test", .5, .9, runs[0].result.test->samples));  // the run's own test again
   const Rows rows = make_rows(std::move(runs), Axes{});
@@ -291,7 +291,7 @@ TEST(Rows, EvaluationOnOtherDeviceIsSeparateCell) {
     const int64_t own = run.result.test->samples;
     run.evaluations.emplace_back(measured("test", .25, .9, own), "cpu, fp32");
     Measurement gap = measured("test", .75, .9, 1000);
-    gap.gap = 30;
+    gap.at = 30;
     if (&run == &runs[0])
       run.evaluations.emplace_back(gap);
     else

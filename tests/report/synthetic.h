@@ -55,9 +55,9 @@ inline Result result_of(const ResolvedConfig& run) {
   const double level = .5 + .4 * noise_of(run.canonical);
   r.test = measured("test", level, .99, c.eval.test_samples);
   r.valid = measured(c.quirks.select_on_test ? "test" : "valid", level + .02 * noise_of(run.run_id + "v") - .01, .99);
-  for (const int gap : c.eval.gaps) {
+  for (const int gap : c.eval.points) {
     r.grid.push_back(measured("test", level / (1 + gap / 20.0), .98));
-    r.grid.back().gap = gap;
+    r.grid.back().at = gap;
   }
   return r;
 }

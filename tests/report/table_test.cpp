@@ -512,7 +512,7 @@ TEST(Table, SavedEvaluationWithGridSamplesShowsSplitAndSamples) {
   EXPECT_FALSE(has(run_table(before, TableFormat::text), " samples")) << run_table(before, TableFormat::text);
   for (auto& run : runs) {
     run.evaluations.push_back(measured("test", .25, .9, 1000));
-    run.evaluations.back().gap = 5;
+    run.evaluations.back().at = 5;
   }
   const Rows rows = make_rows(std::move(runs), Axes{});
   for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {

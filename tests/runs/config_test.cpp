@@ -105,7 +105,7 @@ TEST(Config, ChecksParametersAgainstEachOther) {
   EXPECT_EQ(fault_of("[train]\nprecision = 'amp'\n"),
             "[train.precision] amp needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
   EXPECT_EQ(fault_of("[eval]\ngaps = [10, 10]\n"),
-            "[eval.gaps] expected different gap lengths, got one twice, run.toml:2:8");
+            "[eval.gaps] expected different values, got one twice, run.toml:2:8");
 }
 
 TEST(Config, ReportsAllErrorsAtOnce) {
@@ -263,7 +263,7 @@ TEST(Config, FileOverridesPaperTasks) {
   EXPECT_EQ(task2.noise, 0.2);
   const auto apart = resolve_text("[task]\nnumber = 2\ngap_max = 50\ntest_gap_min = 20\n").values.task.task;
   EXPECT_EQ(apart.test.min, 20);
-  EXPECT_EQ(resolve_text("[task]\nnumber = 4\n").values.eval.gaps, (std::vector<int>{10, 20, 50, 100}));
+  EXPECT_EQ(resolve_text("[task]\nnumber = 4\n").values.eval.points, (std::vector<int>{10, 20, 50, 100}));
 }
 
 TEST(Config, RunSeedIsDefaultOfBothSeeds) {
@@ -285,7 +285,7 @@ TEST(Config, OverridesAreTomlValuesOrBareWords) {
   const auto config = resolve_text("", {"model.name=mamba", "eval.gaps=[1, 2]", "train.lr=5e-4", "run.label=12",
                                         "quirks.first_lr_zero=true", "task.stream=\"direct\"", "model.d_state = 64"});
   EXPECT_EQ(config.values.model.name, "mamba");
-  EXPECT_EQ(config.values.eval.gaps, (std::vector<int>{1, 2}));
+  EXPECT_EQ(config.values.eval.points, (std::vector<int>{1, 2}));
   EXPECT_EQ(config.values.train.lr, 5e-4);
   EXPECT_EQ(config.values.run.label, "12");
   EXPECT_TRUE(config.values.quirks.first_lr_zero);
@@ -393,10 +393,70 @@ TEST(ConfigText, KeyTableNamesEveryParameter) {
   with_table.table = {{"gla", "expand_k", "1.0", "a number", "width of the keys"}};
   const std::string table = parameter_table(with_table);
   const auto json = nlohmann::json::parse(parameter_json(with_table));
-  EXPECT_EQ(json.size(), config_keys().size() + 1);
+  EXPECT_EQ(json.size(), config_keys().size() + own_keys().size() + 1);
   for (const auto& p : config_keys()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
   EXPECT_NE(table.find("model.expand_k  gla"), std::string::npos) << table;
   EXPECT_EQ(json.back()["model"], "gla");
+}
+
+// A kind of task has keys of its own; those of others are refused, as switches of other models are.
+TEST(TaskKind, HasItsOwnKeys) {
+  const auto config = resolve_text("[task]\nkind = 'tracking'\nnoise = 2\n[eval]\nmissing = [50, 0]\n");
+  EXPECT_EQ(std::get<double>(config.values.task.keys.at("noise")), 2);
+  EXPECT_EQ(std::get<int64_t>(config.values.task.keys.at("missing")), 30);
+  EXPECT_EQ(config.values.task.task.noise, 0) << "the key of gaps";
+  EXPECT_EQ(config.values.task.length, 50);
+  EXPECT_EQ(config.origins.at("task.length").text(), "derived from task.kind");
+  EXPECT_EQ(config.values.eval.points, (std::vector<int>{0, 50}));
+  EXPECT_FALSE(config.origins.contains("task.gap_min"));
+  EXPECT_EQ(fault_of("[task]\nkind = 'copyng'\n"),
+            "[task.kind] unknown kind 'copyng', did you mean copying?, run.toml:2:8");
+  EXPECT_EQ(fault_of("[task]\nkind = 'copying'\nsymbols = 1\n"),
+            "[task.symbols] out of range, expected 2..4096, got 1, run.toml:3:11");
+  EXPECT_EQ(fault_of("[task]\nkind = 'copying'\ngap_min = 1\n"),
+            "[task.gap_min] has no effect with task.kind = copying; keys of this kind: task.length, task.symbols, "
+            "eval.lengths, run.toml:3:1");
+  EXPECT_EQ(fault_of("[task]\nkind = 'copying'\n[grammar]\nvocab = 5\n"),
+            "[grammar.vocab] has no effect with task.kind = copying; keys of this kind: task.length, task.symbols, "
+            "eval.lengths, run.toml:4:1");
+  EXPECT_EQ(fault_of("[task]\nsymbols = 4\n"),
+            "[task.symbols] has no effect with task.kind = gaps; is a key of another kind of task, run.toml:2:1");
+  EXPECT_EQ(fault_of("[task]\nkind = 'copying'\n[eval]\nlengths = [4, 4]\n"),
+            "[eval.lengths] expected different values, got one twice, run.toml:4:11");
+}
+
+TEST(TaskKind, IsPartOfTheIdUnlessItIsGaps) {
+  const auto id = [](const std::string& text) { return resolve_text(text).run_id; };
+  EXPECT_EQ(id("[task]\nkind = 'gaps'\nnumber = 1\n"), id("[task]\nnumber = 1\n"));
+  EXPECT_EQ(resolve_text("").canonical.find("kind"), std::string::npos);
+  const std::string plain = id("[task]\nkind = 'copying'\n");
+  EXPECT_NE(plain, id("[task]\nkind = 'tracking'\n"));
+  EXPECT_EQ(plain, id("[task]\nkind = 'copying'\nsymbols = 8\nlength = 10\n"));
+  EXPECT_NE(plain, id("[task]\nkind = 'copying'\nsymbols = 9\n"));
+  EXPECT_NE(plain, id("[task]\nkind = 'copying'\n[grammar]\nseed = 2\n"));
+  EXPECT_NE(plain, id("[task]\nkind = 'copying'\n[eval]\nlengths = [3]\n"));
+  EXPECT_EQ(resolve_text("[task]\nkind = 'copying'\n").canonical.find("vocab"), std::string::npos);
+}
+
+TEST(TaskKind, ItsConfigReadsBackAsItself) {
+  for (const char* text : {"", "[task]\nkind = 'copying'\nsymbols = 5\n[eval]\nlengths = [7]\n",
+                           "[task]\nkind = 'tracking'\ndecay = 0.25\n"}) {
+    const auto config = resolve_text(text);
+    for (const bool origins : {false, true})
+      EXPECT_EQ(resolve_text(config_toml(config, origins)).canonical, config.canonical);
+    EXPECT_TRUE(nlohmann::json::accept(config_json(config)));
+  }
+  const std::string table = parameter_table({});
+  EXPECT_NE(table.find("eval.lengths"), std::string::npos);
+  EXPECT_NE(table.find("number of different symbols"), std::string::npos);
+}
+
+TEST(TaskKind, ASuiteCrossesItsKeys) {
+  const Suite suite =
+      parse_suite("[task]\nkind = 'copying'\n[grid]\ntask.symbols = [4, 6]\ntask.length = [3, 5]\n", "s.toml", {}, {});
+  ASSERT_EQ(suite.runs.size(), 4U);
+  EXPECT_EQ(value_text(suite.runs[3], "task.symbols"), "6");
+  EXPECT_EQ(varying_keys(suite.runs), (std::vector<std::string>{"task.length", "task.symbols"}));
 }
 
 }  // namespace

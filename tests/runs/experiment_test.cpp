@@ -55,7 +55,7 @@ TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {
       double updates = 0, frames = 0;
       for (const auto& run : suite.runs) {
         updates += static_cast<double>(run.values.train.updates);
-        frames += static_cast<double>(run.values.train.updates * run.values.train.batch) * training_frames(run.values);
+        frames += static_cast<double>(run.values.train.updates * run.values.train.batch) * size_of_task(run.values).train_frames;
       }
       const std::regex line("# Cost at " + scale +
                             ": ([0-9,]+) runs, ([0-9,]+) updates, ([0-9.]+) (M|G) training frames\\.\n");
@@ -90,7 +90,7 @@ TEST(Experiments, SmallUsesOneSizeAndQuarterOfPaperStates) {
   for (const auto& network : suite.matched) EXPECT_EQ(network.target, 4.7e6);
   for (const auto& run : suite.runs) {
     const RunConfig& c = run.values;
-    EXPECT_EQ(network_ends(c).outputs, 401);
+    EXPECT_EQ(size_of_task(c).answers, 401);
     EXPECT_EQ(c.model.layers, 8);
     EXPECT_EQ(c.model.width % 8, 0);
     EXPECT_EQ(c.train.updates, 3125);

@@ -39,7 +39,7 @@ class RandomResult {
     if (coin()) r.valid = measurement();
     for (int64_t i = whole(4); i > 0; --i) {
       r.grid.push_back(measurement());
-      r.grid.back().gap = static_cast<int>(20 * i + whole(10));
+      r.grid.back().at = static_cast<int>(20 * i + whole(10));
     }
     if (coin())  // of an earlier version
       r.baselines = BaselineFigures{share(), share(), {share(), share()}, {}, {}, whole(1000), whole(1000)};
@@ -57,7 +57,7 @@ class RandomResult {
   Measurement measurement() {
     Measurement m;
     m.split = "test";
-    if (coin()) m.gap = static_cast<int>(whole(1000));
+    if (coin()) m.at = static_cast<int>(whole(1000));
     m.samples = 1 + whole(1000);
     m.elements = whole(1000000);
     m.frames = whole(1000000);

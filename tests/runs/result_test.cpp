@@ -120,7 +120,7 @@ TEST(Result, NamesValuesOfWrongTypeOrSize) {
   EXPECT_NE(changed("/grid", 5).find("grid: expected a list"), std::string::npos);
   Result measured = smallest();
   measured.test = RandomResult(5).measurement();
-  measured.test->gap = 20;
+  measured.test->at = 20;
   const Json point = to_json(measured)["test"];
   EXPECT_NE(changed("/grid", {point, point}).find("grid: expected every gap once"), std::string::npos);
   EXPECT_NE(changed("/files", Json::array()).find("files"), std::string::npos);

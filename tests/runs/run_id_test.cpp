@@ -30,7 +30,7 @@ TEST(RunId, DoesNotDependOnSpelling) {
   EXPECT_EQ(id("[train]\nclip = 0\n"), id("[train]\nclip = -0.0\n"));
   EXPECT_EQ(id("[eval]\ngaps = [20, 5, 10]\n"), id("[eval]\ngaps = [5, 10, 20]\n"));
   EXPECT_NE(id("[eval]\ngaps = [5, 10]\n"), id("[eval]\ngaps = [5, 10, 20]\n"));
-  EXPECT_EQ(resolve_text("[eval]\ngaps = [20, 5]\n").values.eval.gaps, (std::vector<int>{5, 20}));
+  EXPECT_EQ(resolve_text("[eval]\ngaps = [20, 5]\n").values.eval.points, (std::vector<int>{5, 20}));
 }
 
 TEST(RunId, IgnoresKeysThatChangeNoNumber) {
@@ -133,7 +133,7 @@ TEST(RunId, ChangesWithEveryIdentifyingParameter) {
   const auto before = resolve_text(base);
   for (const auto& p : config_keys()) {
     const std::string value = p.name() == "train.device" ? "cuda" : another_value(p, toml_text(p.get(before.values)));
-    if (p.name() == "grammar.automaton") continue;
+    if (p.name() == "grammar.automaton" || p.name() == "task.kind") continue;  // tests of their own
     std::vector<std::string> sets = {p.name() + "=" + value};
     if (p.name() == "train.device") sets.push_back("train.precision=fp32");
     const auto after = resolve_text(base, sets);

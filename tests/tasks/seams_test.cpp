@@ -243,6 +243,89 @@ TEST(Interfaces, CeilingRequiresOnlyOracle) {
   EXPECT_THROW(OraclePredictor(Parity(false), Split::test), Error);
 }
 
+// Guesses a coin, then sees it: the guess is not asked for, except in every third sample. The oracle is uncertain only
+// of guesses.
+class Coin final : public Task {
+ public:
+  TaskShape shape() const override { return {2, 2, 2}; }
+  std::string canonical_text() const override { return "coin\n"; }
+  int max_frames(Split) const override { return 2; }
+  double mean_frames(Split) const override { return 2; }
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int) const override {
+    out = {};
+    out.batch = static_cast<int>(samples.size());
+    out.frames = out.elements = out.channels = 2;
+    out.split = split;
+    out.samples.assign(samples.begin(), samples.end());
+    for (const uint64_t sample : samples) {
+      const auto side = static_cast<int16_t>(sample / 3 % 2);
+      for (const int16_t symbol : {kBlankFrame, side}) out.symbol.push_back(symbol);
+      for (const int32_t e : {0, 1}) {
+        out.gap.push_back(0);
+        out.element.push_back(e);
+        out.start.push_back(e);
+        out.state.push_back(side);
+        out.target.push_back(side);
+      }
+      out.start.push_back(2);
+    }
+  }
+  void answers(const Batch& batch, int row, int32_t* out) const override {
+    const auto b = static_cast<size_t>(row);
+    out[0] = batch.samples[b] % 3 == 0 ? batch.state[2 * b] : -1;
+    out[1] = batch.state[2 * b + 1];
+  }
+  std::unique_ptr<Oracle> oracle(Split) const override { return std::make_unique<Guess>(); }
+
+ private:
+  class Guess final : public Oracle {
+   public:
+    int states() const override { return 2; }
+    int classes() const override { return 2; }
+    bool exact() const override { return true; }
+    void reset() override { seen_ = -1; }
+    void frame(int16_t symbol) override { seen_ = symbol; }
+    Belief belief(int) const override { return seen_ < 0 ? Belief{0, 0.5, std::log(2)} : Belief{seen_, 1, 0}; }
+    using Oracle::posterior;
+    void posterior(std::vector<StateProbability>& out, int) const override {
+      if (seen_ < 0) {
+        out = {{0, 0.5}, {1, 0.5}};
+      } else {
+        out = {{seen_, 1.0}};
+      }
+    }
+    double probability(int32_t id, int) const override { return seen_ < 0 ? 0.5 : id == seen_ ? 1 : 0; }
+    void next_classes(double*, int) const override {}
+    void mean_law(double*, int) const override {}
+
+   private:
+    int32_t seen_ = -1;
+  };
+};
+
+TEST(Interfaces, CeilingCountsOnlyAskedElements) {
+  CeilingRequest request;
+  request.samples = 12;
+  const Ceiling ceiling = exact_ceiling(Coin(), request);
+  EXPECT_NEAR(ceiling.accuracy, (12 + 4 * 0.5) / 16, 1e-12);
+  EXPECT_NEAR(ceiling.upper_bound, (12 + 4 * 0.5) / 16, 1e-12);
+  EXPECT_NEAR(ceiling.filter_accuracy, (12 + 2) / 16.0, 1e-12) << "heads of two guesses in four";
+  EXPECT_NEAR(ceiling.mean_entropy, 4 * std::log(2) / 16, 1e-12);
+  EXPECT_DOUBLE_EQ(ceiling.by_position[0], 0.5);
+  EXPECT_DOUBLE_EQ(ceiling.by_position[1], 1);
+
+  const Coin task;
+  OraclePredictor oracle(task, Split::test);
+  EvaluationRequest ask;
+  ask.split = Split::test;
+  ask.samples = 12;
+  EXPECT_DOUBLE_EQ(evaluate(oracle, task, ask).elements.value(), ceiling.filter_accuracy) << "as the metric counts";
+
+  const Ceiling parity = exact_ceiling(Parity(true), request);
+  EXPECT_TRUE(std::isnan(parity.by_position[5])) << "never asked for";
+}
+
 TEST(Interfaces, EvaluationRejectsPredictorOfWrongWidth) {
   Counting model;
   const GapTask task(test::sampler(test::forked(), 9), paper_task(0));

@@ -172,7 +172,7 @@ TEST(Evaluate, SameBytesForAnyThreadCount) {
   for (const int threads : {1, 2, 4}) {
     at::set_num_threads(threads);
     Result result;
-    result.test = measurement(evaluate(predictor, *data.task, request), request.split, data.task_config, {}, true);
+    result.test = measurement(evaluate(predictor, *data.task, request), request.split, *data.task, {}, true);
     texts.push_back(comparable_text(result));
   }
   at::set_num_threads(2);

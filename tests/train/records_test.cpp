@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "../base/temporary_folder.h"
+#include "grammar/build.h"
 #include "small_run.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
@@ -24,13 +25,13 @@ struct Subject {
   RunData data;
   Trainer trainer;
 
-  GateReport gates(const TaskConfig& task, int chunk = 1024) const {
+  GateReport gates(const Task& task, int chunk = 1024) const {
     GateRequest ask;
     ask.samples = 6;
     ask.batch = 4;
     ask.chunk = chunk;
     ask.type = storage_type(config.values.train);
-    return record_gates(trainer.network(), data, task, ask);
+    return record_gates(trainer.network(), task, ask);
   }
 };
 
@@ -41,7 +42,7 @@ int64_t values(const GateReport& report, bool gap) {
 
 TEST(Gates, CountEveryValueOfEveryRealFrame) {
   const Subject subject({"task.number=2"});
-  const GateReport report = subject.gates(subject.data.task_config);
+  const GateReport report = subject.gates(*subject.data.task);
   Batch frames;
   subject.data.task->fill(Split::test, 0, 6, frames);
   const int64_t data = 6 * 20,
@@ -59,13 +60,13 @@ TEST(Gates, CountEveryValueOfEveryRealFrame) {
 
 TEST(Gates, FollowRequestedGap) {
   const Subject subject({"task.number=2"});
-  const int64_t data = values(subject.gates(subject.data.task_config), false);
+  const int64_t data = values(subject.gates(*subject.data.task), false);
   for (const int gap : {1, 7}) {
-    const GateReport report = subject.gates(with_gap(subject.data.task_config, Split::test, gap));
+    const GateReport report = subject.gates(*subject.data.task->at(Split::test, gap));
     EXPECT_EQ(values(report, false), data);
     EXPECT_EQ(values(report, true), gap * data);
   }
-  const GateReport none = subject.gates(with_gap(subject.data.task_config, Split::test, 0));
+  const GateReport none = subject.gates(*subject.data.task->at(Split::test, 0));
   EXPECT_EQ(values(none, true), 0);
   EXPECT_FALSE(none.figures.write_selectivity);  // nothing to compare with: not zero
   EXPECT_FALSE(none.figures.forget_selectivity);
@@ -74,8 +75,7 @@ TEST(Gates, FollowRequestedGap) {
 TEST(Gates, ChunksEqualOnePass) {
   for (const auto& model : test::paper_models()) {
     const Subject subject({"task.number=2", "model.name=" + model, "train.precision=fp64"});
-    const GateReport whole = subject.gates(subject.data.task_config),
-                     pieces = subject.gates(subject.data.task_config, 9);
+    const GateReport whole = subject.gates(*subject.data.task), pieces = subject.gates(*subject.data.task, 9);
     ASSERT_EQ(whole.figures.gates.size(), pieces.figures.gates.size()) << model;
     for (size_t i = 0; i < whole.figures.gates.size(); ++i) {
       EXPECT_EQ(whole.figures.gates[i].data.total, pieces.figures.gates[i].data.total) << model;
@@ -87,7 +87,7 @@ TEST(Gates, ChunksEqualOnePass) {
 TEST(Gates, DecaySpectraAreSortedAndExistForForgettingModels) {
   for (const char* model : {"mamba", "mamba2", "gla", "gated_delta_net", "gru", "s4", "retnet"}) {
     const Subject subject({std::string("model.name=") + model});
-    const GateReport report = subject.gates(subject.data.task_config);
+    const GateReport report = subject.gates(*subject.data.task);
     ASSERT_EQ(report.decays.size(), 2U) << model;
     for (const auto& spectrum : report.decays) {
       ASSERT_EQ(spectrum.quantiles.size(), 7U);
@@ -97,16 +97,16 @@ TEST(Gates, DecaySpectraAreSortedAndExistForForgettingModels) {
     }
   }
   const Subject retnet({"model.name=retnet", "model.heads=2"});
-  const auto decays = retnet.gates(retnet.data.task_config).decays.at(0).quantiles;
+  const auto decays = retnet.gates(*retnet.data.task).decays.at(0).quantiles;
   EXPECT_NEAR(decays.front(), 1 - 1.0 / 32, 1e-6);
   EXPECT_NEAR(decays.back(), 1 - 1.0 / 64, 1e-6);
   const Subject attention({"model.name=linear_attn"});
-  EXPECT_TRUE(attention.gates(attention.data.task_config).decays.empty());
+  EXPECT_TRUE(attention.gates(*attention.data.task).decays.empty());
 }
 
 TEST(Samples, ContainInputsAndExactFilter) {
   const Subject subject({"task.number=3", "task.length=60"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 16);
+  const auto samples = record_samples(subject.trainer.network(), *subject.data.task, Split::test, 16);
   ASSERT_EQ(samples.size(), static_cast<size_t>(recorded_samples));
   Batch frames;
   subject.data.task->fill(Split::test, 0, recorded_samples, frames);
@@ -137,7 +137,7 @@ TEST(Samples, ContainInputsAndExactFilter) {
 
 TEST(Samples, PredictObjectiveSharesAreOfNextSymbol) {
   const Subject subject({"task.objective=predict"});
-  const auto samples = record_samples(subject.trainer.network(), subject.data, Split::test, 1024);
+  const auto samples = record_samples(subject.trainer.network(), *subject.data.task, Split::test, 1024);
   for (const auto& element : samples.at(0).elements) {
     for (const auto* shares : {&element.network, &element.filter}) {
       for (const auto& share : *shares) EXPECT_LT(share.state, 6);
@@ -164,8 +164,10 @@ TEST(Baselines, AreInResultForSameTask) {
 
 TEST(Baselines, AreOmittedWithWarningOnError) {
   RunData data = make_data(small_config().values);
-  const SamplerConfig impossible{0, data.language->length(), Stream::reference};  // refuses training samples
-  data.language = std::make_shared<const Sampler>(data.automaton, impossible);
+  const GapTask& task = *data.task->counted();
+  const auto automaton = build_automaton(small_config().values.grammar.build);
+  const SamplerConfig impossible{0, task.language().length(), Stream::reference};  // refuses training samples
+  data.task = std::make_shared<const GapTask>(std::make_shared<const Sampler>(automaton, impossible), task.config());
   std::vector<std::string> warnings;
   BaselineRequest ask{48, 12, 12, 1, "", {}, [&](const std::string& line) { warnings.push_back(line); }};
   EXPECT_FALSE(measured_baselines(data, ask));
@@ -179,14 +181,14 @@ TEST(Records, PollForStop) {
   GateRequest ask;
   ask.samples = 2;
   ask.stop = stop;
-  EXPECT_THROW(record_gates(subject.trainer.network(), subject.data, subject.data.task_config, ask), Stopped);
-  EXPECT_THROW(record_samples(subject.trainer.network(), subject.data, Split::test, 16, stop), Stopped);
+  EXPECT_THROW(record_gates(subject.trainer.network(), *subject.data.task, ask), Stopped);
+  EXPECT_THROW(record_samples(subject.trainer.network(), *subject.data.task, Split::test, 16, stop), Stopped);
   EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, "", stop, {}}), Stopped);
 }
 
 // Regression: rounds of 512 long samples delayed the stop of an interrupted run.
 TEST(Ceiling, PollsForStopMoreOftenForLongSamples) {
-  const auto automaton = make_data(small_config().values).automaton;
+  const auto automaton = build_automaton(small_config().values.grammar.build);
   const auto round = [&](int length, int threads) {
     const auto language = std::make_shared<const Sampler>(automaton, SamplerConfig{1, length, Stream::reference});
     return samples_a_round(GapTask(language, {}), Split::test, threads);
@@ -233,9 +235,8 @@ TEST(Baselines, AreOmittedForPredictObjective) {
 TEST(WithGap, ChangesGapsOfRequestedSplit) {
   const RunData data = make_data(small_config({"task.number=2"}).values);
   for (const Split split : {Split::train, Split::test, Split::reference}) {
-    const TaskConfig task = with_gap(data.task_config, split, 5);
     Batch frames;
-    make_task(data, task)->fill(split, 0, 2, frames);
+    data.task->at(split, 5)->fill(split, 0, 2, frames);
     EXPECT_EQ(frames.real_frames(0), 20 * 6) << to_string(split);
   }
 }

@@ -16,7 +16,7 @@ namespace {
 // All that a result takes of an evaluation, doubles to the last bit.
 std::string text_of(const Evaluation& evaluation, const RunData& data) {
   Result result;
-  result.test = measurement(evaluation, Split::test, data.task_config, {}, true);
+  result.test = measurement(evaluation, Split::test, *data.task, {}, true);
   std::string out = comparable_text(result);
   for (const auto* bins : {&evaluation.by_gap_frame, &evaluation.by_since_certain, &evaluation.by_entropy}) {
     for (const Share& s : *bins) out += " " + std::to_string(s.right) + "/" + std::to_string(s.total);
@@ -58,7 +58,7 @@ void stretches_give_the_same_metrics(const at::Device& device) {
     const RunData data = make_data(test::small_config(overrides).values);
     const Task& task = *data.task;
     const int answers = task.shape().answers;
-    const bool oracle = data.task_config.objective == Objective::state;
+    const bool oracle = !data.task->has_law();
     for (const int longest : {1, 2, 7, 1000}) {
       MetricAccumulator plain(task, {false, oracle, 1}), reduced(task, {false, oracle, 2});
       for (const int first : {0, 5}) {
@@ -102,7 +102,7 @@ TEST(Reduce, EvaluationsGiveSameBytes) {
       request.split = Split::test;
       request.samples = 13;
       request.batch = 3;
-      request.breakdowns = data.task_config.objective == Objective::state;
+      request.breakdowns = !data.task->has_law();
       NetworkPredictor plain(trainer.network()), reducing(trainer.network(), true);
       const std::string expected = text_of(evaluate(plain, *data.task, request), data);
       EXPECT_EQ(text_of(evaluate(reducing, *data.task, request), data), expected) << overrides.back();

@@ -306,8 +306,8 @@ TEST(Match, ReachesTargetSizeForEveryModel) {
   for (size_t i = 0; i < params.runs.size(); ++i) {
     const RunConfig& run = params.runs[i].values;
     EXPECT_EQ(run.model.width % 8, 0) << run.model.name;
-    const NetworkEnds ends = network_ends(run);
-    const Cost c = cost(network_config(run, ends.inputs, ends.outputs), 400);
+    const TaskSize task = size_of_task(run);
+    const Cost c = cost(network_config(run, task.channels, task.answers), 400);
     EXPECT_EQ(static_cast<double>(c.parameters), params.matched[i].size) << run.model.name;
     EXPECT_NEAR(static_cast<double>(c.parameters), 4.7e6, 0.035 * 4.7e6) << run.model.name;
   }
@@ -358,7 +358,7 @@ TEST(Ceilings, AreNotMeasuredWithoutSamples) {
 class LawPredictor final : public Predictor {
  public:
   LawPredictor(const RunData& data, bool of_next) : data_(data), of_next_(of_next) {}
-  int answers() const override { return data_.language->classes(); }
+  int answers() const override { return data_.task->shape().answers; }
   void begin(const Batch& batch) override {
     filters_.clear();
     for (int b = 0; b < batch.batch; ++b) filters_.push_back(data_.task->oracle(Split::test));

@@ -85,7 +85,7 @@ TEST(Run, ResultHasDocumentedFields) {
   EXPECT_FALSE(result.test->confusion.empty());
   EXPECT_FALSE(result.test->by_entropy.empty());
   ASSERT_EQ(result.grid.size(), 1U);
-  EXPECT_EQ(result.grid[0].gap, 3);
+  EXPECT_EQ(result.grid[0].at, 3);
   EXPECT_TRUE(result.grid[0].ceiling);
   const Safetensors weights = load_sealed_safetensors(folder + "/final.safetensors");
   EXPECT_NE(weights.find("encoder.weight"), nullptr);
@@ -226,7 +226,7 @@ TEST(Run, OmitsNonFiniteTestAndKeepsOtherResults) {
   ASSERT_TRUE(result.test);
   EXPECT_EQ(result.test->accuracy, whole.test->accuracy);
   ASSERT_EQ(result.grid.size(), 1U) << "missing, not zero";
-  EXPECT_EQ(result.grid[0].gap, 2);
+  EXPECT_EQ(result.grid[0].at, 2);
   EXPECT_EQ(result.files.at("final.safetensors"), whole.files.at("final.safetensors"));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("gap 5"), std::string::npos) << warnings[0];

@@ -38,15 +38,20 @@ struct Options {
   int threads = 0;
 };
 
-std::vector<int> gap_lengths(const std::vector<std::string>& texts) {
+// Values of the task's test axis.
+std::vector<int> points_of(const std::vector<std::string>& texts, const RunConfig& config) {
+  const auto& axis = find_task(config.task.kind).axis;
+  const std::string where = axis && axis->name == "gap" ? "eval --gap" : "eval --at";
   std::vector<int> out;
   for (const auto& text : texts) {
+    if (!axis) throw bad_input(where, "the kind of task " + config.task.kind + " has no test axis");
     const auto value = parse_unsigned(text);
-    if (!value || *value > kMaxGap) {
-      throw bad_input("eval --gap", "expected 0.." + std::to_string(kMaxGap) + ", got " + printable(text));
+    if (!value || *value < static_cast<uint64_t>(axis->least) || *value > static_cast<uint64_t>(axis->most)) {
+      throw bad_input(where, "expected " + std::to_string(axis->least) + ".." + std::to_string(axis->most) + ", got " +
+                                 printable(text));
     }
     if (std::find(out.begin(), out.end(), static_cast<int>(*value)) != out.end()) {
-      throw bad_input("eval --gap", "expected different gap lengths, got " + printable(text) + " twice");
+      throw bad_input(where, "expected different values, got " + printable(text) + " twice");
     }
     out.push_back(static_cast<int>(*value));
   }
@@ -110,14 +115,14 @@ class Evaluator {
         network_(network_config(config_, data_.task->shape()), type_, device_of(train_),
                  train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
-    data_.language->check_split(split_);
+    data_.task->check_split(split_);
     out_.run_id = run.config.run_id;
     out_.model = config_.model.name;
     out_.task = config_.task.task.number;
-    out_.objective = to_string(config_.task.task.objective);
+    out_.objective = data_.task->objective();
     out_.split = options.split;
     if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
-    out_.gaps = gap_lengths(options.gaps);
+    out_.gaps = points_of(options.gaps, config_);
     out_.with_gates = options.gates;
     if (train_.device != config_.train.device || train_.precision != config_.train.precision) {
       out_.device = to_string(train_.device);
@@ -163,11 +168,11 @@ class Evaluator {
 
   SavedEvaluation run() {
     for (const auto& [task, gap] : tasks()) {
-      out_.points.push_back(evaluate_at(task, gap));
+      out_.points.push_back(evaluate_at(*task, gap));
     }
     if (options_.gates) {
       for (const auto& [task, gap] : tasks()) {
-        GateReport report = record_gates(network_, data_, task, gate_request(task));
+        GateReport report = record_gates(network_, *task, gate_request(*task));
         out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
       }
     }
@@ -211,17 +216,17 @@ class Evaluator {
 
   std::string shown_folder() const { return printable(run_.folder, 400); }
 
-  std::vector<std::pair<TaskConfig, std::optional<int>>> tasks() const {
-    if (out_.gaps.empty()) return {{data_.task_config, std::nullopt}};
-    std::vector<std::pair<TaskConfig, std::optional<int>>> all;
-    for (const int gap : out_.gaps) all.emplace_back(with_gap(data_.task_config, split_, gap), gap);
+  std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> tasks() const {
+    if (out_.gaps.empty()) return {{data_.task, std::nullopt}};
+    std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> all;
+    for (const int at : out_.gaps) all.emplace_back(data_.task->at(split_, at), at);
     return all;
   }
 
-  Measurement evaluate_at(const TaskConfig& task, std::optional<int> gap) {
+  Measurement evaluate_at(const Task& task, std::optional<int> at) {
     // Without a grid its samples have no part in the run, and are the usual ones.
     const bool grid = !run_.config.keys_without_effect.contains("eval.grid_samples");
-    const int64_t usual = gap                         ? (grid ? config_.eval : EvalSection()).grid_samples
+    const int64_t usual = at                          ? (grid ? config_.eval : EvalSection()).grid_samples
                           : options_.split == "valid" ? config_.eval.valid_samples
                                                       : config_.eval.test_samples;
     EvaluationRequest request;
@@ -230,20 +235,22 @@ class Evaluator {
     request.batch = config_.eval.batch;
     request.chunk = config_.eval.chunk;
     request.padding_correct = config_.quirks.padding_correct;
-    request.breakdowns = !gap && task.objective == Objective::state;
+    request.breakdowns = !at && !task.has_law();
     request.threads = at::get_num_threads();
     NetworkPredictor predictor(network_);
-    Measurement out = measurement(evaluate(predictor, *make_task(data_, task), request), split_, task, gap, !gap);
+    std::optional<TestPoint> point;
+    if (at) point = {find_task(config_.task.kind).axis->name, *at};
+    Measurement out = measurement(evaluate(predictor, task, request), split_, task, point, !at);
     // As many as the run's own result has, unless another number of samples was asked for.
     const int64_t most = config_.eval.ceiling_samples;
-    out.ceiling = measured_ceiling(data_, task, split_, std::min(out_.samples.value_or(most), most), request.threads);
+    out.ceiling = measured_ceiling(task, split_, std::min(out_.samples.value_or(most), most), request.threads);
     return out;
   }
 
-  GateRequest gate_request(const TaskConfig& task) const {
+  GateRequest gate_request(const Task& task) const {
     GateRequest ask;
     ask.split = split_;
-    ask.samples = out_.samples.value_or(affordable_gate_samples(network_, data_, task, split_, 50));
+    ask.samples = out_.samples.value_or(affordable_gate_samples(network_, task, split_, 50));
     ask.batch = config_.eval.batch;
     ask.chunk = config_.eval.chunk;
     ask.type = type_;
@@ -304,19 +311,20 @@ std::string gates_text(const std::string& name, const GatePoint& point) {
   return out;
 }
 
-std::string as_text(const SavedEvaluation& e, const Options& options) {
+std::string as_text(const SavedEvaluation& e, const Options& options, const RunConfig& config) {
   std::string out;
   if (e.weights == "checkpoint") out += "weights: checkpoint after " + std::to_string(*e.update) + " updates\n";
   if (e.weights == "file") out += "weights: " + printable(options.weights, 400) + ", not the run's own\n";
   if (e.weights == "final" && !options.weights.empty())
     out += "weights: " + printable(options.weights, 400) + ", the run's own final.safetensors\n";
-  const std::string task = "task " + std::to_string(e.task) + ", ";
+  const std::string task = "task " + task_name(config.task) + ", ";
+  const auto& axis = find_task(config.task.kind).axis;
   const auto name = [&](const std::string& split, const std::optional<int>& gap) {
     const std::string shown = split == e.split ? split : e.split + " (" + split + " samples)";
-    return task + shown + (gap ? ", gap " + std::to_string(*gap) : "");
+    return task + shown + (gap ? ", " + axis->name + " " + std::to_string(*gap) : "");
   };
   for (const auto& point : e.points) {
-    out += line_of(name(point.split, point.gap), point);
+    out += line_of(name(point.split, point.at), point);
     out += confusion_text(point.confusion) + bins_text(point.by_gap_frame, "gap frame", 0) +
            bins_text(point.by_since_certain, "since certain", 0) + bins_text(point.by_entropy, "entropy from", 2);
   }
@@ -342,7 +350,7 @@ Exit evaluated(const Options& options) {
   }
   const SavedEvaluation found = evaluator.run();
   if (!options.json.empty()) deliver(options.json, evaluation_text(found));
-  if (options.json != "-") print(as_text(found, options));
+  if (options.json != "-") print(as_text(found, options, opened.config.values));
   if (options.save) {
     const std::string path = save_evaluation(options.folder, found);
     if (options.json != "-") print("saved: " + printable(path, 400) + "\n");
@@ -373,6 +381,8 @@ void add_eval(Program& program) {
   arguments.positional("RUNDIR", options->folder, true, "Folder of the run");
   arguments.texts("--gap", options->gaps, "N",
                   "Test with gaps of N frames, on the samples of --split; can be repeated");
+  arguments.texts("--at", options->gaps, "N",
+                  "Test at this value of the task's test axis (`config keys` lists the axes); can be repeated");
   arguments.choice("--split", options->split, {"train", "valid", "test", "reference"}, "Split to test on");
   arguments.integer("--samples", options->samples, 0, 100'000'000, "Number of samples; 0: that of the run's config");
   arguments.flag("--gates", options->gates, "Record decay, write strength and step size, on data frames and in gaps");

@@ -21,7 +21,7 @@ struct Options {
 };
 
 std::string outcome(const Result& result) {
-  const std::string name = printable(result.model) + ", task " + std::to_string(result.task);
+  const std::string name = printable(result.model) + ", task " + task_name(result);
   if (result.divergence) {
     const DivergenceFigure& d = *result.divergence;
     return name + ": diverged at update " + std::to_string(d.update) + ", layer " + std::to_string(d.layer) + ", " +
@@ -29,9 +29,10 @@ std::string outcome(const Result& result) {
   }
   std::string out = name;
   out += result.test ? ": test " + accuracy_text(*result.test) : ": no test accuracy, the output was not finite";
-  out += ", chance " + fixed(result.chance, 4) + "\n";
+  out += (result.test && result.test->mse ? "" : ", chance " + fixed(result.chance, 4)) + "\n";
   for (const auto& point : result.grid) {
-    out += "  gap " + std::to_string(point.gap.value_or(0)) + ": " + accuracy_text(point) + "\n";
+    out += "  " + printable(point.axis_name()) + " " + std::to_string(point.at.value_or(0)) + ": " +
+           accuracy_text(point) + "\n";
   }
   return out;
 }

@@ -1,0 +1,88 @@
+#include "tasks/task_registry.h"
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace sb {
+
+#define SB_TASK(name) TaskRow name##_row();
+#include "tasks/kinds.def"
+#undef SB_TASK
+
+namespace {
+
+std::vector<TaskRow>& rows() {
+  static std::vector<TaskRow> all = {
+#define SB_TASK(name) name##_row(),
+#include "tasks/kinds.def"
+#undef SB_TASK
+  };
+  return all;
+}
+
+const TaskRow* found(const std::string& kind) {
+  for (const TaskRow& row : rows())
+    if (row.name == kind) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+const TaskKey* TaskRow::find(std::string_view key) const {
+  for (const TaskKey& each : keys)
+    if (each.name == key) return &each;
+  return nullptr;
+}
+
+const std::vector<TaskRow>& task_registry() {
+  return rows();
+}
+
+std::vector<std::string> task_kinds() {
+  std::vector<std::string> names;
+  for (const TaskRow& row : rows()) names.push_back(row.name);
+  return names;
+}
+
+const TaskRow& find_task(const std::string& kind) {
+  if (const TaskRow* row = found(kind)) return *row;
+  const std::string hint = did_you_mean(kind, task_kinds());
+  throw bad_input("task.kind", "unknown kind '" + printable(kind) + "'" +
+                                   (hint.empty() ? ", expected " + join_or(task_kinds()) : hint));
+}
+
+void register_task(TaskRow row) {
+  if (found(row.name)) throw bad_input("task.kind", "the name '" + row.name + "' is taken");
+  rows().push_back(std::move(row));
+}
+
+std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) {
+  return find_task(setup.kind).make(setup, poll);
+}
+
+TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
+  const TaskRow& row = find_task(setup.kind);
+  if (row.size != nullptr) return row.size(setup, point);
+  const std::shared_ptr<const Task> task = row.make(setup, {});
+  const TaskShape shape = task->shape();
+  const std::shared_ptr<const Task> tested = point ? task->at(Split::test, *point) : task;
+  return {shape.channels, shape.answers, task->max_frames(Split::train), task->mean_frames(Split::train),
+          tested->mean_frames(Split::test)};
+}
+
+TaskText task_text(const std::string& task) {
+  const auto number = parse_integer(task);
+  if (!number) {
+    const TaskRow* row = found(task);
+    return row ? row->about : TaskText{task, ""};
+  }
+  const std::vector<TaskText>& texts = find_task(kGapsKind).numbered;
+  const auto at = static_cast<size_t>(*number);
+  TaskText out = texts[*number >= 0 && at < texts.size() ? at : 0];
+  out.title = "Task " + task + ": " + out.title;
+  return out;
+}
+
+}  // namespace sb

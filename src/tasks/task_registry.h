@@ -1,0 +1,100 @@
+// Registry of all kinds of tasks, one row per kind. To add a kind, write a file in kinds/ and add a line to kinds.def.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/sampler.h"
+#include "tasks/task.h"
+#include "tasks/task_config.h"
+
+namespace sb {
+
+constexpr const char* kGapsKind = "gaps";  // the default of task.kind
+
+using TaskValue = std::variant<int64_t, double, std::string>;
+
+// A key of [task] that one kind reads. The type of `initial` is the type of the key.
+struct TaskKey {
+  std::string name;
+  TaskValue initial;
+  double least = 0, most = 0;  // of a number
+  std::string meaning;
+  std::vector<std::string> choices = {};  // of a text
+};
+
+// What a test can vary without retraining.
+struct TestAxis {
+  std::string name;  // "gap"; "gap 20" labels a point in tables
+  std::string key;   // "gaps": the key of [eval] that lists points
+  int least = 0, most = 0;
+  std::string meaning;  // of the key
+  std::string title;    // of the axis of a chart
+};
+
+// What a task is made from.
+struct TaskSetup {
+  std::string kind = kGapsKind;
+  uint64_t seed = 1;                      // of everything random in samples: grammar.seed
+  int length = 200;                       // task.length
+  std::map<std::string, TaskValue> keys;  // every key of the kind
+  // Only of the kind `gaps`, whose keys have defaults that depend on one another.
+  GrammarConfig grammar = {};
+  std::shared_ptr<const Automaton> automaton = {};  // null: built from `grammar`
+  Stream stream = Stream::reference;
+  TaskConfig gaps = {};
+
+  int64_t whole(const std::string& key) const { return std::get<int64_t>(keys.at(key)); }
+  double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
+  const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
+};
+
+// Sizes that are known before samples can be drawn.
+struct TaskSize {
+  int64_t channels = 0, answers = 0;
+  int64_t max_train_frames = 0;              // of a sample
+  double train_frames = 0, test_frames = 0;  // of a sample, expected
+};
+
+// Heading and first paragraph of a task on the report page.
+struct TaskText {
+  std::string title, text;
+};
+
+using Poll = std::function<void()>;  // called now and then; may throw to end the work
+
+struct TaskRow {
+  std::string name;
+  TaskText about;
+  std::vector<TaskKey> keys = {};  // in display order
+  int length = 200;                // default of task.length
+  std::string length_meaning = "elements per sample";
+  std::optional<TestAxis> axis = {};
+  std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
+  // The size with this point of the axis on test. Null: the task is made and asked.
+  TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
+  std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
+
+  const TaskKey* find(std::string_view key) const;  // null if absent
+};
+
+const std::vector<TaskRow>& task_registry();
+const TaskRow& find_task(const std::string& kind);  // throws if unknown; the message suggests the nearest name
+std::vector<std::string> task_kinds();
+// Adds a kind defined by a program that uses the library. Throws if the name is taken. Not thread-safe.
+void register_task(TaskRow row);
+
+std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
+TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
+// Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not
+// registered here has its name as heading.
+TaskText task_text(const std::string& task);
+
+}  // namespace sb

@@ -1,0 +1,116 @@
+"""Tasks of other kinds than the paper's: copying and tracking."""
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+
+import selectivbench as sb
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def kalman(task):
+    """Posterior means of a batch, [batch, frames, 1]."""
+    decay, noise = task.config["task.decay"], task.config["task.noise"]
+
+    def predict(batch):
+        samples, frames, _ = batch.shape
+        out, mean, variance = np.zeros((samples, frames, 1), np.float32), np.zeros(samples), np.ones(samples)
+        for t in range(frames):
+            if t:
+                mean, variance = decay * mean, decay**2 * variance + 1 - decay**2
+            shown = batch.frames[:, t, 1] == 1
+            gain = np.where(shown, variance / (variance + noise**2), 0)
+            mean, variance = mean + gain * (batch.frames[:, t, 0] - mean), variance * (1 - gain)
+            out[:, t, 0] = mean
+        return out
+
+    return predict
+
+
+class KindTest(unittest.TestCase):
+    def test_copying(self):
+        task = sb.Task(kind="copying", symbols=4, length=3)
+        batch = task.batch("test", range(20))
+        assert (batch.targets[:, :3] == -1).all() and (batch.targets[:, 3:] == batch.symbols[:, :3]).all()
+        assert batch.values is None and not task.squared_error
+
+        def recall(batch):
+            out = np.zeros((*batch.shape[:2], 4), np.float32)
+            n = batch.shape[1] // 2
+            for i in range(n):
+                out[np.arange(len(batch)), n + i, batch.symbols[:, i]] = 9
+            return out
+
+        found = sb.evaluate(recall, task, [2, 7], samples=20, valid_samples=10, grid_samples=10, ceiling_samples=10)
+        assert found.test.accuracy == 1 and found.test.elements == 60
+        self.assertAlmostEqual(found.test.ceiling.accuracy, 1)
+        assert [(point.axis, point.point) for point in found.grid] == [("length", 2), ("length", 7)]
+        assert pickle.loads(pickle.dumps(task.at(7))) == task.at(7)
+
+    def test_tracking_is_scored_by_squared_error(self):
+        task = sb.Task(kind="tracking", missing=50, length=30)
+        batch = task.batch("test", [0, 5])
+        assert batch.frames.shape == (2, 30, 2) and batch.values.shape == (2, 30, 1)
+        found = sb.evaluate(kalman(task), task, [0, 90], samples=300, ceiling_samples=300)
+        slack = 4 * np.hypot(found.test.stderr, found.test.ceiling.stderr)
+        self.assertAlmostEqual(found.test.mse, found.test.ceiling.mse, delta=slack)
+        assert found.grid[0].mse < found.test.mse < found.grid[1].mse
+        assert np.isnan(found.test.accuracy) and found.test.fraction is None
+        assert str(found.test).startswith("squared error")
+        direct = sb.ceiling(task, samples=300)
+        self.assertEqual(direct.mse, found.test.ceiling.mse)
+        self.assertAlmostEqual(direct.counted, found.test.mse, places=5)
+
+    def test_records_and_tables(self):
+        with tempfile.TemporaryDirectory() as runs:
+            for kind in ("copying", "tracking"):
+                task = sb.Task(kind=kind, length=5)
+                found = sb.evaluate(
+                    lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [3], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
+                )
+                sb.record(runs, name="zero", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
+            loaded = sb.load_runs(runs)
+            assert {run.kind for run in loaded} == {"copying", "tracking"}
+            text = sb.table(runs)
+            assert "task copying" in text and "squared error" in text
+
+    def test_keys_of_other_kinds_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "has no effect with task.kind = copying"):
+            sb.Task(kind="copying", gap_min=3)
+        with self.assertRaisesRegex(ValueError, "no gaps"):
+            sb.Task(kind="copying").at_gap(3)
+        with self.assertRaisesRegex(ValueError, "no grammar"):
+            sb.Task(kind="tracking").grammar
+        with self.assertRaisesRegex(ValueError, "number is missing"):
+            sb.Task()
+
+    @unittest.skipIf(torch is None, "no torch")
+    def test_training_learns(self):
+        config = sb.Config(
+            {
+                "task.kind": "tracking", "task.length": 10, "train.updates": 30, "train.warmup": 3, "train.batch": 8, "train.lr": 1e-2,
+                "eval.every": 10, "eval.valid_samples": 20, "eval.test_samples": 20, "eval.ceiling_samples": 20, "eval.missing": [60],
+            }
+        )  # fmt: skip
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gru, self.out = torch.nn.GRU(2, 8, batch_first=True), torch.nn.Linear(8, 1)
+
+            def forward(self, frames):
+                return self.out(self.gru(frames)[0])
+
+        torch.manual_seed(1)
+        trained = sb.train(Model(), config)
+        losses = [row["loss"] for row in trained.history if "loss" in row]
+        assert losses[-1] < losses[0] and trained.result.grid[0].axis == "missing"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# kinds.sh PROGRAM: train, resume, eval, table, report and config with tasks of other kinds than gaps, each beside the others.
+set -uo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
+
+short=(--set model.name=gru --set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
+  --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
+for kind in copying tracking; do
+  for rate in 1e-3 1e-2; do
+    "$program" train $kind --out "$work/runs" "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $kind: $(cat "$work/err")"
+    has "$work/out" "gru, task $kind: test"
+  done
+  last=$(tail -n 1 "$work/out")
+  "$program" check "$last" > /dev/null || fail "check $last"
+  # Stopped by a signal, the same command ends in the same bytes.
+  for wait in 0.6 0.9; do
+    timeout -s INT $wait "$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 > /dev/null 2>&1
+  done
+  again=$("$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 2> /dev/null | tail -n 1)
+  for file in metrics.jsonl final.safetensors; do cmp -s "$last/$file" "$again/$file" || fail "$kind: $file differs after resuming"; done
+  at=$([[ $kind == copying ]] && echo 15 || echo 75)
+  "$program" eval "$last" --at $at --samples 10 --save > "$work/eval" 2>&1 || fail "eval $kind: $(cat "$work/eval")"
+done
+has "$work/out" "mean squared error"
+! grep -q accuracy "$work/out" || fail "accuracy of squared error: $(cat "$work/out")"
+has "$work/eval" "missing 75"
+"$program" eval "$last" --at 101 > /dev/null 2> "$work/err" && fail "eval --at 101 accepted"
+has "$work/err" "expected 0..100"
+"$program" train example --out "$work/runs" "${short[@]}" > /dev/null 2>&1 || fail "train example"
+
+"$program" table "$work/runs" > "$work/table" || fail table
+for text in "task copying" "task tracking" "task 1" "squared error" "length 20" "missing 90" ceiling; do has "$work/table" "$text"; done
+for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
+"$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
+"$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
+for text in "task-copying" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+"$program" config keys > "$work/keys" && has "$work/keys" task.symbols
+"$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
+has "$work/config" "decay = 0.5"
+"$program" train copying --set task.noise=1 > /dev/null 2> "$work/err" && fail "a key of another kind is accepted"
+has "$work/err" "[task.noise] has no effect with task.kind = copying"
+exit $failed

@@ -1,0 +1,287 @@
+// The kinds of tasks behind the registry, and the two that ship as examples.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tasks/ceiling.h"
+#include "tasks/evaluate.h"
+#include "tasks/task_registry.h"
+
+namespace sb {
+namespace {
+
+// A task with its default keys but these.
+std::shared_ptr<const Task> example(const std::string& kind, int length, std::map<std::string, TaskValue> keys = {}) {
+  TaskSetup setup;
+  setup.kind = kind;
+  setup.seed = 7;
+  setup.length = length;
+  for (const TaskKey& key : find_task(kind).keys) setup.keys[key.name] = key.initial;
+  for (auto& [key, value] : keys) setup.keys[key] = value;
+  return make_task(setup);
+}
+
+TEST(TaskRegistry, FindsEveryKindAndSuggestsTheNearest) {
+  EXPECT_EQ(task_kinds(), (std::vector<std::string>{"gaps", "copying", "tracking"}));
+  for (const TaskRow& row : task_registry()) {
+    EXPECT_EQ(find_task(row.name).name, row.name);
+    EXPECT_FALSE(row.about.title.empty());
+    for (const TaskKey& key : row.keys) EXPECT_FALSE(key.meaning.empty()) << key.name;
+  }
+  try {
+    find_task("copyng");
+    FAIL() << "found";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean copying?"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(register_task(TaskRow{.name = "gaps", .about = {}}), Error);
+}
+
+TEST(TaskRegistry, ThePageShowsTheFileOfTheExample) {
+  const auto text = [](const char* path) { return read_file(SB_SOURCE_DIR "/" + std::string(path), size_t{1} << 20); };
+  const std::string fence = "```cpp\n" + text("src/tasks/kinds/copying.cpp") + "```";
+  EXPECT_NE(text("docs/add-a-task.md").find(fence), std::string::npos);
+}
+
+TEST(TaskRegistry, TextsOfTasks) {
+  EXPECT_EQ(task_text("2").title, "Task 2: noise rejection");
+  EXPECT_EQ(task_text("copying").title, "Copying");
+  EXPECT_EQ(task_text("not here").title, "not here");
+}
+
+TEST(TaskRegistry, SizesAreThoseOfTheTask) {
+  TaskSetup setup;
+  setup.gaps = paper_task(2);
+  setup.length = 20;
+  setup.grammar.vocab = 6;
+  setup.grammar.ambiguities = 2;
+  setup.grammar.depth = 3;
+  setup.grammar.density = 0.4 / 3;
+  const std::shared_ptr<const Task> task = make_task(setup);
+  for (const std::optional<int> gap : {std::optional<int>(), std::optional<int>(30)}) {
+    const TaskSize size = task_size(setup, gap);
+    EXPECT_EQ(size.channels, task->shape().channels);
+    EXPECT_EQ(size.answers, task->shape().answers);
+    EXPECT_EQ(size.max_train_frames, task->max_frames(Split::train));
+    EXPECT_DOUBLE_EQ(size.train_frames, task->mean_frames(Split::train));
+    EXPECT_DOUBLE_EQ(size.test_frames, (gap ? task->at(Split::test, *gap) : task)->mean_frames(Split::test));
+  }
+}
+
+TEST(Kinds, SamplesDependOnSeedSplitAndIndexOnly) {
+  for (const char* kind : {"copying", "tracking"}) {
+    const auto task = example(kind, 6);
+    Batch together, alone;
+    const std::vector<uint64_t> samples{4, 9, 2};
+    task->fill(Split::valid, samples, together, 20);
+    EXPECT_EQ(together.frames, 20);
+    const auto real = static_cast<size_t>(task->max_frames(Split::valid));
+    const auto channels = static_cast<size_t>(task->shape().channels);
+    for (size_t b = 0; b < samples.size(); ++b) {
+      task->fill(Split::valid, samples[b], 1, alone);
+      std::vector<float> a(20 * channels), c(real * channels);
+      expand_row(together, static_cast<int>(b), 0, 20, a.data());
+      expand_row(alone, 0, 0, static_cast<int>(real), c.data());
+      EXPECT_TRUE(std::equal(c.begin(), c.end(), a.begin())) << kind;
+      EXPECT_EQ(std::count(a.begin() + static_cast<std::ptrdiff_t>(c.size()), a.end(), 0.0F), 20 * channels - c.size())
+          << "padding";
+    }
+    EXPECT_THROW(task->fill(Split::valid, samples, together, 3), Error) << "shorter than a sample";
+    EXPECT_NE(task->canonical_text(), example(kind, 7)->canonical_text());
+  }
+}
+
+TEST(Copying, AsksForTheStringInTheSecondHalfOnly) {
+  const auto task = example("copying", 5, {{"symbols", int64_t{3}}});
+  Batch batch;
+  task->fill(Split::test, 0, 40, batch);
+  std::vector<int32_t> answers(10), seen(3);
+  for (int b = 0; b < 40; ++b) {
+    task->answers(batch, b, answers.data());
+    const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(b) * 10;
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(answers[static_cast<size_t>(i)], -1);
+      EXPECT_EQ(symbol[5 + i], kBlankFrame);
+      EXPECT_EQ(answers[static_cast<size_t>(5 + i)], symbol[i]);
+      ++seen.at(static_cast<size_t>(symbol[i]));
+    }
+  }
+  for (const int32_t count : seen) EXPECT_GT(count, 40) << "200 symbols of 3";
+}
+
+TEST(Copying, ItsOracleIsAlwaysRight) {
+  const auto task = example("copying", 6);
+  CeilingRequest request;
+  request.samples = 20;
+  const Ceiling ceiling = exact_ceiling(*task, request);
+  EXPECT_DOUBLE_EQ(ceiling.accuracy, 1);
+  EXPECT_TRUE(std::isnan(ceiling.by_position[5]));
+  EXPECT_EQ(ceiling.by_position[6], 1);
+  const auto longer = task->at(Split::test, 30);
+  OraclePredictor oracle(*longer, Split::test);
+  EvaluationRequest ask;
+  ask.split = Split::test;
+  ask.samples = 20;
+  ask.chunk = 7;
+  const Evaluation found = evaluate(oracle, *longer, ask);
+  EXPECT_EQ(found.elements.total, 20 * 30);
+  EXPECT_EQ(found.elements.value(), 1);
+}
+
+// Solves a x = b for a symmetric positive definite matrix.
+std::vector<double> solved(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = i + 1; k < n; ++k) {
+      const double factor = a[k][i] / a[i][i];
+      for (size_t j = i; j < n; ++j) a[k][j] -= factor * a[i][j];
+      b[k] -= factor * b[i];
+    }
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t j = i + 1; j < n; ++j) b[i] -= a[i][j] * b[j];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
+
+// Mean and variance of x_t given y_s of the frames s <= t that are shown, from the joint normal distribution of all.
+std::pair<double, double> conditioned(const Batch& batch, int t, double decay, double noise) {
+  std::vector<int> shown;
+  for (int s = 0; s <= t; ++s)
+    if (batch.dense[static_cast<size_t>(2 * s + 1)] == 1) shown.push_back(s);
+  std::vector<std::vector<double>> of_shown(shown.size(), std::vector<double>(shown.size()));
+  std::vector<double> with_t, y;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    for (size_t j = 0; j < shown.size(); ++j)
+      of_shown[i][j] = std::pow(decay, std::abs(shown[i] - shown[j])) + (i == j ? noise * noise : 0);
+    with_t.push_back(std::pow(decay, t - shown[i]));
+    y.push_back(batch.dense[static_cast<size_t>(2 * shown[i])]);
+  }
+  const std::vector<double> weight = solved(of_shown, with_t);
+  double mean = 0, variance = 1;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    mean += weight[i] * y[i];
+    variance -= weight[i] * with_t[i];
+  }
+  return {mean, variance};
+}
+
+TEST(Tracking, TheKalmanFilterConditionsOnAllFramesSoFar) {
+  for (const auto& [decay, noise, missing] : {std::tuple{0.9, 0.5, int64_t{30}}, {0.5, 2.0, 70}, {0.99, 0.01, 0}}) {
+    const auto task = example("tracking", 15, {{"decay", decay}, {"noise", noise}, {"missing", missing}});
+    const std::unique_ptr<Estimator> filter = task->estimator(Split::test);
+    Batch batch;
+    for (uint64_t sample = 0; sample < 5; ++sample) {
+      task->fill(Split::test, sample, 1, batch);
+      filter->reset();
+      for (int t = 0; t < 15; ++t) {
+        filter->frame(batch.dense.data() + 2 * t);
+        double mean = 0, variance = 0;
+        filter->estimate(&mean, &variance);
+        const auto [expected, spread] = conditioned(batch, t, decay, noise);
+        EXPECT_NEAR(mean, expected, 1e-9) << "frame " << t;
+        EXPECT_NEAR(variance, spread, 1e-9) << "frame " << t;
+      }
+    }
+  }
+}
+
+TEST(Tracking, ItsSamplesHaveTheStatedLaw) {
+  const auto task = example("tracking", 50, {{"decay", 0.8}, {"noise", 0.5}, {"missing", int64_t{25}}});
+  Batch batch;
+  task->fill(Split::train, 0, 400, batch);
+  double squares = 0, products = 0, noise = 0, shown = 0;
+  for (size_t at = 0; at < 400 * 50; ++at) {
+    const double x = batch.value[at];
+    squares += x * x;
+    if (at % 50 > 0) products += x * batch.value[at - 1];
+    if (batch.dense[2 * at + 1] == 0) {
+      EXPECT_EQ(batch.dense[2 * at], 0);
+      continue;
+    }
+    ++shown;
+    noise += (batch.dense[2 * at] - x) * (batch.dense[2 * at] - x);
+  }
+  EXPECT_NEAR(squares / (400 * 50), 1, 0.05);
+  EXPECT_NEAR(products / (400 * 49), 0.8, 0.05);
+  EXPECT_NEAR(noise / shown, 0.25, 0.01);
+  EXPECT_NEAR(shown / (400 * 50), 0.75, 0.02);
+}
+
+// The task's estimator as a model.
+class Estimating final : public Predictor {
+ public:
+  explicit Estimating(const Task& task) : task_(task) {}
+  int answers() const override { return task_.shape().answers; }
+  void begin(const Batch& batch) override {
+    filters_.clear();
+    for (int b = 0; b < batch.batch; ++b) filters_.push_back(task_.estimator(batch.split));
+    for (const auto& filter : filters_) filter->reset();
+  }
+  void predict(const Batch& batch, int from, int to, float* out) override {
+    std::vector<float> frame(static_cast<size_t>(batch.channels));
+    for (int b = 0; b < batch.batch; ++b) {
+      for (int t = from; t < to; ++t) {
+        expand_row(batch, b, t, t + 1, frame.data());
+        filters_[static_cast<size_t>(b)]->frame(frame.data());
+        double mean = 0, variance = 0;
+        filters_[static_cast<size_t>(b)]->estimate(&mean, &variance);
+        *out++ = static_cast<float>(mean);
+      }
+    }
+  }
+
+ private:
+  const Task& task_;
+  std::vector<std::unique_ptr<Estimator>> filters_;
+};
+
+TEST(Tracking, TheMetricIsTheSquaredErrorAndTheCeilingItsExpectation) {
+  const auto task = example("tracking", 30);
+  CeilingRequest request;
+  request.samples = 400;
+  request.threads = 1;
+  const ErrorCeiling ceiling = error_ceiling(*task, request);
+  EXPECT_NEAR(ceiling.counted, ceiling.mse, 4 * std::hypot(ceiling.stderr_, ceiling.counted_stderr));
+  EXPECT_GT(ceiling.by_position[0], ceiling.by_position[20]) << "more is known later";
+  request.threads = 3;
+  EXPECT_EQ(error_ceiling(*task, request).mse, ceiling.mse);
+
+  Estimating filter(*task);
+  EvaluationRequest ask;
+  ask.split = Split::test;
+  ask.samples = 400;
+  ask.chunk = 11;
+  ask.breakdowns = true;
+  const Evaluation found = evaluate(filter, *task, ask);
+  EXPECT_NEAR(found.loss, ceiling.counted, 1e-6);
+  EXPECT_NEAR(found.stderr_, ceiling.counted_stderr, 1e-3 * ceiling.counted_stderr);
+  EXPECT_EQ(found.frames, 400 * 30);
+
+  const auto blind = task->at(Split::test, 100);
+  EXPECT_NEAR(error_ceiling(*blind, request).mse, 1, 1e-9) << "nothing is shown";
+  EXPECT_THROW(exact_ceiling(*task, request), Error);
+  EXPECT_THROW(error_ceiling(*example("copying", 3), request), Error);
+}
+
+TEST(Tracking, AnOutputThatIsNotFiniteIsNamed) {
+  const auto task = example("tracking", 4);
+  Batch batch;
+  task->fill(Split::test, 3, 1, batch);
+  MetricAccumulator metrics(*task);
+  metrics.begin(batch);
+  const std::vector<float> outputs{0, 0, std::nanf(""), 0};
+  try {
+    metrics.logits(0, 4, outputs.data());
+    FAIL() << "taken";
+  } catch (const NotFinite& seen) {
+    EXPECT_EQ(seen.sample, 3);
+    EXPECT_EQ(seen.frame, 2);
+  }
+}
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,145 @@
+// Runs on tasks of other kinds: dense frames, squared error, masks, other test axes.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "../base/temporary_folder.h"
+#include "runs/measure.h"
+#include "runs/run_check.h"
+#include "small_run.h"
+#include "train/loader.h"
+
+namespace sb {
+namespace {
+
+using test::content;
+using test::TemporaryFolder;
+using test::work;
+
+ResolvedConfig kind_config(const std::string& kind, const std::vector<std::string>& overrides = {}) {
+  Settings settings = parse_settings("[task]\nkind = \"" + kind + R"("
+length = 6
+[model]
+name = "gru"
+width = 16
+layers = 1
+[train]
+updates = 12
+batch = 4
+warmup = 3
+[eval]
+every = 4
+valid_samples = 10
+test_samples = 12
+grid_samples = 6
+ceiling_samples = 12
+batch = 5
+)",
+                                     "kind.toml");
+  add_overrides(settings, overrides);
+  return resolve(settings, {}, "kind.toml");
+}
+
+TEST(SquaredError, GradientsAgreeWithFiniteDifferences) {
+  const ResolvedConfig config = kind_config("tracking", {"train.precision=fp64"});
+  const RunData data = make_data(config.values);
+  Trainer trainer(config.values, data);
+  Network& network = trainer.network();
+  Batch frames;
+  data.task->fill(Split::train, 0, 3, frames, 8);
+  const TensorBatch batch = to_tensors(std::move(frames), *data.task, at::kDouble);
+  at::Tensor target = batch.target.view({3, 8}).clone();
+  target[1][2] = -1;  // not asked for
+  const auto loss = [&] { return network.squared_error(batch.input, target, batch.value); };
+  const at::Tensor at_start = loss();
+  at_start.backward();
+  const at::Tensor gradient = network.parameters().flat_grad().clone();
+  const at::NoGradGuard no_grad;
+  at::manual_seed(3);
+  at::Tensor flat = network.parameters().flat();
+  const at::Tensor before = flat.clone();
+  for (int i = 0; i < 5; ++i) {
+    constexpr double step = 1e-6;
+    const at::Tensor direction = at::randn_like(flat);
+    flat.copy_(before + step * direction);
+    const double up = loss().item<double>();
+    flat.copy_(before - step * direction);
+    const double down = loss().item<double>();
+    const double expected = (gradient * direction).sum().item<double>();
+    EXPECT_NEAR((up - down) / (2 * step), expected, 1e-6 * (1 + std::abs(expected)));
+  }
+  flat.copy_(before);
+  // By hand: the mean over the frames that are asked for.
+  const at::Tensor off = (network.logits(batch.input) - batch.value).square().squeeze(-1);
+  const at::Tensor asked = target.ge(0);
+  EXPECT_EQ(asked.sum().item<int64_t>(), 3 * 6 - 1) << "padding and the one above are not";
+  EXPECT_NEAR(at_start.item<double>(), (off * asked).sum().item<double>() / (3 * 6 - 1), 1e-12);
+  EXPECT_THROW(network.squared_error(batch.input, target, batch.value.narrow(1, 0, 3)), Error);
+}
+
+TEST(Loader, DenseFramesAndValuesAreThoseOfTheBatch) {
+  const RunData data = make_data(kind_config("tracking").values);
+  Batch frames;
+  data.task->fill(Split::train, 5, 2, frames);
+  const std::vector<float> dense = frames.dense, value = frames.value;
+  const Batch second = rows_of(frames, 1, 2);
+  EXPECT_EQ(second.dense, std::vector<float>(dense.begin() + 12, dense.end()));
+  EXPECT_EQ(second.value, std::vector<float>(value.begin() + 6, value.end()));
+  const TensorBatch batch = to_tensors(std::move(frames), *data.task, at::kFloat);
+  EXPECT_TRUE(at::equal(batch.input.flatten(), at::tensor(dense)));
+  EXPECT_TRUE(at::equal(batch.value.flatten(), at::tensor(value)));
+  EXPECT_EQ(batch.real_frames, 12);
+}
+
+TEST(Kinds, AnInterruptedRunEndsInTheSameBytes) {
+  for (const auto& [kind, axis] : {std::pair{"copying", "eval.lengths=[4, 9]"}, {"tracking", "eval.missing=[0, 80]"}}) {
+    const ResolvedConfig config = kind_config(kind, {axis});
+    const TemporaryFolder at_once, in_parts;
+    ASSERT_EQ(work(config, at_once.path()), RunStatus::done);
+    int64_t stop_after = 3;
+    TrainHooks hooks;
+    int64_t done = 0;
+    hooks.progress = [&](const TrainProgress& p) { done = p.update; };
+    hooks.stop = [&] { return done >= stop_after; };
+    for (; stop_after < 12; stop_after += 4) ASSERT_EQ(work(config, in_parts.path(), hooks), RunStatus::stopped);
+    ASSERT_EQ(work(config, in_parts.path()), RunStatus::done);
+    for (const char* name : {"metrics.jsonl", "final.safetensors"})
+      EXPECT_EQ(content(at_once.path(), config, name), content(in_parts.path(), config, name)) << kind << " " << name;
+    const Result result = load_result(at_once.path() + "/" + config.run_id);
+    EXPECT_EQ(comparable_text(result), comparable_text(load_result(in_parts.path() + "/" + config.run_id)));
+    EXPECT_TRUE(verify_run(at_once.path() + "/" + config.run_id).empty());
+    EXPECT_EQ(task_name(result), kind);
+    ASSERT_EQ(result.grid.size(), 2U);
+    EXPECT_EQ(result.grid[1].axis_name(), kind == std::string("copying") ? "length" : "missing");
+    EXPECT_FALSE(result.baselines);
+    ASSERT_TRUE(result.test && result.test->ceiling);
+    const bool squared = kind == std::string("tracking");
+    EXPECT_EQ(result.test->mse.has_value(), squared);
+    if (squared) {
+      EXPECT_GT(*result.test->mse, *result.test->ceiling->mse);
+      EXPECT_LT(*result.grid[0].ceiling->mse, *result.grid[1].ceiling->mse);
+      EXPECT_EQ(accuracy_text(*result.test).find("mean squared error "), 0U);
+      EXPECT_EQ(accuracy_text(*result.test).find("accuracy"), std::string::npos);
+    } else {
+      EXPECT_EQ(result.test->elements, 12 * 6) << "the second half";
+      EXPECT_DOUBLE_EQ(result.test->ceiling->accuracy, 1);
+      ASSERT_EQ(result.samples.size(), 3U);
+      EXPECT_TRUE(result.samples[0].elements[0].network.empty()) << "not asked for";
+      EXPECT_FALSE(result.samples[0].elements[6].network.empty());
+      EXPECT_EQ(result.samples[0].elements[6].filter.at(0).state, result.samples[0].elements[6].state);
+    }
+  }
+}
+
+TEST(Kinds, ALongerTrainingApproachesTheBound) {
+  const ResolvedConfig config =
+      kind_config("tracking", {"train.updates=300", "train.warmup=20", "train.lr=1e-2", "train.batch=16",
+                               "task.length=20", "eval.every=0", "eval.test_samples=200", "eval.ceiling_samples=200"});
+  const TemporaryFolder root;
+  ASSERT_EQ(work(config, root.path()), RunStatus::done);
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  EXPECT_LT(*result.test->mse, 1.35 * *result.test->ceiling->mse);
+}
+
+}  // namespace
+}  // namespace sb
