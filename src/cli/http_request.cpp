@@ -25,10 +25,21 @@ std::string_view next_line(std::string_view& text) {
 }  // namespace
 
 std::string host_name(std::string_view host) {
-  if (host.starts_with('[')) return lower_case(host.substr(1, std::min(host.find(']'), host.size()) - 1));
-  const size_t colon = host.find(':');
-  const bool has_port = colon != std::string_view::npos && colon == host.rfind(':');
-  return lower_case(has_port ? host.substr(0, colon) : host);
+  // Whether this is a port, ":80", or nothing.
+  const auto is_port = [](std::string_view rest) {
+    return rest.empty() || (rest.front() == ':' && rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
+  };
+  const size_t colon = host.find(':'), bracket = host.find(']');
+  std::string_view name = host, rest;
+  if (host.starts_with('[')) {
+    if (bracket == std::string_view::npos) return "";
+    name = host.substr(1, bracket - 1);
+    rest = host.substr(bracket + 1);
+  } else if (colon != std::string_view::npos && colon == host.rfind(':')) {
+    name = host.substr(0, colon);
+    rest = host.substr(colon);
+  }
+  return is_port(rest) ? lower_case(name) : "";
 }
 
 std::optional<HttpRequest> read_request(std::string_view head) {

@@ -17,7 +17,8 @@ struct HttpRequest {
 // characters.
 std::optional<HttpRequest> read_request(std::string_view head);
 
-// "localhost:80", "[::1]:80", "::1": the part before the port, in lower case and without brackets.
+// "localhost:80", "[::1]:80", "::1": the part before the port, in lower case and without brackets; "" for anything
+// else.
 std::string host_name(std::string_view host);
 
 }  // namespace sb::cli

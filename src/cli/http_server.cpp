@@ -174,6 +174,7 @@ HttpServer::~HttpServer() {
 }
 
 bool HttpServer::is_own_name(const std::string& name) const {
+  if (name.empty()) return false;
   return std::find(names_.begin(), names_.end(), name) != names_.end() || (any_address_ && is_numeric(name));
 }
 

@@ -29,6 +29,7 @@ void LivePage::show(const SourceContent& content) {
   settings.charts = parts_.charts;
   settings.live = PageSettings::Live{"data", every_ms_};
   json_ = page_json(page, settings);
+  html_.clear();
   title_ = page.title;
   data_.json = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
   data_.tag = "\"" + sha256_hex(data_.json).substr(0, 32) + "\"";
@@ -45,7 +46,8 @@ LivePage::Data LivePage::data() {
 std::string LivePage::html() {
   const std::lock_guard held(lock_);
   refresh();
-  return html_page(parts_, title_, json_, true);
+  if (html_.empty()) html_ = html_page(parts_, title_, json_, true);
+  return html_;
 }
 
 }  // namespace sb

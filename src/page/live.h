@@ -38,6 +38,7 @@ class LivePage {
   Json json_;
   std::string title_;
   Data data_;
+  std::string html_;  // of json_; empty: not built yet
 };
 
 }  // namespace sb

@@ -29,7 +29,8 @@ TEST(HttpRequest, StripsPortFromHost) {
   EXPECT_EQ(host_name("[::1]:80"), "::1");
   EXPECT_EQ(host_name("::1"), "::1");
   EXPECT_EQ(host_name("["), "");
-  EXPECT_EQ(host_name("[::1"), "::1");
+  for (const char* malformed : {"[::1", "[localhost]evil.org", "localhost:evil.org", "[::1]:80x"})
+    EXPECT_EQ(host_name(malformed), "") << malformed;
   EXPECT_EQ(host_name(":80"), "");
 }
 
