@@ -342,7 +342,7 @@ TEST(Match, ReportsImpossibleSizesInOneLine) {
   EXPECT_EQ(
       fault("state", "32768", "transformer"),
       "[suite.match] transformer: no width has any state elements per layer with these switches, expected 32,768 state "
-      "elements a layer within 10 %, s.toml:2:1");
+      "elements per layer within 10 %, s.toml:2:1");
   EXPECT_EQ(fault("state", "1e9", "gru").substr(0, 32), "[suite.match] gru: the nearest i");
   EXPECT_EQ(fault("params", "100", "mamba2").substr(0, 35), "[suite.match] mamba2: the nearest i");
 }
