@@ -9,7 +9,7 @@ install(TARGETS sb_library ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # The four headers of include/selectivbench and all that they include.
 install(DIRECTORY include/selectivbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-foreach(header base/error random/mersenne random/pcg64 random/seed_sequence random/wide
+foreach(header base/error random/mersenne random/pcg64 random/philox random/seed_sequence random/wide
                grammar/automaton grammar/automaton_json grammar/build grammar/figures grammar/language grammar/sampler
                tasks/baselines tasks/batch tasks/ceiling tasks/evaluate tasks/filter tasks/gap_process tasks/gap_task
                tasks/metric tasks/ngram tasks/oracle tasks/metric_accumulator tasks/task tasks/task_config tasks/task_registry)

@@ -91,20 +91,23 @@
 
   function panel(sample, believers, at) {
     const element = sample.elements[at];
+    const asked = element.state !== '–';
     const card = believer =>
       SB.h(
         'div',
-        {class: 'belief ' + (is_right(believer, sample, at) ? 'right' : 'wrong')},
+        {class: 'belief ' + (!asked ? '' : is_right(believer, sample, at) ? 'right' : 'wrong')},
         SB.h(
           'h4',
           {},
           believer.head(),
           ' ',
-          SB.h(
-            'span',
-            {class: 'badge ' + (is_right(believer, sample, at) ? 'good' : 'bad')},
-            is_right(believer, sample, at) ? 'right' : 'wrong',
-          ),
+          asked
+            ? SB.h(
+                'span',
+                {class: 'badge ' + (is_right(believer, sample, at) ? 'good' : 'bad')},
+                is_right(believer, sample, at) ? 'right' : 'wrong',
+              )
+            : null,
         ),
         SB.h(
           'ol',
@@ -212,11 +215,13 @@
         ', ' +
           (element.gap ? element.gap + ' gap frame' + (element.gap > 1 ? 's' : '') : 'no gap') +
           '. ' +
-          (wrong.length === 0
-            ? 'All are right.'
-            : wrong.length === believers.length
-              ? 'All are wrong.'
-              : 'Wrong: ' + wrong.map(name => SB.shortened(name, 40)).join(', ') + '.'),
+          (element.state === '–'
+            ? 'It is not asked for.'
+            : wrong.length === 0
+              ? 'All are right.'
+              : wrong.length === believers.length
+                ? 'All are wrong.'
+                : 'Wrong: ' + wrong.map(name => SB.shortened(name, 40)).join(', ') + '.'),
       );
       details.replaceChildren(panel(sample, believers, at));
       performance.measure('step', {start: began, end: performance.now()});

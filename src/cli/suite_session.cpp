@@ -38,7 +38,8 @@ std::string finished_text(const std::string& folder) {
   const Result r = open_result(folder);
   if (r.status == "diverged") return "diverged";
   if (!r.test) return "no test accuracy, the output was not finite";
-  return "test " + fixed(r.test->accuracy, 3) + (r.test->ceiling ? " of " + fixed(r.test->ceiling->accuracy, 3) : "");
+  return (r.test->mse ? "test squared error " : "test ") + fixed(r.test->score(), 3) +
+         (r.test->ceiling ? " of " + fixed(r.test->ceiling->score(), 3) : "");
 }
 
 std::string count_text(size_t count, const std::string& what) {

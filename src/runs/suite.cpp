@@ -60,9 +60,11 @@ class Expansion {
       const std::string text = condition_text(name, found->second.value);
       if (name != "train.device" || text != open) return text;
     }
-    const ConfigKey* parameter = find_config_key(name);
-    if (!parameter) return std::nullopt;
-    return toml_text(parameter->get(tentative_values(settings, rules)));
+    const RunConfig values = tentative_values(settings, rules);
+    if (const ConfigKey* parameter = find_config_key(name)) return toml_text(parameter->get(values));
+    const TaskRow& row = find_task(values.task.kind);
+    if (!name.starts_with("task.") || !find_own_key(row, name)) return std::nullopt;
+    return toml_text(config_value(row.find(name.substr(5))->initial));
   }
 
   // What a machine that has a GPU where this one has none, or none where it has one, would give; nothing for keys that

@@ -104,7 +104,7 @@ void CheckpointManager::resume() {
   run_.spent = Spent::from(checkpoint->file.metadata());
   for (const MetricRow& row : run_.store.metrics()) {
     for (const auto& [name, value] : row.values) {
-      if (row.phase == "valid" && name == "accuracy") run_.valid = value;
+      if (row.phase == "valid" && (name == "accuracy" || name == "mse")) run_.valid = value;
       if (row.phase == "train" && name == "loss") run_.loss = value;
     }
   }

@@ -109,8 +109,10 @@ void RunEvaluator::add_all(Result& out, const std::optional<Evaluation>& last_va
   out.valid = measurement(*now, run_.data.select, task, std::nullopt, false);
   run_.announce("test");
   out.test = tested(task, Split::test, eval.test_samples, std::nullopt, true);
-  run_.announce("published test");
-  out.published_test = tested(task, Split::reference, eval.test_samples, std::nullopt, false);
+  if (run_.config.task.kind == kGapsKind) {
+    run_.announce("published test");
+    out.published_test = tested(task, Split::reference, eval.test_samples, std::nullopt, false);
+  }
   const auto& axis = find_task(run_.config.task.kind).axis;
   for (const int at : eval.points) {
     run_.announce("grid");

@@ -15,7 +15,7 @@ except ImportError:
 
 def kalman(task):
     """Posterior means of a batch, [batch, frames, 1]."""
-    decay, noise = task.config["task.decay"], task.config["task.noise"]
+    decay, noise = task.config["task.decay"], task.config["task.sensor_noise"]
 
     def predict(batch):
         samples, frames, _ = batch.shape

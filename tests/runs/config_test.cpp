@@ -401,8 +401,10 @@ TEST(ConfigText, KeyTableNamesEveryParameter) {
 
 // A kind of task has keys of its own; those of others are refused, as switches of other models are.
 TEST(TaskKind, HasItsOwnKeys) {
-  const auto config = resolve_text("[task]\nkind = 'tracking'\nnoise = 2\n[eval]\nmissing = [50, 0]\n");
-  EXPECT_EQ(std::get<double>(config.values.task.keys.at("noise")), 2);
+  const auto config = resolve_text("[task]\nkind = 'tracking'\nsensor_noise = 2\n[eval]\nmissing = [50, 0]\n");
+  EXPECT_EQ(std::get<double>(config.values.task.keys.at("sensor_noise")), 2);
+  for (const auto& [kind, key] : own_keys())
+    EXPECT_EQ(find_config_key(key.name()), nullptr) << kind << " has a key that every config has: " << key.name();
   EXPECT_EQ(std::get<int64_t>(config.values.task.keys.at("missing")), 30);
   EXPECT_EQ(config.values.task.task.noise, 0) << "the key of gaps";
   EXPECT_EQ(config.values.task.length, 50);

@@ -551,5 +551,15 @@ TEST(Suite, RejectsUnknownScale) {
   EXPECT_NE(fault("[scale]\nsmall = 3\n").find("[scale] expected sections [scale.NAME], got 3, "), std::string::npos);
 }
 
+// Keys of a kind of task have defaults too.
+TEST(Suite, ConditionsSeeDefaultsOfOwnKeys) {
+  const Suite suite = suite_of(
+      "[task]\nkind = 'tracking'\n[grid]\ntask.sensor_noise = [0.5, 0.6]\n"
+      "[[override]]\nwhen = {task.missing = 30, task.sensor_noise = 0.5}\nset = {train.lr = 0.002}\n");
+  ASSERT_EQ(suite.runs.size(), 2U);
+  EXPECT_EQ(suite.runs[0].values.train.lr, 0.002);
+  EXPECT_EQ(suite.runs[1].values.train.lr, 0.001);
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -171,7 +171,7 @@ std::pair<double, double> conditioned(const Batch& batch, int t, double decay, d
 
 TEST(Tracking, TheKalmanFilterConditionsOnAllFramesSoFar) {
   for (const auto& [decay, noise, missing] : {std::tuple{0.9, 0.5, int64_t{30}}, {0.5, 2.0, 70}, {0.99, 0.01, 0}}) {
-    const auto task = example("tracking", 15, {{"decay", decay}, {"noise", noise}, {"missing", missing}});
+    const auto task = example("tracking", 15, {{"decay", decay}, {"sensor_noise", noise}, {"missing", missing}});
     const std::unique_ptr<Estimator> filter = task->estimator(Split::test);
     Batch batch;
     for (uint64_t sample = 0; sample < 5; ++sample) {
@@ -190,7 +190,7 @@ TEST(Tracking, TheKalmanFilterConditionsOnAllFramesSoFar) {
 }
 
 TEST(Tracking, ItsSamplesHaveTheStatedLaw) {
-  const auto task = example("tracking", 50, {{"decay", 0.8}, {"noise", 0.5}, {"missing", int64_t{25}}});
+  const auto task = example("tracking", 50, {{"decay", 0.8}, {"sensor_noise", 0.5}, {"missing", int64_t{25}}});
   Batch batch;
   task->fill(Split::train, 0, 400, batch);
   double squares = 0, products = 0, noise = 0, shown = 0;

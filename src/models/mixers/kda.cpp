@@ -27,7 +27,7 @@ class ChannelDelta : public Mixer {
     const int64_t d = o_.width, h = o_.heads(), rank = o_.value_width();
     const bool channels = strength == Strength::per_channel;
     A_log_ = p.add("A_log", {h}, Init::log_uniform(1, 16));
-    dt_bias_ = p.add("dt_bias", {keys_}, Init::constant(0));
+    dt_bias_ = p.add("dt_bias", {keys_}, Init::step_bias());
     const Param q = p.matrix("q_proj.weight", keys_, d), k = p.matrix("k_proj.weight", keys_, d),
                 v = p.matrix("v_proj.weight", values_, d);
     if (o_[switches::short_conv])
@@ -83,11 +83,9 @@ class ChannelDelta : public Mixer {
   }
 
   Taxonomy taxonomy() const override {
-    return {Taxonomy::Action::matrix,
-            true,
-            strength_ == Strength::per_head,
-            o_[switches::a_min] <= reach_threshold,
-            true,
+    return {Taxonomy::Action::matrix, true, strength_ == Strength::per_head,
+            // With gates per channel, no input closes all channels of a head at the initial weights.
+            o_[switches::a_min] <= reach_threshold && strength_ == Strength::per_head, true,
             o_.heads() * o_.key_width() * o_.value_width()};
   }
 

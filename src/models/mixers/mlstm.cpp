@@ -1,7 +1,7 @@
 // mLSTM of xLSTM, K = V/2 by default:
 //   i, f = 15 tanh((W x + b) / 15) per head, o = sigma(ogate_preact(x))
-//   C_t = sigma(f) C_{t-1} + e^i k v^T,  n_t = sigma(f) n_{t-1} + e^i k,  h = C^T q / max(|n^T q|, 1),  q scaled by
-//   K^{-1/2} out = out_proj(o * LayerNorm(h)), the norm per head
+//   C_t = sigma(f) C_{t-1} + e^i k v^T,  n_t = sigma(f) n_{t-1} + e^i k,  h = C^T q / max(|n^T q|, 1)
+//   out = out_proj(o * LayerNorm(h)), the norm per head; q is scaled by K^{-1/2}
 // Within a piece of the sequence, C and n are multiples of e^m, m_t = max(m_{t-1} + ln sigma(f), i), which keeps gates
 // and decays at most 1. h does not depend on m. So h is a decayed attention with log-decay ln sigma(f) + m_{t-1} - m_t,
 // keys e^{i-m} k, and values extended by a column of ones, which gives n. The carried state is C and n themselves: i is
@@ -40,13 +40,14 @@ class Mlstm final : public Mixer {
     const int64_t h = o_.heads(), V = o_.value_width();
     const auto type = x.scalar_type();
     const auto parts = slices(project(x, in_), widths_);
-    const auto gates = slices(gate_cap * at::tanh(wide(project(x, gates_, gate_bias_)) / gate_cap), {h, h});
+    const auto gates =
+        slices(gate_cap * at::tanh((wide(project(x, gates_)) + wide(gate_bias_.value())) / gate_cap), {h, h});
     const auto &input = gates[0], forget = log_sigmoid(gates[1], 1);
     const auto m = stabiliser(input, forget);
     const auto g = forget + (before(m) - m), write = at::exp(input - m);
     if (context.gates) {
       context.record("decay", forget.exp());
-      context.record("write", write);
+      context.record("write", at::sigmoid(input));  // of i alone: e^{i-m} depends on the frames before
     }
     const auto k = scale_heads(heads_of(parts[1], h), write), v = heads_of(parts[2], h);
     const auto values = at::cat({v, at::ones_like(v.narrow(3, 0, 1))}, 3);

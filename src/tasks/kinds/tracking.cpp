@@ -123,21 +123,22 @@ class Tracking final : public Task {
 }  // namespace
 
 TaskRow tracking_row() {
-  return {.name = "tracking",
-          .about = {"Tracking",
-                    "Frames show a slowly changing signal with noise; some frames are missing. The model estimates the "
-                    "signal at every frame. The Kalman filter is the best estimator."},
-          .keys = {{"decay", 0.9, 0, 0.9999, "correlation of the signal between frames"},
-                   {"noise", 0.5, 0.001, 100, "standard deviation of the noise"},
-                   {"missing", int64_t{30}, 0, 100, "missing frames, percent"}},
-          .length = 50,
-          .length_meaning = "frames per sample",
-          .axis = TestAxis{"missing", "missing", 0, 100, "percent of missing frames, tested without retraining",
-                           "missing frames of the test, percent"},
-          .make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
-            const Signal signal{setup.real("decay"), setup.real("noise"), static_cast<int>(setup.whole("missing"))};
-            return std::make_shared<const Tracking>(setup.seed, setup.length, signal, signal);
-          }};
+  return {
+      .name = "tracking",
+      .about = {"Tracking",
+                "Frames show a slowly changing signal with noise; some frames are missing. The model estimates the "
+                "signal at every frame. The Kalman filter is the best estimator."},
+      .keys = {{"decay", 0.9, 0, 0.9999, "correlation of the signal between frames"},
+               {"sensor_noise", 0.5, 0.001, 100, "standard deviation of the noise"},
+               {"missing", int64_t{30}, 0, 100, "missing frames, percent"}},
+      .length = 50,
+      .length_meaning = "frames per sample",
+      .axis = TestAxis{"missing", "missing", 0, 100, "percent of missing frames, tested without retraining",
+                       "missing frames of the test, percent"},
+      .make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
+        const Signal signal{setup.real("decay"), setup.real("sensor_noise"), static_cast<int>(setup.whole("missing"))};
+        return std::make_shared<const Tracking>(setup.seed, setup.length, signal, signal);
+      }};
 }
 
 }  // namespace sb

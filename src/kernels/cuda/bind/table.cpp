@@ -3,10 +3,10 @@
 
 namespace sb::cuda {
 
-#define SB_CUDA(Op, name)                                       \
-  template <>                                                   \
-  kernels::Kernel<op::Op> kernel<op::Op>() {                    \
-    return {bind::name, bind::name##_back, bind::takes_##name}; \
+#define SB_CUDA(Op, name)                                          \
+  template <>                                                      \
+  kernels::Kernel<op::Op> kernel<op::Op>() {                       \
+    return {bind::name, bind::name##_back, bind::supports_##name}; \
   }
 #define SB_CUDA_NONE(Op)                     \
   template <>                                \
