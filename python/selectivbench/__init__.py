@@ -27,6 +27,7 @@ from .truth import Baselines, Beliefs, Ceiling, baselines, ceiling, filter
 if TYPE_CHECKING:
     from . import figures, torch, training
     from .checking import check
+    from .ranking import rank
     from .training import train
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "filter",
     "load_runs",
     "load_weights",
+    "rank",
     "record",
     "shipped_configs",
     "table",
@@ -64,7 +66,7 @@ __all__ = [
 
 
 # Names that need torch, and their modules.
-_TORCH = {"check": ".checking", "torch": ".torch", "train": ".training", "training": ".training"}
+_TORCH = {"check": ".checking", "rank": ".ranking", "torch": ".torch", "train": ".training", "training": ".training"}
 
 
 def __getattr__(name: str) -> Any:

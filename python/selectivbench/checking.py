@@ -110,7 +110,7 @@ def check(
         if name in skip:
             checks.append(Check(name, "skipped", "left out by the caller"))
             continue
-        with _own_state():
+        with own_state():
             try:
                 found = Check(name, "passed", run(subject))
             except Skipped as reason:
@@ -246,7 +246,7 @@ _STATE: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
 
 
 @contextlib.contextmanager
-def _own_state() -> Iterator[None]:
+def own_state() -> Iterator[None]:
     """Whatever the mixer prints or changes is undone."""
     before, state = torch.get_rng_state(), [get() for _, get, _ in _STATE]
     try:

@@ -1,4 +1,5 @@
 """Mixers that the tests of sb.check and sb.rank use: two sound ones, and one for each way to cheat."""
+import math
 import os
 import signal
 
@@ -200,17 +201,58 @@ class WrongStep(MinGru):
 
 
 class Killed(MinGru):
-    """A sound mixer whose process dies at the training call that the environment names."""
-
-    calls = 0
+    """A sound mixer whose process dies in training once the file that the environment names exists."""
 
     def forward(self, x):
-        if self.training and torch.is_grad_enabled():
-            Killed.calls += 1
-            if Killed.calls == int(os.environ.get("SELECTIVBENCH_TEST_KILL", "0")):
-                os.kill(os.getpid(), signal.SIGKILL)
+        if self.training and os.path.exists(os.environ.get("SELECTIVBENCH_TEST_KILL", "")):
+            os.kill(os.getpid(), signal.SIGKILL)
         return super().forward(x)
 
 
 def gives_no_module(width):
     return width
+
+
+class GatedDeltaNet(torch.nn.Module):
+    """The program's Gated DeltaNet: S <- e^g S, S <- S + beta k (v - k^T S), o = K^-1/2 q^T S."""
+
+    def __init__(self, width, heads=2):
+        super().__init__()
+        self.heads, keys, values = heads, width, 2 * width
+        self.A_log = torch.nn.Parameter(torch.empty(heads).uniform_(1e-3, 16).log())
+        step = torch.exp(torch.empty(heads).uniform_(math.log(0.001), math.log(0.1))).clamp(min=1e-4)
+        self.dt_bias = torch.nn.Parameter(step + torch.log(-torch.expm1(-step)))
+        self.q_proj = torch.nn.Linear(width, keys, bias=False)
+        self.k_proj = torch.nn.Linear(width, keys, bias=False)
+        self.v_proj = torch.nn.Linear(width, values, bias=False)
+        self.a_proj = torch.nn.Linear(width, heads, bias=False)
+        self.b_proj = torch.nn.Linear(width, heads, bias=False)
+        self.q_conv1d, self.k_conv1d, self.v_conv1d = (torch.nn.Conv1d(n, n, 4, groups=n, bias=False) for n in (keys, keys, values))
+        self.g_proj = torch.nn.Linear(width, values, bias=False)
+        self.o_norm = torch.nn.Module()
+        self.o_norm.weight = torch.nn.Parameter(torch.ones(values // heads))
+        self.o_proj = torch.nn.Linear(values, width, bias=False)
+
+    def forward(self, x):
+        def convolved(project, conv):
+            taps = torch.nn.functional.pad(project(x).transpose(1, 2), (3, 0))
+            return torch.nn.functional.silu(conv(taps)).transpose(1, 2).unflatten(2, (self.heads, -1))
+
+        def unit(y):
+            return y / (y.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+
+        q, k = unit(convolved(self.q_proj, self.q_conv1d)), unit(convolved(self.k_proj, self.k_conv1d))
+        v = convolved(self.v_proj, self.v_conv1d)
+        beta = self.b_proj(x).sigmoid()
+        decay = torch.exp(-self.A_log.exp() * torch.nn.functional.softplus(self.a_proj(x) + self.dt_bias))
+        S = x.new_zeros(x.shape[0], self.heads, q.shape[3], v.shape[3])
+        outs = []
+        for t in range(x.shape[1]):
+            S = decay[:, t, :, None, None] * S
+            old = torch.einsum("bhk,bhkv->bhv", k[:, t], S)
+            S = S + torch.einsum("bhk,bhv->bhkv", k[:, t], beta[:, t, :, None] * (v[:, t] - old))
+            outs.append(torch.einsum("bhk,bhkv->bhv", q[:, t], S))
+        o = torch.stack(outs, 1) * q.shape[3] ** -0.5
+        o = o * (o.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * self.o_norm.weight
+        gate = self.g_proj(x).unflatten(2, (self.heads, -1))
+        return self.o_proj((o * torch.nn.functional.silu(gate)).flatten(2))
