@@ -90,8 +90,6 @@ def make_plan(peers: Peers, costs: dict[int, Cost], limit: float) -> list[Job]:
         return Job(key=key, task=task, seed=seed, rate=rate, updates=peers.config(task, seed)["train.updates"], seconds=round(seconds, 1))
 
     seeds = {task: peers.seeds(task) for task in _ORDER if task in costs}
-    if len(seeds.get(1, [])) < LEAST_GRAMMARS:
-        raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {seeds.get(1, [])}")
     first = [job(1, CHOICE_SEED, rate) for rate in peers.rates] + [job(1, seed) for seed in seeds[1][:LEAST_GRAMMARS]]
     needed = sum(each["seconds"] for each in first)
     if needed > limit:

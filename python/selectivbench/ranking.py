@@ -15,9 +15,10 @@ import torch
 
 from . import _native
 from ._checks import path, shown, text
-from ._rank_plan import Job, cost_of, make_plan, plan_text
+from ._mixer_checks import Make, name_of, state_size
+from ._rank_plan import LEAST_GRAMMARS, Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
-from .checking import CheckReport, Make, check, name_of, state_size
+from .checking import CheckReport, check
 from .config import Config
 from .evaluation import Evaluation, record
 from .network import RESIDUALS, Network, nearest_width, parameters
@@ -99,8 +100,12 @@ def rank(
         raise ValueError(f"[rank] mixer, expected a class or function that makes a module of a width, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
     others = load_peers(peers)
+    if len(others.seeds(1)) < LEAST_GRAMMARS:
+        raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {others.seeds(1)}")
     place = torch.device(device)
     precision = precision_of(others.config(1, CHOICE_SEED), place)
+    if progress:
+        print(f"{title}: choosing a width, checking", file=sys.stderr, flush=True)
     ranker = _Ranker(mixer, title, others, place, precision, residual, folder)
     report = ranker.check(skip)
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):

@@ -216,9 +216,9 @@ def gives_no_module(width):
 class GatedDeltaNet(torch.nn.Module):
     """The program's Gated DeltaNet: S <- e^g S, S <- S + beta k (v - k^T S), o = K^-1/2 q^T S."""
 
-    def __init__(self, width, heads=2):
+    def __init__(self, width, heads=2, expand_v=1):
         super().__init__()
-        self.heads, keys, values = heads, width, 2 * width
+        self.heads, keys, values = heads, width, expand_v * width
         self.A_log = torch.nn.Parameter(torch.empty(heads).uniform_(1e-3, 16).log())
         step = torch.exp(torch.empty(heads).uniform_(math.log(0.001), math.log(0.1))).clamp(min=1e-4)
         self.dt_bias = torch.nn.Parameter(step + torch.log(-torch.expm1(-step)))

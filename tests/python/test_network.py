@@ -37,7 +37,7 @@ def read_safetensors(path):
 class NetworkTest(unittest.TestCase):
     def test_logits_gradients_and_updates_are_those_of_the_program(self):
         stored = read_safetensors(SOURCE / "tests" / "golden" / "layers" / "net_gated_delta_net.safetensors")
-        network = Network(functools.partial(mixers.GatedDeltaNet, heads=4), 24, 2, 11, 19).double()
+        network = Network(functools.partial(mixers.GatedDeltaNet, heads=4, expand_v=2), 24, 2, 11, 19).double()
         network.load_state_dict({name[3:]: value for name, value in stored.items() if name.startswith("p0.")})
         adam = torch.optim.Adam(network.parameters())
         targets = torch.where(stored["mask"], stored["labels"], torch.tensor(-1)).flatten()
