@@ -18,11 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             sys.stdout.write(freeze(options.runs, options.scale))
             return 0
+        made = _mixer(options.command, options.mixer)
         try:
             import torch  # noqa: F401
         except ModuleNotFoundError:
             raise ValueError(f"[{options.command}] requires PyTorch, which {sys.executable} does not have") from None
-        made = _mixer(options.command, options.mixer)
         if options.command == "check":
             from .checking import check
 

@@ -307,14 +307,16 @@ def _padded(subject: Subject) -> str:
 
 def _stepwise(subject: Subject) -> str:
     module = subject.double().eval()
-    if not callable(getattr(module, "step", None)):
+    step: Any = getattr(module, "step", None)
+    if not callable(step):
         raise Skipped("no method step(x, state)")
     x = subject.frames(dtype=torch.float64)
-    state, outs = None, []
+    state: Any = None
+    outs = []
     with torch.no_grad():
         for frame in range(x.shape[1]):
             try:
-                out, state = module.step(x[:, frame], state)
+                out, state = step(x[:, frame], state)
             except (Exception, SystemExit) as error:
                 raise Failed(f"step at frame {frame} failed: {_said(error)}; expected step(x [batch, width], state) -> (y, state)") from error
             if not isinstance(out, torch.Tensor) or out.shape != x[:, frame].shape:
@@ -326,13 +328,15 @@ def _stepwise(subject: Subject) -> str:
 
 def state_size(module: torch.nn.Module, width: int) -> int | None:
     """Numbers that the mixer carries from frame to frame, counted in the state of ``step``; None if it has no step or grows."""
-    if not callable(getattr(module, "step", None)):
+    step: Any = getattr(module, "step", None)
+    if not callable(step):
         return None
-    sizes, state = [], None
+    sizes: list[int] = []
+    state: Any = None
     reference = next(module.parameters(), torch.zeros(1))
     with torch.no_grad():
         for _ in range(4):
-            _, state = module.step(torch.zeros(1, width, dtype=reference.dtype, device=reference.device), state)
+            _, state = step(torch.zeros(1, width, dtype=reference.dtype, device=reference.device), state)
             sizes.append(_numbers(state))
     return sizes[-1] if sizes[-1] == sizes[-2] else None
 

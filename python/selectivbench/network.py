@@ -79,4 +79,4 @@ def _nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: i
             why = why or f"{type(error).__name__}: {error}"
     if found:
         return min(found)[1]  # the check of the mixer says what is wrong
-    raise ValueError(f"[rank] no width gives a network of about {target:,} parameters: the mixer {why}")
+    raise ValueError(f"[rank] no width gives a network of about {target:,} parameters ({why})")

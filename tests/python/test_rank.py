@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import unittest
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 import selectivbench as sb
@@ -215,6 +215,17 @@ class RankTest(TemporaryFolder):
 
 
 @needs_torch
+class PageTest(unittest.TestCase):
+    def test_the_mixer_of_the_page_passes_its_check(self):
+        (example,) = re.findall(r"^```python\n(.*?)^```$", (SOURCE / "docs" / "rank.md").read_text(), re.M | re.S)
+        self.assertIn('print(sb.rank(MinGru, budget="10min"))', example)
+        with redirect_stdout(io.StringIO()) as said:
+            exec(compile(example.partition("print(sb.rank")[0], "docs/rank.md", "exec"), {"__name__": "example"})
+        self.assertNotIn("FAILED", said.getvalue())
+        self.assertRegex(said.getvalue(), "ok +step +differs by at most")
+
+
+@needs_torch
 class CommandTest(TemporaryFolder):
     def command(self, *arguments):
         return subprocess.run([sys.executable, "-m", "selectivbench", *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
@@ -222,7 +233,7 @@ class CommandTest(TemporaryFolder):
 
     def test_bad_input_is_one_line_and_exit_code_2(self):
         mine = self.folder / "mine.py"
-        mine.write_text("import torch\nbroken = 3\n")
+        mine.write_text("broken = 3\n")
         (self.folder / "wrong.py").write_text("import nothing_of_this_name\n")
         for arguments, said in (
             (["rank", "mine.py"], r"\[rank\] mixer, expected FILE:NAME"),
