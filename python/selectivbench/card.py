@@ -119,7 +119,7 @@ def _facts(ranking: Ranking) -> str:
     return (
         f"Width {facts['width']}, {facts['layers']} layers, {facts['parameters']:,} parameters, {state}. "
         f"{facts['tokens_per_second']:,} training tokens/s on this machine ({facts['machine']}, {facts['identity']['device']}, "
-        f"{facts['precision']}, {facts['threads']} threads). Learning rate {facts['rate']:g}. Compared with "
+        f"{facts['precision']}, threads: {facts['threads']}). Learning rate {facts['rate']:g}. Compared with "
         f"{max((each.of - 1 for each in ranking.standings), default=0)} models of SelectivBench {ranking.peers.version} at scale "
         f"{ranking.peers.scale}, on the same samples of {len(tested)} grammars (seeds {', '.join(map(str, tested))})."
     )
@@ -172,7 +172,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
-    questions = "; ".join(f"task {each.task}: {QUESTIONS[each.task]}" for each in ranking.standings)
+    questions = " ".join(f"Task {each.task}: {QUESTIONS[each.task]}" for each in ranking.standings)
     facts = ranking.facts
     ids = ", ".join(sorted({run["run_id"] for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) in ranking.runs}))
     positions = [("figure", f"position-{each.task}") for each in ranking.standings if each.task != 4]
@@ -185,7 +185,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
                 ("table", _ranks(ranking)),
                 (
                     "text",
-                    f"{questions}. Share is (accuracy − n-gram) / (ceiling − n-gram). Task 4 is the mean over the gaps longer than in training; "
+                    f"{questions} Share is (accuracy − n-gram) / (ceiling − n-gram). Task 4 is the mean over the gaps longer than in training; "
                     "its n-gram and ceiling are those of task 2. Possible ranks are those that the 95 % intervals of the differences leave open.",
                 ),
             ],
@@ -203,7 +203,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
         (
             "Repeat it",
             [
-                ("code", f"pip install selectivbench=={facts['identity']['version']}\npython -c 'import selectivbench as sb; …; {call}'"),
+                ("code", f"import selectivbench as sb  # version {facts['identity']['version']}, torch {facts['torch']}\n{call}"),
                 (
                     "text",
                     f"Digest of the mixer (weights and outputs at seed 1): {facts['identity']['mixer']}. Valid accuracy by learning rate on grammar "

@@ -69,7 +69,7 @@ def check(
     ...     def forward(self, x):
     ...         return self.out(x.flip(1).cumsum(1).flip(1))
     >>> [each.name for each in sb.check(Sum, width=8).failures]
-    ['causal', 'padding']
+    ['causal']
     """
     width = whole("check", "width", width, 1, 65536)
     if not callable(mixer):

@@ -47,7 +47,7 @@ def nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: in
     >>> import torch
     >>> from selectivbench.network import nearest_width
     >>> nearest_width(lambda width: torch.nn.Linear(width, width), 84_000, 2, 13, 145)
-    171
+    168
     """
     with own_state():  # whatever the mixer prints or changes, sb.check says
         return _nearest_width(make, target, layers, inputs, outputs, residual, step)

@@ -215,6 +215,8 @@ class _Ranker:
                 else:
                     runs[job["task"], job["seed"]] = row
                     self._record(job, rate, row, plan)
+        if not runs:
+            raise RuntimeError(f"[rank] training diverged on every grammar at rate {rate:g}; nothing was ranked")
         facts = {key: value for key, value in plan.items() if key != "jobs"}
         facts.update(rate=rate, valid=valid, layers=self.peers.layers, machine=os.uname().machine)
         found = standings(self.peers, runs)

@@ -213,6 +213,14 @@ class RankTest(TemporaryFolder):
         self.assertEqual(found.standings[0].seeds, [1])
         self.assertIn("Task 1, grammar 2: [train] diverged at update 3", (self.out / "card.md").read_text())
 
+        def diverges_at_every_rate(network, config, **other):
+            raise RuntimeError("[train] diverged at update 0, expected a finite loss and gradient, got nan")
+
+        with mock.patch.object(ranking, "train", diverges_at_every_rate):
+            with self.assertRaisesRegex(RuntimeError, r"\[rank\] training diverged at every learning rate: 0\.01, 0\.02; nothing was ranked"):
+                self.rank(mixers.MinGru, out=self.folder / "other")
+        self.assertFalse((self.folder / "other" / "card.html").exists())
+
 
 @needs_torch
 class PageTest(unittest.TestCase):
