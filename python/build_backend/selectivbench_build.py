@@ -168,6 +168,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for path in sorted(PACKAGE.iterdir()):
             if path.suffix in (".py", ".pyi") or path.name == "py.typed":
                 wheel.add(f"selectivbench/{path.name}", path.read_bytes())
+        for path in sorted((PACKAGE / "frozen").glob("*.json")):  # results that sb.rank compares with
+            wheel.add(f"selectivbench/frozen/{path.name}", path.read_bytes())
         for path in sorted((ROOT / "configs").rglob("*.toml")):  # Config.from_toml finds them by name
             wheel.add(f"selectivbench/{path.relative_to(ROOT)}", path.read_bytes())
         wheel.add(f"selectivbench/{module.name}", module.read_bytes(), 0o755)

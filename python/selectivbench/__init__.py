@@ -26,6 +26,8 @@ from .truth import Baselines, Beliefs, Ceiling, baselines, ceiling, filter
 
 if TYPE_CHECKING:
     from . import figures, torch, training
+    from .checking import check
+    from .ranking import rank
     from .training import train
 
 __all__ = [
@@ -46,12 +48,14 @@ __all__ = [
     "__version__",
     "baselines",
     "ceiling",
+    "check",
     "config_keys",
     "evaluate",
     "figures",
     "filter",
     "load_runs",
     "load_weights",
+    "rank",
     "record",
     "shipped_configs",
     "table",
@@ -61,18 +65,22 @@ __all__ = [
 ]
 
 
+# Names that need torch, and their modules.
+_TORCH = {"check": ".checking", "rank": ".ranking", "torch": ".torch", "train": ".training", "training": ".training"}
+
+
 def __getattr__(name: str) -> Any:
     """Imports on first use what needs torch or is rarely needed."""
     if name == "figures":
         return importlib.import_module(".figures", __name__)
-    if name in ("torch", "train", "training"):
+    if name in _TORCH:
         try:
-            module = importlib.import_module(".torch" if name == "torch" else ".training", __name__)
+            module = importlib.import_module(_TORCH[name], __name__)
         except ModuleNotFoundError as error:
             if error.name == "torch":
                 raise ImportError(f"selectivbench.{name} requires PyTorch: pip install torch") from None
             raise
-        return module.train if name == "train" else module
+        return module if name == _TORCH[name][1:] else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -39,7 +39,7 @@ def check_causal(
 
     plain = _outputs(where, predict, batch())
     size = float(np.abs(np.where(np.isfinite(plain), plain, 0)).max())
-    noise = float(_difference(_outputs(where, predict, batch()), plain).max())
+    noise = float(difference(_outputs(where, predict, batch()), plain).max())
     if noise > _NOT_REPEATABLE * size:
         if repeatable:
             raise ValueError(
@@ -49,18 +49,31 @@ def check_causal(
     shortest = int(batch().starts[:, -1].min())
     cuts = {max(1, shortest // 3), max(1, (shortest // 2) | 1), shortest - 1}  # an odd one: blocks have even lengths
     for cut in sorted(cut for cut in cuts if 0 < cut < shortest):
-        change = _difference(_outputs(where, predict, _changed(batch(), cut)), plain)
-        leak, effect = change[:, :cut], float(change[:, cut:].max(where=np.isfinite(change[:, cut:]), initial=0))
-        if float(leak.max()) > max(_OF_EFFECT * effect, _OF_OUTPUT * size, _OF_NOISE * noise):
-            frame = int(np.unravel_index(int(leak.argmax()), leak.shape)[1])
+        change = difference(_outputs(where, predict, _changed(batch(), cut)), plain)
+        found = leak(change, cut, size, noise)
+        if found is not None:
             raise ValueError(
-                f"[{where}] {who} is not causal: its output at frame {frame} changes when only frames from {cut} on change. "
+                f"[{where}] {who} is not causal: its output at frame {found[0]} changes when only frames from {cut} on change. "
                 "Scores and ceilings are for causal models: no bidirectional layers, a causal mask for attention and "
                 "convolutions, no normalisation over frames"
             )
 
 
-def _difference(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def leak(change: NDArray[Any], cut: int, size: float, noise: float = 0.0) -> tuple[int, float] | None:
+    """Frame and amount of the largest change [samples, frames, values] before frame ``cut``; None if rounding explains it.
+
+    ``size``: of the outputs; ``noise``: what two calls on the same frames differ by.
+    """
+    import numpy as np
+
+    early, effect = change[:, :cut], float(change[:, cut:].max(where=np.isfinite(change[:, cut:]), initial=0))
+    most = float(early.max())
+    if most <= max(_OF_EFFECT * effect, _OF_OUTPUT * size, _OF_NOISE * noise):
+        return None
+    return int(np.unravel_index(int(early.argmax()), early.shape)[1]), most
+
+
+def difference(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Sizes of the differences. An output that is infinite in both (an answer ruled out by -inf) does not differ; in one, infinitely."""
     import numpy as np
 

@@ -19,6 +19,7 @@ TEST(Help, EveryCommandExplainsItselfWithAnExample) {
                                                                    {"table"},
                                                                    {"check"},
                                                                    {"pack"},
+                                                                   {"rank"},
                                                                    {"report"},
                                                                    {"watch"},
                                                                    {"experiments", "verdict"},

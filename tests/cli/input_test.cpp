@@ -128,6 +128,13 @@ TEST(Ceiling, HasNoStandardErrorForOneSample) {
   }
 }
 
+TEST(Rank, SaysWhichPythonOrPackageIsMissing) {
+  refused({"rank"}, "[rank] FILE:NAME is required");
+  refused({"rank", "a.py:A", "--python", "/no/such/python"}, "[rank --python] cannot start '/no/such/python'");
+  refused({"rank", "a.py:A", "--python", "false"}, "[rank --python] 'false' cannot import the package selectivbench");
+  refused({"rank", "a.py:A", "--residual", "pst"}, "did you mean post?");
+}
+
 TEST(ImpossibleGrammars, AreRejectedWithViolatedConstraint) {
   refused({"grammar", "--vocab", "6", "--ambiguities", "6"}, "ambiguities");
   refused({"grammar", "--depth", "0"}, "--depth");

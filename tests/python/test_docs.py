@@ -13,7 +13,7 @@ import selectivbench as sb
 from common import SOURCE, TemporaryFolder, has, needs_torch
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
-TORCH = ("selectivbench._checkpoint", "selectivbench.torch", "selectivbench.training")
+TORCH = tuple(f"selectivbench.{name}" for name in ("__main__", "_checkpoint", "_mixer_checks", "_rank_plan", "_rank_progress", "checking", "network", "ranking", "torch", "training"))
 
 
 def load_tests(loader, tests, pattern):
@@ -39,7 +39,7 @@ class PageTest(unittest.TestCase):
 
     def test_every_public_name_is_documented(self):
         for name in sb.__all__:
-            if name.startswith("_") or (name in ("torch", "train", "training") and not has("torch")):
+            if name.startswith("_") or (name in ("check", "rank", "torch", "train", "training") and not has("torch")):
                 continue
             thing = getattr(sb, name)
             self.assertTrue(thing.__doc__, name)

@@ -1,0 +1,109 @@
+"""Commands of the package: python3 -m selectivbench rank, check or freeze."""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command. Bad input is one line on standard error, and exit code 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "freeze":
+            from .peers import freeze
+
+            sys.stdout.write(freeze(options.runs, options.scale))
+            return 0
+        made = _mixer(options.command, options.mixer)
+        try:
+            import torch  # noqa: F401
+        except ModuleNotFoundError:
+            raise ValueError(f"[{options.command}] requires PyTorch, which {sys.executable} does not have") from None
+        if options.command == "check":
+            from .checking import check
+
+            report = check(made, options.width, skip=options.skip)
+            print(report)
+            return 0 if report.ok else 1
+        from .ranking import rank
+
+        print(
+            rank(
+                made,
+                options.budget,
+                out=options.out,
+                name=options.name,
+                peers=options.peers,
+                device=options.device,
+                residual=options.residual,
+                skip=options.skip,
+            )
+        )
+        return 0
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        print(str(error).strip().partition("\n")[0], file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"[{options.command}] interrupted; the same command resumes", file=sys.stderr)
+        return 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the message and exits."""
+        print(f"[{self.prog}] {message}; see --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("selectivbench", description="Commands of the Python package.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    ranks = commands.add_parser("rank", help="train a mixer and rank it among the program's models", allow_abbrev=False)
+    checks = commands.add_parser("check", help="check a mixer before training", allow_abbrev=False)
+    for each in (ranks, checks):
+        each.add_argument("mixer", metavar="FILE:NAME", help="Python file, and its class or function that makes a mixer of a width")
+        each.add_argument("--skip", action="append", default=[], metavar="CHECK", help="check to leave out; can be repeated")
+    ranks.add_argument("--budget", default="10min", help="time for everything: 90s, 10min, 1.5h (default: 10min)")
+    ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
+    ranks.add_argument("--name", help="name on the card (default: NAME)")
+    ranks.add_argument("--peers", default="quick", help="scale of the frozen results, or a file of them (default: quick)")
+    ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")
+    checks.add_argument("--width", type=int, default=64, help="width of the mixer (default: 64)")
+    freezes = commands.add_parser("freeze", help="print the file of frozen results of these runs", allow_abbrev=False)
+    freezes.add_argument("scale", metavar="SCALE.toml", help="configs/scales/NAME.toml")
+    freezes.add_argument("runs", nargs="+", help="folders and archives of the program's runs")
+    return parser
+
+
+def _mixer(where: str, text: str) -> Any:
+    """The object NAME of the Python file FILE."""
+    name, _, attribute = text.rpartition(":")
+    file = pathlib.Path(name)
+    if not name or not attribute.isidentifier():
+        raise ValueError(f"[{where}] mixer, expected FILE:NAME, such as my_mixer.py:MyMixer, got {text!r}")
+    if not file.is_file():
+        raise ValueError(f"[{where}] no such file: {name}")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"[{where}] {name}, expected a Python file (.py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.resolve().parent))  # its own imports
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"[{where}] {name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, attribute):
+        raise ValueError(f"[{where}] {name} has no {attribute}")
+    return getattr(module, attribute)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""The card of a ranking: one HTML page without scripts, the same in Markdown, and a summary for the terminal."""
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ._svg import line_chart
+from .peers import CHOICE_SEED
+from .standing import QUESTIONS, Standing
+
+if TYPE_CHECKING:
+    from .ranking import Ranking
+
+Table = tuple[list[str], list[list[str]]]
+
+_STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
+table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
+h1 { margin-bottom: 0; } pre { background: #f4f4f4; padding: 0.8em; overflow-x: auto; } svg { max-width: 100%; height: auto; }"""
+
+
+def summary(ranking: Ranking) -> str:
+    """The ranking in a few lines."""
+    head, rows = _ranks(ranking)
+    rows = [head, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return "\n".join([_facts(ranking), "", *lines, "", *ranking.notes, f"card: {ranking.folder}/card.html"])
+
+
+def as_markdown(ranking: Ranking) -> str:
+    """The card in Markdown; figures are the SVG files beside it."""
+    out = [f"# {ranking.name}", "", _facts(ranking), ""]
+    for title, content in _sections(ranking):
+        out += [f"## {title}", ""]
+        for kind, value in content:
+            if kind == "table":
+                head, rows = value
+                out += ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+            elif kind == "figure":
+                out.append(f"![{value}](card-{value}.svg)")
+            elif kind == "code":
+                out += ["```", value, "```"]
+            else:
+                out.append(value)
+            out.append("")
+    return "\n".join(out)
+
+
+def as_html(ranking: Ranking) -> str:
+    """The card as one page with its figures in it."""
+    drawn = figures(ranking)
+    out = [
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(ranking.name)}: SelectivBench</title>',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(ranking.name)}</h1>\n<p>{escape(_facts(ranking))}</p>",
+    ]
+    for title, content in _sections(ranking):
+        out.append(f"<h2>{escape(title)}</h2>")
+        for kind, value in content:
+            if kind == "table":
+                head, rows = value
+                out.append("<table><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
+                out += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+                out.append("</table>")
+            elif kind == "figure":
+                out.append(f"<figure>{drawn[value]}</figure>")
+            else:
+                tag = "pre" if kind == "code" else "p"
+                out.append(f"<{tag}>{escape(value)}</{tag}>")
+    return "\n".join([*out, "</body></html>"]) + "\n"
+
+
+def figures(ranking: Ranking) -> dict[str, str]:
+    """SVG files by name: the profile over tasks, accuracy by gap length, and by position for each task."""
+    shown = ranking.nearest
+    out = {}
+    tasks = ranking.standings
+    profile: dict[str, list[float | None]] = {ranking.name: [each.accuracy for each in tasks]}
+    for model in shown:
+        profile[model] = [next((a.accuracy for a in each.against if a.model == model), None) for each in tasks]
+    out["profile"] = line_chart("Accuracy by task", "task", [str(each.task) for each in tasks], profile)
+    for each in tasks:
+        if each.task == 4:
+            gaps = sorted({int(gap) for (task, _), row in ranking.runs.items() if task == 2 for gap in row["grid"]})
+            lines = {name: [_mean([row["grid"].get(str(gap)) for row in rows]) for gap in gaps] for name, rows in _rows(ranking, 2, each.seeds, shown)}
+            out["gaps"] = line_chart("Accuracy by gap length", "gap, in frames (trained with gaps of 1 to 10)", [str(gap) for gap in gaps], lines)
+        else:
+            places = range(max(len(row["by_position"]) for row in ranking.runs.values()))
+            lines = {
+                name: [_mean([_at(row["by_position"], place) for row in rows]) for place in places]
+                for name, rows in _rows(ranking, each.task, each.seeds, shown)
+            }
+            ticks = [str(place) for place in places]
+            out[f"position-{each.task}"] = line_chart(f"Task {each.task}: accuracy by position", f"task {each.task}: element of the sequence", ticks, lines)
+    return out
+
+
+def _rows(ranking: Ranking, task: int, seeds: list[int], models: list[str]) -> list[tuple[str, list[Any]]]:
+    """Runs of the mixer and of these models on these grammars."""
+    mine: list[Any] = [ranking.runs[task, seed] for seed in seeds]
+    theirs = [(model, [row for seed in seeds for row in ranking.peers.runs_of(task, model, seed)]) for model in models]
+    return [(ranking.name, mine), *theirs]
+
+
+def _at(values: list[float | None], place: int) -> float | None:
+    return values[place] if place < len(values) else None
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _facts(ranking: Ranking) -> str:
+    facts = ranking.facts
+    tested = sorted({seed for each in ranking.standings for seed in each.seeds})
+    state = f"{facts['state_size']:,} state values per layer" if facts["state_size"] is not None else "state size unknown or growing"
+    return (
+        f"Width {facts['width']}, {facts['layers']} layers, {facts['parameters']:,} parameters, {state}. "
+        f"{facts['tokens_per_second']:,} training tokens/s on this machine ({facts['machine']}, {facts['identity']['device']}, "
+        f"{facts['precision']}, threads: {facts['threads']}). Learning rate {facts['rate']:g}. Compared with "
+        f"{max((each.of - 1 for each in ranking.standings), default=0)} models of SelectivBench {ranking.peers.version} at scale "
+        f"{ranking.peers.scale}, on the same samples of {len(tested)} grammars (seeds {', '.join(map(str, tested))})."
+    )
+
+
+def _ranks(ranking: Ranking) -> Table:
+    head = ["task", "accuracy", "95 % interval", "rank", "possible ranks", "share", "n-gram", "ceiling", "grammars"]
+    rows = []
+    for each in ranking.standings:
+        rows.append(
+            [
+                str(each.task),
+                f"{each.accuracy:.3f}",
+                _interval(each.low, each.high),
+                f"{each.rank} of {each.of}",
+                f"{each.best}–{each.worst}",
+                _number(each.share, "{:+.2f}"),
+                _number(each.n_gram),
+                _number(each.ceiling),
+                str(len(each.seeds)),
+            ]
+        )
+    return head, rows
+
+
+def _against(ranking: Ranking) -> Table:
+    models = sorted({a.model for each in ranking.standings for a in each.against})
+    head = ["model", "parameters"] + [f"task {each.task}" for each in ranking.standings]
+    rows = []
+    for model in models:
+        params = next(run["params"] for run in ranking.peers.runs if run["model"] == model)
+        rows.append([model, f"{params:,}"] + [_difference(each, model) for each in ranking.standings])
+    return head, rows
+
+
+def _difference(standing: Standing, model: str) -> str:
+    for each in standing.against:
+        if each.model == model:
+            inside = "" if each.low is None or each.high is None else f" [{100 * each.low:+.1f}, {100 * each.high:+.1f}]"
+            return f"{100 * each.above:+.1f}{inside}"
+    return "–"
+
+
+def _number(value: float | None, form: str = "{:.3f}") -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{max(low, 0.0):.3f} to {min(high, 1.0):.3f}"
+
+
+def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
+    questions = " ".join(f"Task {each.task}: {QUESTIONS[each.task]}" for each in ranking.standings)
+    facts = ranking.facts
+    ids = ", ".join(sorted({run["run_id"] for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) in ranking.runs}))
+    positions = [("figure", f"position-{each.task}") for each in ranking.standings if each.task != 4]
+    gaps = [("figure", "gaps")] if any(each.task == 4 for each in ranking.standings) else []
+    call = f'sb.rank({ranking.name}, budget={facts["identity"]["budget"]:g}, peers="{ranking.peers.scale}", residual="{facts["identity"]["residual"]}")'
+    return [
+        (
+            "Rank",
+            [
+                ("table", _ranks(ranking)),
+                (
+                    "text",
+                    f"{questions} Share is (accuracy − n-gram) / (ceiling − n-gram). Task 4 is the mean over the gaps longer than in training; "
+                    "its n-gram and ceiling are those of task 2. Possible ranks are those that the 95 % intervals of the differences leave open.",
+                ),
+            ],
+        ),
+        ("Profile against the nearest three models", [("figure", "profile")]),
+        (
+            "Difference to every model",
+            [
+                ("table", _against(ranking)),
+                ("text", f"{ranking.name} minus the model, in points, with 95 % intervals (Student's t) paired over common grammars, without correction for several comparisons."),
+            ],
+        ),
+        ("Where it fails", [*gaps, *positions]),
+        ("How it was compared", [("text", note) for note in ranking.notes]),
+        (
+            "Repeat it",
+            [
+                ("code", f"import selectivbench as sb  # version {facts['identity']['version']}, torch {facts['torch']}\n{call}"),
+                (
+                    "text",
+                    f"Digest of the mixer (weights and outputs at seed 1): {facts['identity']['mixer']}. Valid accuracy by learning rate on grammar "
+                    f"{CHOICE_SEED}: {', '.join(f'{rate:g}: {value:.4f}' for rate, value in facts['valid'].items())}. Runs compared with: {ids}.",
+                ),
+                ("text", "Cite the benchmark: Bouhadjar, Fabre, Schmidt, Neftci, arXiv:2601.12598."),
+            ],
+        ),
+    ]

@@ -1,0 +1,167 @@
+"""Frozen results of the program's models, which a new mixer is compared with: one JSON file per scale."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _native
+from ._checks import path, shown
+from .config import Config
+from .results import Run, load_runs
+
+FORMAT = 1
+CHOICE_SEED = 11  # the grammar on which rates are chosen; no table reports it
+_FOLDER = pathlib.Path(__file__).parent / "frozen"
+# What may differ between the models of a task: the model itself, its rate, and the seeds.
+_OWN = ("train.lr", "train.seed", "train.device", "train.accumulate", "train.dropout_until", "grammar.seed", "format")
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Runs of a scale, and the settings that all of them share.
+
+    ``settings``: by task, as :class:`Config` takes them. ``runs``: one dict per run. ``target``: number of parameters that widths are
+    chosen for, among multiples of ``step``. ``rates``: learning rates to choose from.
+    """
+
+    scale: str
+    version: str
+    layers: int
+    target: int
+    step: int
+    rates: list[float]
+    settings: dict[int, dict[str, Any]]
+    runs: list[dict[str, Any]] = field(repr=False)
+
+    def models(self, task: int) -> list[str]:
+        """Names of the models with runs of this task."""
+        return sorted({run["model"] for run in self.runs if run["task"] == task})
+
+    def seeds(self, task: int) -> list[int]:
+        """Grammars on which every model of the task has a run."""
+        have = [{run["grammar_seed"] for run in self.runs_of(task, model)} for model in self.models(task)]
+        return sorted(set.intersection(*have)) if have else []
+
+    def runs_of(self, task: int, model: str, seed: int | None = None) -> list[dict[str, Any]]:
+        """Runs of a model on a task, on one grammar or on all."""
+        return [
+            run
+            for run in self.runs
+            if run["task"] == task and run["model"] == model and seed in (None, run["grammar_seed"])
+        ]
+
+    def config(self, task: int, seed: int, **other: Any) -> Config:
+        """The config of a run on a grammar; keywords name keys with ``__`` for the dot."""
+        own = {key.replace("__", "."): value for key, value in other.items()}
+        seeds = {"grammar.seed": seed, "train.seed": seed, "model.layers": self.layers}
+        return Config({**self.settings[task], **seeds, **own})
+
+
+def scales() -> list[str]:
+    """Scales whose frozen results come with the package.
+
+    >>> from selectivbench.peers import scales
+    >>> "quick" in scales()
+    True
+    """
+    return sorted(file.stem for file in _FOLDER.glob("*.json"))
+
+
+def load_peers(scale: str | os.PathLike[str] = "quick") -> Peers:
+    """The frozen results of a scale, or of a file that :func:`freeze` wrote.
+
+    >>> from selectivbench.peers import load_peers
+    >>> load_peers().seeds(1)[:1], load_peers().target
+    ([1], 84000)
+    """
+    name = path("peers", scale)
+    file = _FOLDER / f"{name}.json" if name in scales() else pathlib.Path(name)
+    try:
+        found = json.loads(file.read_text())
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']}, expected {FORMAT}")
+        settings = {int(task): values for task, values in found["settings"].items()}
+        same = ("scale", "version", "layers", "target", "step", "rates", "runs")
+        return Peers(settings=settings, **{key: found[key] for key in same})
+    except FileNotFoundError:
+        raise ValueError(f"[peers] expected {' or '.join(scales())} or a file, got {shown(name)}") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"[peers] {file} is no file of frozen results: {error}") from None
+
+
+def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLike[str]) -> str:
+    """The JSON of the program's runs in these folders and archives. ``scale_file``: configs/scales/NAME.toml.
+
+    All runs of a task must share every setting except the model, its learning rate, and the seeds. Needs Python 3.11.
+    """
+    import tomllib
+
+    with open(path("freeze", scale_file), "rb") as file:
+        scale = tomllib.load(file)
+    runs = [run for run in load_runs(*roots) if run.status == "done" and not run.external and run.test is not None]
+    runs = [run for run in runs if run.grammar_seed != CHOICE_SEED]
+    if not runs:
+        raise ValueError("[freeze] expected finished runs of the program's models, got none")
+    settings: dict[int, dict[str, Any]] = {}
+    for run in runs:
+        mine = _shared(run)
+        first = settings.setdefault(run.task, mine)
+        for key in sorted(set(first) | set(mine)):
+            if first.get(key) != mine.get(key):
+                raise ValueError(
+                    f"[freeze] {key} differs between runs of task {run.task}: {first.get(key)} and {mine.get(key)} (run {run.run_id})"
+                )
+    layers = {run.layers for run in runs}
+    if len(layers) != 1:
+        raise ValueError(f"[freeze] expected one number of layers, got {sorted(layers)}")
+    suite = scale["suite"]
+    out = {
+        "format": FORMAT,
+        "scale": pathlib.Path(path("freeze", scale_file)).stem,
+        "version": _native.version,
+        "layers": layers.pop(),
+        "target": suite["match_target"],
+        "step": suite.get("match_step", 1),
+        "rates": scale["sweep"]["train.lr"] if "train.lr" in scale["sweep"] else scale["sweep"]["train"]["lr"],
+        "settings": {str(task): settings[task] for task in sorted(settings)},
+        "runs": [_row(run) for run in sorted(runs, key=lambda run: (run.task, run.model, run.grammar_seed, run.train_seed))],
+    }
+    # One line per run: a new seed is a readable change.
+    rows = ",\n".join("  " + json.dumps(row) for row in out.pop("runs"))  # type: ignore[attr-defined]
+    return json.dumps(out, indent=1)[:-2] + ',\n "runs": [\n' + rows + "\n ]\n}\n"
+
+
+def _shared(run: Run) -> dict[str, Any]:
+    values = {key: json.loads(value) for key, value in run.config.items()}
+    return {key: values[key] for key in sorted(values) if key not in _OWN and not key.startswith(("model.", "quirks.", "run."))}
+
+
+def _row(run: Run) -> dict[str, Any]:
+    assert run.test is not None
+    baselines, ceiling = run.data.get("baselines"), run.test.ceiling
+    return {
+        "model": run.model,
+        "task": run.task,
+        "grammar_seed": run.grammar_seed,
+        "train_seed": run.train_seed,
+        "run_id": run.run_id,
+        "version": run.data["made"]["version"],
+        "device": run.data["device"],
+        "precision": run.data["precision"],
+        "residual": json.loads(run.config["model.residual"]),
+        "lr": run.lr,
+        "width": run.width,
+        "params": run.params,
+        "state_size": run.data.get("state_size"),
+        "accuracy": run.test.accuracy,
+        "stderr": run.test.stderr,
+        "ceiling": ceiling.accuracy if ceiling else None,
+        "n_gram": baselines["n_gram"][baselines["n"] - 1] if baselines else None,
+        "n": baselines["n"] if baselines else None,
+        "grid": {str(point.gap): point.accuracy for point in run.grid},
+        "by_position": [None if value is None else round(value, 4) for value in run.test.by_position],
+    }

@@ -1,0 +1,326 @@
+"""How selective is a new mixer? Trains it in the benchmark's network and ranks it among the program's models."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from . import _native
+from ._checks import path, shown, text
+from ._mixer_checks import Make, name_of, state_size
+from ._rank_plan import LEAST_GRAMMARS, Job, cost_of, make_plan, plan_text
+from ._rank_progress import RankProgress
+from .checking import CheckReport, check
+from .config import Config
+from .evaluation import Evaluation, record
+from .network import RESIDUALS, Network, nearest_width, parameters
+from .peers import CHOICE_SEED, Peers, load_peers
+from .results import Measurement
+from .standing import Standing, nearest, standings
+from .training import precision_of, train
+
+_FORMAT = 1
+_SAVE_EVERY = 25  # updates between two checkpoints
+_EVAL_BATCH = 8  # samples: a sequence of task 2's longest gaps has 4000 frames
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Result of :func:`rank`: the mixer's standing on each task, and how it was found. ``str`` is the summary."""
+
+    name: str
+    peers: Peers = field(repr=False)
+    standings: list[Standing]
+    runs: dict[tuple[int, int], dict[str, Any]] = field(repr=False)
+    facts: dict[str, Any] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+    folder: str = ""
+
+    @property
+    def nearest(self) -> list[str]:
+        """The three models with the most similar accuracies."""
+        return nearest(self.peers, self.standings)
+
+    def __str__(self) -> str:
+        from .card import summary
+
+        return summary(self)
+
+
+def seconds_of(budget: str | float) -> float:
+    """A time as text (90s, 10min, 1.5h) or as a number of seconds.
+
+    >>> from selectivbench.ranking import seconds_of
+    >>> seconds_of("10min"), seconds_of("1.5h"), seconds_of(30)
+    (600.0, 5400.0, 30.0)
+    """
+    units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(budget).strip())
+    if isinstance(budget, bool) or found is None or found[2] not in units or float(found[1]) == 0:
+        raise ValueError(f"[rank] budget, expected a time such as 90s, 10min or 1.5h, got {shown(budget)}")
+    return float(found[1]) * units[found[2]]
+
+
+def rank(
+    mixer: Make,
+    budget: str | float = "10min",
+    *,
+    out: str | os.PathLike[str] = "runs/rank",
+    name: str | None = None,
+    peers: str | os.PathLike[str] = "quick",
+    device: torch.device | str = "cpu",
+    residual: str = "post",
+    skip: Sequence[str] = (),
+    progress: bool = True,
+) -> Ranking:
+    """Ranks a mixer among the program's models: ``mixer(width)`` makes a module that maps [batch, frames, width] to the same shape.
+
+    :func:`check` runs first: a failed check is a ``ValueError``, and nothing is written. The network around the mixer, samples and
+    training are those of the program's models; the width is solved for their number of parameters, the learning rate is chosen on
+    valid on grammar 11, which is not reported. The budget decides which tasks and grammars fit, estimated by a few updates; the plan
+    is shown before the first update. A budget too small for two grammars of task 1 is a ``ValueError`` with the time it would take.
+
+    ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
+    ``peers``: scale of the frozen results, or a file of them. ``residual``: post or pre. ``skip``: checks to leave out, which the card
+    names. ``progress``: plan and progress on standard error.
+    """
+    limit = seconds_of(budget)
+    folder = pathlib.Path(path("rank", out))
+    if residual not in RESIDUALS:
+        raise ValueError(f"[rank] residual, expected {' or '.join(RESIDUALS)}, got {shown(residual)}")
+    if not callable(mixer) or isinstance(mixer, torch.nn.Module):
+        raise ValueError(f"[rank] mixer, expected a class or function that makes a module of a width, got {shown(mixer)}")
+    title = text("rank", "name", name_of(mixer) if name is None else name, 80)
+    others = load_peers(peers)
+    if len(others.seeds(1)) < LEAST_GRAMMARS:
+        raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {others.seeds(1)}")
+    place = torch.device(device)
+    precision = precision_of(others.config(1, CHOICE_SEED), place)
+    if progress:
+        print(f"{title}: choosing a width, checking", file=sys.stderr, flush=True)
+    ranker = _Ranker(mixer, title, others, place, precision, residual, folder)
+    report = ranker.check(skip)
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        plan = ranker.plan(limit, report, list(skip))
+        if progress:
+            print(plan_text(plan, title, others), file=sys.stderr, flush=True)
+        ranking = ranker.run(plan, RankProgress(plan["jobs"], sys.stderr) if progress else None)
+    return ranking
+
+
+class _Ranker:
+    """The mixer, its network, and the folder of its runs."""
+
+    def __init__(
+        self, mixer: Make, name: str, peers: Peers, device: torch.device, precision: str, residual: str, folder: pathlib.Path
+    ) -> None:
+        self.mixer, self.name, self.peers, self.residual, self.folder = mixer, name, peers, residual, folder
+        self.device, self.precision = device, precision
+        self.task = peers.config(1, CHOICE_SEED).task
+        self.width = nearest_width(
+            mixer, peers.target, peers.layers, self.task.channels, self.task.answers, residual, peers.step
+        )
+
+    def check(self, skip: Sequence[str]) -> CheckReport:
+        """The health check; a ValueError of the first failure. bfloat16 matters only on a GPU."""
+        report = check(self.mixer, self.width, skip=list(skip))
+        failures = [each for each in report.failures if each.name != "bf16" or self.device.type == "cuda"]
+        if failures:
+            raise ValueError(f"[check.{failures[0].name}] {self.name}: {failures[0].detail}")
+        return report
+
+    def network(self, seed: int) -> Network:
+        """A new network with the weights of this seed."""
+        torch.manual_seed(seed)
+        return Network(self.mixer, self.width, self.peers.layers, self.task.channels, self.task.answers, self.residual)
+
+    def config(self, job: Job, rate: float) -> Config:
+        """The config of a job. The choice of a rate measures more valid samples, and no test."""
+        own: dict[str, Any] = {"train__lr": rate, "run__checkpoint_every": _SAVE_EVERY, "eval__batch": _EVAL_BATCH}
+        if job["rate"] is not None:
+            valid = 5 * self.peers.settings[job["task"]]["eval.valid_samples"]
+            own.update(eval__valid_samples=valid, eval__test_samples=1, eval__ceiling_samples=0, eval__gaps=[])
+        return self.peers.config(job["task"], job["seed"], **own)
+
+    def plan(self, limit: float, report: CheckReport, skip: list[str]) -> dict[str, Any]:
+        """The plan of this folder, or a new one, measured and saved. The identity says for which mixer and question it is."""
+        network = self.network(1)
+        identity = {
+            "format": _FORMAT,
+            "version": _native.version,
+            "name": self.name,
+            "mixer": self._digest(network),
+            "peers": hashlib.sha256(json.dumps(self.peers.runs, sort_keys=True).encode()).hexdigest()[:16],
+            "budget": limit,
+            "residual": self.residual,
+            "device": self.device.type,
+            "skip": sorted(skip),
+        }
+        file = self.folder / "plan.json"
+        if file.exists():
+            plan: dict[str, Any] = json.loads(file.read_text())
+            for key, value in identity.items():
+                if plan["identity"].get(key) != value:
+                    raise ValueError(f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out=, or delete it")
+            return plan
+        costs = {task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings}
+        jobs = make_plan(self.peers, costs, limit)
+        plan = {
+            "identity": identity,
+            "width": self.width,
+            "parameters": parameters(network),
+            "state_size": state_size(network.layers[0], self.width),
+            "precision": self.precision,
+            "tokens_per_second": round(costs[1].tokens_per_second),
+            "threads": torch.get_num_threads(),
+            "torch": str(torch.__version__),
+            "checks": [[each.name, each.status] for each in report.checks],
+            "jobs": jobs,
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(file, json.dumps(plan, indent=1) + "\n")
+        return plan
+
+    def _digest(self, network: Network) -> str:
+        """Of the weights and outputs of a new network: another mixer, or a changed one, has other ones."""
+        out = hashlib.sha256()
+        for key, value in network.state_dict().items():
+            out.update(key.encode() + value.numpy().tobytes())
+        frames = torch.randn(1, 16, self.task.channels, generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            out.update(network.eval()(frames).numpy().tobytes())
+        return out.hexdigest()[:16]
+
+    def run(self, plan: dict[str, Any], board: RankProgress | None) -> Ranking:
+        """Trains what is missing and compares. Files of finished jobs are not trained again."""
+        rates = {job["rate"]: self._done(job, job["rate"], board) for job in plan["jobs"] if job["rate"] is not None}
+        valid = {rate: row["valid"] for rate, row in rates.items() if "diverged" not in row}
+        if not valid:
+            raise RuntimeError(f"[rank] training diverged at every learning rate: {', '.join(map(str, rates))}; nothing was ranked")
+        rate = max(valid, key=lambda each: (valid[each], -each))
+        runs, notes = {}, []
+        for job in plan["jobs"]:
+            if job["rate"] is None:
+                row = self._done(job, rate, board)
+                if "diverged" in row:
+                    notes.append(f"Task {job['task']}, grammar {job['seed']}: {row['diverged']}; in no mean.")
+                else:
+                    runs[job["task"], job["seed"]] = row
+                    self._record(job, rate, row, plan)
+        if not runs:
+            raise RuntimeError(f"[rank] training diverged on every grammar at rate {rate:g}; nothing was ranked")
+        facts = {key: value for key, value in plan.items() if key != "jobs"}
+        facts.update(rate=rate, valid=valid, layers=self.peers.layers, machine=os.uname().machine)
+        found = standings(self.peers, runs)
+        ranking = Ranking(self.name, self.peers, found, runs, facts, notes + self._notes(plan, found), str(self.folder))
+        self._write_card(ranking)
+        return ranking
+
+    def _done(self, job: Job, rate: float, board: RankProgress | None) -> dict[str, Any]:
+        """The row of a job: read, or trained now."""
+        file = self.folder / "jobs" / f"{job['key']}.json"
+        if file.exists():
+            row: dict[str, Any] = json.loads(file.read_text())
+            if board is not None:
+                board.finished(job, row, was_there=True)
+            return row
+        file.parent.mkdir(parents=True, exist_ok=True)
+        saved = file.with_suffix(".pt")
+        if board is not None:
+            board.begins(job)
+        try:
+            network = self.network(job["seed"])
+            tell = board.updated if board is not None else False
+            trained = train(network, self.config(job, rate), device=self.device, progress=tell, checkpoint=saved)
+        except RuntimeError as error:
+            if "diverged" not in str(error):
+                raise
+            row = {"diverged": str(error)}
+        else:
+            row = _row(trained.result, rate)
+        _write(file, json.dumps(row, indent=1) + "\n")
+        saved.unlink(missing_ok=True)
+        if board is not None:
+            board.finished(job, row)
+        return row
+
+    def _record(self, job: Job, rate: float, row: dict[str, Any], plan: dict[str, Any]) -> None:
+        """A run folder, for the program's own tables and pages."""
+        config = self.config(job, rate)
+        settings = {f"train.{key}": value for key, value in config.values["train"].items()}
+        settings.update({"train.device": self.device.type, "train.precision": self.precision})
+        settings.update({"model.width": self.width, "model.layers": self.peers.layers, "model.residual": self.residual})
+        test, valid = (Measurement.from_json(json.dumps(row[key])) for key in ("test", "valid_set"))
+        points = [Measurement.from_json(json.dumps(point)) for point in row["points"]]
+        record(
+            self.folder / "runs",
+            name=self.name,
+            params=plan["parameters"],
+            state_size=plan["state_size"],
+            result=Evaluation(config.task, test, valid, points),
+            settings=settings,
+            overwrite=True,
+        )
+
+    def _notes(self, plan: dict[str, Any], found: list[Standing]) -> list[str]:
+        theirs = sorted({(run["device"], run["precision"]) for run in self.peers.runs})
+        out = [
+            f"Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
+            f"{self.name} by torch {plan['torch']} on {self.device.type} in {self.precision}, with initial weights of its own."
+        ]
+        rates = sorted({run["lr"] for run in self.peers.runs})
+        out.append(
+            f"Learning rate {plan_rates(rates)} of the peers is the scale's; {self.name}'s was chosen from "
+            f"{plan_rates(self.peers.rates)} on valid on grammar {CHOICE_SEED}."
+        )
+        if any(len(each.seeds) < 2 for each in found):
+            out.append("With one common grammar there is no interval: such a rank decides nothing.")
+        if plan["identity"]["skip"]:
+            out.append(f"Checks left out: {', '.join(plan['identity']['skip'])}.")
+        missing = sorted(set(self.peers.settings) - {job["task"] for job in plan["jobs"]})
+        if missing:
+            out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
+        return out
+
+    def _write_card(self, ranking: Ranking) -> None:
+        from .card import as_html, as_markdown, figures
+
+        for name, drawn in figures(ranking).items():
+            _write(self.folder / f"card-{name}.svg", drawn)
+        _write(self.folder / "card.html", as_html(ranking))
+        _write(self.folder / "card.md", as_markdown(ranking))
+
+
+def plan_rates(rates: Sequence[float]) -> str:
+    """Rates as text."""
+    return ", ".join(f"{rate:g}" for rate in rates)
+
+
+def _row(result: Evaluation, rate: float) -> dict[str, Any]:
+    """What is kept of a run: the fields of a peer's row, and the measurements."""
+    assert result.valid is not None
+    return {
+        "lr": rate,
+        "accuracy": result.test.accuracy,
+        "valid": result.valid.accuracy,
+        "grid": {str(point.gap): point.accuracy for point in result.grid},
+        "by_position": result.test.by_position,
+        "test": result.test.to_dict(),
+        "valid_set": result.valid.to_dict(),
+        "points": [point.to_dict() for point in result.grid],
+    }
+
+
+def _write(file: pathlib.Path, content: str) -> None:
+    """Replaces the file as a whole."""
+    unfinished = file.with_name(file.name + ".tmp")
+    unfinished.write_text(content, encoding="utf-8")
+    os.replace(unfinished, file)

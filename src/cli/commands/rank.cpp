@@ -1,0 +1,77 @@
+// Starts the Python package: a mixer in PyTorch is built, trained and ranked there (python/selectivbench/ranking.py).
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/tool.h"
+
+namespace sb::cli {
+namespace {
+
+struct Options {
+  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers = "quick", device = "cpu",
+              residual = "post";
+  std::vector<std::string> skip;
+};
+
+constexpr double kSecondsToImport = 60;  // without torch; a loaded machine may need some
+
+// The package and the interpreter are the user's: says which of them is missing.
+void expect_package(const std::string& python) {
+  const ToolOutput output = run_tool({python, "-c", "import selectivbench.peers"}, kSecondsToImport);
+  if (!output.found) throw bad_input("rank --python", "cannot start '" + printable(python, 400) + "': " + output.err);
+  if (output.code != 0)
+    throw bad_input("rank --python", "'" + printable(python, 400) + "' cannot import the package selectivbench (" +
+                                         complaint_of(output) + "); docs/python.md says how to install it");
+}
+
+Exit run(const Options& options) {
+  expect_package(options.python);
+  std::vector<std::string> words{options.python, "-m", "selectivbench", "rank", options.mixer};
+  const auto add = [&words](const std::string& name, const std::string& value) { words.push_back(name + "=" + value); };
+  add("--budget", options.budget);
+  add("--out", options.out);
+  add("--peers", options.peers);
+  add("--device", options.device);
+  add("--residual", options.residual);
+  if (!options.name.empty()) add("--name", options.name);
+  for (const auto& check : options.skip) add("--skip", check);
+  std::vector<char*> list;
+  for (auto& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  finish_output();
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execvp(list[0], list.data());  // exit code, signals and terminal are Python's from here on
+  throw bad_input("rank --python", "cannot start '" + printable(options.python, 400) + "': " + std::strerror(errno));
+}
+
+}  // namespace
+
+void add_rank(Program& program) {
+  auto options = std::make_shared<Options>();
+  Arguments& arguments = program.command(
+      "rank", "Train a mixer written in PyTorch and rank it among the shipped models",
+      {"selectivbench rank my_mixer.py:MyMixer",
+       "selectivbench rank my_mixer.py:MyMixer --budget 30min --out runs/mine --python env/bin/python3"},
+      [options] { return run(*options); });
+  arguments.positional("FILE:NAME", options->mixer, true,
+                       "Python file, and its class or function that makes a mixer of a width");
+  arguments.text("--budget", options->budget, "TIME", "Time for everything: 90s, 10min, 1.5h");
+  arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
+  arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
+  arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results");
+  arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
+  arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
+  arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");
+  arguments.text("--python", options->python, "PROGRAM", "Python interpreter with torch and the package selectivbench");
+}
+
+}  // namespace sb::cli

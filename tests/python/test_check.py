@@ -1,0 +1,79 @@
+"""sb.check: sound mixers pass, and each way to cheat gets its message."""
+import functools
+import unittest
+
+import selectivbench as sb
+from common import has, needs_torch
+
+if has("torch"):
+    import torch
+
+    import mixers
+
+# Mixer, the check that fails first, and what its message says.
+CHEATS = [
+    ("gives_no_module", "build", "expected a torch.nn.Module, got int"),
+    ("Huge", "build", "has more than 100,000,000 parameters"),
+    ("WrongShape", "output", r"expected shape \[3, 131, 16\], got \[3, 130, 16\]"),
+    ("Tuple", "output", "got tuple; return the outputs alone"),
+    ("NotANumber", "output", "output is nan at sample 0, frame 5, channel 0"),
+    ("NotRegistered", "parameters", "parts holds a module that is not registered"),
+    ("NoBackward", "backward", "RuntimeError: no backward today"),
+    ("Unused", "backward", "parameter spare gets no gradient"),
+    ("Prints", "global state", "prints 'hello from forward'"),
+    ("ChangesType", "global state", "changes torch's default dtype from torch.float32 to torch.float64"),
+    ("ChangesThreads", "global state", "changes torch's number of threads"),
+    ("Seeds", "global state", "sets torch's random seed"),
+    ("Random", "repeatable", r"values differ, by up to 0\.\d+ at sample \d, frame \d+, channel \d+"),
+    ("Remembers", "repeatable", "must not keep a state between calls"),
+    ("LooksAhead", "causal", "the output at frame 0 changes by [0-9.]+ when only frames from 1 on change"),
+    ("LooksAheadInTraining", "causal", "not causal in train mode"),
+    ("Sequence", "padding", "29 frames of zeros after the sequence change outputs: differs by"),
+    ("WrongStep", "step", r"step by step and the whole sequence: differs by [0-9.e-]+ at sample \d, frame"),
+    ("WrongGradient", "gradients", "gradient of the input: backward gives"),
+    ("Overflows", "extreme", "output for a spike of 1e4 is nan at sample 0, frame 65"),
+    ("ZeroNorm", "extreme", "output for zeros is nan"),
+]
+
+
+@needs_torch
+class CheckTest(unittest.TestCase):
+    def test_sound_mixers_pass(self):
+        for mixer in (mixers.MinGru, mixers.Attention, functools.partial(mixers.MinGru), mixers.MinGru(16)):
+            report = sb.check(mixer, width=16)
+            self.assertTrue(report.ok, report)
+        self.assertIn("FAILED" if report.failures else "ok", str(report))
+        self.assertEqual([each.name for each in sb.check(mixers.Attention, 16).checks if each.status == "skipped"], ["step"])
+
+    def test_each_way_to_cheat_has_its_message(self):
+        for name, where, said in CHEATS:
+            with self.subTest(name):
+                report = sb.check(getattr(mixers, name), width=16)
+                self.assertEqual(report.failures[:1] and report.failures[0].name, where, report)
+                self.assertRegex(report.failures[0].detail, said)
+
+    def test_the_caller_keeps_its_state(self):
+        before = torch.get_default_dtype(), torch.get_num_threads(), torch.get_rng_state()
+        for name in ("ChangesType", "ChangesThreads", "Seeds", "Prints"):
+            sb.check(getattr(mixers, name), width=16)
+        self.assertEqual(before[:2], (torch.get_default_dtype(), torch.get_num_threads()))
+        self.assertTrue(torch.equal(before[2], torch.get_rng_state()))
+
+    def test_raises_only_if_asked(self):
+        with self.assertRaisesRegex(ValueError, r"\[check\.causal\] LooksAhead: not causal"):
+            sb.check(mixers.LooksAhead, 16, raise_on_failure=True)
+        self.assertTrue(sb.check(mixers.LooksAhead, 16, skip=["causal", "padding"]).ok)
+        with self.assertRaisesRegex(ValueError, r"\[check\] skip, expected .*got 'speed'"):
+            sb.check(mixers.LooksAhead, 16, skip=["speed"])
+        with self.assertRaisesRegex(ValueError, r"\[check\] mixer, expected"):
+            sb.check(3)
+
+    def test_a_state_is_counted_from_its_steps(self):
+        from selectivbench._mixer_checks import state_size
+
+        self.assertEqual(state_size(mixers.MinGru(16), 16), 16)
+        self.assertIsNone(state_size(mixers.Attention(16), 16))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,293 @@
+"""sb.rank: the plan, resuming, ranks and the card, at a tiny scale with made-up peers."""
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
+
+import selectivbench as sb
+from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_program, needs_torch
+
+if has("torch"):
+    import mixers
+    from selectivbench import ranking
+
+from selectivbench.peers import CHOICE_SEED, freeze, load_peers
+from selectivbench.standing import standings
+
+UPDATES = 30
+TASKS = {1: {}, 2: {"eval.gaps": [3, 6], "eval.grid_samples": 4, "task.gap_max": 3}, 3: {"task.gap_start": 2}}
+
+
+def tiny_settings(task):
+    return {
+        "grammar.vocab": 6, "grammar.ambiguities": 2, "grammar.depth": 3, "task.number": task, "task.length": 8,
+        "train.updates": UPDATES, "train.batch": 2, "train.warmup": 2, "train.precision": "fp32",
+        "eval.every": 0, "eval.valid_samples": 4, "eval.test_samples": 6, "eval.ceiling_samples": 4, **TASKS[task],
+    }  # fmt: skip
+
+
+def made_up(model, task, seed, accuracy):
+    return {
+        "model": model, "task": task, "grammar_seed": seed, "train_seed": seed, "run_id": f"{model}-{task}-{seed}", "version": "0",
+        "device": "cpu", "precision": "fp32", "residual": "post", "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
+        "accuracy": accuracy, "stderr": 0.01, "ceiling": 1.0, "n_gram": 0.8, "n": 2,
+        "grid": {"3": accuracy, "6": accuracy - 0.01} if task == 2 else {}, "by_position": [accuracy] * 8,
+    }  # fmt: skip
+
+
+def tiny_peers(models=("always", "never")):
+    runs = [
+        made_up(model, task, seed, 1.0 - 0.01 * seed if model == "always" else 0.001 * seed)
+        for model in models
+        for task in TASKS
+        for seed in (1, 2)
+    ]
+    return {
+        "format": 1, "scale": "tiny", "version": "0", "layers": 1, "target": 1500, "step": 1, "rates": [0.01, 0.02],
+        "settings": {str(task): tiny_settings(task) for task in TASKS}, "runs": runs,
+    }  # fmt: skip
+
+
+def contents(folder):
+    """Bytes of everything a ranking leaves; run folders say when they were recorded."""
+    files = [path for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file() and "runs" not in path.relative_to(folder).parts]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class StandingTest(TemporaryFolder):
+    def test_ranks_and_paired_intervals(self):
+        file = self.folder / "peers.json"
+        file.write_text(json.dumps(tiny_peers()))
+        peers = load_peers(file)
+        rows = {(1, 1): made_up("mine", 1, 1, 0.85), (1, 2): made_up("mine", 1, 2, 0.87), (2, 1): made_up("mine", 2, 1, 0.6)}
+        first, second, fourth = standings(peers, rows)
+        self.assertEqual((first.rank, first.of, first.seeds), (2, 3, [1, 2]))
+        always, never = first.against
+        self.assertAlmostEqual(always.above, -0.125)
+        self.assertAlmostEqual(always.high - always.above, 12.706 * 0.015, 9)  # differences -0.14 and -0.11
+        self.assertLess(always.low, 0)
+        self.assertGreater(never.low, 0)
+        self.assertEqual((first.best, first.worst), (1, 2))  # above never for sure, below always not for sure
+        self.assertAlmostEqual(first.share, (0.86 - 0.8) / 0.2)
+        self.assertEqual((second.low, second.against[0].low, second.best, second.worst), (None, None, 1, 3))
+        self.assertEqual((fourth.task, round(fourth.accuracy, 9)), (4, 0.59))
+
+    def test_the_shipped_peers_are_those_of_the_archives(self):
+        shipped = load_peers("quick")
+        self.assertEqual(len(shipped.models(1)), 7)
+        self.assertNotIn(CHOICE_SEED, shipped.seeds(1))
+        if sys.version_info >= (3, 11):
+            archives = [SOURCE / "results" / "quick.tar.gz", *sorted((SOURCE / "python" / "peers").glob("quick-*.tar.gz"))]
+            file = SOURCE / "python" / "selectivbench" / "frozen" / "quick.json"
+            self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / "quick.toml"), file.read_text())
+
+    def test_settings_of_the_peers_are_those_of_their_runs(self):
+        peers = load_peers("quick")
+        for run in sb.load_runs(SOURCE / "results" / "quick.tar.gz"):
+            config = peers.config(run.task, run.grammar_seed, train__lr=run.lr)
+            for key, value in run.config.items():
+                if key.startswith(("grammar.", "task.", "train.", "eval.")) and key not in ("train.accumulate", "train.dropout_until"):
+                    self.assertEqual(config[key], json.loads(value), f"{run.run_id} {key}")
+
+    def test_runs_that_differ_in_a_setting_are_not_frozen_together(self):
+        from types import SimpleNamespace
+
+        runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
+        other = SimpleNamespace(**{**vars(runs[0]), "config": {**runs[0].config, "train.updates": "7"}, "external": False})
+        with mock.patch("selectivbench.peers.load_runs", lambda *roots: [*runs, other]):
+            with self.assertRaisesRegex(ValueError, r"\[freeze\] train\.updates differs between runs of task \d: \d+ and 7"):
+                freeze(["x"], SOURCE / "configs" / "scales" / "quick.toml")
+
+    def test_a_file_that_is_none_is_an_error(self):
+        (self.folder / "bad.json").write_text("{}")
+        with self.assertRaisesRegex(ValueError, r"\[peers\] .*bad\.json is no file of frozen results"):
+            load_peers(self.folder / "bad.json")
+        with self.assertRaisesRegex(ValueError, r"\[peers\] expected quick or a file, got 'huge'"):
+            load_peers("huge")
+
+
+@needs_torch
+class RankTest(TemporaryFolder):
+    def setUp(self):
+        super().setUp()
+        self.peers = self.folder / "peers.json"
+        self.peers.write_text(json.dumps(tiny_peers()))
+        self.out = self.folder / "out"
+
+    def rank(self, mixer, budget="10min", **other):
+        with redirect_stderr(io.StringIO()) as said:
+            ranking = sb.rank(mixer, budget, **{"out": self.out, "peers": self.peers, **other})
+        return ranking, said.getvalue()
+
+    def test_a_mixer_gets_its_ranks_and_card(self):
+        found, said = self.rank(mixers.MinGru)
+        self.assertLess(said.index("plan: about"), said.index("rate 0.01: valid accuracy"))
+        self.assertEqual([each.task for each in found.standings], [1, 2, 3, 4])
+        for each in found.standings:
+            self.assertEqual((each.rank, each.of, each.seeds), (2, 3, [1, 2]))
+            row = [found.runs[min(each.task, 2) if each.task == 4 else each.task, seed] for seed in (1, 2)]
+            if each.task != 4:
+                self.assertAlmostEqual(each.accuracy, sum(one["test"]["accuracy"] for one in row) / 2)
+        page, text = (self.out / "card.html").read_text(), (self.out / "card.md").read_text()
+        self.assertNotRegex(page, r"<script|https?://(?!www\.w3\.org)|<link|@import")
+        self.assertEqual(page.count("<svg"), 5)
+        for figure in re.findall(r"\]\((card-.*?\.svg)\)", text):
+            self.assertTrue((self.out / figure).exists(), figure)
+        self.assertIn("2 of 3", text)
+        self.assertIn("card.html", str(found))
+        runs = sb.load_runs(self.out / "runs")
+        self.assertEqual(sorted((run.task, run.grammar_seed) for run in runs), [(task, seed) for task in TASKS for seed in (1, 2)])
+        self.assertEqual({run.data["state_size"] for run in runs}, {found.facts["width"]})
+        self.assertEqual({run.lr for run in runs}, {found.facts["rate"]})
+
+        before = contents(self.out)
+        with mock.patch.object(ranking, "train", side_effect=AssertionError("trained again")):
+            again, said = self.rank(mixers.MinGru)
+        self.assertIn("from an earlier call", said)
+        self.assertEqual(again.standings, found.standings)
+        self.assertEqual(contents(self.out), before)
+        for other in ({"residual": "pre"}, {"budget": "11min"}, {"name": "another"}, {"mixer": mixers.Attention, "name": "MinGru"}):
+            with self.subTest(other), self.assertRaisesRegex(ValueError, r"\[rank\] .*out holds a ranking with another "):
+                self.rank(**{"mixer": mixers.MinGru, **other})
+
+    def test_a_killed_ranking_resumes_to_the_same_bytes(self):
+        script = f"import selectivbench as sb, mixers; sb.rank(mixers.Killed, out={str(self.out)!r}, peers={str(self.peers)!r})"
+
+        def run(**environment):
+            paths = [str(SOURCE / "tests" / "python"), *sys.path]
+            return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment})
+
+        for moment in ("rate-0.02.pt", "task3-grammar1.pt"):
+            dead = run(SELECTIVBENCH_TEST_KILL=str(self.out / "jobs" / moment))
+            self.assertEqual(dead.returncode, -9, dead.stderr)
+        (self.folder / "intact").mkdir()
+        (self.folder / "intact" / "plan.json").write_bytes((self.out / "plan.json").read_bytes())
+        end = run()
+        self.assertEqual(end.returncode, 0, end.stderr)
+        self.rank(mixers.Killed, out=self.folder / "intact")
+        self.assertEqual(contents(self.folder / "intact"), contents(self.out))
+
+    def test_a_small_budget_is_refused_with_the_time_it_would_take(self):
+        with self.assertRaisesRegex(ValueError, r"\[rank\] budget 0:01 is too small: 2 learning rates and two grammars of task 1 would take about \d+:\d\d"):
+            self.rank(mixers.MinGru, 0.01)
+        self.assertFalse(self.out.exists())
+        for bad in ("soon", "-3s", 0, True, "10 parsecs"):
+            with self.subTest(bad), self.assertRaisesRegex(ValueError, r"\[rank\] budget, expected a time"):
+                self.rank(mixers.MinGru, bad)
+
+    def test_the_budget_decides_what_is_trained(self):
+        from selectivbench._rank_plan import Cost, make_plan
+
+        costs = {1: Cost(1, 2, 100), 2: Cost(1, 8, 100), 3: Cost(1, 3, 100)}
+        peers = load_peers(self.peers)
+        planned = {limit: [job["key"] for job in make_plan(peers, costs, limit)] for limit in (6, 12, 28)}
+        first = ["rate-0.01", "rate-0.02", "task1-grammar1", "task1-grammar2"]
+        self.assertEqual(planned[6], first)
+        self.assertEqual(planned[12], first + ["task3-grammar1", "task3-grammar2"])
+        self.assertEqual(planned[28], planned[12] + ["task2-grammar1", "task2-grammar2"])
+
+    def test_cheats_leave_nothing(self):
+        for name, said in (("LooksAhead", r"\[check\.causal\] LooksAhead: not causal"), ("Tuple", r"\[check\.output\]"),
+                           ("Prints", r"\[check\.global state\]"), ("Huge", r"\[rank\] no width")):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, said):
+                self.rank(getattr(mixers, name))
+            self.assertFalse(self.out.exists())
+
+    def test_a_diverged_run_is_said_and_in_no_mean(self):
+        real = ranking.train
+
+        def diverges(network, config, **other):
+            if config["grammar.seed"] == 2 and config["task.number"] == 1:
+                raise RuntimeError("[train] diverged at update 3, expected a finite loss and gradient, got nan")
+            return real(network, config, **other)
+
+        with mock.patch.object(ranking, "train", diverges):
+            found, _ = self.rank(mixers.MinGru)
+        self.assertEqual(found.standings[0].seeds, [1])
+        self.assertIn("Task 1, grammar 2: [train] diverged at update 3", (self.out / "card.md").read_text())
+
+        def diverges_at_every_rate(network, config, **other):
+            raise RuntimeError("[train] diverged at update 0, expected a finite loss and gradient, got nan")
+
+        with mock.patch.object(ranking, "train", diverges_at_every_rate):
+            with self.assertRaisesRegex(RuntimeError, r"\[rank\] training diverged at every learning rate: 0\.01, 0\.02; nothing was ranked"):
+                self.rank(mixers.MinGru, out=self.folder / "other")
+        self.assertFalse((self.folder / "other" / "card.html").exists())
+
+
+@needs_torch
+class PageTest(unittest.TestCase):
+    def test_the_mixer_of_the_page_passes_its_check(self):
+        (example,) = re.findall(r"^```python\n(.*?)^```$", (SOURCE / "docs" / "rank.md").read_text(), re.M | re.S)
+        self.assertIn('print(sb.rank(MinGru, budget="10min"))', example)
+        with redirect_stdout(io.StringIO()) as said:
+            exec(compile(example.partition("print(sb.rank")[0], "docs/rank.md", "exec"), {"__name__": "example"})
+        self.assertNotIn("FAILED", said.getvalue())
+        self.assertRegex(said.getvalue(), "ok +step +differs by at most")
+
+
+@needs_torch
+class CommandTest(TemporaryFolder):
+    def command(self, *arguments):
+        return subprocess.run([sys.executable, "-m", "selectivbench", *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def test_bad_input_is_one_line_and_exit_code_2(self):
+        mine = self.folder / "mine.py"
+        mine.write_text("broken = 3\n")
+        (self.folder / "wrong.py").write_text("import nothing_of_this_name\n")
+        for arguments, said in (
+            (["rank", "mine.py"], r"\[rank\] mixer, expected FILE:NAME"),
+            (["rank", "none.py:X"], r"\[rank\] no such file: none\.py"),
+            (["rank", "mine.py:X"], r"\[rank\] mine\.py has no X"),
+            (["rank", "mine.py:broken"], r"\[rank\] mixer, expected a class or function"),
+            (["rank", "wrong.py:X"], r"\[rank\] wrong\.py cannot be imported: ModuleNotFoundError"),
+            (["rank", "mine.py:broken", "--budget", "soon"], r"\[rank\] budget, expected a time"),
+            (["rank", "mine.py:broken", "--fast"], r"unrecognized arguments: --fast"),
+            (["rank"], r"required: FILE:NAME"),
+        ):
+            with self.subTest(arguments):
+                found = self.command(*arguments)
+                self.assertEqual(found.returncode, 2, found.stderr)
+                self.assertRegex(found.stderr, said)
+                self.assertEqual(found.stderr.count("\n"), 1, found.stderr)
+
+    @needs_program
+    def test_the_program_passes_arguments_and_exit_code_on(self):
+        (self.folder / "peers.json").write_text(json.dumps(tiny_peers()))
+        mixer = f"{SOURCE / 'tests' / 'python' / 'mixers.py'}:MinGru"
+
+        def program(*arguments):
+            return subprocess.run([PROGRAM, "rank", *arguments, "--python", sys.executable], capture_output=True, text=True, cwd=self.folder,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+        found = program(mixer, "--peers", "peers.json", "--out", "mine", "--name", "my mixer", "--skip", "bf16", "--skip", "extreme")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        card = (self.folder / "mine" / "card.md").read_text()
+        self.assertTrue(card.startswith("# my mixer\n"))
+        self.assertIn("Checks left out: bf16, extreme.", card)
+        bad = program("none.py:X")
+        self.assertEqual((bad.returncode, bad.stderr), (2, "[rank] no such file: none.py\n"))
+
+    def test_rank_and_check(self):
+        (self.folder / "peers.json").write_text(json.dumps(tiny_peers()))
+        mixer = f"{SOURCE / 'tests' / 'python' / 'mixers.py'}:MinGru"
+        found = self.command("rank", mixer, "--peers", "peers.json", "--out", "mine")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertIn("card: mine/card.html", found.stdout)
+        self.assertIn("plan: about", found.stderr)
+        self.assertEqual(self.command("check", mixer, "--width", 8).returncode, 0)
+        cheat = self.command("check", mixer.replace("MinGru", "LooksAhead"), "--width", 8)
+        self.assertEqual(cheat.returncode, 1)
+        self.assertIn("FAILED  causal", cheat.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
