@@ -251,6 +251,11 @@ TEST_F(SuiteProcesses, CtrlCSavesEveryRunEvenIfPressedTwice) {
     ::execv(SB_PROGRAM, argv.data());
     ::_exit(127);
   }
+  // By default a terminal throws away what it has not shown yet when Ctrl-C is pressed.
+  termios settings{};
+  ASSERT_EQ(::tcgetattr(terminal, &settings), 0);
+  settings.c_lflag |= NOFLSH;
+  ASSERT_EQ(::tcsetattr(terminal, TCSANOW, &settings), 0);
   std::string shown;
   const auto listen = [&](int milliseconds) {
     pollfd asked{terminal, POLLIN, 0};
@@ -276,6 +281,7 @@ TEST_F(SuiteProcesses, CtrlCSavesEveryRunEvenIfPressedTwice) {
   EXPECT_EQ(WEXITSTATUS(status), 75) << shown;
   EXPECT_EQ(saved(), 2U);
   // Two lines: that it stops, and what is left.
+  ASSERT_NE(shown.find("[suite] stopping"), std::string::npos) << shown;
   const std::string last = shown.substr(shown.find("[suite] stopping"));
   EXPECT_EQ(std::count(last.begin(), last.end(), '['), 2 + std::count(last.begin(), last.end(), '\x1b')) << last;
   EXPECT_NE(last.find("2 stopped (update "), std::string::npos) << last;
