@@ -278,6 +278,13 @@ class Chart {
 
 }  // namespace
 
+LinePoint mean_point(double x, const std::vector<double>& accuracies) {
+  const Estimate accuracy = estimate(accuracies);
+  auto interval = accuracy.interval(family_error);
+  if (interval) interval = within_shares(*interval);
+  return {x, accuracy.mean, interval};
+}
+
 std::string curves_svg(const LinesFigure& figure) {
   return Chart(figure, curves).draw();
 }

@@ -33,6 +33,7 @@ struct LinePoint {
   double x = 0, y = 0;
   std::optional<Interval> interval;
 };
+LinePoint mean_point(double x, const std::vector<double>& accuracies);  // the mean and its 95 % interval
 struct Line {
   std::string label;  // "Gated DeltaNet"
   std::string model;  // "gated_delta_net": colour and marker; a second line of the same model is hollow and dashed

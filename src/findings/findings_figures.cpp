@@ -48,11 +48,7 @@ std::string over_gaps(const Rows& rows, const Claims& claims, const Scale& scale
       std::vector<double> values;
       for (const auto& [unit, value] : figures_of(rows, claims, scale, corrected_protocol, c).effects)
         values.push_back(value);
-      const Estimate accuracy = estimate(values);
-      if (accuracy.n == 0) continue;
-      auto interval = accuracy.interval(family_error);
-      if (interval) interval = within_shares(*interval);
-      line.points.push_back({static_cast<double>(gap), accuracy.mean, interval});
+      if (!values.empty()) line.points.push_back(mean_point(gap, values));
     }
     if (!line.points.empty()) figure.lines.push_back(std::move(line));
   }

@@ -29,18 +29,8 @@ using ByUpdate = std::map<int64_t, std::vector<double>>;
 
 std::vector<LinePoint> means(const ByUpdate& values) {
   std::vector<LinePoint> out;
-  for (const auto& [update, all] : values) {
-    const Estimate accuracy = estimate(all);
-    auto interval = accuracy.interval(family_error);
-    if (interval) interval = within_shares(*interval);
-    out.push_back({static_cast<double>(update), accuracy.mean, interval});
-  }
+  for (const auto& [update, all] : values) out.push_back(mean_point(static_cast<double>(update), all));
   return out;
-}
-
-std::optional<double> mean(const std::vector<double>& values) {
-  if (values.empty()) return std::nullopt;
-  return estimate(values).mean;
 }
 
 }  // namespace
@@ -85,8 +75,8 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
     if (const auto found = failed.find(model); found != failed.end())
       out.lines.push_back({model_title(model) + " (failed)", model, means(found->second)});
   }
-  if (const auto n_gram = mean(n_grams)) out.references.push_back({"n-gram", {{0, *n_gram, {}}}});
-  if (const auto ceiling = mean(ceilings)) out.references.push_back({"ceiling", {{0, *ceiling, {}}}});
+  if (!n_grams.empty()) out.references.push_back({"n-gram", {{0, estimate(n_grams).mean, {}}}});
+  if (!ceilings.empty()) out.references.push_back({"ceiling", {{0, estimate(ceilings).mean, {}}}});
   return out;
 }
 

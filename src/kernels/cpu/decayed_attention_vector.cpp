@@ -13,9 +13,6 @@ namespace {
 
 constexpr int64_t C = kSubChunk;
 constexpr int64_t kPairs = C * (C + 1) / 2;
-constexpr int64_t pair_index(int64_t i, int64_t j) {
-  return i * (i + 1) / 2 + j;
-}
 
 template <class T>
 struct Buffers {

@@ -11,20 +11,17 @@ namespace {
 
 constexpr int64_t C = kGeneralDeltaChunk;
 constexpr int64_t kPairs = C * (C + 1) / 2;
-constexpr int64_t pair_index(int64_t i, int64_t j) {
-  return i * (i + 1) / 2 + j;
-}
 
 // Stacked matrices have 2 C rows or columns: those of q, then erase; of k, then write; of V, then -R.
 template <class T>
 struct Buffers {
   int64_t Kp, Vp;
-  T *qe, *reads;   // [2C, Kp]; reads: times the decay since the start of the chunk
-  T *kw, *left;    // [2C, Kp]; left: times the decay until its end
-  T *values;       // [2C, Vp]
-  T *PQ, *E, *A;   // [C, 2C], [C, C] twice; A is -A of the header, as solve_lower expects
-  T *a, *since;    // [C, Kp]
-  T *from_state;   // [2C, Vp]
+  T *qe, *reads;  // [2C, Kp]; reads: times the decay since the start of the chunk
+  T *kw, *left;   // [2C, Kp]; left: times the decay until its end
+  T* values;      // [2C, Vp]
+  T *PQ, *E, *A;  // [C, 2C], [C, C] twice; A is -A of the header, as solve_lower expects
+  T *a, *since;   // [C, Kp]
+  T* from_state;  // [2C, Vp]
   Buffers(const GeneralDeltaHead<T>& head, Arena<T>& arena)
       : Kp(padded<T>(head.K)),
         Vp(padded<T>(head.V)),
@@ -209,7 +206,8 @@ void general_delta_forward(const GeneralDeltaHead<T>& head, T* out, int64_t out_
 }
 
 template <class T>
-void general_delta_backward(const GeneralDeltaHead<T>& head, const GeneralDeltaHeadGradients<T>& grad, Arena<T>& arena) {
+void general_delta_backward(const GeneralDeltaHead<T>& head, const GeneralDeltaHeadGradients<T>& grad,
+                            Arena<T>& arena) {
   Buffers<T> s(head, arena);
   const int64_t Kp = s.Kp, Vp = s.Vp;
   T* const d_read = arena.take(2 * C * Vp);    // dO, then Z: gradients of what is read from the entering state
@@ -271,9 +269,9 @@ void general_delta_backward(const GeneralDeltaHead<T>& head, const GeneralDeltaH
   }
 }
 
-#define SB_INSTANTIATE(T)                                                                       \
-  template int64_t general_delta_scratch<T>(int64_t, int64_t);                                  \
-  template void general_delta_forward<T>(const GeneralDeltaHead<T>&, T*, int64_t, Arena<T>&);   \
+#define SB_INSTANTIATE(T)                                                                     \
+  template int64_t general_delta_scratch<T>(int64_t, int64_t);                                \
+  template void general_delta_forward<T>(const GeneralDeltaHead<T>&, T*, int64_t, Arena<T>&); \
   template void general_delta_backward<T>(const GeneralDeltaHead<T>&, const GeneralDeltaHeadGradients<T>&, Arena<T>&);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)

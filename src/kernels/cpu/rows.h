@@ -58,6 +58,11 @@ inline void scale_rows(int64_t rows, int64_t ld, const T* factor, T* x) {
   for (int64_t i = 0; i < rows; ++i) scale_row(ld, factor[i], x + i * ld);
 }
 
+// Place of (i, j), j <= i, in a lower triangle stored row by row.
+constexpr int64_t pair_index(int64_t i, int64_t j) {
+  return i * (i + 1) / 2 + j;
+}
+
 // Loop in blocks of rows, for algorithms that pass over each row twice: a sum first, then a result that needs the sum.
 // body(first, last) makes the first pass for all rows of its block, then the second. This hides the latency between the
 // passes, and the second pass finds its rows in the cache. A block has at most `rows` <= kBlockRows rows.
