@@ -1,5 +1,7 @@
 #include "tasks/task_registry.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -13,12 +15,24 @@ namespace sb {
 
 namespace {
 
+Error name_taken(const std::string& name) {
+  return bad_input("task.kind", "the name '" + name + "' is taken");
+}
+
 std::vector<TaskRow>& rows() {
-  static std::vector<TaskRow> all = {
+  static std::vector<TaskRow> all = [] {
+    std::vector<TaskRow> listed = {
 #define SB_TASK(name) name##_row(),
 #include "tasks/kinds.def"
 #undef SB_TASK
-  };
+    };
+    std::set<std::string> names;
+    for (const TaskRow& row : listed) {
+      check_row(row);
+      if (!names.insert(row.name).second) throw name_taken(row.name);
+    }
+    return listed;
+  }();
   return all;
 }
 
@@ -54,12 +68,24 @@ const TaskRow& find_task(const std::string& kind) {
 }
 
 void register_task(TaskRow row) {
-  if (found(row.name)) throw bad_input("task.kind", "the name '" + row.name + "' is taken");
+  check_row(row);
+  if (found(row.name)) throw name_taken(row.name);
   rows().push_back(std::move(row));
 }
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) {
   return find_task(setup.kind).make(setup, poll);
+}
+
+std::optional<Loss> usual_loss(const std::string& kind) {
+  const TaskRow* row = found(kind);
+  if (!row) return std::nullopt;
+  if (kind == kGapsKind) return Loss::cross_entropy;  // building its automaton takes long
+  TaskSetup setup;
+  setup.kind = kind;
+  setup.length = row->length;
+  for (const TaskKey& key : row->keys) setup.keys[key.name] = key.initial;
+  return row->make(setup, {})->shape().loss;
 }
 
 TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -36,7 +37,62 @@ TEST(TaskRegistry, FindsEveryKindAndSuggestsTheNearest) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean copying?"), std::string::npos) << error.what();
   }
-  EXPECT_THROW(register_task(TaskRow{.name = "gaps", .about = {}}), Error);
+  TaskRow taken = find_task("copying");
+  EXPECT_THROW(register_task(taken), Error);
+}
+
+TEST(TaskRegistry, ChecksRowsBeforeTheyAreRegistered) {
+  const auto refusal = [](const std::function<void(TaskRow&)>& change) -> std::string {
+    TaskRow row = find_task("tracking");
+    row.name = "stranger";
+    row.keys.push_back({"shape", std::string("round"), 0, 0, "shape", {"round", "square"}});
+    change(row);
+    const size_t before = task_registry().size();
+    try {
+      register_task(row);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_EQ(task_registry().size(), before);
+      return error.what();
+    }
+    return "registered";
+  };
+  EXPECT_EQ(refusal([](TaskRow& row) { row.axis->most = 100001; }),
+            "[stranger, eval.missing] range of the test axis, expected least <= most within 0..100000, got 0..100001");
+  const std::vector<std::pair<std::function<void(TaskRow&)>, std::string>> cases = {
+      {[](TaskRow& row) { row.axis->least = -1; }, "got -1..100"},
+      {[](TaskRow& row) { row.axis->least = 101; }, "got 101..100"},
+      {[](TaskRow& row) { row.axis->key = "every"; }, "[stranger, eval.every] the program has a key of this name"},
+      {[](TaskRow& row) { row.axis->key = "Missing"; }, "key of the test axis"},
+      {[](TaskRow& row) { row.axis->name = "gap"; }, "name of the test axis"},
+      {[](TaskRow& row) { row.axis->name = "two words"; }, "name of the test axis"},
+      {[](TaskRow& row) { row.axis->title = ""; }, "title"},
+      {[](TaskRow& row) { row.name = "Stranger"; }, "[task.kind] name of a kind"},
+      {[](TaskRow& row) { row.name = "7"; }, "[task.kind] name of a kind"},
+      {[](TaskRow& row) { row.make = nullptr; }, "make"},
+      {[](TaskRow& row) { row.length = 0; }, "length, expected at least 1, got 0"},
+      {[](TaskRow& row) { row.keys[0].name = "length"; }, "[stranger, task.length] the program has a key of this name"},
+      {[](TaskRow& row) { row.keys[0].name = "noise"; }, "[stranger, task.noise] the program has a key of this name"},
+      {[](TaskRow& row) { row.keys[0].name = "a.b"; }, "name of a key"},
+      {[](TaskRow& row) { row.keys[1].name = row.keys[0].name; }, "[stranger, task.decay] the key is there twice"},
+      {[](TaskRow& row) { row.keys[0].initial = 1.5; }, "default, expected 0..0.9999, got 1.5"},
+      {[](TaskRow& row) { row.keys[0].least = 2; }, "range, expected finite numbers with least <= most, got 2..0.9999"},
+      {[](TaskRow& row) { row.keys[2].most = 30.5; }, "range, expected whole numbers"},
+      {[](TaskRow& row) { row.keys[3].initial = std::string("oval"); }, "expected one of the choices, got 'oval'"},
+      {[](TaskRow& row) { row.keys[3].meaning = ""; }, "[stranger, task.shape] meaning"},
+  };
+  for (const auto& [change, expected] : cases) {
+    const std::string line = refusal(change);
+    EXPECT_NE(line.find(expected), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+TEST(TaskRegistry, KnowsTheUsualLossOfKinds) {
+  EXPECT_EQ(usual_loss("tracking"), Loss::squared_error);
+  EXPECT_EQ(usual_loss("copying"), Loss::cross_entropy);
+  EXPECT_EQ(usual_loss("gaps"), Loss::cross_entropy);
+  EXPECT_EQ(usual_loss("not here"), std::nullopt);
 }
 
 TEST(TaskRegistry, ThePageShowsTheFileOfTheExample) {
