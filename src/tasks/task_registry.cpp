@@ -36,13 +36,13 @@ std::vector<TaskRow>& rows() {
   return all;
 }
 
-const TaskRow* found(const std::string& kind) {
+}  // namespace
+
+const TaskRow* find_kind(const std::string& kind) {
   for (const TaskRow& row : rows())
     if (row.name == kind) return &row;
   return nullptr;
 }
-
-}  // namespace
 
 const TaskKey* TaskRow::find(std::string_view key) const {
   for (const TaskKey& each : keys)
@@ -61,7 +61,7 @@ std::vector<std::string> task_kinds() {
 }
 
 const TaskRow& find_task(const std::string& kind) {
-  if (const TaskRow* row = found(kind)) return *row;
+  if (const TaskRow* row = find_kind(kind)) return *row;
   const std::string hint = did_you_mean(kind, task_kinds());
   throw bad_input("task.kind", "unknown kind '" + printable(kind) + "'" +
                                    (hint.empty() ? ", expected " + join_or(task_kinds()) : hint));
@@ -69,7 +69,7 @@ const TaskRow& find_task(const std::string& kind) {
 
 void register_task(TaskRow row) {
   check_row(row);
-  if (found(row.name)) throw name_taken(row.name);
+  if (find_kind(row.name)) throw name_taken(row.name);
   rows().push_back(std::move(row));
 }
 
@@ -78,7 +78,7 @@ std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) 
 }
 
 std::optional<Loss> usual_loss(const std::string& kind) {
-  const TaskRow* row = found(kind);
+  const TaskRow* row = find_kind(kind);
   if (!row) return std::nullopt;
   if (kind == kGapsKind) return Loss::cross_entropy;  // building its automaton takes long
   TaskSetup setup;
@@ -101,7 +101,7 @@ TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
 TaskText task_text(const std::string& task) {
   const auto number = parse_integer(task);
   if (!number) {
-    const TaskRow* row = found(task);
+    const TaskRow* row = find_kind(task);
     return row ? row->about : TaskText{task, ""};
   }
   const std::vector<TaskText>& texts = find_task(kGapsKind).numbered;

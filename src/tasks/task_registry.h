@@ -80,6 +80,9 @@ struct TaskRow {
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
   // The size with this point of the axis on test. Null: the task is made and asked.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
+  // Names of symbols and answers where a sample is shown. Null: their numbers.
+  std::string (*symbol_name)(int) = nullptr;
+  std::string (*answer_name)(int) = nullptr;
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
 
   const TaskKey* find(std::string_view key) const;  // null if absent
@@ -104,5 +107,7 @@ TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
 // Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not
 // registered here has its name as heading.
 TaskText task_text(const std::string& task);
+// Null if the kind is not registered here.
+const TaskRow* find_kind(const std::string& kind);
 
 }  // namespace sb
