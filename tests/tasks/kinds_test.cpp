@@ -25,7 +25,9 @@ std::shared_ptr<const Task> example(const std::string& kind, int length, std::ma
 }
 
 TEST(TaskRegistry, FindsEveryKindAndSuggestsTheNearest) {
-  EXPECT_EQ(task_kinds(), (std::vector<std::string>{"gaps", "copying", "tracking"}));
+  const std::vector<std::string> kinds = task_kinds();
+  EXPECT_EQ(kinds.front(), "gaps") << "the default";
+  for (const char* kind : {"copying", "tracking"}) EXPECT_EQ(std::count(kinds.begin(), kinds.end(), kind), 1) << kind;
   for (const TaskRow& row : task_registry()) {
     EXPECT_EQ(find_task(row.name).name, row.name);
     EXPECT_FALSE(row.about.title.empty());
@@ -126,8 +128,67 @@ TEST(TaskRegistry, SizesAreThoseOfTheTask) {
   }
 }
 
+// Every kind but gaps, which has tests of its own: also those that are added later.
+std::vector<std::string> other_kinds() {
+  std::vector<std::string> kinds = task_kinds();
+  std::erase(kinds, kGapsKind);
+  return kinds;
+}
+
+TEST(Kinds, OraclesExpectWhatTheyScore) {
+  for (const std::string& kind : other_kinds()) {
+    const auto task = example(kind, 6);
+    CeilingRequest request;
+    request.samples = 400;
+    if (task->shape().loss == Loss::squared_error) {
+      if (!task->estimator(Split::test)) continue;
+      const ErrorCeiling ceiling = error_ceiling(*task, request);
+      EXPECT_NEAR(ceiling.counted, ceiling.mse, 4 * std::hypot(ceiling.stderr_, ceiling.counted_stderr)) << kind;
+    } else if (task->oracle(Split::test) && !task->has_law()) {
+      const Ceiling ceiling = exact_ceiling(*task, request);
+      const double error = std::hypot(ceiling.stderr_, ceiling.filter_stderr);
+      EXPECT_NEAR(ceiling.filter_accuracy, ceiling.accuracy, 4 * error + 1e-9) << kind;
+    }
+  }
+}
+
+TEST(Kinds, BatchesMatchTheShape) {
+  for (const std::string& kind : other_kinds()) {
+    const auto task = example(kind, 6);
+    const TaskShape shape = task->shape();
+    Batch batch;
+    task->fill(Split::train, 0, 20, batch);
+    EXPECT_EQ(batch.elements, shape.elements) << kind;
+    EXPECT_EQ(batch.channels, shape.channels) << kind;
+    EXPECT_EQ(batch.dense.empty(), !shape.dense) << kind;
+    EXPECT_EQ(batch.value.empty(), shape.loss != Loss::squared_error) << kind;
+    std::vector<int32_t> answers(static_cast<size_t>(batch.elements));
+    int asked = 0;
+    for (int b = 0; b < batch.batch; ++b) {
+      EXPECT_LE(batch.real_frames(b), task->max_frames(Split::train)) << kind;
+      task->answers(batch, b, answers.data());
+      for (const int32_t answer : answers) {
+        EXPECT_LT(answer, shape.answers) << kind;
+        asked += answer >= 0;
+      }
+    }
+    EXPECT_GT(asked, 0) << kind;
+    const auto& axis = find_task(kind).axis;
+    if (!axis) continue;
+    for (const int point : {axis->least, axis->least + 1}) {
+      const auto other = task->at(Split::test, point);
+      EXPECT_EQ(other->shape().channels, shape.channels) << kind;
+      EXPECT_EQ(other->shape().answers, shape.answers) << kind << ": a trained network must fit";
+      EXPECT_EQ(other->canonical_text(), task->at(Split::test, point)->canonical_text()) << kind;
+    }
+    EXPECT_NE(task->at(Split::test, axis->least)->canonical_text(),
+              task->at(Split::test, axis->least + 1)->canonical_text())
+        << kind;
+  }
+}
+
 TEST(Kinds, SamplesDependOnSeedSplitAndIndexOnly) {
-  for (const char* kind : {"copying", "tracking"}) {
+  for (const std::string& kind : other_kinds()) {
     const auto task = example(kind, 6);
     Batch together, alone;
     const std::vector<uint64_t> samples{4, 9, 2};
