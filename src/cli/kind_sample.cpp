@@ -41,7 +41,8 @@ class SampleView {
     return out;
   }
 
-  std::vector<std::string> cells(int element, const Palette& palette) const {
+  // "=" marks a right answer of the oracle, "x" a wrong one.
+  std::vector<std::string> cells(int element) const {
     const auto e = static_cast<size_t>(element);
     std::vector<std::string> out = {std::to_string(element), frames_text(element), answer_text(element)};
     const bool asked = answers_[e] >= 0;
@@ -53,7 +54,7 @@ class SampleView {
     if (!beliefs_.empty()) {
       const Belief& belief = beliefs_[e].given_segment;
       const std::string best = named(row_.answer_name, belief.best);
-      out.push_back(!asked ? "–" : belief.best == answers_[e] ? palette.good(best) : palette.bad(best));
+      out.push_back(!asked ? "–" : (belief.best == answers_[e] ? "= " : "x ") + best);
       out.push_back(asked ? fixed(belief.probability, 3) : "–");
       out.push_back(asked ? fixed(std::max(0.0, belief.entropy), 3) : "–");
     }
@@ -125,7 +126,7 @@ std::string sample_text(const Task& task, const std::string& kind, Split split, 
   const SampleView view(task, find_task(kind), batch);
   TextTable table(view.header());
   const int end = static_cast<int>(std::min<int64_t>(batch.elements, int64_t{from} + elements));
-  for (int e = from; e < end; ++e) table.row(view.cells(e, palette));
+  for (int e = from; e < end; ++e) table.row(view.cells(e));
   std::string out = palette.bold(formatted("sample {} of split {}, task {}, {} frames", index, to_string(split), kind,
                                            batch.real_frames(0))) +
                     "\n" + table.text();
