@@ -25,7 +25,7 @@ Result tracking_result(const ResolvedConfig& config, double error) {
   return r;
 }
 
-const PageCell& cell_of(const PageData& data, const std::string& model) {
+const PageCell& tracking_cell(const PageData& data, const std::string& model) {
   for (const auto& cell : data.cells)
     for (const auto& series : data.series)
       if (series.id == cell.series && series.model == model) return cell;
@@ -62,7 +62,7 @@ TEST_F(TwoMetrics, ColumnsAndRunsSayWhatTheyMeasure) {
 }
 
 TEST_F(TwoMetrics, SmallestErrorIsBest) {
-  const PageCell &best = cell_of(data, "gla"), &other = cell_of(data, "mamba");
+  const PageCell &best = tracking_cell(data, "gla"), &other = tracking_cell(data, "mamba");
   EXPECT_TRUE(best.best);
   EXPECT_FALSE(other.best);
   EXPECT_EQ(best.marks.back().text, "lowest mean of the column");
