@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"

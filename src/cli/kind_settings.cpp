@@ -1,5 +1,6 @@
 #include "cli/kind_settings.h"
 
+#include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
 
