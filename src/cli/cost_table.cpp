@@ -7,7 +7,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cli/shipped.h"
-#include "runs/data.h"
+#include "config/data.h"
 
 namespace sb::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runs/config_file.h"
+#include "config/config_file.h"
 
 namespace sb::cli {
 

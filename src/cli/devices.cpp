@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "runs/rank_place.h"
+#include "config/rank_place.h"
 
 namespace sb::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runs/config_file.h"
+#include "config/config_file.h"
 
 namespace sb::cli {
 

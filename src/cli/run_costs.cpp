@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/number.h"
-#include "runs/schema.h"
+#include "config/schema.h"
 
 namespace sb::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "report/labels.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 namespace {

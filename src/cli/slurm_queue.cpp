@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "cli/slurm_job.h"
 #include "cli/tool.h"
-#include "runs/json_fields.h"
+#include "store/json_fields.h"
 
 namespace sb::cli {
 namespace {

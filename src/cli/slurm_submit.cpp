@@ -18,9 +18,9 @@
 #include "cli/slurm_queue.h"
 #include "cli/stop.h"
 #include "cli/tool.h"
-#include "runs/frozen_suite.h"
-#include "runs/run_lock.h"
-#include "runs/run_store.h"
+#include "store/run_lock.h"
+#include "store/run_store.h"
+#include "suites/frozen_suite.h"
 
 namespace sb::cli {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include "base/error.h"
 #include "cli/suite_session.h"
-#include "runs/known_runs.h"
+#include "store/known_runs.h"
 
 namespace sb::cli {
 

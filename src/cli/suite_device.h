@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "cli/suite_options.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "cli/run_names.h"
 #include "cli/training.h"
+#include "config/data.h"
 #include "models/declare.h"
-#include "runs/checkpoint.h"
-#include "runs/data.h"
-#include "runs/result.h"
-#include "runs/run_store.h"
+#include "store/checkpoint.h"
+#include "store/result.h"
+#include "store/run_store.h"
 #include "train/trainer.h"
 
 namespace sb::cli {

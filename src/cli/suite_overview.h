@@ -6,8 +6,8 @@
 
 #include "cli/cost_table.h"
 #include "cli/run_costs.h"
-#include "runs/known_runs.h"
-#include "runs/suite.h"
+#include "store/known_runs.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 

@@ -26,10 +26,10 @@
 #include "cli/time_budget.h"
 #include "cli/training.h"
 #include "cli/workers.h"
-#include "runs/open_run.h"
-#include "runs/result.h"
-#include "runs/run_lock.h"
-#include "runs/run_store.h"
+#include "store/open_run.h"
+#include "store/result.h"
+#include "store/run_lock.h"
+#include "store/run_store.h"
 
 namespace sb::cli {
 namespace {

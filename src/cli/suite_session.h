@@ -2,7 +2,7 @@
 #pragma once
 #include "base/error.h"
 #include "cli/suite_options.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 

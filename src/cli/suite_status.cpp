@@ -17,10 +17,10 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/run_names.h"
-#include "runs/checkpoint.h"
-#include "runs/metrics.h"
-#include "runs/run_lock.h"
-#include "runs/run_store.h"
+#include "store/checkpoint.h"
+#include "store/metrics.h"
+#include "store/run_lock.h"
+#include "store/run_store.h"
 
 namespace sb::cli {
 namespace {

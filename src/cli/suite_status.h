@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/slurm_queue.h"
-#include "runs/known_runs.h"
-#include "runs/suite.h"
+#include "store/known_runs.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 

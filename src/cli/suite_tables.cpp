@@ -9,7 +9,7 @@
 #include "cli/stop.h"
 #include "report/folder.h"
 #include "report/table.h"
-#include "runs/run_store.h"
+#include "store/run_store.h"
 
 namespace sb::cli {
 

@@ -1,8 +1,8 @@
 // The tables of a suite.
 #pragma once
 #include "cli/suite_options.h"
-#include "runs/known_runs.h"
-#include "runs/suite.h"
+#include "store/known_runs.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 

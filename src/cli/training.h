@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "runs/config_file.h"
-#include "runs/rank_place.h"
-#include "runs/run_tree.h"
+#include "config/config_file.h"
+#include "config/rank_place.h"
+#include "store/run_tree.h"
 #include "train/rules.h"
 
 namespace sb::cli {

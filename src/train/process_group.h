@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runs/rank_place.h"
+#include "config/rank_place.h"
 
 namespace sb {
 

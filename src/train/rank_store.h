@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runs/rank_place.h"
+#include "config/rank_place.h"
 
 namespace sb {
 

@@ -12,7 +12,7 @@
 #include "cli/devices.h"
 #include "cli/run_costs.h"
 #include "cli/run_names.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "cli/suite_status.h"
-#include "runs/run_lock.h"
+#include "store/run_lock.h"
 
 namespace sb::cli {
 namespace {

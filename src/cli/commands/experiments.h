@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cli/cost_table.h"
-#include "runs/experiment.h"
+#include "suites/experiment.h"
 
 namespace sb::cli {
 

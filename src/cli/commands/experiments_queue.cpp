@@ -9,7 +9,7 @@
 #include "cli/commands/experiments.h"
 #include "cli/output.h"
 #include "cli/suite_overview.h"
-#include "runs/known_runs.h"
+#include "store/known_runs.h"
 
 namespace sb::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/suite_device.h"
 #include "cli/suite_session.h"
 #include "cli/training.h"
-#include "runs/frozen_suite.h"
-#include "runs/run_store.h"
+#include "store/run_store.h"
+#include "suites/frozen_suite.h"
 
 namespace sb::cli {
 namespace {
