@@ -9,6 +9,7 @@
 #include "store/evaluation_file.h"
 #include "store/measure.h"
 #include "store/open_run.h"
+#include "store/run_check.h"
 #include "store/run_store.h"
 
 namespace sb::python {

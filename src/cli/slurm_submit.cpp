@@ -18,8 +18,8 @@
 #include "cli/slurm_queue.h"
 #include "cli/stop.h"
 #include "cli/tool.h"
+#include "store/run_check.h"
 #include "store/run_lock.h"
-#include "store/run_store.h"
 #include "suites/frozen_suite.h"
 
 namespace sb::cli {

@@ -11,7 +11,7 @@
 #include "models/declare.h"
 #include "store/checkpoint.h"
 #include "store/result.h"
-#include "store/run_store.h"
+#include "store/run_check.h"
 #include "train/trainer.h"
 
 namespace sb::cli {

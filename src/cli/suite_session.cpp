@@ -28,8 +28,8 @@
 #include "cli/workers.h"
 #include "store/open_run.h"
 #include "store/result.h"
+#include "store/run_check.h"
 #include "store/run_lock.h"
-#include "store/run_store.h"
 
 namespace sb::cli {
 namespace {

@@ -19,6 +19,7 @@
 #include "cli/run_names.h"
 #include "store/checkpoint.h"
 #include "store/metrics.h"
+#include "store/run_check.h"
 #include "store/run_lock.h"
 #include "store/run_store.h"
 

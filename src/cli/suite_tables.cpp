@@ -9,7 +9,7 @@
 #include "cli/stop.h"
 #include "report/folder.h"
 #include "report/table.h"
-#include "store/run_store.h"
+#include "store/run_check.h"
 
 namespace sb::cli {
 

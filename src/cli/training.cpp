@@ -32,6 +32,7 @@
 #include "config/config_faults.h"
 #include "kernels/cpu/block_pool.h"
 #include "store/result.h"
+#include "store/run_check.h"
 #include "store/run_store.h"
 #include "train/gpu.h"
 #include "train/process_group.h"

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "store/open_run.h"
 #include "store/result_fields.h"
+#include "store/run_identity.h"
 #include "store/seal.h"
 
 namespace sb {

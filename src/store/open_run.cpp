@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "store/run_check.h"
-#include "store/run_identity.h"
+#include "store/run_files.h"
 #include "store/seal.h"
 #include "store/thinned_metrics.h"
 
@@ -16,29 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string inside(const std::string& folder, const char* name) {
-  return (fs::path(folder) / name).string();
-}
-
 Error refused(const std::string& path, const std::string& what) {
   return bad_input("run", printable(path, 400) + ": " + what);
 }
 
-}  // namespace
-
-RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
-  const StoredConfig stored = read_stored_config(folder, tree);
-  const std::string toml = inside(folder, "config.toml");
-  if (tree.read(toml, kMaxConfigFileBytes) != stored.toml) {
-    throw refused(toml, "changed after the run began: SHA-256 differs from that in config.json");
-  }
-  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
-}
-
-namespace {
-
 Result result_of(const std::string& folder, const RunIdentity& identity, const RunTree& tree) {
-  const std::string path = inside(folder, "result.json");
+  const std::string path = file_in(folder, "result.json");
   Result result = load_result(folder, tree);
   if (result.run_id != identity.run_id) {
     throw refused(path, "expected run " + identity.run_id + ", got " + printable(result.run_id));
@@ -52,12 +34,12 @@ void check_files(const std::string& folder, const Result& result) {
   for (const auto& [name, digest] : result.files) {
     if (name == "final.safetensors") continue;
     if (name.empty() || name.find('/') != std::string::npos) {
-      throw refused(inside(folder, "result.json"), "names a file '" + printable(name) + "' outside of the folder");
+      throw refused(file_in(folder, "result.json"), "names a file '" + printable(name) + "' outside of the folder");
     }
-    const std::string path = inside(folder, name.c_str());
+    const std::string path = file_in(folder, name);
     std::error_code failed;
     if (name == "metrics.jsonl" && !fs::exists(path, failed) &&
-        fs::exists(inside(folder, thinned_metrics_name), failed)) {
+        fs::exists(file_in(folder, thinned_metrics_name), failed)) {
       load_metrics(folder);  // a run that was packed
       continue;
     }
@@ -82,22 +64,22 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
   run.config.run_id = identity.run_id;
   run.config.canonical = identity.canonical;
   std::error_code failed;
-  if (fs::exists(inside(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
+  if (fs::exists(file_in(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
   if (run.result) check_files(folder, *run.result);
   return run;
 }
 
 Safetensors open_weights(const OpenRun& run) {
-  if (!run.result) throw refused(inside(run.folder, "result.json"), "expected a finished run, got none yet");
+  if (!run.result) throw refused(file_in(run.folder, "result.json"), "expected a finished run, got none yet");
   return open_weights(run.folder, run.config.run_id, *run.result);
 }
 
 Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result) {
-  const std::string path = inside(folder, "final.safetensors");
+  const std::string path = file_in(folder, "final.safetensors");
   if (result.status == "diverged") throw refused(folder, "the run diverged and left no weights");
   const auto digest = result.files.find("final.safetensors");
   if (digest == result.files.end()) {
-    throw refused(inside(folder, "result.json"), "expected the digest of final.safetensors, got none");
+    throw refused(file_in(folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
   std::string content = read_file(path, kMaxWeightsBytes);
   if (sha256_hex(content) != digest->second) throw refused(path, "SHA-256 differs from that in result.json");

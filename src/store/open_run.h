@@ -7,17 +7,10 @@
 #include "base/safetensors.h"
 #include "config/config_file.h"
 #include "store/result.h"
+#include "store/run_identity.h"
 #include "store/run_tree.h"
 
 namespace sb {
-
-// Identity of a run: config.json with a valid seal and run id, and config.toml with the digest recorded in it.
-struct RunIdentity {
-  std::string run_id;
-  std::string canonical;           // as ResolvedConfig has it
-  std::string config_toml_sha256;  // verified
-};
-RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // The result of a finished run after check_identity: sealed, with the same run id and config. Weights are not checked.
 Result open_result(const std::string& folder, const RunTree& tree = RunTree::disk());

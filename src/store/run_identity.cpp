@@ -5,19 +5,24 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "config/automaton_file.h"
 #include "grammar/automaton_json.h"
-#include "store/run_check.h"
+#include "store/result.h"
+#include "store/run_files.h"
 
 namespace sb {
-namespace {
 
-std::string file_of(const std::string& folder, const char* name) {
-  return (std::filesystem::path(folder) / name).string();
+RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
+  const StoredConfig stored = read_stored_config(folder, tree);
+  const std::string toml = file_in(folder, "config.toml");
+  if (tree.read(toml, kMaxConfigFileBytes) != stored.toml) {
+    throw bad_input("run",
+                    printable(toml, 400) + ": changed after the run began: SHA-256 differs from that in config.json");
+  }
+  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
 }
-
-}  // namespace
 
 bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
   if (canonical == config.canonical) return true;
@@ -38,7 +43,7 @@ bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
 }
 
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules) {
-  const std::string path = file_of(folder, "config.toml"), automaton = file_of(folder, "automaton.json");
+  const std::string path = file_in(folder, "config.toml"), automaton = file_in(folder, "automaton.json");
   const Settings settings = parse_settings(tree.read(path, kMaxConfigFileBytes), path, rules.shipped);
   AutomatonFiles files;
   const auto named = settings.find("grammar.automaton");
@@ -51,7 +56,7 @@ ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, co
 void expect_run(const ResolvedConfig& config, const RunIdentity& identity, const std::string& folder) {
   if (is_same_run(config, identity.canonical)) return;
   const bool kept = config_map(identity.canonical).contains("grammar.automaton");
-  throw bad_input("run", printable(file_of(folder, kept ? "automaton.json" : "config.toml"), 400) + ": expected run " +
+  throw bad_input("run", printable(file_in(folder, kept ? "automaton.json" : "config.toml"), 400) + ": expected run " +
                              identity.run_id + " of config.json, got " + config.run_id);
 }
 

@@ -3,9 +3,17 @@
 #include <string>
 
 #include "config/config_file.h"
-#include "store/open_run.h"
+#include "store/run_tree.h"
 
 namespace sb {
+
+// Identity of a run: config.json with a valid seal and run id, and config.toml with the digest recorded in it.
+struct RunIdentity {
+  std::string run_id;
+  std::string canonical;           // as ResolvedConfig has it
+  std::string config_toml_sha256;  // verified
+};
+RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // Whether a canonical config names the same run, as this or an earlier version wrote it: keys without effect may
 // differ.

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "store/events.h"
+#include "store/run_check.h"
 #include "store/seal.h"
 
 namespace sb {

@@ -22,7 +22,7 @@
 #include "store/checkpoint.h"
 #include "store/metrics.h"
 #include "store/result.h"
-#include "store/run_check.h"
+#include "store/run_files.h"
 #include "store/run_lock.h"
 
 namespace sb {

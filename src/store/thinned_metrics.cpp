@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "store/json_fields.h"
-#include "store/run_check.h"
+#include "store/run_files.h"
 #include "store/seal.h"
 
 namespace sb {

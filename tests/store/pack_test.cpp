@@ -12,6 +12,7 @@
 #include "store/gzip.h"
 #include "store/known_runs.h"
 #include "store/open_run.h"
+#include "store/run_check.h"
 #include "store/run_store.h"
 #include "store/seal.h"
 #include "store/thinned_metrics.h"

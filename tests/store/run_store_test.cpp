@@ -1,4 +1,5 @@
 #include "store/run_store.h"
+#include "store/run_check.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -6,6 +6,7 @@
 #include "../config/model_rules.h"
 #include "base/error.h"
 #include "scripted_file_system.h"
+#include "store/run_check.h"
 #include "store/run_store.h"
 
 namespace sb::test {

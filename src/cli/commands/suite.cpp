@@ -10,7 +10,7 @@
 #include "cli/suite_device.h"
 #include "cli/suite_session.h"
 #include "cli/training.h"
-#include "store/run_store.h"
+#include "store/run_check.h"
 #include "suites/frozen_suite.h"
 
 namespace sb::cli {
