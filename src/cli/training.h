@@ -41,9 +41,6 @@ void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
 void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
 
-// One line if a finished run keeps a label that differs from the config; empty otherwise.
-std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree = RunTree::disk());
-
 // Works on the run until it is finished or stopped; an existing result is kept. Progress goes to standard error, or as
 // one JSON object per line to standard output if `machine` is set.
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by = 1);

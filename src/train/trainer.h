@@ -13,7 +13,7 @@
 #include "train/adam.h"
 #include "train/executor.h"
 #include "train/loader.h"
-#include "train/process_group.h"
+#include "train/ranks/process_group.h"
 
 namespace sb {
 

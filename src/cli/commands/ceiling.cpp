@@ -5,8 +5,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/settings.h"
+#include "cli/standard_error.h"
+#include "jobs/progress.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
@@ -174,7 +175,7 @@ Exit run(const Options& options) {
   request.threads = options.threads;
   std::string text, json;
   {
-    Progress progress("samples", options.samples);
+    Progress progress("samples", options.samples, false, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
     if (predict) {
       const PredictCeiling ceiling = predict_ceiling(GapTask(sampler, task), request);

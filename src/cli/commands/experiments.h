@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "cli/cost_table.h"
+#include "jobs/cost_table.h"
 #include "suites/experiment.h"
 
 namespace sb::cli {

@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/commands/experiments.h"
 #include "cli/output.h"
-#include "cli/suite_overview.h"
+#include "cli/run_sizes.h"
 #include "store/known_runs.h"
 
 namespace sb::cli {
