@@ -13,7 +13,7 @@
 #include "tasks/gap_task.h"
 
 namespace sb::cli {
-namespace {
+namespace ceiling_command {
 
 struct Options {
   GrammarSettings grammar;
@@ -197,9 +197,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace ceiling_command
 
 void add_ceiling(Program& program) {
+  using namespace ceiling_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "ceiling", "Compute the best accuracy any causal model can expect, by exact filtering",

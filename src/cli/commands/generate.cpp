@@ -22,7 +22,7 @@
 #include "jobs/progress.h"
 
 namespace sb::cli {
-namespace {
+namespace generate_command {
 
 struct Options {
   GrammarSettings grammar;
@@ -294,9 +294,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace generate_command
 
 void add_generate(Program& program) {
+  using namespace generate_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("generate", "Write samples as JSONL or npz with a manifest, or print their digest",

@@ -10,7 +10,7 @@
 #include "tasks/gap_task.h"
 
 namespace sb::cli {
-namespace {
+namespace show_command {
 
 struct Options {
   GrammarSettings grammar;
@@ -97,9 +97,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace show_command
 
 void add_show(Program& program) {
+  using namespace show_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("show", "Show a sample: symbols, hidden states, gaps, and the exact filter's belief",
