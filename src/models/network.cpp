@@ -99,9 +99,10 @@ at::Tensor Network::pre_norm_layers(at::Tensor h, const Pass& pass) const {
   auto z = at::zeros_like(h);
   std::optional<DropoutKey> key;  // of z
   h = wide(h);
+  const auto sum = [&] { return h + dropout(z, key ? p : 0, key); };
   const auto normed = [&](const Norm& norm) {
     const auto out = residual_layer_norm(z, h, norm.first->value, norm.second->value, key ? p : 0, key).to(type);
-    h = h + dropout(z, key ? p : 0, key);
+    h = sum();
     return out;
   };
   SharedTensors shared;
@@ -115,7 +116,7 @@ at::Tensor Network::pre_norm_layers(at::Tensor h, const Pass& pass) const {
       z = mlp(l, y, context);
       key = context.dropout.at(mlp_dropout());
     }
-    if (pass.observe) (*pass.observe)(l, "layer output", z);
+    if (pass.observe) (*pass.observe)(l, "layer output", sum());
   }
   return normed(last_norm_);
 }

@@ -204,7 +204,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     for (const auto& [key, value] : config) values[key];
   for (auto& [key, seen] : values)
     for (const auto& config : all) seen.insert(entry(config, key));
-  // A switch that another model lacks tells nothing.
+  // What the model decides, and a switch that another model lacks, tell nothing.
   const auto differs_within_model = [&](const std::string& key, const ConfigMap& own) {
     return std::any_of(all.begin(), all.end(), [&](const ConfigMap& other) {
       return entry(other, "model.name") == entry(own, "model.name") && entry(other, key) != entry(own, key);
@@ -221,7 +221,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     add("task.number", "task ");
     for (const auto& [key, seen] : values)
       if (seen.size() > 1 && key != "model.name" && key != "task.kind" && key != "task.number" &&
-          !key.ends_with(".seed") && (!key.starts_with("model.switch ") || differs_within_model(key, run.config)))
+          !key.ends_with(".seed") && (!key.starts_with("model.") || differs_within_model(key, run.config)))
         add(key, short_name(key) + " ");
     const bool one_seed = entry(run.config, "grammar.seed") == entry(run.config, "train.seed");
     if (!one_seed) add("grammar.seed", "grammar.seed ");

@@ -584,7 +584,7 @@ TEST(Table, ListsNonDefaultSettingsFirstAndOmitsDefaults) {
 
   const auto json = nlohmann::json::parse(
       cell_table(rows("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
-                      "set = {model.d_state = 16}\n[model]\na_min = 0.5\n"),
+                      "set = {model.d_state = 16}\n[model]\nresidual = 'post'\na_min = 0.5\n"),
                  TableFormat::json));
   EXPECT_EQ(json.at("everywhere").at("model.a_min"), "0.5");
   EXPECT_FALSE(json.at("everywhere").contains("model.d_state"));

@@ -30,11 +30,11 @@ const std::vector<Pinned>& recorded() {
 
 const std::map<std::string, std::vector<std::string>>& runs() {
   static const std::map<std::string, std::vector<std::string>> all = {
-      {"gated_delta_net", {"model.name=gated_delta_net"}},
+      {"gated_delta_net", {"model.name=gated_delta_net", "model.residual=post"}},
       {"delta_net, no dropout", {"model.name=delta_net", "model.dropout=0"}},
       {"gated_delta_product, accumulate 2", {"model.name=gated_delta_product", "train.accumulate=2"}},
       {"mamba, predict, no dropout", {"model.name=mamba", "task.objective=predict", "model.dropout=0"}},
-      {"mamba2, task 2, no dropout", {"model.name=mamba2", "task.number=2", "model.dropout=0"}},
+      {"mamba2, task 2, no dropout", {"model.name=mamba2", "model.residual=post", "task.number=2", "model.dropout=0"}},
       {"gla, order 3", {"model.name=gla", "train.order_seed=3"}},
       {"transformer, task 2, accumulate 2",
        {"model.name=transformer", "model.residual=post", "task.number=2", "train.accumulate=2"}},
