@@ -69,7 +69,7 @@ class CheckTest(unittest.TestCase):
             sb.check(3)
 
     def test_a_state_is_counted_from_its_steps(self):
-        from selectivbench._mixer_checks import state_size
+        from selectivbench._mixer import state_size
 
         self.assertEqual(state_size(mixers.MinGru(16), 16), 16)
         self.assertIsNone(state_size(mixers.Attention(16), 16))
