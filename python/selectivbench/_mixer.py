@@ -95,6 +95,7 @@ class Subject:
 
 
 def said(error: BaseException) -> str:
+    """Type and first line of an error."""
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -15,7 +15,7 @@ import torch
 
 from . import _native
 from ._checks import path, shown, text
-from ._mixer import Make, name_of, state_size
+from ._mixer import Make, name_of, said, state_size
 from ._rank_plan import LEAST_GRAMMARS, Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
@@ -171,7 +171,12 @@ class _Ranker:
                 if plan["identity"].get(key) != value:
                     raise ValueError(f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out=, or delete it")
             return plan
-        costs = {task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings}
+        try:
+            costs = {
+                task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings
+            }
+        except (Exception, SystemExit) as error:
+            raise self._failure(error) from error
         jobs = make_plan(self.peers, costs, limit)
         plan = {
             "identity": identity,
@@ -188,6 +193,9 @@ class _Ranker:
         self.folder.mkdir(parents=True, exist_ok=True)
         _write(file, json.dumps(plan, indent=1) + "\n")
         return plan
+
+    def _failure(self, error: BaseException) -> RuntimeError:
+        return RuntimeError(f"[rank] {self.name} failed in training: {said(error)}; nothing was ranked")
 
     def _digest(self, network: Network) -> str:
         """Of the weights and outputs of a new network: another mixer, or a changed one, has other ones."""
@@ -240,9 +248,9 @@ class _Ranker:
             network = self.network(job["seed"])
             tell = board.updated if board is not None else False
             trained = train(network, self.config(job, rate), device=self.device, progress=tell, checkpoint=saved)
-        except RuntimeError as error:
-            if "diverged" not in str(error):
-                raise
+        except (Exception, SystemExit) as error:
+            if not str(error).startswith("[train] diverged"):
+                raise self._failure(error) from error
             row = {"diverged": str(error)}
         else:
             row = _row(trained.result, rate)
