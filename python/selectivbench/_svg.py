@@ -61,8 +61,9 @@ def scatter_chart(title: str, x_label: str, points: Mapping[str, tuple[float, fl
     (2, True, True, True)
     """
     across, down = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-    low = math.floor(20 * min(value for _, value in points.values()) - 1e-9)  # steps of 0.05
-    high = max(math.ceil(20 * max(value for _, value in points.values()) + 1e-9), low + 1)
+    accuracies = [value for _, value in points.values()]
+    low, high = min(math.floor(20 * min(accuracies)), 19), math.ceil(20 * max(accuracies))  # steps of 0.05
+    high = max(high, low + 1)
     sizes = [math.log2(size) for size, _ in points.values()]
     first, last = math.floor(min(sizes)), max(math.ceil(max(sizes)), math.floor(min(sizes)) + 1)
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Table = tuple[list[str], list[list[str]]]
 
+_LEAST_IN_BIN = 30  # elements that an accuracy by certainty needs
+_FEW_UNCERTAIN = f"of fewer than {_LEAST_IN_BIN} elements the exact filter is less certain than of the others"
 _STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
@@ -127,14 +129,17 @@ def _state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
 
 
 def _entropy_bins(ranking: Ranking, standing: Standing) -> list[float]:
-    """Where the bins of the exact filter's entropy begin that have elements on these grammars."""
-    rows = [ranking.runs[standing.task, seed] for seed in standing.seeds]
-    return sorted({low for row in rows for low, _, count in row["by_entropy"] if count})
+    """Where the bins of the exact filter's entropy begin that have enough elements on these grammars."""
+    counts: dict[float, int] = {}
+    for seed in standing.seeds:
+        for low, _, count in ranking.runs[standing.task, seed]["by_entropy"]:
+            counts[low] = counts.get(low, 0) + count
+    return sorted(low for low, count in counts.items() if count >= _LEAST_IN_BIN)
 
 
 def _mean_in_bin(rows: list[Any], low: float) -> float | None:
     """Accuracy over all elements of a bin."""
-    found = [(accuracy, count) for row in rows for at, accuracy, count in row["by_entropy"] if at == low]
+    found = [(accuracy, count) for row in rows for at, accuracy, count in row["by_entropy"] if abs(at - low) < 1e-9]
     total = sum(count for _, count in found)
     return sum(accuracy * count for accuracy, count in found) / total if total else None
 
@@ -231,7 +236,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
     positions = [("figure", f"position-{each.task}") for each in own]
     certain = [each for each in own if len(_entropy_bins(ranking, each)) < 2]
     certainty = [("figure", f"certainty-{each.task}") for each in own if each not in certain]
-    certainty += [("text", f"Task {each.task}: the exact filter is equally certain of all elements.") for each in certain]
+    certainty += [("text", f"Task {each.task} has no figure by certainty: {_FEW_UNCERTAIN}.") for each in certain]
     gaps = [("figure", "gaps")] if any(each.task == 4 for each in ranking.standings) else []
     call = f'sb.rank({ranking.name}, budget={facts["identity"]["budget"]:g}, peers="{ranking.peers.scale}", residual="{facts["identity"]["residual"]}")'
     return [

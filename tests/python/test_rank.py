@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 from unittest import mock
 
 import selectivbench as sb
@@ -17,6 +18,8 @@ if has("torch"):
     import mixers
     from selectivbench import ranking
 
+from selectivbench._svg import has_png
+from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
 from selectivbench.standing import standings
 
@@ -97,8 +100,6 @@ class StandingTest(TemporaryFolder):
                     self.assertEqual(config[key], json.loads(value), f"{run.run_id} {key}")
 
     def test_runs_that_differ_in_a_setting_are_not_frozen_together(self):
-        from types import SimpleNamespace
-
         runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
         other = SimpleNamespace(**{**vars(runs[0]), "config": {**runs[0].config, "train.updates": "7"}, "external": False})
         with mock.patch("selectivbench.peers.load_runs", lambda *roots: [*runs, other]):
@@ -137,11 +138,13 @@ class RankTest(TemporaryFolder):
                 self.assertAlmostEqual(each.accuracy, sum(one["test"]["accuracy"] for one in row) / 2)
         page, text = (self.out / "card.html").read_text(), (self.out / "card.md").read_text()
         self.assertNotRegex(page, r"<script|https?://(?!www\.w3\.org)|<link|@import")
-        # Of the profile, state size and gaps; and of each task its position and certainty, where the filter is not always as certain.
-        drawn = sorted(path.name for path in self.out.glob("card-*.svg"))
+        drawn = sorted(path.stem for path in self.out.glob("card-*.svg"))
+        self.assertEqual(drawn, ["card-gaps", "card-position-1", "card-position-2", "card-position-3", "card-profile", "card-state"])
         self.assertEqual(page.count("<svg"), len(drawn))
-        self.assertEqual({f"card-{name}.svg" for name in ("profile", "state", "gaps", "position-1", "position-2", "position-3")} - set(drawn), set())
-        self.assertEqual(sum(f"certainty-{task}" in text or f"Task {task}: the exact filter is equally certain" in text for task in (1, 2, 3)), 3)
+        self.assertEqual(sorted(path.stem for path in self.out.glob("*.png")), drawn if has_png() else [])
+        with mock.patch("shutil.which", lambda name: None):
+            self.assertIn("card.html (no PNG figures: rsvg-convert of librsvg2-bin is not installed)", str(found))
+        self.assertEqual(text.count("has no figure by certainty"), 3)  # too few elements
         self.assertEqual(text.count("](card-"), len(drawn))
         self.assertIn("Speed of the peers is left out", text)
         for figure in re.findall(r"\]\((card-.*?\.svg)\)", text):
@@ -250,6 +253,38 @@ class RankTest(TemporaryFolder):
             with self.assertRaisesRegex(RuntimeError, r"\[rank\] training diverged at every learning rate: 0\.01, 0\.02; nothing was ranked"):
                 self.rank(mixers.MinGru, out=self.folder / "other")
         self.assertFalse((self.folder / "other" / "card.html").exists())
+
+
+class CardTest(TemporaryFolder):
+    def card(self, state_size):
+        """Figures and text of a card of made-up rows on two grammars."""
+        file = self.folder / "peers.json"
+        file.write_text(json.dumps(tiny_peers()))
+        peers = load_peers(file)
+        rows = {(1, seed): {**made_up("mine", 1, seed, 0.9), "by_entropy": [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]]}
+                for seed in (1, 2)}
+        identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0"}
+        facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
+                 "precision": "fp32", "threads": 1, "rate": 0.01, "valid": {}, "torch": "1", "identity": identity}
+        ranking = SimpleNamespace(name="mine", peers=peers, standings=standings(peers, rows), runs=rows, facts=facts, notes=[],
+                                  folder="", nearest=["always", "never"])
+        return figures(ranking), as_markdown(ranking)
+
+    def test_accuracy_by_certainty_is_over_all_elements_of_a_bin(self):
+        drawn, text = self.card(8)
+        self.assertIn("![certainty-1](card-certainty-1.svg)", text)
+        ticks = re.findall(r'y="274" text-anchor="middle">(.*?)<', drawn["certainty-1"])
+        self.assertEqual(ticks, ["0", "0.4"])  # the bin of two elements is left out
+        heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
+        self.assertEqual(heights, [round(16 + 240 * (1 - 0.96), 1), 16 + 240 * 0.25])  # 0.96, and the mean of 0.5 and 1
+
+    def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):
+        drawn, text = self.card(32)
+        self.assertIn("![state](card-state.svg)", text)
+        self.assertEqual(re.findall(r">(mine|always|never)<", drawn["state"]), ["always", "mine", "never"])
+        drawn, text = self.card(None)
+        self.assertNotIn("state", drawn)
+        self.assertIn("Unknown: mine has no method step and no attribute state_size, or its state grows.", text)
 
 
 @needs_torch
