@@ -1,4 +1,4 @@
-# Debian 12 with the program and the Python package: docker build -t selectivbench . && docker run --rm selectivbench selectivbench doctor
+# Debian 12 with the program and the Python package: docker build -t selectivbench . && docker run --rm selectivbench doctor
 FROM debian:12-slim AS build
 WORKDIR /src
 RUN apt-get update && apt-get install -y --no-install-recommends git make
@@ -19,4 +19,5 @@ RUN python3 -m venv --system-site-packages /opt/env && \
     rm /opt/selectivbench*
 ENV PATH=/opt/env/bin:$PATH
 WORKDIR /work
-CMD ["selectivbench", "--help"]
+ENTRYPOINT ["selectivbench"]
+CMD ["--help"]
