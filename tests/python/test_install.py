@@ -95,6 +95,8 @@ class WheelTest(unittest.TestCase):
         self.assertRegex(self.command("selectivbench", "--version").stdout, r"^selectivbench \d")
         shown = self.command("selectivbench", "ceiling", "--vocab", 6, "--ambiguities", 2, "--depth", 3, "--samples", 2, "--json", "-")
         self.assertEqual(json.loads(shown.stdout)["samples"], 2, shown.stderr)
+        verdict = self.command("selectivbench", "experiments", "verdict", "main_table", SOURCE / "results" / "quick.tar.gz")
+        self.assertEqual(verdict.returncode, 0, verdict.stderr)  # finds the shipped claims
         page = self.command("selectivbench", "report", SOURCE / "results" / "quick.tar.gz", "--out", "page.html")
         self.assertEqual(page.returncode, 0, page.stderr)
         self.assertIn("gated_delta_net", (self.folder / "page.html").read_text())
