@@ -190,10 +190,11 @@ def _train(
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
-            if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
-                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
+            value = float(loss.detach())
+            if not (math.isfinite(value) and math.isfinite(float(norm))):
+                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {value:g}")
             adam.step()
-            keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
+            keep({"update": update, "loss": value, "grad_norm": float(norm), "lr": lr})
             made = update + 1
             evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
             if evaluates:

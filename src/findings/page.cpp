@@ -29,7 +29,7 @@ ResultsTable results_of(const Rows& rows, const Claims& claims) {
   const Scale* scale = claims.scale("paper");
   if (!scale) return {};
   return results_table(
-      rows, claims, *scale, [](const ConfigMap& config) { return protocol_label(config); },
+      rows, claims, *scale, [](const ConfigMap& config) { return protocol_of(config); },
       [](const Result& result) {
         return result.baselines ? result.baselines->best_n_gram() : std::optional<double>();
       });

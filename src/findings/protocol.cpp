@@ -44,6 +44,7 @@ std::string key_of(const ConfigMap& config, const std::string& key) {
 }
 
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) {
+  config.erase("train.lr");
   for (const auto& key : ignored) {
     config.erase(key);
     if (key.starts_with("model.")) config.erase("model.switch " + key.substr(6));

@@ -427,6 +427,19 @@ TEST(TaskKind, HasItsOwnKeys) {
             "[eval.lengths] expected different values, got one twice, run.toml:4:11");
 }
 
+TEST(TaskKind, CannotTakeNamesOfTheProgram) {
+  std::set<std::string> task, eval;
+  for (const auto& key : config_keys()) {
+    if (key.section == "task") task.insert(key.key);
+    if (key.section == "eval") eval.insert(key.key);
+  }
+  const auto reserved = [](const std::vector<std::string>& names) {
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  EXPECT_EQ(reserved(reserved_task_keys()), task);
+  EXPECT_EQ(reserved(reserved_eval_keys()), eval);
+}
+
 TEST(TaskKind, IsPartOfTheIdUnlessItIsGaps) {
   const auto id = [](const std::string& text) { return resolve_text(text).run_id; };
   EXPECT_EQ(id("[task]\nkind = 'gaps'\nnumber = 1\n"), id("[task]\nnumber = 1\n"));

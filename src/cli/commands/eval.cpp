@@ -28,7 +28,7 @@
 #include "train/trainer.h"
 
 namespace sb::cli {
-namespace {
+namespace eval_command {
 
 struct Options {
   std::string folder, split = "test", json, weights;
@@ -368,9 +368,10 @@ Exit run(const Options& options) {
   }
 }
 
-}  // namespace
+}  // namespace eval_command
 
 void add_eval(Program& program) {
+  using namespace eval_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("eval", "Test a trained model on other splits or gap lengths, or record its gates",

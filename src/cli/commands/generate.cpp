@@ -19,14 +19,16 @@
 #include "cli/rows.h"
 #include "cli/settings.h"
 #include "cli/stop.h"
+#include "tasks/task_registry.h"
 
 namespace sb::cli {
-namespace {
+namespace generate_command {
 
 struct Options {
   GrammarSettings grammar;
   SequenceSettings sequences{"train"};
   TaskSettings task;
+  std::string kind = kGapsKind;
   uint64_t start = 0, count = 1000;
   std::string format = "jsonl", out;
   bool digest = false, dense = false;
@@ -255,6 +257,9 @@ void refuse_idle(const Options& options) {
 }
 
 Exit run(const Options& options) {
+  if (options.kind != kGapsKind)
+    throw bad_input("generate --kind", "writes samples of gaps only, got " + options.kind +
+                                           "; `show` and, in Python, Task.batch() give samples of every kind");
   if (options.digest && !options.out.empty()) {
     throw bad_input("generate", "--digest writes no file, expected it without --out");
   }
@@ -293,9 +298,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace generate_command
 
 void add_generate(Program& program) {
+  using namespace generate_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("generate", "Write samples as JSONL or npz with a manifest, or print their digest",
@@ -307,6 +313,7 @@ void add_generate(Program& program) {
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 0);
+  arguments.choice("--kind", options->kind, task_kinds(), "Kind of task; only samples of gaps can be written");
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
   arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");

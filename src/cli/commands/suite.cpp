@@ -14,7 +14,7 @@
 #include "runs/run_store.h"
 
 namespace sb::cli {
-namespace {
+namespace suite_command {
 
 struct Options : SuiteOptions {
   std::string file, only;
@@ -75,9 +75,10 @@ Exit run(const Options& options) {
   return run_suite(options, std::move(suite), rules);
 }
 
-}  // namespace
+}  // namespace suite_command
 
 void add_suite(Program& program) {
+  using namespace suite_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command("suite", "Run the missing runs of a grid, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",
