@@ -15,9 +15,10 @@ from torch.nn.utils.clip_grad import clip_grad_norm_
 from ._checkpoint import Checkpoint
 from ._checks import instance, path, shown
 from ._progress import Progress
+from ._settings import Setting
 from .batches import Batch
 from .causality import check_causal
-from .config import Config, Setting
+from .config import Config
 from .evaluation import Evaluation, evaluate, measure
 from .task import Task
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/settings.h"
-#include "runs/data.h"
+#include "config/data.h"
 
 namespace sb::cli {
 

@@ -7,8 +7,8 @@
 #include "findings/choices.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
-#include "runs/run_tree.h"
-#include "runs/thinned_metrics.h"
+#include "store/run_tree.h"
+#include "store/thinned_metrics.h"
 
 namespace sb {
 namespace {

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "config/protocol.h"
 #include "findings/findings_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/results_table.h"
-#include "runs/protocol.h"
 
 namespace sb {
 namespace {

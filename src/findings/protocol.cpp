@@ -4,8 +4,8 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "config/protocol.h"
 #include "findings/arms.h"
-#include "runs/protocol.h"
 
 namespace sb {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "runs/run_lock.h"
-#include "runs/thinned_metrics.h"
+#include "store/run_lock.h"
+#include "store/thinned_metrics.h"
 
 namespace sb {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/folder.h"
-#include "runs/metrics.h"
+#include "store/metrics.h"
 
 namespace sb {
 

@@ -4,9 +4,9 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "../base/temporary_folder.h"
-#include "runs/measure.h"
-#include "runs/run_check.h"
 #include "small_run.h"
+#include "store/measure.h"
+#include "store/run_check.h"
 #include "train/loader.h"
 #include "train/samples.h"
 

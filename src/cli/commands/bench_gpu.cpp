@@ -9,10 +9,10 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "config/schema.h"
 #include "models/registry.h"
 #include "report/paper.h"
 #include "report/peers.h"
-#include "runs/schema.h"
 
 namespace sb::cli {
 namespace bench_gpu_command {

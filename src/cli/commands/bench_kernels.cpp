@@ -11,7 +11,7 @@
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
-#include "runs/measure.h"
+#include "store/measure.h"
 
 namespace sb::cli {
 namespace bench_kernels_command {

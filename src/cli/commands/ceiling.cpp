@@ -7,8 +7,9 @@
 #include "cli/commands.h"
 #include "cli/kind_settings.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/settings.h"
+#include "cli/standard_error.h"
+#include "jobs/progress.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
@@ -231,7 +232,7 @@ Exit run_kind(const Options& options) {
   CeilingRequest request = request_of(options);
   Answer answer;
   {
-    Progress progress("samples", options.samples);
+    Progress progress("samples", options.samples, false, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
     answer = ceiling_of(options, *task, request, [&](Json& json) {
       json["task"] = options.kind.description(options.grammar, *task);
@@ -258,7 +259,7 @@ Exit run(const Options& options) {
   const Describe describe = [&](Json& json) { describe_all(json, options, task); };
   Answer answer;
   {
-    Progress progress("samples", options.samples);
+    Progress progress("samples", options.samples, false, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
     const GapTask gaps(sampler, task);
     if (options.baselines) {

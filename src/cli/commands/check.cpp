@@ -11,8 +11,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/axes.h"
-#include "runs/run_check.h"
-#include "runs/run_identity.h"
+#include "store/run_check.h"
+#include "store/run_identity.h"
 
 namespace sb::cli {
 namespace check_command {

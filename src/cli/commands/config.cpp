@@ -7,8 +7,8 @@
 #include "cli/output.h"
 #include "cli/shipped.h"
 #include "cli/training.h"
-#include "runs/rank_place.h"
-#include "runs/suite.h"
+#include "config/rank_place.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 namespace config_command {

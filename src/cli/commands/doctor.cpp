@@ -8,8 +8,8 @@
 #include "cli/output.h"
 #include "cli/training.h"
 #include "train/gpu.h"
-#include "train/process_group.h"
 #include "train/provenance.h"
+#include "train/ranks/process_group.h"
 
 namespace sb::cli {
 namespace doctor_command {

@@ -7,11 +7,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/run_sizes.h"
+#include "cli/run_suite.h"
 #include "cli/shipped.h"
-#include "cli/suite_device.h"
-#include "cli/suite_overview.h"
-#include "cli/suite_session.h"
+#include "cli/suite_options.h"
 #include "cli/training.h"
+#include "jobs/suite_device.h"
 
 namespace sb::cli {
 namespace experiments_command {

@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/commands/experiments.h"
 #include "cli/output.h"
-#include "cli/suite_overview.h"
-#include "runs/known_runs.h"
+#include "cli/run_sizes.h"
+#include "store/known_runs.h"
 
 namespace sb::cli {
 namespace experiments_queue_command {

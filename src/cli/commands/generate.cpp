@@ -15,10 +15,11 @@
 #include "cli/commands.h"
 #include "cli/dense.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/rows.h"
 #include "cli/settings.h"
+#include "cli/standard_error.h"
 #include "cli/stop.h"
+#include "jobs/progress.h"
 #include "tasks/task_registry.h"
 
 namespace sb::cli {
@@ -107,7 +108,7 @@ struct Source {
 template <class Use>
 void for_each_block(const Source& source, const Options& options, const Use& use) {
   const size_t per_block = std::max<size_t>(1, kBlockElements / static_cast<size_t>(source.length));
-  Progress progress("samples", options.count);
+  Progress progress("samples", options.count, false, standard_error());
   std::future<void> consumer;
   for (uint64_t done = 0; done < options.count;) {
     const auto n = static_cast<size_t>(std::min<uint64_t>(per_block, options.count - done));

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "config/size_match.h"
 #include "models/match.h"
 #include "models/probe.h"
-#include "runs/size_match.h"
 
 namespace sb::cli {
 namespace models_command {

@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "runs/gzip.h"
-#include "runs/pack.h"
-#include "runs/run_check.h"
+#include "store/gzip.h"
+#include "store/pack.h"
+#include "store/run_check.h"
 
 namespace sb::cli {
 namespace pack_command {

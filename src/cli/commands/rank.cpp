@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/tool.h"
+#include "jobs/tool.h"
 
 namespace sb::cli {
 namespace rank_command {

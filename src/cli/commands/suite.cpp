@@ -4,14 +4,15 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/run_costs.h"
+#include "cli/run_suite.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
-#include "cli/suite_device.h"
-#include "cli/suite_session.h"
+#include "cli/suite_options.h"
 #include "cli/training.h"
-#include "runs/frozen_suite.h"
-#include "runs/run_store.h"
+#include "jobs/run_costs.h"
+#include "jobs/suite_device.h"
+#include "store/run_check.h"
+#include "suites/frozen_suite.h"
 
 namespace sb::cli {
 namespace suite_command {

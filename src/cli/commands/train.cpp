@@ -7,9 +7,9 @@
 #include "cli/settings.h"
 #include "cli/shipped.h"
 #include "cli/training.h"
-#include "runs/measure.h"
-#include "runs/run_store.h"
-#include "runs/suite.h"
+#include "store/measure.h"
+#include "store/run_store.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
 namespace train_command {
