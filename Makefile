@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_config test_store test_suites test_report test_findings test_page test_jobs test_http test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python wheel charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -75,6 +75,10 @@ python: deps
 	  -DSELECTIVBENCH_PYTHON_EXECUTABLE=$(PYTHON) $(CMAKE_FLAGS)
 	@ninja -C build/python -j $(JOBS) sb_python selectivbench
 	scripts/test-python build/python $(PYTHON) build/python/selectivbench
+
+# The package as a wheel for this architecture and Python, compiled for x86-64-v3 or armv8-a: dist/selectivbench-*.whl
+wheel: deps
+	@scripts/wheel dist $(PYTHON)
 
 # Charts first, if npm is there: the program takes them in when it is built.
 bench:

@@ -1,4 +1,6 @@
-"""PEP 517 back end: CMake builds the native module, this file packs it with the Python sources. Requires no other package.
+"""PEP 517 back end: CMake builds the native module and the program without torch, this file packs them with the Python sources.
+
+Requires no other package.
 
 Settings (pip: --config-settings NAME=VALUE):
   build-dir   folder of a CMake build to use (default: build/python-<tag>)
@@ -18,7 +20,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "selectivbench"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources, equal wheels
-PROCESSOR_MINUTES = 5  # of compiling without a compiler cache: user and system time of `JOBS=1 pip install .`, 4.5 on a Xeon
+PROCESSOR_MINUTES = 7  # of compiling without a compiler cache: 4.5 measured for the module on a Xeon, the rest of the program estimated
 
 
 def get_requires_for_build_wheel(config_settings=None):
@@ -87,13 +89,13 @@ def expected_time(jobs):
     return "about a minute" if minutes == 1 else f"about {minutes} minutes"
 
 
-def build_module(config_settings):
-    """The built module's path."""
+def build_binaries(config_settings):
+    """The paths of the built module and program."""
     folder = pathlib.Path(setting(config_settings, "build-dir", ROOT / "build" / f"python-{tag()}")).resolve()
     module = folder / "python" / "selectivbench" / ("_native" + sysconfig.get_config_var("EXT_SUFFIX"))
     jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
     if not module.exists():
-        say(f"selectivbench: compiling the native module takes {expected_time(jobs)} (parallel jobs: {jobs})")
+        say(f"selectivbench: compiling takes {expected_time(jobs)} (parallel jobs: {jobs})")
     try:
         configure_and_build(folder, config_settings, jobs)
     except FileNotFoundError as error:
@@ -103,11 +105,18 @@ def build_module(config_settings):
                          f"missing packages, and deleting {folder} starts again")
     if not module.exists():
         raise SystemExit(f"[build] {folder} was configured for another Python: {module.name} is missing; delete the folder")
-    return module
+    return module, folder / program_target(folder)
+
+
+def program_target(folder):
+    """The target of the program without torch: a build with torch has it beside the other."""
+    cache = folder / "CMakeCache.txt"
+    with_torch = cache.exists() and re.search(r"^SELECTIVBENCH_TORCH:BOOL=(ON|1|TRUE|YES)$", cache.read_text(), re.M | re.I)
+    return "selectivbench_plain" if with_torch else "selectivbench"
 
 
 def configure_and_build(folder, config_settings, jobs):
-    """Configures for this Python, unless ``build-dir`` names a build that is configured already, and builds the module."""
+    """Configures for this Python, unless ``build-dir`` names a build that is configured already, and builds module and program."""
     if not (setting(config_settings, "build-dir", None) and (folder / "CMakeCache.txt").exists()):
         native = setting(config_settings, "native", "on").lower() not in ("off", "0", "false", "no")
         command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", "-DSELECTIVBENCH_TORCH=OFF"]
@@ -122,7 +131,8 @@ def configure_and_build(folder, config_settings, jobs):
         except (OSError, subprocess.CalledProcessError):
             pass
         subprocess.run(command, check=True)
-    subprocess.run(["cmake", "--build", str(folder), "--target", "sb_python", "--parallel", str(jobs)], check=True)
+    targets = ["sb_python", program_target(folder)]
+    subprocess.run(["cmake", "--build", str(folder), "--target", *targets, "--parallel", str(jobs)], check=True)
 
 
 class Wheel:
@@ -156,13 +166,14 @@ def pack(wheel_directory, add_files):
     add_files(wheel)
     wheel.add(f"{info}/METADATA", metadata().encode())
     wheel.add(f"{info}/WHEEL", wheel_text().encode())
+    wheel.add(f"{info}/entry_points.txt", b"[console_scripts]\nselectivbench = selectivbench._program:main\n")
     wheel.add(f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes())
     wheel.finish(info)
     return name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    module = build_module(config_settings)
+    module, program = build_binaries(config_settings)
 
     def add_files(wheel):
         for path in sorted(PACKAGE.iterdir()):
@@ -173,6 +184,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for path in sorted((ROOT / "configs").rglob("*.toml")):  # Config.from_toml finds them by name
             wheel.add(f"selectivbench/{path.relative_to(ROOT)}", path.read_bytes())
         wheel.add(f"selectivbench/{module.name}", module.read_bytes(), 0o755)
+        wheel.add("selectivbench/bin/selectivbench", program.read_bytes(), 0o755)
 
     return pack(wheel_directory, add_files)
 

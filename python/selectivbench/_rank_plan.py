@@ -14,7 +14,7 @@ from .training import _forward
 
 LEAST_GRAMMARS = 2  # an interval needs two
 _ORDER = (1, 3, 2)  # tasks by what they cost
-_UPDATES, _SECONDS = 5, 2.0  # measured at least
+_UPDATES, _SECONDS = 5, 0.5  # measured at least
 _RESERVE = 1.1  # checks before training, ceilings, files
 
 

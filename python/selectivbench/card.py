@@ -4,7 +4,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ._svg import line_chart
+from ._svg import has_png, line_chart, scatter_chart
 from .peers import CHOICE_SEED
 from .standing import QUESTIONS, Standing
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Table = tuple[list[str], list[list[str]]]
 
+_LEAST_IN_BIN = 30  # elements that an accuracy by certainty needs
+_FEW_UNCERTAIN = f"of fewer than {_LEAST_IN_BIN} elements the exact filter is less certain than of the others"
 _STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
@@ -25,7 +27,8 @@ def summary(ranking: Ranking) -> str:
     rows = [head, *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return "\n".join([_facts(ranking), "", *lines, "", *ranking.notes, f"card: {ranking.folder}/card.html"])
+    png = "" if has_png() else " (no PNG figures: rsvg-convert of librsvg2-bin is not installed)"
+    return "\n".join([_facts(ranking), "", *lines, "", *ranking.notes, f"card: {ranking.folder}/card.html{png}"])
 
 
 def as_markdown(ranking: Ranking) -> str:
@@ -72,14 +75,17 @@ def as_html(ranking: Ranking) -> str:
 
 
 def figures(ranking: Ranking) -> dict[str, str]:
-    """SVG files by name: the profile over tasks, accuracy by gap length, and by position for each task."""
+    """SVG files by name: profile over tasks, state size, and accuracy by gap length, position and certainty."""
     shown = ranking.nearest
-    out = {}
     tasks = ranking.standings
+    out = {}
     profile: dict[str, list[float | None]] = {ranking.name: [each.accuracy for each in tasks]}
     for model in shown:
         profile[model] = [next((a.accuracy for a in each.against if a.model == model), None) for each in tasks]
     out["profile"] = line_chart("Accuracy by task", "task", [str(each.task) for each in tasks], profile)
+    sized = _state_sizes(ranking)
+    if sized:
+        out["state"] = scatter_chart("Accuracy against state size", "state values per layer; accuracy: mean over the tasks", sized)
     for each in tasks:
         if each.task == 4:
             gaps = sorted({int(gap) for (task, _), row in ranking.runs.items() if task == 2 for gap in row["grid"]})
@@ -93,7 +99,49 @@ def figures(ranking: Ranking) -> dict[str, str]:
             }
             ticks = [str(place) for place in places]
             out[f"position-{each.task}"] = line_chart(f"Task {each.task}: accuracy by position", f"task {each.task}: element of the sequence", ticks, lines)
+            bins = _entropy_bins(ranking, each)
+            if len(bins) > 1:
+                lines = {
+                    name: [_mean_in_bin(rows, low) for low in bins] for name, rows in _rows(ranking, each.task, each.seeds, shown)
+                }
+                label = f"task {each.task}: uncertainty of the exact filter, in nats, from"
+                out[f"certainty-{each.task}"] = line_chart(
+                    f"Task {each.task}: accuracy by certainty", label, [f"{low:g}" for low in bins], lines
+                )
     return out
+
+
+def _state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
+    """State size and mean accuracy over the tasks, the mixer first; empty if the mixer's size is not known."""
+    mine = ranking.facts["state_size"]
+    if not mine:
+        return {}
+    means: dict[str, list[float]] = {}
+    for each in ranking.standings:
+        for other in each.against:
+            means.setdefault(other.model, []).append(other.accuracy)
+    out = {ranking.name: (float(mine), sum(each.accuracy for each in ranking.standings) / len(ranking.standings))}
+    for model, values in means.items():
+        size = next(run["state_size"] for run in ranking.peers.runs if run["model"] == model)
+        if size and len(values) == len(ranking.standings):
+            out[model] = (float(size), sum(values) / len(values))
+    return out
+
+
+def _entropy_bins(ranking: Ranking, standing: Standing) -> list[float]:
+    """Where the bins of the exact filter's entropy begin that have enough elements on these grammars."""
+    counts: dict[float, int] = {}
+    for seed in standing.seeds:
+        for low, _, count in ranking.runs[standing.task, seed]["by_entropy"]:
+            counts[low] = counts.get(low, 0) + count
+    return sorted(low for low, count in counts.items() if count >= _LEAST_IN_BIN)
+
+
+def _mean_in_bin(rows: list[Any], low: float) -> float | None:
+    """Accuracy over all elements of a bin."""
+    found = [(accuracy, count) for row in rows for at, accuracy, count in row["by_entropy"] if abs(at - low) < 1e-9]
+    total = sum(count for _, count in found)
+    return sum(accuracy * count for accuracy, count in found) / total if total else None
 
 
 def _rows(ranking: Ranking, task: int, seeds: list[int], models: list[str]) -> list[tuple[str, list[Any]]]:
@@ -171,11 +219,24 @@ def _interval(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{max(low, 0.0):.3f} to {min(high, 1.0):.3f}"
 
 
+def _state_section(ranking: Ranking) -> list[tuple[str, Any]]:
+    sized = _state_sizes(ranking)
+    if not sized:
+        return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
+    missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
+    note = f" Without a fixed-size state, or not on all these tasks: {', '.join(missing)}." if missing else ""
+    return [("figure", "state"), ("text", f"Mean accuracy over tasks {', '.join(str(each.task) for each in ranking.standings)}.{note}")]
+
+
 def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
     questions = " ".join(f"Task {each.task}: {QUESTIONS[each.task]}" for each in ranking.standings)
     facts = ranking.facts
     ids = ", ".join(sorted({run["run_id"] for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) in ranking.runs}))
-    positions = [("figure", f"position-{each.task}") for each in ranking.standings if each.task != 4]
+    own = [each for each in ranking.standings if each.task != 4]
+    positions = [("figure", f"position-{each.task}") for each in own]
+    certain = [each for each in own if len(_entropy_bins(ranking, each)) < 2]
+    certainty = [("figure", f"certainty-{each.task}") for each in own if each not in certain]
+    certainty += [("text", f"Task {each.task} has no figure by certainty: {_FEW_UNCERTAIN}.") for each in certain]
     gaps = [("figure", "gaps")] if any(each.task == 4 for each in ranking.standings) else []
     call = f'sb.rank({ranking.name}, budget={facts["identity"]["budget"]:g}, peers="{ranking.peers.scale}", residual="{facts["identity"]["residual"]}")'
     return [
@@ -198,7 +259,8 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
                 ("text", f"{ranking.name} minus the model, in points, with 95 % intervals (Student's t) paired over common grammars, without correction for several comparisons."),
             ],
         ),
-        ("Where it fails", [*gaps, *positions]),
+        ("State size", _state_section(ranking)),
+        ("Where it fails", [*gaps, *positions, *certainty]),
         ("How it was compared", [("text", note) for note in ranking.notes]),
         (
             "Repeat it",

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import torch
 
 from ._checks import shown, whole
-from ._mixer_checks import CHECKS, NEEDED, Failed, Make, Skipped, Subject, own_state
+from ._mixer import Failed, Make, Skipped, Subject, own_state
+from ._mixer_checks import CHECKS, NEEDED
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import torch
 
-from ._mixer_checks import Failed, Make, build, own_state
+from ._mixer import Failed, Make, build, own_state
 
 RESIDUALS = ("post", "pre")
 _BEYOND = 2  # the search for a width stops at this multiple of the target

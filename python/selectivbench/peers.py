@@ -164,4 +164,5 @@ def _row(run: Run) -> dict[str, Any]:
         "n": baselines["n"] if baselines else None,
         "grid": {str(point.gap): point.accuracy for point in run.grid},
         "by_position": [None if value is None else round(value, 4) for value in run.test.by_position],
+        "by_entropy": [[bin.low, round(bin.accuracy, 4), bin.count] for bin in run.test.by_entropy],
     }

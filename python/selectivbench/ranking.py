@@ -15,7 +15,7 @@ import torch
 
 from . import _native
 from ._checks import path, shown, text
-from ._mixer_checks import Make, name_of, state_size
+from ._mixer import Make, name_of, said, state_size
 from ._rank_plan import LEAST_GRAMMARS, Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
@@ -171,7 +171,12 @@ class _Ranker:
                 if plan["identity"].get(key) != value:
                     raise ValueError(f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out=, or delete it")
             return plan
-        costs = {task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings}
+        try:
+            costs = {
+                task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings
+            }
+        except (Exception, SystemExit) as error:
+            raise self._failure(error) from error
         jobs = make_plan(self.peers, costs, limit)
         plan = {
             "identity": identity,
@@ -188,6 +193,9 @@ class _Ranker:
         self.folder.mkdir(parents=True, exist_ok=True)
         _write(file, json.dumps(plan, indent=1) + "\n")
         return plan
+
+    def _failure(self, error: BaseException) -> RuntimeError:
+        return RuntimeError(f"[rank] {self.name} failed in training: {said(error)}; nothing was ranked")
 
     def _digest(self, network: Network) -> str:
         """Of the weights and outputs of a new network: another mixer, or a changed one, has other ones."""
@@ -240,9 +248,9 @@ class _Ranker:
             network = self.network(job["seed"])
             tell = board.updated if board is not None else False
             trained = train(network, self.config(job, rate), device=self.device, progress=tell, checkpoint=saved)
-        except RuntimeError as error:
-            if "diverged" not in str(error):
-                raise
+        except (Exception, SystemExit) as error:
+            if not str(error).startswith("[train] diverged"):
+                raise self._failure(error) from error
             row = {"diverged": str(error)}
         else:
             row = _row(trained.result, rate)
@@ -281,6 +289,7 @@ class _Ranker:
             f"Learning rate {plan_rates(rates)} of the peers is the scale's; {self.name}'s was chosen from "
             f"{plan_rates(self.peers.rates)} on valid on grammar {CHOICE_SEED}."
         )
+        out.append("Speed of the peers is left out: it was not measured on this machine (`selectivbench bench train` does so).")
         if any(len(each.seeds) < 2 for each in found):
             out.append("With one common grammar there is no interval: such a rank decides nothing.")
         if plan["identity"]["skip"]:
@@ -291,10 +300,12 @@ class _Ranker:
         return out
 
     def _write_card(self, ranking: Ranking) -> None:
+        from ._svg import write_png
         from .card import as_html, as_markdown, figures
 
         for name, drawn in figures(ranking).items():
             _write(self.folder / f"card-{name}.svg", drawn)
+            write_png(self.folder / f"card-{name}.svg")
         _write(self.folder / "card.html", as_html(ranking))
         _write(self.folder / "card.md", as_markdown(ranking))
 
@@ -313,6 +324,7 @@ def _row(result: Evaluation, rate: float) -> dict[str, Any]:
         "valid": result.valid.accuracy,
         "grid": {str(point.gap): point.accuracy for point in result.grid},
         "by_position": result.test.by_position,
+        "by_entropy": [[bin.low, bin.accuracy, bin.count] for bin in result.test.by_entropy],
         "test": result.test.to_dict(),
         "valid_set": result.valid.to_dict(),
         "points": [point.to_dict() for point in result.grid],

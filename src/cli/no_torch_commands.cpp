@@ -10,6 +10,9 @@ void add_torch_commands(Program& program) {
   add_pack(program);
   program.group("experiments", "The paper's claims, tested on runs");
   add_experiments_verdict(program);
+  program.absent({"doctor", "models", "verify", "config", "train", "eval", "suite", "experiments run",
+                  "experiments queue", "bench kernels", "bench gpu", "bench train"},
+                 "requires a program built with libtorch; `make program` in a checkout builds it");
 }
 
 }  // namespace sb::cli

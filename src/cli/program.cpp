@@ -74,9 +74,20 @@ std::string leftover(const CLI::App& app) {
   return found;
 }
 
+// The first words that no command took, with the path of the command they stand under.
+std::string unknown_path(const CLI::App& app) {
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    const auto words = at->remaining();
+    if (!words.empty()) return (at->get_parent() == nullptr ? "" : path_of(*at) + " ") + words.front();
+  }
+  return "";
+}
+
 // CLI11's own complaint as one of ours, under the command it is about.
-Error translated(const CLI::App& root, const CLI::ParseError& error) {
+Error translated(const CLI::App& root, const CLI::ParseError& error, const std::map<std::string, std::string>& absent) {
   const CLI::App& app = innermost(root);
+  if (const auto found = absent.find(unknown_path(app)); found != absent.end())
+    return bad_input(found->first, found->second);
   const std::string left = leftover(app);
   const auto names = command_names(app);
   if (!left.empty()) return unexpected(app, left);
@@ -134,6 +145,7 @@ Failure failure_of(const std::exception& error) {
 struct Program::Impl {
   CLI::App app{"SelectivBench: how well sequence models keep what matters.", "selectivbench"};
   std::map<std::string, CLI::App*> groups;
+  std::map<std::string, std::string> absent;  // reasons by path
   std::deque<Arguments> arguments;
   std::function<Exit()> action;
 
@@ -194,6 +206,10 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
   return impl_->arguments.emplace_back(*sub, path);
 }
 
+void Program::absent(const std::vector<std::string>& paths, const std::string& why) {
+  for (const auto& path : paths) impl_->absent[path] = why;
+}
+
 int Program::run(int argc, const char* const* argv) {
   try {
     try {
@@ -206,7 +222,7 @@ int Program::run(int argc, const char* const* argv) {
       finish_output();
       return 0;
     } catch (const CLI::ParseError& error) {
-      throw translated(impl_->app, error);
+      throw translated(impl_->app, error, impl_->absent);
     }
     const Exit code = work(impl_->action);
     finish_output();

@@ -29,6 +29,8 @@ class Program {
   // Adds a group of commands; call before the first of its commands. `action` runs if the group is called without a
   // command.
   Arguments& group(const std::string& name, const std::string& what, std::function<Exit()> action = {});
+  // Commands that only another build has: naming one is an error with this reason.
+  void absent(const std::vector<std::string>& paths, const std::string& why);
   int run(int argc, const char* const* argv);
 
  private:

@@ -55,6 +55,8 @@ std::string shipped_folder(const std::string& executable) {
   if (folder.empty()) return {};
   const fs::path installed = (folder / "../share/selectivbench/configs").lexically_normal();
   if (is_folder(installed)) return installed.string();
+  const fs::path packaged = (folder / "../configs").lexically_normal();  // bin/ of the Python package
+  if (is_there(packaged / "quick.toml")) return packaged.string();
   for (const char* up : {"..", "../..", "../../.."}) {  // a build folder of a checkout
     const fs::path tree = (folder / up).lexically_normal();
     if (is_there(tree / "CMakeLists.txt") && is_there(tree / "configs/quick.toml")) return (tree / "configs").string();

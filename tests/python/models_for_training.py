@@ -54,7 +54,7 @@ def train_short(folder, progress=None):
     return pickle.dumps((trained.history, trained.result.test.text, trained.result.valid.text, weights))
 
 
-def main(folder, when):
+def run(folder, when):
     """Killed at an update, or before or after the n-th checkpoint takes its name: "7", "before 2", "after 2"."""
     moment, _, number = when.rpartition(" ")
     left = int(number)
@@ -79,5 +79,15 @@ def main(folder, when):
         file.write(out)
 
 
+def main(folder, *moments):
+    """Runs one after another, each in a process of its own that need not import torch again; prints their exit codes."""
+    for when in moments:
+        child = os.fork()
+        if child == 0:
+            run(folder, when)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

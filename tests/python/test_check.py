@@ -69,10 +69,19 @@ class CheckTest(unittest.TestCase):
             sb.check(3)
 
     def test_a_state_is_counted_from_its_steps(self):
-        from selectivbench._mixer_checks import state_size
+        from selectivbench._mixer import state_size
 
         self.assertEqual(state_size(mixers.MinGru(16), 16), 16)
-        self.assertIsNone(state_size(mixers.Attention(16), 16))
+        stateless = mixers.Attention(16)
+        self.assertIsNone(state_size(stateless, 16))
+        stateless.state_size = 48
+        self.assertEqual(state_size(stateless, 16), 48)
+        stateless.state_size = "large"
+        with self.assertRaisesRegex(ValueError, r"\[rank\] state_size of the mixer, expected an integer, got 'large'"):
+            state_size(stateless, 16)
+        counted = mixers.MinGru(16)
+        counted.state_size = 3  # what step carries counts
+        self.assertEqual(state_size(counted, 16), 16)
 
 
 if __name__ == "__main__":

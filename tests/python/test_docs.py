@@ -13,7 +13,7 @@ import selectivbench as sb
 from common import SOURCE, TemporaryFolder, has, needs_torch
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
-TORCH = tuple(f"selectivbench.{name}" for name in ("__main__", "_checkpoint", "_mixer_checks", "_rank_plan", "_rank_progress", "checking", "network", "ranking", "torch", "training"))
+TORCH = tuple(f"selectivbench.{name}" for name in ("__main__", "_checkpoint", "_mixer", "_mixer_checks", "_rank_plan", "_rank_progress", "checking", "network", "ranking", "torch", "training"))
 
 
 def load_tests(loader, tests, pattern):

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 from unittest import mock
 
 import selectivbench as sb
-from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_program, needs_torch
+from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_torch
 
 if has("torch"):
     import mixers
     from selectivbench import ranking
 
+from selectivbench._svg import has_png
+from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
 from selectivbench.standing import standings
 
@@ -38,6 +41,7 @@ def made_up(model, task, seed, accuracy):
         "device": "cpu", "precision": "fp32", "residual": "post", "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
         "accuracy": accuracy, "stderr": 0.01, "ceiling": 1.0, "n_gram": 0.8, "n": 2,
         "grid": {"3": accuracy, "6": accuracy - 0.01} if task == 2 else {}, "by_position": [accuracy] * 8,
+        "by_entropy": [[0.0, accuracy, 40], [0.5, accuracy / 2, 8]],
     }  # fmt: skip
 
 
@@ -96,8 +100,6 @@ class StandingTest(TemporaryFolder):
                     self.assertEqual(config[key], json.loads(value), f"{run.run_id} {key}")
 
     def test_runs_that_differ_in_a_setting_are_not_frozen_together(self):
-        from types import SimpleNamespace
-
         runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
         other = SimpleNamespace(**{**vars(runs[0]), "config": {**runs[0].config, "train.updates": "7"}, "external": False})
         with mock.patch("selectivbench.peers.load_runs", lambda *roots: [*runs, other]):
@@ -136,7 +138,15 @@ class RankTest(TemporaryFolder):
                 self.assertAlmostEqual(each.accuracy, sum(one["test"]["accuracy"] for one in row) / 2)
         page, text = (self.out / "card.html").read_text(), (self.out / "card.md").read_text()
         self.assertNotRegex(page, r"<script|https?://(?!www\.w3\.org)|<link|@import")
-        self.assertEqual(page.count("<svg"), 5)
+        drawn = sorted(path.stem for path in self.out.glob("card-*.svg"))
+        self.assertEqual(drawn, ["card-gaps", "card-position-1", "card-position-2", "card-position-3", "card-profile", "card-state"])
+        self.assertEqual(page.count("<svg"), len(drawn))
+        self.assertEqual(sorted(path.stem for path in self.out.glob("*.png")), drawn if has_png() else [])
+        with mock.patch("shutil.which", lambda name: None):
+            self.assertIn("card.html (no PNG figures: rsvg-convert of librsvg2-bin is not installed)", str(found))
+        self.assertEqual(text.count("has no figure by certainty"), 3)  # too few elements
+        self.assertEqual(text.count("](card-"), len(drawn))
+        self.assertIn("Speed of the peers is left out", text)
         for figure in re.findall(r"\]\((card-.*?\.svg)\)", text):
             self.assertTrue((self.out / figure).exists(), figure)
         self.assertIn("2 of 3", text)
@@ -157,20 +167,22 @@ class RankTest(TemporaryFolder):
                 self.rank(**{"mixer": mixers.MinGru, **other})
 
     def test_a_killed_ranking_resumes_to_the_same_bytes(self):
-        script = f"import selectivbench as sb, mixers; sb.rank(mixers.Killed, out={str(self.out)!r}, peers={str(self.peers)!r})"
-
-        def run(**environment):
-            paths = [str(SOURCE / "tests" / "python"), *sys.path]
-            return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment})
-
-        for moment in ("rate-0.02.pt", "task3-grammar1.pt"):
-            dead = run(SELECTIVBENCH_TEST_KILL=str(self.out / "jobs" / moment))
-            self.assertEqual(dead.returncode, -9, dead.stderr)
+        script = (  # torch is imported once
+            "import os, sys, mixers\nfrom selectivbench.ranking import rank\nout, peers, *moments = sys.argv[1:]\n"
+            "for moment in moments:\n"
+            "    os.environ['SELECTIVBENCH_TEST_KILL'] = os.path.join(out, 'jobs', moment)\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        rank(mixers.Killed, out=out, peers=peers)\n"
+            "        os._exit(0)\n"
+            "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
+        )
+        paths = [str(SOURCE / "tests" / "python"), *sys.path]
+        said = subprocess.run([sys.executable, "-c", script, self.out, self.peers, "rate-0.02.pt", "task3-grammar1.pt", "never"],
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+        self.assertEqual(said.stdout.split(), ["-9", "-9", "0"], said.stderr)
         (self.folder / "intact").mkdir()
         (self.folder / "intact" / "plan.json").write_bytes((self.out / "plan.json").read_bytes())
-        end = run()
-        self.assertEqual(end.returncode, 0, end.stderr)
         self.rank(mixers.Killed, out=self.folder / "intact")
         self.assertEqual(contents(self.folder / "intact"), contents(self.out))
 
@@ -194,11 +206,32 @@ class RankTest(TemporaryFolder):
         self.assertEqual(planned[28], planned[12] + ["task2-grammar1", "task2-grammar2"])
 
     def test_cheats_leave_nothing(self):
-        for name, said in (("LooksAhead", r"\[check\.causal\] LooksAhead: not causal"), ("Tuple", r"\[check\.output\]"),
-                           ("Prints", r"\[check\.global state\]"), ("Huge", r"\[rank\] no width")):
-            with self.subTest(name), self.assertRaisesRegex(ValueError, said):
-                self.rank(getattr(mixers, name))
-            self.assertFalse(self.out.exists())
+        for name, said in (
+            ("LooksAhead", r"\[check\.causal\] LooksAhead: not causal"),
+            ("NotANumber", r"\[check\.output\] NotANumber: output is nan at sample 0, frame 5"),
+            ("Random", r"\[check\.repeatable\] Random: other outputs for the same input"),
+            ("WrongShape", r"\[check\.output\] WrongShape: forward, expected shape"),
+            ("Tuple", r"\[check\.output\] Tuple: forward, expected a tensor of shape .*, got tuple"),
+            ("Huge", r"\[rank\] no width gives a network of about 1,500 parameters \(has more than 3,000 parameters at width 1\)"),
+            ("NoBackward", r"\[check\.backward\] NoBackward: backward failed: RuntimeError: no backward today"),
+            ("Prints", r"\[check\.global state\] Prints: prints 'hello from forward'"),
+            ("ChangesType", r"\[check\.global state\] ChangesType: changes torch's default dtype"),
+        ):
+            with self.subTest(name), redirect_stdout(io.StringIO()) as printed:
+                with self.assertRaisesRegex(ValueError, said) as caught:
+                    self.rank(getattr(mixers, name))
+                self.assertNotIn("\n", str(caught.exception))
+                self.assertEqual(printed.getvalue(), "")
+            self.assertEqual([path.name for path in self.folder.iterdir()], ["peers.json"])
+
+    def test_a_mixer_that_fails_in_training_is_not_ranked(self):
+        said = r"^\[rank\] BreaksInTraining failed in training: KeyError: 'a table that is too small'; nothing was ranked$"
+        with self.assertRaisesRegex(RuntimeError, said):  # while its speed is measured
+            self.rank(mixers.BreaksInTraining)
+        self.assertFalse(self.out.exists())
+        with mock.patch.object(mixers.BreaksInTraining, "far", 0.02), self.assertRaisesRegex(RuntimeError, said):
+            self.rank(mixers.BreaksInTraining)
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["jobs", "plan.json"])  # from which the same call resumes
 
     def test_a_diverged_run_is_said_and_in_no_mean(self):
         real = ranking.train
@@ -222,6 +255,38 @@ class RankTest(TemporaryFolder):
         self.assertFalse((self.folder / "other" / "card.html").exists())
 
 
+class CardTest(TemporaryFolder):
+    def card(self, state_size):
+        """Figures and text of a card of made-up rows on two grammars."""
+        file = self.folder / "peers.json"
+        file.write_text(json.dumps(tiny_peers()))
+        peers = load_peers(file)
+        rows = {(1, seed): {**made_up("mine", 1, seed, 0.9), "by_entropy": [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]]}
+                for seed in (1, 2)}
+        identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0"}
+        facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
+                 "precision": "fp32", "threads": 1, "rate": 0.01, "valid": {}, "torch": "1", "identity": identity}
+        ranking = SimpleNamespace(name="mine", peers=peers, standings=standings(peers, rows), runs=rows, facts=facts, notes=[],
+                                  folder="", nearest=["always", "never"])
+        return figures(ranking), as_markdown(ranking)
+
+    def test_accuracy_by_certainty_is_over_all_elements_of_a_bin(self):
+        drawn, text = self.card(8)
+        self.assertIn("![certainty-1](card-certainty-1.svg)", text)
+        ticks = re.findall(r'y="274" text-anchor="middle">(.*?)<', drawn["certainty-1"])
+        self.assertEqual(ticks, ["0", "0.4"])  # the bin of two elements is left out
+        heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
+        self.assertEqual(heights, [round(16 + 240 * (1 - 0.96), 1), 16 + 240 * 0.25])  # 0.96, and the mean of 0.5 and 1
+
+    def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):
+        drawn, text = self.card(32)
+        self.assertIn("![state](card-state.svg)", text)
+        self.assertEqual(re.findall(r">(mine|always|never)<", drawn["state"]), ["always", "mine", "never"])
+        drawn, text = self.card(None)
+        self.assertNotIn("state", drawn)
+        self.assertIn("Unknown: mine has no method step and no attribute state_size, or its state grows.", text)
+
+
 @needs_torch
 class PageTest(unittest.TestCase):
     def test_the_mixer_of_the_page_passes_its_check(self):
@@ -235,15 +300,32 @@ class PageTest(unittest.TestCase):
 
 @needs_torch
 class CommandTest(TemporaryFolder):
+    MIXER = f"{SOURCE / 'tests' / 'python' / 'mixers.py'}:MinGru"
+
     def command(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "selectivbench", *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        """Exit code, output and complaint of python3 -m selectivbench, in this process."""
+        from selectivbench.__main__ import main
+
+        before, paths, modules = os.getcwd(), list(sys.path), set(sys.modules)
+        os.chdir(self.folder)
+        try:
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as said:
+                try:
+                    code = main(list(map(str, arguments)))
+                except SystemExit as exit:
+                    code = exit.code
+        finally:
+            os.chdir(before)
+            sys.path[:] = paths
+            for name in {"mine", "wrong"} & (set(sys.modules) - modules):
+                del sys.modules[name]
+        return code, out.getvalue(), said.getvalue()
 
     def test_bad_input_is_one_line_and_exit_code_2(self):
         mine = self.folder / "mine.py"
         mine.write_text("broken = 3\n")
         (self.folder / "wrong.py").write_text("import nothing_of_this_name\n")
-        for arguments, said in (
+        for arguments, line in (
             (["rank", "mine.py"], r"\[rank\] mixer, expected FILE:NAME"),
             (["rank", "none.py:X"], r"\[rank\] no such file: none\.py"),
             (["rank", "mine.py:X"], r"\[rank\] mine\.py has no X"),
@@ -254,39 +336,34 @@ class CommandTest(TemporaryFolder):
             (["rank"], r"required: FILE:NAME"),
         ):
             with self.subTest(arguments):
-                found = self.command(*arguments)
-                self.assertEqual(found.returncode, 2, found.stderr)
-                self.assertRegex(found.stderr, said)
-                self.assertEqual(found.stderr.count("\n"), 1, found.stderr)
+                code, _, said = self.command(*arguments)
+                self.assertEqual(code, 2, said)
+                self.assertRegex(said, line)
+                self.assertEqual(said.count("\n"), 1, said)
 
-    @needs_program
-    def test_the_program_passes_arguments_and_exit_code_on(self):
+    def test_check(self):
+        self.assertEqual(self.command("check", self.MIXER, "--width", 8)[0], 0)
+        code, out, _ = self.command("check", self.MIXER.replace("MinGru", "LooksAhead"), "--width", 8)
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED  causal", out)
+
+    def test_rank_from_the_shell(self):
         (self.folder / "peers.json").write_text(json.dumps(tiny_peers()))
-        mixer = f"{SOURCE / 'tests' / 'python' / 'mixers.py'}:MinGru"
+        start = [PROGRAM, "rank", "--python", sys.executable] if PROGRAM else [sys.executable, "-m", "selectivbench", "rank"]
 
-        def program(*arguments):
-            return subprocess.run([PROGRAM, "rank", *arguments, "--python", sys.executable], capture_output=True, text=True, cwd=self.folder,
+        def rank(*arguments):
+            return subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=self.folder,
                                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
-        found = program(mixer, "--peers", "peers.json", "--out", "mine", "--name", "my mixer", "--skip", "bf16", "--skip", "extreme")
-        self.assertEqual(found.returncode, 0, found.stderr)
-        card = (self.folder / "mine" / "card.md").read_text()
-        self.assertTrue(card.startswith("# my mixer\n"))
-        self.assertIn("Checks left out: bf16, extreme.", card)
-        bad = program("none.py:X")
-        self.assertEqual((bad.returncode, bad.stderr), (2, "[rank] no such file: none.py\n"))
-
-    def test_rank_and_check(self):
-        (self.folder / "peers.json").write_text(json.dumps(tiny_peers()))
-        mixer = f"{SOURCE / 'tests' / 'python' / 'mixers.py'}:MinGru"
-        found = self.command("rank", mixer, "--peers", "peers.json", "--out", "mine")
+        found = rank(self.MIXER, "--peers", "peers.json", "--out", "mine", "--name", "my mixer", "--skip", "bf16", "--skip", "extreme")
         self.assertEqual(found.returncode, 0, found.stderr)
         self.assertIn("card: mine/card.html", found.stdout)
         self.assertIn("plan: about", found.stderr)
-        self.assertEqual(self.command("check", mixer, "--width", 8).returncode, 0)
-        cheat = self.command("check", mixer.replace("MinGru", "LooksAhead"), "--width", 8)
-        self.assertEqual(cheat.returncode, 1)
-        self.assertIn("FAILED  causal", cheat.stdout)
+        card = (self.folder / "mine" / "card.md").read_text()
+        self.assertTrue(card.startswith("# my mixer\n"))
+        self.assertIn("Checks left out: bf16, extreme.", card)
+        bad = rank("none.py:X")
+        self.assertEqual((bad.returncode, bad.stderr), (2, "[rank] no such file: none.py\n"))
 
 
 if __name__ == "__main__":
