@@ -1,9 +1,9 @@
 // Gradients of q, k, e, w and g of every chunk from those of its decayed rows and pairs, channel by channel, through
 // the tiles of the pairs (general_delta_chunk.cuh) and through strips. Every product of decayed rows contributes H =
 // (row) o d(row), positive for q and e, negative for k and w:
-//   dg_t = e^b_end <dS+, S> + sum over the chunk of Kd o dKd + Wd o dWd + sum_{i >= t} H_i        per channel
-// H uses the same rounded factors as the products, so that terms cancel exactly where they should. Pairs without a
-// decay between them do not contribute.
+//   dg_t = e^b_end <dS+, S> + sum_{j < t} (Kd o dKd + Wd o dWd)_j + sum_{i >= t} H_i        per channel
+// H uses the same rounded factors as the products, so that terms cancel exactly where they should. No sum has a term
+// without a decay, so small gradients of strong decays stay accurate.
 #include "kernels/cuda/general_delta_chunk.cuh"
 
 namespace sb::cuda::attention {
@@ -268,25 +268,27 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
       to.data[first + at.thread] = p.rows_of<E>(p.d_rows, c.index, rows_e)[first + at.thread];
     }
 
-    // H becomes its sum over the rows from this one to the strip's end.
+    // H becomes its sum over the rows from this one to the strip's end, key_sum its sum over the rows before this one.
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      H[e] -= key_sum[e];
 #pragma unroll
       for (int by = 1; by < 8; by *= 2) {
-        const float later = __shfl_down_sync(~0u, H[e], 4 * by);
+        const float later = __shfl_down_sync(~0u, H[e], 4 * by), earlier = __shfl_up_sync(~0u, key_sum[e], 4 * by);
         if (at.row + by < 8) H[e] += later;
+        if (at.row >= by) key_sum[e] += earlier;
       }
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e)
       if (e % 4 < 2) {
         H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
-        key_sum[e] += key_sum[e + 2];
-#pragma unroll
-        for (int by = 1; by < 8; by *= 2) key_sum[e] += __shfl_xor_sync(~0u, key_sum[e], 4 * by);
+        const float half = __shfl_sync(~0u, key_sum[e], 28 + at.pair), all = half + key_sum[e + 2];
+        const float before = __shfl_up_sync(~0u, key_sum[e], 4), before_2 = __shfl_up_sync(~0u, key_sum[e + 2], 4);
+        key_sum[e] = at.row == 0 ? 0.f : before;
+        key_sum[e + 2] = at.row == 0 ? half : half + before_2;
         const int column = c0 + Element8::column(e, at);
-        if (at.row == 0) sums[R * kChannels + column] = H[e], sums[(4 + R) * kChannels + column] = key_sum[e];
+        if (at.row == 0) sums[R * kChannels + column] = H[e];
+        if (at.row == 7) sums[(4 + R) * kChannels + column] = all;
       }
     __syncthreads();
     if (!p.d.dg) continue;
@@ -300,12 +302,12 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
                                        : 0.f;
 #pragma unroll
       for (int s = 0; s < 4; ++s)
-        common[i] += sums[(4 + s) * kChannels + column] + (s > R ? sums[s * kChannels + column] : 0.f);
+        if (s != R) common[i] += sums[(s < R ? 4 + s : s) * kChannels + column];
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const int r = R * 16 + Element8::row(e, at), column = c0 + Element8::column(e, at);
-      if (r < c.steps && first + column < p.K) dg[r * p.d.dg_time + column] = H[e] + common[own_column(e)];
+      if (r < c.steps && first + column < p.K) dg[r * p.d.dg_time + column] = H[e] + key_sum[e] + common[own_column(e)];
     }
   }
 }
