@@ -156,26 +156,28 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     read_decays(d, p, c, first + c0, at);
     finish_copies();
     __syncthreads();
-    float x[2][8], y[2][8];
+    if (first + c0 < p.key_tile) {
+      float x[2][8], y[2][8];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      read_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
-      read_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
-    }
-    sums.add<P, L::LG>(x, y, d, scratch, at);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        x[i][e] *= d.since[e];
-        y[i][e] *= d.until[e];
+      for (int i = 0; i < 2; ++i) {
+        read_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
+        read_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
       }
-      write_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
-      write_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
-    }
+      sums.add<P, L::LG>(x, y, d, scratch, at);
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
-      if (e % 4 < 2 && at.row == 0) strips[at.strip * kChannels + c0 + Element8::column(e, at)] = d.total[e];
+      for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          x[i][e] *= d.since[e];
+          y[i][e] *= d.until[e];
+        }
+        write_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
+        write_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
+      }
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        if (e % 4 < 2 && at.row == 0) strips[at.strip * kChannels + c0 + Element8::column(e, at)] = d.total[e];
+    }
     __syncthreads();
 #pragma unroll
     for (int round = 0; round < 2; ++round) {
@@ -184,6 +186,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
       if (job >= kJobs) continue;
 #pragma unroll
       for (int group = 0; group < kChannels; group += kGroup) {
+        if (first + group >= p.key_tile) break;
         float row[8];
         read_group(row, tiles.strip(rows_q + job % 2, I, group), tiles.ld, at);
 #pragma unroll
