@@ -38,7 +38,8 @@ __device__ constexpr int own_column(int e) {
 }
 
 template <Product P>
-__global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_constant__ GeneralProblem p) {
+__global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
+    general_channels(const __grid_constant__ GeneralProblem p) {
   using E = Element<P>;
   using L = ChannelLayout<P>;
   const L at_bytes;
@@ -85,34 +86,37 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
     for (int h = 0; h < 2; ++h) same[i][h] = to_float(block(i, R, R)[(at.row + 8 * h) * (L::LP + 1)]);
 
   for (int first = 0; first < p.K; first += kChannels) {
+    const bool idle = first + c0 >= p.K;  // a warp without channels; nothing that it computes is used
     tiles.copy(p, c, first, at);
     BlockDecays d;
     read_decays(d, p, c, first + c0, at);
     finish_copies();
     __syncthreads();
 
-    float x[2][8], y[2][8], dx[2][8], dy[2][8], H[8];  // rows of q and e, of k and w; their gradients
+    float dx[2][8] = {}, dy[2][8] = {}, H[8] = {};  // gradients of the rows of q and e, of k and w
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      read_group(x[i], tiles.strip(rows_q + i, R, c0), tiles.ld, at);
-      read_group(y[i], tiles.strip(rows_k + i, R, c0), tiles.ld, at);
-    }
+    for (int i = 0; i < 4; ++i) {
+      float row[8];
+      read_group(row, tiles.strip(i, R, c0), tiles.ld, at);
 #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int h = e % 4 / 2;
+      for (int e = 0; e < 8; ++e) {
+        const int h = e % 4 / 2;
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        dx[i][e] = same[2 * i][h] * y[0][e] + same[2 * i + 1][h] * y[1][e];
-        dy[i][e] = same[i][h] * x[0][e] + same[2 + i][h] * x[1][e];
+        for (int j = 0; j < 2; ++j) {
+          if (i < rows_k)
+            dy[j][e] = fmaf(same[2 * i + j][h], row[e], dy[j][e]);
+          else
+            dx[j][e] = fmaf(same[2 * j + i - rows_k][h], row[e], dx[j][e]);
+        }
       }
-      H[e] = 0;
     }
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) {
+      if (idle) break;
       float pair[2][8], grad[2][1][2][4];
-      level_tiles(pair, x, y, d, 1 << l, at);
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
+        level_tile(pair[t], tiles, t, c0, d, 1 << l, at);
         write_group(pair[t], scratch + t * L::one, L::LG, at);
         clear(grad[t]);
       }
@@ -137,16 +141,7 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
         }
       d.merge(1 << l, at);
     }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        x[i][e] = rounded<E>(x[i][e] * d.since[e]);
-        y[i][e] = rounded<E>(y[i][e] * d.until[e]);
-      }
-      write_group(x[i], tiles.strip(rows_q + i, R, c0), tiles.ld, at);
-      write_group(y[i], tiles.strip(rows_k + i, R, c0), tiles.ld, at);
-    }
+    decay_strip(tiles, c0, d, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e)
       if (e % 4 < 2 && at.row == 0) strips[R * kChannels + c0 + Element8::column(e, at)] = d.total[e];
@@ -178,10 +173,11 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
     float far[2][8] = {};       // gradients of rows decayed since the strip's start, or until its end
 #pragma unroll
     for (int J = 2; J >= 0; --J) {
-      if (J >= R) continue;
+      if (J >= R || idle) continue;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        float grad[1][2][4];
+        float x[8], grad[1][2][4];
+        read_group(x, tiles.strip(rows_q + i, R, c0), tiles.ld, at);
         clear(grad);
 #pragma unroll
         for (int w = 0; w < 2; ++w)
@@ -191,7 +187,7 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
         for (int e = 0; e < 8; ++e) {
           const float d_row = grad[0][e / 4][e % 4];
           far[i][e] = fmaf(d_row, f[own_column(e)], far[i][e]);
-          H[e] = fmaf(rounded<E>(x[i][e] * f[own_column(e)]), d_row, H[e]);
+          H[e] = fmaf(rounded<E>(x[e] * f[own_column(e)]), d_row, H[e]);
         }
       }
 #pragma unroll
@@ -199,11 +195,12 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // f: all strips before this one
-      float of_chunk[8];
+      float x[8], of_chunk[8];
+      read_group(x, tiles.strip(rows_q + i, R, c0), tiles.ld, at);
       d_decayed(of_chunk, rows_q + i);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        H[e] = fmaf(rounded<E>(x[i][e] * f[own_column(e)]), of_chunk[e], H[e]);
+        H[e] = fmaf(rounded<E>(x[e] * f[own_column(e)]), of_chunk[e], H[e]);
         dx[i][e] = fmaf(fmaf(of_chunk[e], f[own_column(e)], far[i][e]), d.since[e], dx[i][e]);
         far[i][e] = 0;
       }
@@ -212,7 +209,7 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
     for (int n = 0; n < 4; ++n) f[n] = 1;
 #pragma unroll
     for (int I = 1; I < 4; ++I) {
-      if (I <= R) continue;
+      if (I <= R || idle) continue;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float row[8];
@@ -224,7 +221,8 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
       __syncwarp();
 #pragma unroll
       for (int w = 0; w < 2; ++w) {
-        float grad[1][2][4];
+        float y[8], grad[1][2][4];
+        read_group(y, tiles.strip(rows_k + w, R, c0), tiles.ld, at);
         clear(grad);
 #pragma unroll
         for (int i = 0; i < 2; ++i)
@@ -233,7 +231,7 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
           far[w][e] += grad[0][e / 4][e % 4];
-          H[e] = fmaf(-y[w][e], grad[0][e / 4][e % 4], H[e]);
+          H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
         }
       }
       __syncwarp();
@@ -243,11 +241,12 @@ __global__ void __launch_bounds__(kBlock, 1) general_channels(const __grid_const
     float key_sum[8] = {};
 #pragma unroll
     for (int w = 0; w < 2; ++w) {  // f: all strips after this one
-      float of_chunk[8];
+      float y[8], of_chunk[8];
+      read_group(y, tiles.strip(rows_k + w, R, c0), tiles.ld, at);
       d_decayed(of_chunk, rows_k + w);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        key_sum[e] = fmaf(rounded<E>(y[w][e] * f[own_column(e)]), of_chunk[e], key_sum[e]);
+        key_sum[e] = fmaf(rounded<E>(y[e] * f[own_column(e)]), of_chunk[e], key_sum[e]);
         dy[w][e] = fmaf(fmaf(of_chunk[e], f[own_column(e)], far[w][e]), d.until[e], dy[w][e]);
       }
     }

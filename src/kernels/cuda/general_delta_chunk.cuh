@@ -57,14 +57,31 @@ __device__ inline void read_decays(BlockDecays& d, const GeneralProblem& p, cons
   d.read(g + channel * p.in.g_key, p.in.g_time, c.steps - at.strip * 16, p.in.g ? p.K - channel : 0, at, p.in.g_key);
 }
 
-// The tiles of a level: x[2] holds the rows of q and e, y[2] those of k and w
-__device__ inline void level_tiles(float (&tiles)[2][8], const float (&x)[2][8], const float (&y)[2][8],
-                                   const BlockDecays& d, int s, const Place& at) {
+// The first (q over k) or second (e over w) tile of a level, from the undecayed rows in shared memory
+template <class E>
+__device__ inline void level_tile(float (&tile)[8], const OperandTiles<E>& rows, int which, int column,
+                                  const BlockDecays& d, int s, const Place& at) {
+  const E *x = rows.strip(rows_q + which, at.strip, column), *y = rows.strip(rows_k + which, at.strip, column);
 #pragma unroll
-  for (int t = 0; t < 2; ++t)
+  for (int e = 0; e < 8; e += 2) {
+    const bool later = BlockDecays::later(e, s, at);
+    const float2 row = load_pair((later ? x : y) + Element8::row(e, at) * rows.ld + Element8::column(e, at));
+    tile[e] = row.x * (later ? d.since[e] : d.until[e]);
+    tile[e + 1] = row.y * (later ? d.since[e + 1] : d.until[e + 1]);
+  }
+}
+
+// Decays the strip's rows in shared memory, since the strip's start or until its end
+template <class E>
+__device__ inline void decay_strip(const OperandTiles<E>& rows, int column, const BlockDecays& d, const Place& at) {
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
-      tiles[t][e] = BlockDecays::later(e, s, at) ? x[t][e] * d.since[e] : y[t][e] * d.until[e];
+  for (int i = 0; i < 4; ++i) {
+    float x[8];
+    read_group(x, rows.strip(i, at.strip, column), rows.ld, at);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) x[e] *= i < rows_k ? d.since[e] : d.until[e];
+    write_group(x, rows.strip(i, at.strip, column), rows.ld, at);
+  }
 }
 
 // Calls f<product>.

@@ -35,21 +35,26 @@ struct StripSums {
   float p[8] = {}, a[8] = {}, c[8] = {};  // by levels
   float same[4][2] = {};                  // of equal rows, for P, Q, E, A; partial sums of a lane
 
-  // x, y: rows of q and e, of k and w; scratch: two tiles
+  // scratch: two tiles
   template <Product P, int LG>
-  __device__ void add(const float (&x)[2][8], const float (&y)[2][8], BlockDecays& d, Element<P>* scratch,
+  __device__ void add(const OperandTiles<Element<P>>& rows, int column, BlockDecays& d, Element<P>* scratch,
                       const Place& at) {
     Element<P>* const second = scratch + 16 * LG;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      float x[8], y[8];
+      read_group(x, rows.strip(rows_q + i / 2, at.strip, column), rows.ld, at);
+      read_group(y, rows.strip(rows_k + i % 2, at.strip, column), rows.ld, at);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) same[i][e % 4 / 2] = fmaf(x[i / 2][e], y[i % 2][e], same[i][e % 4 / 2]);
+      for (int e = 0; e < 8; ++e) same[i][e % 4 / 2] = fmaf(x[e], y[e], same[i][e % 4 / 2]);
+    }
 #pragma unroll
     for (int l = 0; l < kLevels; ++l) {
-      float tiles[2][8], sums[3][1][2][4];
-      level_tiles(tiles, x, y, d, 1 << l, at);
-      write_group(tiles[0], scratch, LG, at);
-      write_group(tiles[1], second, LG, at);
+      float tile[8], sums[3][1][2][4];
+      level_tile(tile, rows, 0, column, d, 1 << l, at);
+      write_group(tile, scratch, LG, at);
+      level_tile(tile, rows, 1, column, d, 1 << l, at);
+      write_group(tile, second, LG, at);
 #pragma unroll
       for (int i = 0; i < 3; ++i) clear(sums[i]);
       __syncwarp();
@@ -157,23 +162,8 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     finish_copies();
     __syncthreads();
     if (first + c0 < p.key_tile) {
-      float x[2][8], y[2][8];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        read_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
-        read_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
-      }
-      sums.add<P, L::LG>(x, y, d, scratch, at);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          x[i][e] *= d.since[e];
-          y[i][e] *= d.until[e];
-        }
-        write_group(x[i], tiles.strip(rows_q + i, at.strip, c0), tiles.ld, at);
-        write_group(y[i], tiles.strip(rows_k + i, at.strip, c0), tiles.ld, at);
-      }
+      sums.add<P, L::LG>(tiles, c0, d, scratch, at);
+      decay_strip(tiles, c0, d, at);
 #pragma unroll
       for (int e = 0; e < 8; ++e)
         if (e % 4 < 2 && at.row == 0) strips[at.strip * kChannels + c0 + Element8::column(e, at)] = d.total[e];
