@@ -91,7 +91,8 @@ std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchD
     return at == config.end() ? std::string() : at->second;
   };
   const std::string kind = value("task.kind");
-  const ConfigMap& usual = default_settings(kind.empty() ? value("task.number") : kind);
+  const std::string task = kind.empty() ? value("task.number") : kind;
+  const ConfigMap& usual = default_settings(task);
   const std::string model = plain_value(value("model.name"));
   std::map<std::string, std::string> switches;
   if (defaults) switches = defaults(model, parse_integer(value("model.width")).value_or(0));
