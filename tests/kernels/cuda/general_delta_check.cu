@@ -213,12 +213,12 @@ struct Tensor {
   RowsOf<Void> view() const {
     return {rows.memory.data, int64_t(c.T * rows.token), int64_t(rows.token), int64_t(rows.head)};
   }
-  // Order of the tensor from the order of the pairs, [B,H,T,width]
+  // Order of the tensor from the order of the pairs, [B,H,T,width]; fewer pairs repeat
   Doubles joined(const std::vector<Pair>& pairs, Doubles Pair::*field) const {
     Doubles x(rows.tokens * rows.heads * rows.width);
     for (size_t i = 0; i < x.size(); ++i) {
       const size_t token = i / (rows.heads * rows.width), h = i / rows.width % rows.heads, b = token / c.T;
-      x[i] = (pairs[b * c.H + h].*field)[token % c.T * rows.width + i % rows.width];
+      x[i] = (pairs[(b * c.H + h) % pairs.size()].*field)[token % c.T * rows.width + i % rows.width];
     }
     return x;
   }
@@ -373,8 +373,7 @@ std::vector<Case> matrix(bool quick) {
 void time_case(const std::string& only, const char* name, const Case& c) {
   if (std::string(name).find(only) == std::string::npos) return;
   std::mt19937_64 random(3);
-  const std::vector<Pair> one(size_t(c.B) * c.H,
-                              draw({c.precision, 1, c.T, 1, c.K, c.V, c.logs, c.erase_first}, random));
+  const std::vector<Pair> one{draw({c.precision, 1, c.T, 1, c.K, c.V, c.logs, c.erase_first}, random)};
   Tensors x(c);
   x.q.put(one, &Pair::q), x.k.put(one, &Pair::k), x.v.put(one, &Pair::v), x.e.put(one, &Pair::e);
   x.w.put(one, &Pair::w), x.g.put(one, &Pair::g), x.d_out.put(one, &Pair::d_out);
