@@ -16,12 +16,6 @@ struct View {
   bool aligned;  // every row is aligned to 16 bytes
 };
 
-// Maximum warps per block of a loop over chunks, each with 16 columns of V; more columns are divided into slices
-constexpr int most_warps(bool bf16_operands, int key_tile) {
-  if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
-  return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
-}
-
 __device__ inline char* shared_memory() {
   extern __shared__ __align__(128) char delta_shared[];
   return delta_shared;

@@ -63,6 +63,11 @@ cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t st
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream);
 
+// Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices
+constexpr int most_warps(bool bf16_operands, int key_tile) {
+  if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
+  return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
+}
 // Blocks of backward per multiprocessor
 constexpr int backward_blocks(bool bf16_operands, int key_tile) {
   return bf16_operands && key_tile <= 80 ? 2 : 1;

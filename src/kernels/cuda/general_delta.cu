@@ -30,7 +30,7 @@ GeneralProblem sizes(const GeneralDelta& in) {
   for (const int width : {256, 128, 96, 80, 64})
     if (p.K <= width && (low || width != 80)) p.key_tile = width;
   const int warps = ceil_div(p.V, 16);
-  p.slices = ceil_div(warps, most_warps(low, p.key_tile));
+  p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));
   p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
   p.values = 16 * p.warps * p.slices;
   return p;

@@ -6,7 +6,7 @@ namespace sb::cuda {
 namespace {
 
 template <class E, int KeyTile>
-__global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile))
+__global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     general_forward(const __grid_constant__ GeneralProblem p, View values, View out, int stages) {
   using Tiles = WalkTiles<E, KeyTile>;
   constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;

@@ -31,7 +31,7 @@ template <Product P, int N>
 __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_constant__ GeneralProblem p) {
   using E = Element<P>;
   using L = OuterLayout<P, N>;
-  constexpr int columns = P == Product::bf16 ? N : 32, groups = N / columns;  // of one product
+  constexpr int columns = P == Product::bf16 ? (N < 128 ? N : 64) : 32, groups = N / columns;  // of one product
   constexpr int pair_columns = P == Product::bf16 ? kChunk : 32, pair_groups = kChunk / pair_columns;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];

@@ -61,6 +61,11 @@ struct GeneralProblem {
   }
 };
 
+// Maximum warps per block of the loops over chunks, each with 16 columns of V; more columns are divided into slices
+constexpr int most_walk_warps(bool bf16_operands, int key_tile) {
+  return (bf16_operands ? 12 : 8) - (key_tile <= 128 ? 0 : 4);
+}
+
 cudaError_t launch_general_pairs(const GeneralProblem& p, cudaStream_t stream);
 cudaError_t launch_general_forward(const GeneralProblem& p, cudaStream_t stream);
 cudaError_t launch_general_backward(const GeneralProblem& p, cudaStream_t stream);

@@ -26,7 +26,8 @@ struct WalkTiles {
     return sizeof(float) * KeyTile +
            sizeof(E) * kRows * (key_slots * key_ld + matrix_slots * kPairLd + 16 * warps + kPad);
   }
-  static int stages(int warps) { return at_once && 2 * bytes(warps) <= kMaxSharedBytes ? 2 : 1; }
+  // Up to six warps leave room for a second block, which works while this one loads.
+  static int stages(int warps) { return at_once && warps > 6 && 2 * bytes(warps) <= kMaxSharedBytes ? 2 : 1; }
   __device__ WalkTiles(char* memory, int warps) {
     factors = reinterpret_cast<float*>(memory);
     keys = reinterpret_cast<E*>(factors + KeyTile);
