@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
-TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_runs test_report test_findings test_page test_progress test_suite loader_test
+TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_config test_store test_suites test_report test_findings test_page test_jobs test_http test_suite loader_test
 
 .PHONY: all build program gpu gpu-program gpu-check dist install deb python charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
@@ -145,7 +145,7 @@ test-model: deps
 	$(BUILD)/selectivbench models $(MODEL)
 	$(BUILD)/tests/models/models_test --gtest_filter='*/$(MODEL)*'
 
-# Line coverage of the rooms without torch, at least 95 %.
+# Line coverage of the modules without torch, at least 95 %.
 coverage: deps
 	@scripts/install-deps coverage
 	@cmake --preset coverage && ninja -C build/coverage -j $(JOBS)
@@ -154,12 +154,12 @@ coverage: deps
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
 	  --filter 'src/(base|random|grammar|tasks|runs|report|findings|page)/' --fail-under-line 95
 
-# Every room and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
+# Every module and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
 asan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS)
 	ASAN_OPTIONS=detect_leaks=0 $(RUN_TESTS) build/$@ -j 2 --timeout 7200 --label-exclude 'long|release'
 
-# Threads: the rooms without torch, the loader and the suite's processes. Without OpenMP's threads: libgomp orders them by means that
+# Threads: the modules without torch, the loader and the suite's processes. Without OpenMP's threads: libgomp orders them by means that
 # the sanitizer does not see, and each of its loops would read as a race.
 tsan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS) $(TSAN_TESTS)

@@ -17,7 +17,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_include_directories(sb_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(sb_flags INTERFACE Threads::Threads)
-target_compile_definitions(sb_flags INTERFACE FMT_HEADER_ONLY)
 if(SELECTIVBENCH_HEADERS)
   target_include_directories(sb_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS})
 endif()

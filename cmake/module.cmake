@@ -27,9 +27,9 @@ function(sb_precompile name)
   target_compile_options(${name} PRIVATE ${SB_POSITION_INDEPENDENT})
   target_precompile_headers(${name} PRIVATE ${ARGN} <algorithm> <filesystem> <fstream> <functional> <map> <optional> <string> <vector>)
 endfunction()
-sb_precompile(sb_pch <fmt/format.h> <nlohmann/json.hpp>)
+sb_precompile(sb_pch <fmt/core.h> <nlohmann/json.hpp>)
 target_compile_options(sb_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
-sb_precompile(sb_loops_pch <fmt/format.h>)
+sb_precompile(sb_loops_pch <fmt/core.h>)
 
 # sb_module(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … MODULES …): one static library a folder of src/, linked only to the modules below it.
 function(sb_module name)
@@ -69,7 +69,7 @@ if(SELECTIVBENCH_TESTS)
   add_library(sb_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
   target_link_libraries(sb_test_pch PUBLIC sb_flags GTest::gtest)
   target_compile_options(sb_test_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
-  target_precompile_headers(sb_test_pch PRIVATE <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <filesystem>
+  target_precompile_headers(sb_test_pch PRIVATE <gtest/gtest.h> <fmt/core.h> <nlohmann/json.hpp> <filesystem>
                                                 <fstream>)
 endif()
 

@@ -54,5 +54,5 @@ endif()
 # One precompiled header serves every module that sees torch, and their tests.
 add_library(sb_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(sb_torch_pch PUBLIC sb_torch_flags)
-target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <fmt/format.h>
+target_precompile_headers(sb_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/src/base/torch_pch.h <fmt/core.h>
                                                <nlohmann/json.hpp> <xsimd/xsimd.hpp>)

@@ -33,9 +33,10 @@
     return ends ? '[' + turned_sign(ends[2]) + ', ' + turned_sign(ends[1]) + ']' : text;
   };
 
-  // Points of accuracy around zero: one mark a grammar, the mean and its interval.
-  function forest(differences, pair, reach) {
-    const at = value => 100 + (value / reach) * 95;
+  // Differences around zero, those in which the first is better to the right: one mark a grammar, the mean and its
+  // interval.
+  function forest(column, differences, pair, reach) {
+    const at = value => 100 + (SB.better(column, value) / reach) * 95;
     return SB.svg(
       'svg',
       {class: 'forest', viewBox: '0 0 200 24', 'aria-hidden': 'true'},
@@ -48,9 +49,20 @@
     );
   }
 
-  const points = value => {
-    const digits = Math.abs(value * 100).toFixed(1);
-    return (/[1-9]/.test(digits) ? (value > 0 ? '+' : '-') : '') + digits;
+  const column_of = line => SB.columns.get(line.column.column);
+  // Largest difference of lines.
+  const reach_of = lines => {
+    const all = lines.flatMap(line => [
+      ...line.grammars.map(g => g.difference),
+      ...(line.pair ? [line.pair.low, line.pair.high, line.pair.mean] : []),
+    ]);
+    return Math.max(0, ...all.filter(value => value !== null).map(Math.abs));
+  };
+  // Accuracies have one scale; squared errors of each column one of their own.
+  SB.compare_reach = (lines, line) => {
+    const squared = column_of(line).squared;
+    const reach = reach_of(squared ? [line] : lines.filter(other => !column_of(other).squared));
+    return squared ? reach || 1 : Math.max(0.01, reach);
   };
 
   function lines_of(a, b) {
@@ -96,17 +108,17 @@
       const a = SB.series.get(state.a),
         b = SB.series.get(state.b);
       const lines = lines_of(state.a, state.b);
-      const all = lines.flatMap(line => [
-        ...line.grammars.map(g => g.difference),
-        ...(line.pair ? [line.pair.low, line.pair.high, line.pair.mean] : []),
-      ]);
-      const reach = Math.max(0.01, ...all.filter(value => value !== null).map(Math.abs));
       const cell = id => data.summary.cells.find(c => c.series === id[0] && c.column === id[1]);
       const mean = (id, line) => {
         const found = cell([id, line.column.column]);
         return found ? SB.linked(found, found.mean_text) : '–';
       };
-      const name = line => SB.columns.get(line.column.column).name;
+      const name = line => column_of(line).name;
+      const scale = line => {
+        const reach = SB.compare_reach(lines, line);
+        return '± ' + (column_of(line).squared ? reach.toFixed(4) : (reach * 100).toFixed(1) + ' points');
+      };
+      const scales = new Set(lines.map(scale));
       const overview = SB.table({
         label: 'Differences by task',
         rows: lines,
@@ -122,9 +134,9 @@
           {title: b.name, key: null, cell: line => mean(state.b, line)},
           {
             title: 'difference',
-            about: 'points of accuracy',
+            about: SB.unit_of_differences(),
             falling: true,
-            key: line => (line.pair ? line.pair.mean : null),
+            key: line => (line.pair ? SB.better(column_of(line), line.pair.mean) : null),
             cell: line => (line.pair ? line.pair.text : '–'),
             name: 'difference',
           },
@@ -136,15 +148,18 @@
           },
           {title: 'grammars', key: line => (line.pair ? line.pair.n : 0), cell: line => (line.pair ? line.pair.n : 0)},
           {
-            title: '± ' + (reach * 100).toFixed(1) + ' points',
+            title: scales.size === 1 ? [...scales][0] : 'scale',
             left: true,
             name: 'forest-cell',
-            cell: line =>
+            cell: line => [
               forest(
+                column_of(line),
                 line.grammars.map(g => g.difference).filter(value => value !== null),
                 line.pair,
-                reach,
+                SB.compare_reach(lines, line),
               ),
+              scales.size === 1 ? null : SB.h('span', {class: 'small muted'}, scale(line)),
+            ],
           },
         ],
       });
@@ -161,13 +176,13 @@
             cell: g => SB.text(SB.columns.get(g.column.column).name),
           },
           {title: 'grammar', left: true, key: g => g.name, cell: g => SB.text(g.name)},
-          {title: a.name, falling: true, key: g => g.a, cell: g => g.a_text},
-          {title: b.name, falling: true, key: g => g.b, cell: g => g.b_text},
+          {title: a.name, falling: true, key: g => SB.better(column_of(g), g.a), cell: g => g.a_text},
+          {title: b.name, falling: true, key: g => SB.better(column_of(g), g.b), cell: g => g.b_text},
           {
             title: 'difference',
             falling: true,
-            key: g => g.difference,
-            cell: g => (g.difference === null ? '–' : points(g.difference)),
+            key: g => SB.better(column_of(g), g.difference),
+            cell: g => (g.difference === null ? '–' : SB.difference(column_of(g), g.difference)),
           },
         ],
       });

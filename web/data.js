@@ -23,6 +23,22 @@
       new Set([...data.series, ...data.board].filter(one => SB.hidden.has(one.model)).map(one => one.name));
   };
 
+  // Of accuracies more is better, of squared errors less. `one`: a column or a run.
+  SB.better = (one, value) => (value === null || value === undefined ? null : one.squared ? -value : value);
+  SB.metric = () => {
+    const squared = SB.data.columns.filter(column => column.squared).length;
+    return !squared ? 'accuracy' : squared === SB.data.columns.length ? 'squared error' : 'result';
+  };
+  // "+1.2", points of accuracy, or "+0.0123", a squared error.
+  SB.difference = (column, value) => {
+    const digits = column.squared ? Math.abs(value).toFixed(4) : Math.abs(value * 100).toFixed(1);
+    return (/[1-9]/.test(digits) ? (value > 0 ? '+' : '-') : '') + digits;
+  };
+  SB.unit_of_differences = () =>
+    ({accuracy: 'points of accuracy', 'squared error': 'of squared errors', result: 'points of accuracy, or of squared errors'})[
+      SB.metric()
+    ];
+
   SB.colour = index => 'var(--c' + index + ')';
 
   // The line that stands for a series in every figure, beside its name.

@@ -98,12 +98,15 @@
           ),
       },
       {title: 'seeds', left: true, key: run => run.seeds_text, cell: run => SB.text(SB.dash(run.seeds_text), 'clip')},
-      {title: 'test', falling: true, key: run => run.test, cell: run => SB.dash(run.test_text), name: 'test'},
-      {title: 'valid', falling: true, key: run => run.valid, cell: run => SB.dash(run.valid_text)},
+      {title: 'test', falling: true, key: run => SB.better(run, run.test), cell: run => SB.dash(run.test_text), name: 'test'},
+      {title: 'valid', falling: true, key: run => SB.better(run, run.valid), cell: run => SB.dash(run.valid_text)},
       {
         title: 'ceiling',
         falling: true,
-        key: run => Number(run.ceiling_text.replace('≤', '')) || null,
+        key: run => {
+          const figure = parseFloat(run.ceiling_text.replace(/^[≤≥] /, ''));
+          return Number.isNaN(figure) ? null : SB.better(run, figure);
+        },
         cell: run => SB.dash(run.ceiling_text),
       },
       {

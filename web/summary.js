@@ -5,9 +5,9 @@
 
   // Kind of a mark: its sign, what it means in the legend, whether it warns.
   const signs = {
-    best: ['★', 'highest mean of its column'],
+    best: ['★', 'best mean of its column'],
     tied: ['≈', 'not told apart from the best'],
-    worse: ['▽', 'significantly below the best'],
+    worse: ['▽', 'significantly worse than the best'],
     one_grammar: ['¹', 'one grammar only, so no interval'],
     diverged: ['✕', 'runs diverged', true],
     fewer_grammars: ['ⁿ', 'over fewer grammars than others of its column'],
@@ -27,37 +27,47 @@
       );
     });
 
-  // Accuracy between 0 and 1 with its interval and, as a tick, the ceiling.
-  const bar = (cell, column, series) =>
+  // End of the bars of a column: 1 of accuracies, the largest figure of squared errors.
+  SB.meter_end = column => {
+    if (!column.squared) return 1;
+    const cells = SB.data.summary.cells.filter(cell => cell.column === column.id && cell.mean !== null);
+    return Math.max(column.ceiling || 0, ...cells.map(cell => Math.max(cell.mean, cell.high || 0))) || 1;
+  };
+  // A figure between 0 and the end, with its interval and, as a tick, the ceiling.
+  const bar = (cell, column, series, end) =>
     SB.h('span', {
       class: 'meter',
+      title: column.squared ? 'less is better; the bars of this column end at ' + end.toFixed(3) : null,
       css: {
-        '--mean': cell.mean,
-        '--low': cell.low === null ? 2 : Math.max(0, cell.low),
-        '--high': cell.high === null ? 2 : Math.min(1, cell.high),
-        '--ceiling': column.ceiling === null ? 9 : column.ceiling,
+        '--mean': cell.mean / end,
+        '--low': cell.low === null ? 2 : Math.max(0, cell.low / end),
+        '--high': cell.high === null ? 2 : Math.min(1, cell.high / end),
+        '--ceiling': column.ceiling === null ? 9 : column.ceiling / end,
         '--series': SB.colour(series.colour),
       },
     });
 
   const faces = {
     accuracy: {
-      title: 'Accuracy',
-      key: cell => cell.mean,
+      title: () => SB.metric()[0].toUpperCase() + SB.metric().slice(1),
+      key: (cell, column) => SB.better(column, cell.mean),
       main: cell => cell.mean_text,
       beside: cell => cell.interval_text,
       about: 'share of the ceiling',
       below: cell => [cell.fraction === null ? '' : cell.fraction_text, cell.uneven_text],
     },
     ceiling: {
-      title: 'Of the ceiling',
+      title: () => 'Of the ceiling',
       key: cell => cell.fraction,
       main: cell => cell.fraction_text,
       beside: () => '',
-      below: cell => [cell.mean_text + ' of ' + cell.ceiling_text, cell.uneven_text],
+      below: (cell, column) => [
+        cell.mean_text + (column.squared ? ', bound ' : ' of ') + cell.ceiling_text,
+        cell.uneven_text,
+      ],
     },
     paper: {
-      title: 'Against the paper',
+      title: () => 'Against the paper',
       key: cell => cell.difference,
       main: cell => cell.difference_text || '–',
       beside: cell => (cell.difference === null ? '' : 'points'),
@@ -71,6 +81,7 @@
     const cell_of = (row, column) => cells.get(row.series + ' ' + column.id);
     const rows = data.summary.rows;
     const face = faces[state.face];
+    const ends = new Map(data.columns.map(column => [column.id, SB.meter_end(column)]));
     const content = (row, column) => {
       const cell = cell_of(row, column);
       if (!cell) return SB.h('span', {class: 'muted'}, '–');
@@ -86,8 +97,8 @@
           ' ',
           ...SB.mark_signs(cell),
         ),
-        state.face === 'paper' ? null : bar(cell, column, SB.series.get(row.series)),
-        SB.h('span', {class: 'sub-line', title: face.about}, face.below(cell).filter(Boolean).join(', ')),
+        state.face === 'paper' ? null : bar(cell, column, SB.series.get(row.series), ends.get(column.id)),
+        SB.h('span', {class: 'sub-line', title: column.squared ? null : face.about}, face.below(cell, column).filter(Boolean).join(', ')),
       ];
     };
     const columns = [
@@ -105,7 +116,7 @@
         name: 'cell',
         key: row => {
           const cell = cell_of(row, column);
-          return cell ? face.key(cell) : null;
+          return cell ? face.key(cell, column) : null;
         },
         cell: row => content(row, column),
       })),
@@ -165,9 +176,9 @@
         cell: cell => SB.text(SB.columns.get(cell.column).name),
       },
       {
-        title: 'accuracy',
+        title: SB.metric(),
         falling: true,
-        key: cell => cell.mean,
+        key: cell => SB.better(SB.columns.get(cell.column), cell.mean),
         cell: cell => SB.linked(cell, cell.mean_text),
         name: 'mean',
       },
@@ -201,9 +212,11 @@
       },
       {
         title: 'against the best',
-        about: 'of the column, points of accuracy on the same grammars; the 95 % interval of each by itself',
+        about:
+          'of the column, ' + SB.unit_of_differences() + ' on the same grammars; the 95 % interval of each by itself',
         falling: true,
-        key: cell => (cell.versus_best ? cell.versus_best.difference : cell.best ? 0 : null),
+        key: cell =>
+          cell.versus_best ? SB.better(SB.columns.get(cell.column), cell.versus_best.difference) : cell.best ? 0 : null,
         cell: cell =>
           cell.versus_best
             ? [cell.versus_best.difference_text + ' ', SB.h('span', {class: 'muted'}, cell.versus_best.interval_text)]
@@ -238,6 +251,12 @@
       ['sizes', {}],
     ])
       state[name] = state[name] || first;
+    const has_paper = SB.data.summary.cells.some(cell => cell.paper !== null);
+    const has_share = SB.data.columns.some(column => !column.squared);
+    const offered = Object.entries(faces)
+      .filter(([name]) => (name !== 'paper' || has_paper) && (name !== 'ceiling' || has_share))
+      .map(([name, face]) => [name, face.title()]);
+    if (!offered.some(([name]) => name === state.face)) state.face = 'accuracy';
     const shown = row => !SB.hidden.has(SB.series.get(row.series).model);
     const holder = SB.h('div', {});
     let small = null;
@@ -247,10 +266,6 @@
       holder.replaceChildren(small.element);
     };
     put();
-    const has_paper = SB.data.summary.cells.some(cell => cell.paper !== null);
-    const offered = Object.entries(faces)
-      .filter(([name]) => name !== 'paper' || has_paper)
-      .map(([name, face]) => [name, face.title]);
     const used = new Set(SB.data.summary.cells.flatMap(cell => cell.marks.map(mark => mark.kind)));
     const legend = Object.entries(signs).filter(([kind]) => used.has(kind));
     const large = every_cell(state);

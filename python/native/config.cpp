@@ -7,8 +7,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "grammar/automaton_json.h"
-#include "runs/open_run.h"
-#include "runs/suite.h"
+#include "store/open_run.h"
+#include "suites/suite.h"
 
 namespace sb::python {
 namespace {

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "config/config_file.h"
 #include "native/common.h"
-#include "runs/config_file.h"
 
 namespace sb::python {
 

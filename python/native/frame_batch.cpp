@@ -49,8 +49,12 @@ void FrameBatch::fill(const Task& task, Split split, std::span<const uint64_t> s
 
 double batch_bytes(const Task& task, Split split, uint64_t samples, bool dense, int pad_to) {
   constexpr double kFrame = 2 + 1 + 4 + 4 + 8 + 1;  // symbol, gap, target, element, answer, mask
+  const TaskShape shape = task.shape();
   const double frames = std::max(task.mean_frames(split), static_cast<double>(pad_to));
-  return static_cast<double>(samples) * frames * (kFrame + (dense ? 4.0 * task.shape().channels : 0));
+  double numbers = dense ? shape.channels : 0;  // floats of a frame: what is handed out, and what the task writes
+  if (shape.dense) numbers += shape.channels;
+  if (shape.loss == Loss::squared_error) numbers += shape.answers;
+  return static_cast<double>(samples) * frames * (kFrame + 4 * numbers);
 }
 
 std::shared_ptr<FrameBatch> BatchPool::take() {

@@ -1,3 +1,4 @@
+#include "config/automaton_file.h"
 #include "grammar/automaton_json.h"
 #include "grammar/build.h"
 #include "grammar/draw.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runs/result_fields.h"
+#include "store/result_fields.h"
 
 namespace sb::python {
 

@@ -6,10 +6,11 @@
 #include "native/task.h"
 #include "report/folder.h"
 #include "report/table.h"
-#include "runs/evaluation_file.h"
-#include "runs/measure.h"
-#include "runs/open_run.h"
-#include "runs/run_store.h"
+#include "store/evaluation_file.h"
+#include "store/measure.h"
+#include "store/open_run.h"
+#include "store/run_check.h"
+#include "store/run_store.h"
 
 namespace sb::python {
 namespace {

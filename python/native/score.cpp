@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "native/frame_batch.h"
 #include "native/json.h"
-#include "runs/measure.h"
+#include "store/measure.h"
 
 namespace sb::python {
 namespace {

@@ -42,6 +42,7 @@ void bind_task(py::module_& m) {
       .def_property_readonly("noise", [](const PyTask& t) { return t.config->resolved.values.task.task.noise; })
       .def_property_readonly("squared_error",
                              [](const PyTask& t) { return t.task().shape().loss == Loss::squared_error; })
+      .def_property_readonly("dense", [](const PyTask& t) { return t.task().shape().dense; })
       .def_property_readonly("channels", [](const PyTask& t) { return t.task().shape().channels; })
       .def_property_readonly("answers", [](const PyTask& t) { return t.task().shape().answers; })
       .def_property_readonly("length", [](const PyTask& t) { return t.task().shape().elements; })

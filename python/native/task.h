@@ -1,8 +1,8 @@
 // A task as Python holds it: the config and its data.
 #pragma once
+#include "config/data.h"
 #include "native/config.h"
-#include "runs/data.h"
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb::python {
 

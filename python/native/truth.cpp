@@ -72,7 +72,12 @@ py::dict ceiling_of(const PyTask& task, const std::string& split, uint64_t start
 py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
                       uint64_t train_samples, int threads) {
   const GapTask* counted = task.task().counted();
-  if (counted == nullptr) throw bad_input("baselines", "they name states, expected objective state, got predict");
+  if (counted == nullptr) {
+    const std::string& kind = task.row().name;
+    throw bad_input("baselines", kind == kGapsKind
+                                     ? "they name states, expected objective state, got predict"
+                                     : "they count symbols of gaps, expected a task of kind gaps, got kind " + kind);
+  }
   const Split of = parse_split(split);
   const Baselines b = unlocked([&] {
     return baselines(counted->shared_language(), counted->config(), train_samples, samples, threads, of, start,

@@ -5,28 +5,14 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._checks import mapping, path, plain, shown
+from ._checks import mapping, path, shown
+from ._settings import Item, Setting, items
 
 if TYPE_CHECKING:
     from .task import Task
-
-Setting = Union[bool, int, float, str, "list[int]"]
-Item = tuple[str, Any, str]
-
-
-def items(settings: Mapping[str, Any], section: str = "") -> list[Item]:
-    """Settings as the resolver takes them. Messages name each by its text: gap_max=50."""
-    prefix = section + "." if section else ""
-    return [(prefix + key, plain(value), f"{key}={shown(plain(value))}") for key, value in settings.items()]
-
-
-def given_items(keywords: Mapping[str, Any], section: str) -> list[Item]:
-    """The same for keywords; None means the default."""
-    return items({key: value for key, value in keywords.items() if value is not None}, section)
-
 
 _SHIPPED = pathlib.Path(__file__).parent / "configs"
 

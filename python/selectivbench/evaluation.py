@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._checks import instance, mapping, path, shown, text, whole
+from ._settings import Setting
 from .batches import Batch
 from .causality import check_causal, parts
-from .config import Setting
 from .results import EXTERNAL, Measurement
 from .score import Score, as_floats, check_kind
 from .task import Task

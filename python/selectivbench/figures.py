@@ -48,21 +48,35 @@ def by_entropy(measured: Measured) -> dict[str, Any]:
 
 
 def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
-    """Accuracy on test by gap length, one line per name, and the ceiling."""
+    """Accuracy on test by gap length, one line per name, and the ceiling. Also for other test axes and for squared errors."""
     rows: list[dict[str, Any]] = []
+    axes: set[str] = set()
+    metrics: set[str] = set()
     for name, each in mapping("figures", "measured", measured).items():
         if not isinstance(each, (Run, Evaluation)) or not each.grid:
-            raise ValueError(f"[figures] {name}, expected a run or an evaluation with gaps, got {_kind(each)}")
+            raise ValueError(f"[figures] {name}, expected a run or an evaluation with points of a test axis, got {_kind(each)}")
         for point in each.grid:
-            rows.append({"name": name, "gap": point.gap, "accuracy": point.accuracy})
-            best = point.ceiling and {"name": "ceiling", "gap": point.gap, "accuracy": point.ceiling.accuracy}
+            metric, axis = "accuracy" if point.mse is None else "mse", point.axis or "gap"
+            metrics.add(metric)
+            axes.add(axis)
+            rows.append({"name": name, axis: point.point, metric: getattr(point, metric)})
+            best = point.ceiling and {"name": "ceiling", axis: point.point, metric: getattr(point.ceiling, metric)}
             if best and best not in rows:  # models of one task share a ceiling
                 rows.append(best)
-    return _lines(rows, "gap", "frames of every gap", "Accuracy by gap length")
+    for what, found in (("test axis", axes), ("metric", metrics)):
+        if len(found) > 1:
+            raise ValueError(f"[figures] measured, expected one {what}, got {' and '.join(sorted(found))}")
+    axis, metric = axes.pop() if axes else "gap", metrics.pop() if metrics else "accuracy"
+    what = "Accuracy" if metric == "accuracy" else "Squared error"
+    if axis == "gap":
+        return _lines(rows, "gap", "frames of every gap", f"{what} by gap length", metric)
+    return _lines(rows, axis, axis, f"{what} by {axis}", metric)
 
 
 def _test(name: str, each: Run | Evaluation | Measurement) -> Measurement:
     found = each.test if isinstance(each, (Run, Evaluation)) else each
+    if isinstance(found, Measurement) and found.mse is not None:
+        raise ValueError(f"[figures] {name}, expected accuracies, got squared errors")
     if not isinstance(found, Measurement):
         raise ValueError(f"[figures] {name}, expected a measurement, or a run or evaluation with one on test, got {_kind(each)}")
     return found
@@ -80,7 +94,10 @@ def _binned(measured: Measured, key: str, axis: str, title: str) -> dict[str, An
     return _lines(rows, "from", axis, title)
 
 
-def _lines(rows: list[dict[str, Any]], x: str, axis: str, title: str) -> dict[str, Any]:
+def _lines(rows: list[dict[str, Any]], x: str, axis: str, title: str, metric: str = "accuracy") -> dict[str, Any]:
+    squared = metric == "mse"
+    y: dict[str, Any] = {"field": metric, "type": "quantitative", "title": "squared error" if squared else "accuracy"}
+    y["scale"] = {"zero": True} if squared else {"domain": [0, 1]}
     return {
         "$schema": _SCHEMA,
         "title": title,
@@ -88,7 +105,7 @@ def _lines(rows: list[dict[str, Any]], x: str, axis: str, title: str) -> dict[st
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {
             "x": {"field": x, "type": "quantitative", "title": axis},
-            "y": {"field": "accuracy", "type": "quantitative", "title": "accuracy", "scale": {"domain": [0, 1]}},
+            "y": y,
             "color": {"field": "name", "type": "nominal", "title": None},
         },
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from ._checks import path, whole
-from .config import Item, items
+from ._settings import Item, items
 
 if TYPE_CHECKING:
     import numpy as np

@@ -163,7 +163,7 @@ class Run:
         return kind
 
     def row(self) -> dict[str, Any]:
-        """One line of :meth:`Runs.to_frame`."""
+        """One line of :meth:`Runs.to_frame`. Runs with squared error have ``mse``, ``bound_mse`` and ``valid_mse``; accuracies are nan."""
         test, ceiling = self.test, self.test.ceiling if self.test else None
         return {
             "run_id": self.run_id,
@@ -180,12 +180,15 @@ class Run:
             "grammar_seed": self.grammar_seed,
             "train_seed": self.train_seed,
             "accuracy": test.accuracy if test else None,
+            "mse": test.mse if test else None,
             "stderr": test.stderr if test else None,
             "loss": test.loss if test else None,
             "kl": test.kl if test else None,
             "ceiling": ceiling.accuracy if ceiling else None,
+            "bound_mse": ceiling.mse if ceiling else None,
             "fraction": test.fraction if test else None,
             "valid_accuracy": self.valid.accuracy if self.valid else None,
+            "valid_mse": self.valid.mse if self.valid else None,
             "folder": self.folder,
         }
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._checks import MOST_FRAMES, MOST_INDEX, MOST_SAMPLES, instance, shown, split as check_split, whole
+from ._settings import given_items, items
 from .batches import Batch, Batches
-from .config import Config, given_items, items
+from .config import Config
 from .grammar import Grammar
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from torch.nn.utils.clip_grad import clip_grad_norm_
 from ._checkpoint import Checkpoint
 from ._checks import instance, path, shown
 from ._progress import Progress
+from ._settings import Setting
 from .batches import Batch
 from .causality import check_causal
-from .config import Config, Setting
+from .config import Config
 from .evaluation import Evaluation, evaluate, measure
 from .task import Task
 
@@ -190,10 +191,11 @@ def _train(
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
-            if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
-                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
+            value = float(loss.detach())
+            if not (math.isfinite(value) and math.isfinite(float(norm))):
+                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {value:g}")
             adam.step()
-            keep({"update": update, "loss": float(loss), "grad_norm": float(norm), "lr": lr})
+            keep({"update": update, "loss": value, "grad_norm": float(norm), "lr": lr})
             made = update + 1
             evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
             if evaluates:

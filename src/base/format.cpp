@@ -1,3 +1,4 @@
+#define FMT_HEADER_ONLY  // here and nowhere else: every other file would instantiate what it leaves pending
 #include "base/format.h"
 
 #include <fmt/format.h>

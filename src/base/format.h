@@ -1,7 +1,7 @@
-// fmt's formatting, compiled once. Callers only gather the arguments; fmt::format itself costs each file 2 s of
-// compilation.
+// fmt's formatting, compiled once, in format.cpp. Callers only gather the arguments, for which fmt's small header is
+// enough.
 #pragma once
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>

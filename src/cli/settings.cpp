@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "config/automaton_file.h"
 #include "grammar/automaton_json.h"
 #include "grammar/build.h"
 

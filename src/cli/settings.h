@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "cli/arguments.h"
+#include "config/config_file.h"
 #include "grammar/automaton.h"
 #include "grammar/sampler.h"
-#include "runs/config_file.h"
 #include "tasks/task_config.h"
 
 namespace sb::cli {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "runs/run_tree.h"
+#include "store/run_tree.h"
 
 namespace sb::cli {
 namespace {

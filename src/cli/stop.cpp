@@ -14,12 +14,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stop_signals.h"
 
 namespace sb::cli {
 namespace {
 
 constexpr int64_t kOneRequest = 2000;  // milliseconds in which signals count as one
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
 
 static_assert(std::atomic<int64_t>::is_always_lock_free, "signal handlers use them");
 std::atomic<int64_t> first_at = 0;  // milliseconds; 0: no signal yet
@@ -91,15 +91,8 @@ void unblock(sigset_t signals, int also) {
 
 }  // namespace
 
-sigset_t stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : kSignals) sigaddset(&set, signal);
-  return set;
-}
-
 void watch_for_stop() {
-  for (const int signal : kSignals) {
+  for (const int signal : kStopSignals) {
     struct sigaction inherited {};
     ::sigaction(signal, nullptr, &inherited);
     if (signal != SIGHUP || inherited.sa_handler != SIG_IGN) handle(signal, on_signal);  // else nohup

@@ -10,7 +10,6 @@ namespace sb::cli {
 // Sets the handlers, and resets inherited state: an ignored SIGCHLD, and these signals blocked. Needs only the C
 // library, so that it can run before other libraries are initialised.
 void watch_for_stop();
-sigset_t stop_signals();
 
 // RAII guard: there is something to save or release, so signals only request a stop. If a signal came, this stays so
 // after the guard: the program is about to end.

@@ -23,19 +23,21 @@
 #include "base/signal_blocker.h"
 #include "base/text.h"
 #include "cli/blas.h"
-#include "cli/devices.h"
 #include "cli/output.h"
 #include "cli/program.h"
-#include "cli/progress.h"
-#include "cli/run_names.h"
+#include "cli/standard_error.h"
 #include "cli/stop.h"
+#include "config/config_faults.h"
+#include "jobs/devices.h"
+#include "jobs/progress.h"
+#include "jobs/run_names.h"
 #include "kernels/cpu/block_pool.h"
-#include "runs/config_faults.h"
-#include "runs/result.h"
-#include "runs/run_store.h"
+#include "store/result.h"
+#include "store/run_check.h"
+#include "store/run_store.h"
 #include "train/gpu.h"
-#include "train/process_group.h"
 #include "train/provenance.h"
+#include "train/ranks/process_group.h"
 #include "train/trainer.h"
 
 namespace sb::cli {
@@ -199,13 +201,6 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
   arguments.text("--out", root, "DIR", "Folder for the runs, with one subfolder per run");
 }
 
-std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree) {
-  const std::string kept = load_result(folder, tree).label, asked = config.values.run.label;
-  if (kept == asked) return "";
-  return "note: the run is finished and keeps its label '" + printable(kept) + "', not '" + printable(asked) + "', " +
-         printable(folder, 400);
-}
-
 namespace {
 
 // Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
@@ -247,7 +242,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
   tell_ranks(Order::go_on);
   PreparedRun run = prepared(config, group);
   const GracefulStop saves;
-  RunReport people(run_names({config}).front(), standard_error());
+  RunProgressReport people(run_names({config}).front(), standard_error());
   const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
   const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
   const auto stop = [group] {

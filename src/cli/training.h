@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "runs/config_file.h"
-#include "runs/rank_place.h"
-#include "runs/run_tree.h"
+#include "config/config_file.h"
+#include "config/rank_place.h"
+#include "store/run_tree.h"
 #include "train/rules.h"
 
 namespace sb::cli {
@@ -40,9 +40,6 @@ void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs);
 
 void add_set(Arguments& arguments, std::vector<std::string>& overrides);
 void add_root(Arguments& arguments, std::string& root, const std::string& initial);
-
-// One line if a finished run keeps a label that differs from the config; empty otherwise.
-std::string kept_label(const ResolvedConfig& config, const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // Works on the run until it is finished or stopped; an existing result is kept. Progress goes to standard error, or as
 // one JSON object per line to standard output if `machine` is set.

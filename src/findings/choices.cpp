@@ -26,7 +26,7 @@ bool is_choice(const Rows& rows, const Claims& claims, size_t run) {
 }
 
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
-  static const std::set<std::string> chosen_keys = {"train.lr", "model.residual", "model.conv"};
+  static const std::set<std::string> chosen_keys = {"model.residual", "model.conv"};
   std::vector<Choice> out;
   const Scale* scale = claims.scale(claims.choice_scale);
   for (size_t run = 0; run < rows.runs.size(); ++run) {

@@ -8,9 +8,9 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "config/config_file.h"
 #include "findings/comparison_reader.h"
 #include "findings/toml_fields.h"
-#include "runs/config_file.h"
 
 namespace sb {
 namespace {

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "config/config_file.h"
 #include "findings/toml_fields.h"
-#include "runs/config_file.h"
 
 namespace sb {
 namespace {

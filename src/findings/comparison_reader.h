@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
+#include "config/toml_tree.h"
 #include "findings/claims.h"
-#include "runs/toml_tree.h"
 
 namespace sb {
 

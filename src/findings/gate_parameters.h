@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb {
 

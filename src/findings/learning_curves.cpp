@@ -7,8 +7,8 @@
 #include "findings/choices.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
-#include "runs/run_tree.h"
-#include "runs/thinned_metrics.h"
+#include "store/run_tree.h"
+#include "store/thinned_metrics.h"
 
 namespace sb {
 namespace {
@@ -60,7 +60,7 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
     const auto curve = curves.find(rows.runs[run].folder);
     if (curve == curves.end() || result.task != 1 || is_choice(rows, claims, run) ||
         !fits(group, {result.model, {}, {}}) || !of_scale(rows, group, scale, {}) ||
-        protocol_of(rows, group, {"train.lr"}) != protocol)
+        protocol_of(rows, group) != protocol)
       continue;
     const bool lost = result.status != "done" || collapsed_run(rows, run);
     for (const auto& [update, accuracy] : curve->second)

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "config/protocol.h"
 #include "findings/findings_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/results_table.h"
-#include "runs/protocol.h"
 
 namespace sb {
 namespace {
@@ -29,7 +29,7 @@ ResultsTable results_of(const Rows& rows, const Claims& claims) {
   const Scale* scale = claims.scale("paper");
   if (!scale) return {};
   return results_table(
-      rows, claims, *scale, [](const ConfigMap& config) { return protocol_label(config); },
+      rows, claims, *scale, [](const ConfigMap& config) { return protocol_of(config); },
       [](const Result& result) {
         return result.baselines ? result.baselines->best_n_gram() : std::optional<double>();
       });

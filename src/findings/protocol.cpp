@@ -4,8 +4,8 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "config/protocol.h"
 #include "findings/arms.h"
-#include "runs/protocol.h"
 
 namespace sb {
 namespace {
@@ -44,6 +44,7 @@ std::string key_of(const ConfigMap& config, const std::string& key) {
 }
 
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) {
+  config.erase("train.lr");
   for (const auto& key : ignored) {
     config.erase(key);
     if (key.starts_with("model.")) config.erase("model.switch " + key.substr(6));

@@ -12,7 +12,7 @@ constexpr const char* corrected_protocol = "corrected";
 constexpr const char* published_protocol = "published";
 
 // "corrected", "published", "corrected but dropout 0.2": from the keys of a config ("section.key" or "model.switch
-// NAME", values as JSON). Keys in `ignored` may have any value.
+// NAME", values as JSON). Keys in `ignored` may have any value, and so may the learning rate: it is chosen.
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored = {});
 // The protocol of the group's chosen setting.
 std::string protocol_of(const Rows& rows, const Group& group, const std::set<std::string>& ignored = {});

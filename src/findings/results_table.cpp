@@ -18,6 +18,7 @@ namespace {
 constexpr int tasks = 4;
 const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
 constexpr double error = .05;
+constexpr double clearly_below = .015;  // of a corrected figure, against the reproduced one
 constexpr ResultColumn columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
 
 using Place = std::pair<int, ResultColumn>;
@@ -141,6 +142,7 @@ class Filler {
       for (int task = 1; task <= tasks; ++task)
         for (const ResultColumn column : columns)
           if (auto value = value_of(model, {task, column})) row.cells[{task, column}] = std::move(*value);
+      for (int task = 1; task <= tasks; ++task) note_if_below(row, task);
       out.push_back(std::move(row));
     }
     out.push_back(mean_row("n-gram", n_grams_));
@@ -173,6 +175,16 @@ class Filler {
     }
     if (taken) add_references(*taken, place);
     return best;
+  }
+
+  // A corrected figure below the reproduced one speaks of its learning rate, not of the model.
+  static void note_if_below(ResultRow& row, int task) {
+    const auto from = row.cells.find({task, ResultColumn::reproduced}),
+               to = row.cells.find({task, ResultColumn::corrected});
+    if (from == row.cells.end() || to == row.cells.end() || !from->second.accuracy || !to->second.accuracy) return;
+    if (*to->second.accuracy < *from->second.accuracy - clearly_below)
+      to->second.footnotes.push_back(
+          "Below the reproduced figure: the learning rate, chosen at a smaller scale, may be too high here.");
   }
 
   bool belongs(size_t number, const std::string& model, const Place& place) const {

@@ -44,6 +44,7 @@ using NGramAccuracy = std::function<std::optional<double>(const Result& result)>
 // column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must have the paper's switches, this scale and
 // exactly this protocol. Of several groups, the one with the most grammars is used, then the one with more updates,
 // then the larger, then the first. Collapsed and diverged runs are excluded; a footnote names them.
+// Another footnote marks corrected figures that are clearly below the reproduced ones.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
                            const NGramAccuracy& n_gram);
 

@@ -75,6 +75,7 @@ std::string corrections(const Rows& rows, const Claims& claims) {
   std::string out;
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
+    std::vector<std::string> worse;
     bool any = false;
     for (const auto& model : paper_models()) {
       const Estimate published = figure_of(rows, claims, published_protocol, model, task).accuracy;
@@ -83,6 +84,7 @@ std::string corrections(const Rows& rows, const Claims& claims) {
       any = true;
       const Gain d{model, published.mean, corrected.mean};
       if (std::abs(d.size()) > near_paper) moved.push_back(d);
+      if (d.size() < -near_paper / 2) worse.push_back(model_title(model));
     }
     if (!any) continue;
     std::stable_sort(moved.begin(), moved.end(),
@@ -93,6 +95,13 @@ std::string corrections(const Rows& rows, const Claims& claims) {
                ? formatted(" On task {}, no model moves by more than {} points.", task, fixed(near_paper * 100, 0))
                : formatted(" On task {}, these move by more than {} points: {}.", task, fixed(near_paper * 100, 0),
                            and_list(parts));
+    // A baseline that a rerun would improve must not pass for a result.
+    if (!worse.empty())
+      out += formatted(
+          " {} {} lower accuracy than in the published protocol: the corrected learning rate was chosen at `small` and "
+          "may be too high at this size, so {} are no measure of {}.",
+          and_list(worse), worse.size() == 1 ? "has" : "have", worse.size() == 1 ? "its figures" : "their figures",
+          worse.size() == 1 ? "the model" : "the models");
   }
   if (out.empty())
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "

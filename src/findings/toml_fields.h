@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runs/toml_tree.h"
+#include "config/toml_tree.h"
 
 namespace sb {
 

@@ -77,7 +77,7 @@ at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0)
 // Decoder and loss in one operation: computes logits = h W^T + b in blocks of rows and discards them.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64; rows with target < 0 are padding.
 // Returns the sum of cross-entropies over the other rows, divided by `normaliser` (one element, on the device of h;
-// undefined: the number of these rows). On the CPU, throws if a target is out of range or if all rows are padding.
+// undefined: the number of these rows). On the CPU, throws if a target is out of range or if the divisor is 0.
 // `copy`: see project() in matmul.h.
 at::Tensor decoder_cross_entropy(const at::Tensor& h, const at::Tensor& weight, const at::Tensor& bias,
                                  const at::Tensor& target, const at::Tensor& normaliser = {},

@@ -161,7 +161,8 @@ at::Tensor Network::squared_error(const at::Tensor& x, const at::Tensor& target,
   const auto divisor = (normaliser.defined() ? normaliser.detach().reshape({1}) : asked.sum().reshape({1}))
                            .to(out.device(), at::kDouble);
   const auto off = (out - value.to(out.scalar_type())).to(at::kDouble) * asked.unsqueeze(-1);
-  // Row by row: the sum of a row has a fixed order, however many threads there are.
+  // ATen splits a long sum to one number among threads, so its order would depend on their number. Sums of single rows
+  // are not split, and their sum is short.
   return off.square().sum({1, 2}).sum().reshape({1}) / (divisor * static_cast<double>(out.size(2)));
 }
 

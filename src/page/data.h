@@ -28,7 +28,7 @@ struct PageColumn {
   std::vector<std::string> lines;
   std::string task;       // number, or the name of a kind without numbers
   std::optional<int> at;  // value of the test axis
-  bool squared = false;   // figures are mean squared errors
+  bool squared = false;   // figures are mean squared errors: less is better
   bool own = true;        // the column is the run's own test
   std::optional<double> n_gram, ceiling, chance;
   std::string n_gram_text, ceiling_text, chance_text, metric_text;
@@ -122,6 +122,7 @@ struct PageRun {
   std::optional<std::string> href, series, column;
   std::vector<std::string> problems;
   std::optional<std::string> task;
+  bool squared = false;  // test and valid are mean squared errors
   std::optional<double> test, valid, wall, speed;
   std::string test_text, valid_text, ceiling_text, digest, precision_text, machine_text, program_text, wall_text;
   std::string speed_text, updates_text, divergence_text;

@@ -9,8 +9,8 @@
 #include "base/format.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "runs/json_fields.h"
-#include "runs/seal.h"
+#include "store/json_fields.h"
+#include "store/seal.h"
 
 namespace sb {
 namespace {

@@ -1,12 +1,13 @@
-#include <set>
 // Runs that go on: their loss, and what they measured on valid so far. They are in no table yet.
 #include <algorithm>
+#include <set>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "page/figures.h"
 #include "page/vega.h"
 #include "report/palette.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 namespace {
@@ -16,14 +17,22 @@ constexpr size_t most_running = 24;
 struct Running {
   const BoardLine* line = nullptr;
   const Curves* curves = nullptr;
+  bool squared = false;
 };
+
+// Whether loss and measurements are squared errors. Before the first measurement, the kind of the task tells.
+bool is_squared(const SourceRun& run) {
+  const auto kind = run.read->config.find("task.kind");
+  if (!run.curves.valid.empty() || kind == run.read->config.end()) return run.curves.squared;
+  return usual_loss(plain_value(kind->second)) == Loss::squared_error;
+}
 
 struct Drawing {
   const char *kind, *title, *value, *axis, *caption;
   std::vector<CurvePoint> Curves::*curve;
 };
 
-void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t all, PageData& data) {
+void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t left_out, PageData& data) {
   const std::string value = what.value, axis = what.axis;
   Figure figure;
   figure.id = std::string("running-") + what.kind;
@@ -52,7 +61,7 @@ void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t a
   if (series.empty()) return;
   constexpr int plot = 260;
   figure.caption = formatted("{}, a line a run that is not finished{}.", what.caption,
-                             all > runs.size() ? formatted("; the first {} of {}", runs.size(), all) : "");
+                             left_out > 0 ? formatted("; {} more not drawn", left_out) : "");
   figure.summary = formatted("{} of unfinished runs, {} so far.", what.title, counted(series.size(), "line"));
   figure.spec = line_chart(series, {"update", "update"}, {value, axis}, {}, plot);
   figure.height = chart_height(series.size(), plot);
@@ -63,16 +72,28 @@ void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t a
 
 void add_running(const Outline& outline, const std::vector<size_t>& places, PageData& data) {
   std::vector<Running> runs;
-  for (size_t i = 0; i < places.size(); ++i) runs.push_back({&data.board[i], &outline.source.runs[places[i]]->curves});
+  for (size_t i = 0; i < places.size(); ++i) {
+    const SourceRun& run = *outline.source.runs[places[i]];
+    runs.push_back({&data.board[i], &run.curves, is_squared(run)});
+  }
   std::stable_partition(runs.begin(), runs.end(), [](const Running& run) { return run.line->state == "running"; });
-  const size_t all = runs.size();
-  runs.resize(std::min(all, most_running));
+  const size_t left_out = runs.size() - std::min(runs.size(), most_running);
+  runs.resize(runs.size() - left_out);
+  const auto errors = std::stable_partition(runs.begin(), runs.end(), [](const Running& run) { return !run.squared; });
+  const std::vector<Running> squared(errors, runs.end());
+  runs.erase(errors, runs.end());
   add_drawing({"loss", "Loss while training", "loss", "loss, nats a frame",
                "Cross-entropy of training batches as means over blocks of updates", &Curves::loss},
-              runs, all, data);
+              runs, left_out, data);
   add_drawing({"learning", "Accuracy while training", "accuracy", "accuracy on valid",
                "Accuracy on valid at the evaluations so far", &Curves::valid},
-              runs, all, data);
+              runs, left_out, data);
+  add_drawing({"squared_loss", "Squared error while training", "loss", "squared error of training batches",
+               "Squared error of training batches as means over blocks of updates", &Curves::loss},
+              squared, left_out, data);
+  add_drawing({"squared_learning", "Squared error on valid while training", "error", "squared error on valid",
+               "Squared error on valid at the evaluations so far", &Curves::valid},
+              squared, left_out, data);
 }
 
 }  // namespace sb

@@ -21,6 +21,10 @@ const PageCell* find_cell(const PageData& data, const std::string& series, const
   return nullptr;
 }
 
+std::string metric_of(const PageColumn& column) {
+  return column.squared ? "Squared error" : "Accuracy";
+}
+
 // One point a grammar; lines through the means of columns where there are several.
 void add_complexity(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
   std::map<size_t, ColumnRuns> by_series;
@@ -30,7 +34,7 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   std::vector<std::vector<FigureValue>> rows;
   std::map<double, std::pair<double, size_t>> ceilings, n_grams;
   for (size_t c = 0; c < outline.columns.size(); ++c) {
-    if (outline.columns[c].task != task || !outline.columns[c].own) continue;
+    if (outline.columns[c].task != task || !outline.columns[c].own || outline.columns[c].squared) continue;
     for (const auto& cell : runs_of_column(outline, c)) {
       std::vector<size_t> runs;
       std::vector<double> entropy, accuracy;
@@ -136,6 +140,7 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
 void add_size(const Outline& outline, size_t column, PageData& data, PageSection& section) {
   const PageColumn& place = outline.columns[column];
   const auto cells = runs_of_column(outline, column);
+  const std::string metric = metric_of(place), on_test = place.squared ? "test squared error" : "test accuracy";
   std::set<int64_t> sizes;
   std::map<std::string, std::set<int64_t>> by_model;
   Figure figure = begin_figure(outline, "size", &place, cells);
@@ -149,22 +154,19 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
     figure.rows.push_back({series.name, "model", series.model, params, *found->mean, found->low, found->high});
   }
   if (sizes.size() < 2) {
-    section.absent.push_back("Accuracy by size" + (place.setting.empty() ? "" : " (" + place.setting + ")") +
+    section.absent.push_back(metric + " by size" + (place.setting.empty() ? "" : " (" + place.setting + ")") +
                              ": all networks have one size.");
     return;
   }
-  figure.title = "Accuracy by size of the network";
-  figure.columns = {{"series", "row", "nominal"},
-                    {"kind", "kind", "nominal"},
-                    {"model", "model", "nominal"},
-                    {"params", "parameters", "quantitative"},
-                    {"accuracy", "test accuracy", "quantitative"},
-                    {"low", "interval from", "quantitative"},
+  figure.title = metric + " by size of the network";
+  figure.columns = {{"series", "row", "nominal"},          {"kind", "kind", "nominal"},
+                    {"model", "model", "nominal"},         {"params", "parameters", "quantitative"},
+                    {"accuracy", on_test, "quantitative"}, {"low", "interval from", "quantitative"},
                     {"high", "to", "quantitative"}};
   const auto series = series_of(outline, cells);
   const bool lines =
       std::any_of(by_model.begin(), by_model.end(), [](const auto& each) { return each.second.size() > 1; });
-  const Axis x{"params", "parameters", true}, y{"accuracy", "test accuracy"};
+  const Axis x{"params", "parameters", true}, y{"accuracy", on_test};
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
   Json joined_up = encoding;
   joined_up["detail"] = {{"field", "model"}, {"type", "nominal"}};
@@ -172,7 +174,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   encoding.erase("strokeDash");
   encoding["opacity"] = dimmed_unless_picked();
   Json bars = encoding;
-  bars["y"] = axis_encoding({"low", "test accuracy"});
+  bars["y"] = axis_encoding({"low", on_test});
   bars["y2"] = {{"field", "high"}};
   Json spec = vega_base(series, sweep_height);
   spec["layer"] = Json::array();
@@ -190,9 +192,9 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption =
-      formatted("Mean test accuracy over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.",
+      formatted("Mean {} over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.", on_test,
                 lines ? "; lines join networks of one model" : "");
-  figure.summary = formatted("Accuracy over parameters of {}.", counted(cells.size(), "network"));
+  figure.summary = formatted("{} over parameters of {}.", metric, counted(cells.size(), "network"));
   data.figures.push_back(std::move(figure));
 }
 
@@ -225,7 +227,7 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
     for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
     const PageColumn& first = outline.columns[columns.front()];
     const std::string axis = outline.points[columns.front()].axis;  // empty: gap
-    const std::string metric = first.squared ? "Squared error" : "Accuracy";
+    const std::string metric = metric_of(first);
     const TaskRow* row = row_of(task);
     const std::string x_title = axis.empty() ? "frames of every gap of the test" : row ? row->axis->title : axis;
     Figure figure = begin_figure(outline, axis.empty() && !first.squared ? "gaps" : "axis", &first, cells);

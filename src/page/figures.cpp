@@ -121,7 +121,8 @@ void add_overview(const Outline& outline, PageData& data) {
                     {"encoding", std::move(dots)}}});
   figure.spec = std::move(spec);
   figure.height = chart_height(outline.series.size(), plot);
-  for (const auto& cell : data.cells) figure.runs.insert(figure.runs.end(), cell.runs.begin(), cell.runs.end());
+  for (const auto& cell : data.cells)
+    if (used.contains(cell.column)) figure.runs.insert(figure.runs.end(), cell.runs.begin(), cell.runs.end());
   data.figures.push_back(std::move(figure));
 }
 

@@ -173,7 +173,8 @@ std::string points_text(double difference) {
 
 std::string difference_text(const PageColumn& column, double difference) {
   if (!column.squared) return points_text(difference);
-  return (difference < 0 ? "-" : "+") + fixed(std::abs(difference), 4);
+  const std::string digits = fixed(std::abs(difference), 4);
+  return (digits == "0.0000" ? "" : difference < 0 ? "-" : "+") + digits;
 }
 
 std::map<size_t, MissingCounts> missing_by_group(const Outline& outline) {

@@ -122,6 +122,7 @@ void add_result(const Result& r, PageRun& out) {
   const auto accuracy = [](const std::optional<Measurement>& m) {
     return m ? std::optional(m->score()) : std::nullopt;
   };
+  out.squared = (r.test && r.test->mse) || (r.valid && r.valid->mse);
   out.test = accuracy(r.test);
   out.valid = accuracy(r.valid);
   out.test_text = out.test ? file_digits(*out.test) : "–";

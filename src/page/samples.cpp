@@ -7,6 +7,7 @@
 #include "grammar/build.h"
 #include "page/parts.h"
 #include "report/cells.h"
+#include "tasks/task_registry.h"
 
 namespace sb {
 namespace {
@@ -111,12 +112,17 @@ void add_samples(const Outline& outline, PageData& data) {
     const Result& first = whole_result(outline, shown.front().second);
     const bool predict = first.objective == "predict";
     const auto& names = all_names.of(first);
-    const bool numbered = first.config.contains("task.kind");  // a kind whose symbols and answers have no names
+    const auto kind = first.config.find("task.kind");
+    const bool other = kind != first.config.end();  // another kind than gaps: its row has the names
+    const TaskRow* row = other ? find_kind(plain_value(kind->second)) : nullptr;
+    const auto named = [](std::string (*name)(int), int id) { return name ? name(id) : std::to_string(id); };
     const auto symbol = [&](int id) {
-      return id < 0 ? std::string("·") : numbered ? std::to_string(id) : symbol_name(id);
+      return id < 0 ? std::string("·") : other ? named(row ? row->symbol_name : nullptr, id) : symbol_name(id);
     };
     const auto answer = [&](int32_t id) {
-      return id < 0 ? std::string("–") : predict || numbered ? symbol(id) : state_text(names, id);
+      if (id < 0) return std::string("–");
+      if (other) return named(row ? row->answer_name : nullptr, id);
+      return predict ? symbol(id) : state_text(names, id);
     };
     const auto belief = [&](const std::vector<StateShare>& shares) {
       Belief5 out;

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "runs/run_lock.h"
-#include "runs/thinned_metrics.h"
+#include "store/run_lock.h"
+#include "store/thinned_metrics.h"
 
 namespace sb {
 namespace {
@@ -117,6 +117,7 @@ Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates) {
       out.last = std::max(out.last, row.update);
       const auto accuracy = value_of(row, "accuracy"), error = value_of(row, "mse");
       if (accuracy || error) out.valid.push_back({row.update, accuracy ? *accuracy : *error});
+      out.squared |= !accuracy && error;
     }
   }
   close();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/folder.h"
-#include "runs/metrics.h"
+#include "store/metrics.h"
 
 namespace sb {
 
@@ -19,6 +19,7 @@ struct CurvePoint {
 struct Curves {
   std::vector<CurvePoint> loss;   // at the last update of each block
   std::vector<CurvePoint> valid;  // accuracy, or squared error
+  bool squared = false;           // loss and valid are squared errors
   int64_t last = 0;               // updates done at the last row
   std::string fault;              // why there are no curves
 };

@@ -120,7 +120,7 @@ bool one_scale(const Outline& outline, const std::vector<size_t>& indices) {
   return training.size() <= 1 && static_cast<double>(most) <= most_ratio * static_cast<double>(least);
 }
 
-// Against the highest mean of the column: paired over grammars, Holm's correction over the column. A mean over fewer
+// Against the best mean of the column: paired over grammars, Holm's correction over the column. A mean over fewer
 // grammars than others have is of another population: it is marked, and not the best.
 void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& cells) {
   const auto& indices = outline.column_cells[column];
@@ -271,7 +271,7 @@ void add_summary(const Outline& outline, PageData& data) {
   if (most_grammars > 1)
     data.caption.push_back(
         "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
-        "paired differences to the highest mean of the column on the grammars both have, after Holm's correction over "
+        "paired differences to the best mean of the column on the grammars both have, after Holm's correction over "
         "the column, 5 % together. Beside them in \"every cell\" stand the 95 % interval and p of each comparison by "
         "itself, as in Compare: an interval without 0 need not be significant together with the others.");
   else if (most_grammars == 1)
@@ -291,17 +291,23 @@ void add_summary(const Outline& outline, PageData& data) {
         "Where an interval would go beyond 0 or 1, which no accuracy does, it is cut there and both ends are given.");
   if (uneven)
     data.caption.push_back(
-        "Some cells rest on fewer grammars than others of their column (n). The best of a column is the highest mean "
+        "Some cells rest on fewer grammars than others of their column (n). The best of a column is the best mean "
         "of those with the most; differences are taken on common grammars alone.");
 }
 
 void add_compare(const Outline& outline, PageData& data) {
   constexpr size_t most_series = 40;
   PageCompare& out = data.compare;
-  out.text =
-      "Differences a − b in points of accuracy on the grammars that both have, runs that share a grammar averaged "
-      "first. Interval and p: Student's t on these differences, each by itself; the marks of the summary are after "
-      "Holm's correction over a column.";
+  const auto squared = [](const PageColumn& column) { return column.squared; };
+  const bool any = std::any_of(outline.columns.begin(), outline.columns.end(), squared);
+  const bool all = any && std::all_of(outline.columns.begin(), outline.columns.end(), squared);
+  out.text = formatted(
+      "Differences a − b {} on the grammars that both have, runs that share a grammar averaged first. Interval and p: "
+      "Student's t on these differences, each by itself; the marks of the summary are after Holm's correction over a "
+      "column.",
+      all   ? "of squared errors"
+      : any ? "in points of accuracy, or of squared errors,"
+            : "in points of accuracy");
   for (size_t c = 0; c < outline.columns.size(); ++c) {
     std::vector<size_t> cells;
     for (const size_t index : outline.column_cells[c])
@@ -334,10 +340,10 @@ void add_compare(const Outline& outline, PageData& data) {
       }
       column.values.push_back(std::move(one));
     }
-    const bool all = cells.size() <= most_series;
-    if (!all)
+    const bool every_pair = cells.size() <= most_series;
+    if (!every_pair)
       out.note = formatted(
-          "Columns with more than {} rows have the differences between settings of one model and to the highest mean "
+          "Columns with more than {} rows have the differences between settings of one model and to the best mean "
           "only.",
           most_series);
     const double sign = outline.columns[c].squared ? -1 : 1;
@@ -348,7 +354,7 @@ void add_compare(const Outline& outline, PageData& data) {
       for (size_t k = i + 1; k < cells.size(); ++k) {
         const PageSeries &a = outline.series[outline.cells[cells[i]].series],
                          &b = outline.series[outline.cells[cells[k]].series];
-        if (!all && a.model != b.model && i != best && k != best) continue;
+        if (!every_pair && a.model != b.model && i != best && k != best) continue;
         const Estimate difference = paired_difference(values[i], values[k]);
         if (difference.n == 0) continue;
         const auto interval = difference.interval(family_error);

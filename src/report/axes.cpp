@@ -10,11 +10,11 @@
 #include "base/json.h"
 #include "base/replace_file.h"
 #include "base/text.h"
-#include "runs/frozen_suite.h"
-#include "runs/json_fields.h"
-#include "runs/run_lock.h"
-#include "runs/schema.h"
-#include "runs/seal.h"
+#include "config/schema.h"
+#include "store/json_fields.h"
+#include "store/run_lock.h"
+#include "store/seal.h"
+#include "suites/frozen_suite.h"
 
 namespace sb {
 namespace {

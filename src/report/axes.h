@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runs/run_tree.h"
-#include "runs/suite.h"
+#include "store/run_tree.h"
+#include "suites/suite.h"
 
 namespace sb {
 

@@ -8,9 +8,9 @@
 #include "base/format.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "runs/evaluation_file.h"
-#include "runs/open_run.h"
-#include "runs/run_check.h"
+#include "store/evaluation_file.h"
+#include "store/open_run.h"
+#include "store/run_check.h"
 
 namespace sb {
 namespace {

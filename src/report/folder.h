@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/rows.h"
-#include "runs/run_check.h"
+#include "store/run_check.h"
 
 namespace sb {
 

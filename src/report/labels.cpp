@@ -6,9 +6,9 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "config/config_file.h"
 #include "report/names.h"
 #include "report/select.h"
-#include "runs/config_file.h"
 
 namespace sb {
 namespace {

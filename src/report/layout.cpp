@@ -6,9 +6,9 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "config/protocol.h"
 #include "report/cells.h"
 #include "report/order.h"
-#include "runs/protocol.h"
 
 namespace sb {
 namespace {

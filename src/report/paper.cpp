@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/number.h"
-#include "runs/config_file.h"
+#include "config/config_file.h"
 
 namespace sb {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb {
 

@@ -20,7 +20,7 @@
 #include "report/axes.h"
 #include "report/paper.h"
 #include "report/statistics.h"
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb {
 

@@ -60,6 +60,10 @@ double MetricAccumulator::Row::score(Loss task_loss) const {
   return frames == 0 ? 0 : loss / static_cast<double>(frames);
 }
 
+double MetricAccumulator::Row::weight(Loss task_loss) const {
+  return static_cast<double>(task_loss == Loss::cross_entropy ? elements.total : frames);
+}
+
 void MetricAccumulator::Totals::take(const Row& row, int elements, Loss task_loss) {
   result.elements.right += row.elements.right;
   result.elements.total += row.elements.total;
@@ -79,6 +83,7 @@ void MetricAccumulator::Totals::take(const Row& row, int elements, Loss task_los
   const double score = row.score(task_loss);
   sum += score;
   squares += score * score;
+  scores.add(score, row.weight(task_loss));
   ++samples;
 }
 
@@ -297,7 +302,9 @@ Evaluation MetricAccumulator::result() const {
   out.samples = totals_.samples;
   out.loss = out.frames == 0 ? 0 : totals_.loss / static_cast<double>(out.frames);
   out.kl = has_law_ && totals_.laws > 0 ? totals_.kl / static_cast<double>(totals_.laws) : 0;
-  if (totals_.samples > 1) {
+  if (!totals_.scores.even()) {
+    out.stderr_ = totals_.scores.error();
+  } else if (totals_.samples > 1) {
     const double n = static_cast<double>(totals_.samples), mean = totals_.sum / n;
     out.stderr_ = std::sqrt(std::max(0.0, totals_.squares / n - mean * mean) / (n - 1));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tasks/running_mean.h"
 #include "tasks/task.h"
 
 namespace sb {
@@ -85,8 +86,9 @@ class MetricAccumulator {
     Share elements;
     double loss = 0, kl = 0;
     int64_t frames = 0;
-    double score(Loss loss) const;  // accuracy, or mean squared error
-    int broken = -1;                // first frame with a non-finite output
+    double score(Loss loss) const;   // accuracy, or mean squared error
+    double weight(Loss loss) const;  // elements, or frames, that the score is the mean of
+    int broken = -1;                 // first frame with a non-finite output
     std::vector<Share> by_position, by_gap_frame, by_since_certain, by_entropy;
     std::vector<Confusion> confusion;
 
@@ -99,6 +101,7 @@ class MetricAccumulator {
     double loss = 0, kl = 0;
     int64_t laws = 0;
     double sum = 0, squares = 0;  // of the samples' scores
+    RunningMean scores;           // weighted by what each sample asks for
     int64_t samples = 0;
     void take(const Row& row, int elements, Loss loss);
   };

@@ -1,5 +1,7 @@
 #include "tasks/task_registry.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -13,22 +15,34 @@ namespace sb {
 
 namespace {
 
+Error name_taken(const std::string& name) {
+  return bad_input("task.kind", "the name '" + name + "' is taken");
+}
+
 std::vector<TaskRow>& rows() {
-  static std::vector<TaskRow> all = {
+  static std::vector<TaskRow> all = [] {
+    std::vector<TaskRow> listed = {
 #define SB_TASK(name) name##_row(),
 #include "tasks/kinds.def"
 #undef SB_TASK
-  };
+    };
+    std::set<std::string> names;
+    for (const TaskRow& row : listed) {
+      check_row(row);
+      if (!names.insert(row.name).second) throw name_taken(row.name);
+    }
+    return listed;
+  }();
   return all;
 }
 
-const TaskRow* found(const std::string& kind) {
+}  // namespace
+
+const TaskRow* find_kind(const std::string& kind) {
   for (const TaskRow& row : rows())
     if (row.name == kind) return &row;
   return nullptr;
 }
-
-}  // namespace
 
 const TaskKey* TaskRow::find(std::string_view key) const {
   for (const TaskKey& each : keys)
@@ -47,19 +61,31 @@ std::vector<std::string> task_kinds() {
 }
 
 const TaskRow& find_task(const std::string& kind) {
-  if (const TaskRow* row = found(kind)) return *row;
+  if (const TaskRow* row = find_kind(kind)) return *row;
   const std::string hint = did_you_mean(kind, task_kinds());
   throw bad_input("task.kind", "unknown kind '" + printable(kind) + "'" +
                                    (hint.empty() ? ", expected " + join_or(task_kinds()) : hint));
 }
 
 void register_task(TaskRow row) {
-  if (found(row.name)) throw bad_input("task.kind", "the name '" + row.name + "' is taken");
+  check_row(row);
+  if (find_kind(row.name)) throw name_taken(row.name);
   rows().push_back(std::move(row));
 }
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) {
   return find_task(setup.kind).make(setup, poll);
+}
+
+std::optional<Loss> usual_loss(const std::string& kind) {
+  const TaskRow* row = find_kind(kind);
+  if (!row) return std::nullopt;
+  if (kind == kGapsKind) return Loss::cross_entropy;  // building its automaton takes long
+  TaskSetup setup;
+  setup.kind = kind;
+  setup.length = row->length;
+  for (const TaskKey& key : row->keys) setup.keys[key.name] = key.initial;
+  return row->make(setup, {})->shape().loss;
 }
 
 TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
@@ -75,7 +101,7 @@ TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
 TaskText task_text(const std::string& task) {
   const auto number = parse_integer(task);
   if (!number) {
-    const TaskRow* row = found(task);
+    const TaskRow* row = find_kind(task);
     return row ? row->about : TaskText{task, ""};
   }
   const std::vector<TaskText>& texts = find_task(kGapsKind).numbered;

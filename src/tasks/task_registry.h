@@ -80,6 +80,9 @@ struct TaskRow {
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
   // The size with this point of the axis on test. Null: the task is made and asked.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
+  // Names of symbols and answers where a sample is shown. Null: their numbers.
+  std::string (*symbol_name)(int) = nullptr;
+  std::string (*answer_name)(int) = nullptr;
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
 
   const TaskKey* find(std::string_view key) const;  // null if absent
@@ -88,13 +91,23 @@ struct TaskRow {
 const std::vector<TaskRow>& task_registry();
 const TaskRow& find_task(const std::string& kind);  // throws if unknown; the message suggests the nearest name
 std::vector<std::string> task_kinds();
-// Adds a kind defined by a program that uses the library. Throws if the name is taken. Not thread-safe.
+// Adds a kind defined by a program that uses the library. Throws if the name is taken or the row is wrong. Not
+// thread-safe.
 void register_task(TaskRow row);
+// Throws bad_input unless names, ranges and defaults of the row are valid. Every row passes it before it is registered.
+void check_row(const TaskRow& row);
+// Names in [task] and [eval] that no other kind may use: keys of every kind, and keys of gaps.
+const std::vector<std::string>& reserved_task_keys();
+const std::vector<std::string>& reserved_eval_keys();
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
+// Loss of the kind with its default keys; nullopt if the kind is not registered here.
+std::optional<Loss> usual_loss(const std::string& kind);
 TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
 // Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not
 // registered here has its name as heading.
 TaskText task_text(const std::string& task);
+// Null if the kind is not registered here.
+const TaskRow* find_kind(const std::string& kind);
 
 }  // namespace sb

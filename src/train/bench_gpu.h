@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runs/config.h"
+#include "config/config.h"
 
 namespace sb {
 

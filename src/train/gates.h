@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include "config/data.h"
 #include "models/network.h"
-#include "runs/data.h"
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb {
 

@@ -1,6 +1,6 @@
 // Provenance of a result: program, libraries and machine.
 #pragma once
-#include "runs/result.h"
+#include "store/result.h"
 
 namespace sb {
 

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "config/data.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
-#include "runs/data.h"
 #include "train/gpu.h"
 #include "train/trainer.h"
 

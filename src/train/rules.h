@@ -1,6 +1,6 @@
 // Checks that models and this build add to the resolution of a config.
 #pragma once
-#include "runs/config_file.h"
+#include "config/config_file.h"
 
 namespace sb {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "runs/run_store.h"
+#include "store/run_store.h"
 #include "train/trainer.h"
 
 namespace sb {

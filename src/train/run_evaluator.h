@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "runs/measure.h"
+#include "store/measure.h"
 #include "tasks/evaluate.h"
 #include "train/run_context.h"
 

@@ -1,8 +1,8 @@
 #include "train/run_result.h"
 
 #include "base/clock.h"
-#include "runs/measure.h"
-#include "runs/schema.h"
+#include "config/schema.h"
+#include "store/measure.h"
 #include "train/gpu.h"
 #include "train/provenance.h"
 

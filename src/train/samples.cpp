@@ -124,7 +124,9 @@ std::vector<SampleRecord> record_samples(const Network& network, const Task& tas
   const bool predict = task.has_law();
   const std::vector<float> law = predict ? law_table(task) : std::vector<float>();
   std::vector<SampleRecord> out;
+  std::vector<int32_t> answers(static_cast<size_t>(f.elements));
   for (int b = 0; b < f.batch; ++b) {
+    task.answers(f, b, answers.data());
     SampleRecord& sample =
         out.emplace_back(SampleRecord{static_cast<int64_t>(f.samples[static_cast<size_t>(b)]), f.elements, {}});
     const int32_t* start = f.start.data() + static_cast<size_t>(b) * (f.elements + 1);
@@ -132,7 +134,8 @@ std::vector<SampleRecord> record_samples(const Network& network, const Task& tas
     for (int e = 0; e < recorded(f); ++e) {
       ElementRecord& element = sample.elements.emplace_back();
       element.symbol = symbols[start[e]];
-      element.state = f.state[static_cast<size_t>(b) * f.elements + e];
+      // With a law, predictions are compared with the law of the state.
+      element.state = predict ? f.state[static_cast<size_t>(b) * f.elements + e] : answers[static_cast<size_t>(e)];
       element.gap_frames = start[e + 1] - start[e] - 1;
       for (int t = start[e] + 1; t < start[e + 1] && t <= start[e] + recorded_gap; ++t)
         element.gap.push_back(symbols[t]);

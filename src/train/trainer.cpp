@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "kernels/frame_rows.h"
 #include "models/registry.h"
 #include "train/gpu.h"
@@ -126,6 +127,8 @@ double Trainer::learning_rate_of(int64_t update) const {
 }
 
 void Trainer::prepare(int64_t real_frames, int64_t update) {
+  if (real_frames == 0)
+    throw check_failed("trainer", formatted("no frame of update {} asks for something, expected at least one", update));
   number_.fill_(update);
   frames_.fill_(real_frames);
   lr_.fill_(learning_rate_of(update));
@@ -166,7 +169,7 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t mi
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, first, each);
     const at::Tensor x = input.narrow(0, first, each), asked = target.narrow(0, first, each);
-    const at::Tensor divisor = summed ? at::Tensor() : frames_;
+    const at::Tensor divisor = summed ? asked.ge(0).sum().clamp_min(1) : frames_;
     const at::Tensor loss = batch.value.defined()
                                 ? network_.squared_error(x, asked, batch.value.narrow(0, first, each), pass, divisor)
                                 : network_.loss(x, asked, pass, divisor);

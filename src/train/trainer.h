@@ -6,14 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "config/data.h"
 #include "models/network.h"
-#include "runs/data.h"
-#include "runs/measure.h"
-#include "runs/run_store.h"
+#include "store/measure.h"
+#include "store/run_store.h"
 #include "train/adam.h"
 #include "train/executor.h"
 #include "train/loader.h"
-#include "train/process_group.h"
+#include "train/ranks/process_group.h"
 
 namespace sb {
 

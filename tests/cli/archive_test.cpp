@@ -7,8 +7,8 @@
 #include "../report/synthetic.h"
 #include "cli/program_run.h"
 #include "report/axes.h"
-#include "runs/gzip.h"
-#include "runs/run_store.h"
+#include "store/gzip.h"
+#include "store/run_store.h"
 
 namespace sb::test {
 namespace {

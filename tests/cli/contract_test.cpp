@@ -113,6 +113,35 @@ TEST(Ceiling, PrintsAccuracyErrorAndSamplesAsOneObject) {
   EXPECT_EQ(got["by_position"].size(), 200U);
 }
 
+TEST(Ceiling, IsThatOfAnyKind) {
+  const json copying = json::parse(run(words("ceiling --kind copying --length 4 --samples 20 --json -")).out);
+  EXPECT_DOUBLE_EQ(copying["ceiling"].get<double>(), 1);
+  EXPECT_TRUE(copying["by_position"][0].is_null()) << "the first half is not asked for";
+  EXPECT_DOUBLE_EQ(copying["by_position"][7].get<double>(), 1);
+  const auto bound = [](const std::string& more) {
+    const Outcome done = run(words("ceiling --kind tracking --samples 50 --json - " + more));
+    EXPECT_EQ(done.code, 0) << done.err;
+    return json::parse(done.out)["bound"].get<double>();
+  };
+  EXPECT_LT(bound("--at 0"), bound("--set task.missing=30"));
+  EXPECT_EQ(bound(""), bound("--set task.missing=30")) << "the default";
+  EXPECT_LT(bound("--set task.missing=30"), bound("--at 90"));
+  const Outcome text = run(words("ceiling --kind tracking --samples 50"));
+  EXPECT_NE(text.out.find("no causal model has less"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("ccuracy"), std::string::npos) << text.out;
+}
+
+TEST(Show, ShowsSamplesOfAnyKind) {
+  const Outcome copying = run(words("show --kind copying --length 2 --set task.symbols=3 --index 5"));
+  EXPECT_EQ(copying.code, 0) << copying.err;
+  EXPECT_EQ(copying.out.find("sample 5 of split test, task copying, 4 frames\n"), 0U) << copying.out;
+  EXPECT_NE(copying.out.find("1.000"), std::string::npos) << copying.out;
+  const Outcome tracking = run(words("show --kind tracking --elements 3 --split train"));
+  EXPECT_EQ(tracking.code, 0) << tracking.err;
+  for (const char* word : {"wanted", "estimate", "s.d.", "… 47 more (--from 3)"})
+    EXPECT_NE(tracking.out.find(word), std::string::npos) << tracking.out;
+}
+
 TEST(Ceiling, ComparesWithBaselinesOnRequest) {
   const Outcome outcome = run(
       std::vector<std::string>{"ceiling", "--samples", "50", "--baselines", "--train-samples", "200", "--json", "-"} +

@@ -8,7 +8,7 @@
 
 #include "base/sha256.h"
 #include "cli/program_run.h"
-#include "runs/run_check.h"
+#include "store/run_check.h"
 
 namespace sb::test {
 namespace {

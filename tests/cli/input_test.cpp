@@ -100,6 +100,25 @@ TEST(OptionsWithoutEffect, AreRejectedIfOutputDoesNotDependOnThem) {
   refused({"ceiling", "--split", "train", "--test-gap-law", "none"}, "[ceiling --test-gap-law] has no effect");
 }
 
+TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"ceiling --kind copying --baselines", "baselines exist only for the kind gaps, got --kind copying"},
+      {"ceiling --kind copying --vocab 5", "[ceiling --vocab] has no effect with --kind copying"},
+      {"ceiling --kind copying --task 2", "[ceiling --task] has no effect with --kind copying"},
+      {"ceiling --kind tracking --at 101", "[ceiling --at] expected 0..100, got 101"},
+      {"ceiling --kind tracking --split reference", "expected train, valid or test"},
+      {"ceiling --kind copying --set task.noise=1", "[task.noise] has no effect with task.kind = copying"},
+      {"ceiling --kind copying --set train.lr=1", "expected task.KEY=VALUE"},
+      {"ceiling --set task.symbols=3", "requires --kind"},
+      {"ceiling --at 3", "requires --kind"},
+      {"show --kind copyng", "copying"},
+      {"show --kind copying --length 3 --from 6", "[show --from] expected an element below the 6 of the sample, got 6"},
+      {"show --kind tracking --automaton x.json", "[show --automaton] has no effect with --kind tracking"},
+      {"generate --kind copying --out x.jsonl", "[generate --kind] writes samples of gaps only, got copying"},
+  };
+  for (const auto& [arguments, expected] : cases) refused(words(arguments), expected);
+}
+
 TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {
   const auto taken = [](const std::vector<std::string>& arguments) {
     const Outcome outcome = run(arguments + kSmall);

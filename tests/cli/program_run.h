@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -131,5 +132,11 @@ inline const std::vector<std::string> kLarge = {"--vocab", "256", "--ambiguities
 
 // A grammar of ten states.
 inline const std::vector<std::string> kSmall = {"--vocab", "6", "--ambiguities", "2", "--depth", "3"};
+
+// Arguments that hold no spaces, as one line.
+inline std::vector<std::string> words(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), std::istream_iterator<std::string>()};
+}
 
 }  // namespace sb::test

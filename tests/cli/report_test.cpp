@@ -11,7 +11,7 @@
 
 #include "../page/made_up.h"
 #include "program_run.h"
-#include "runs/checkpoint.h"
+#include "store/checkpoint.h"
 
 namespace sb::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cli/program_run.h"
-#include "runs/run_lock.h"
+#include "store/run_lock.h"
 
 namespace sb::test {
 namespace {

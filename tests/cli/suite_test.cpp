@@ -13,9 +13,9 @@
 
 #include "base/file.h"
 #include "cli/program_run.h"
-#include "runs/result.h"
-#include "runs/run_lock.h"
-#include "runs/seal.h"
+#include "store/result.h"
+#include "store/run_lock.h"
+#include "store/seal.h"
 
 namespace sb::test {
 namespace {

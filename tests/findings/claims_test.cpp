@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "../runs/model_rules.h"
+#include "../config/model_rules.h"
 
 namespace sb::test {
 namespace {

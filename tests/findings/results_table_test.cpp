@@ -136,6 +136,18 @@ TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
   EXPECT_FALSE(row_of(table, "Transformer").cells.contains({1, Column::corrected}));
 }
 
+TEST(ResultsTable, MarksCorrectedFiguresBelowReproducedOnes) {
+  const auto all = runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"mamba2\"]\nmodel.dropout = [0.0, 0.2]\n",
+                        [](Result& r) {
+                          const bool corrected = by_dropout(r.config) == "corrected";
+                          r.test->accuracy = r.model == "gla" && corrected ? .68 : .7;
+                        });
+  const ResultsTable table = table_of(all);
+  EXPECT_EQ(row_of(table, "GLA").cells.at({1, Column::corrected}).footnotes.size(), 1U);
+  EXPECT_TRUE(row_of(table, "GLA").cells.at({1, Column::reproduced}).footnotes.empty());
+  EXPECT_TRUE(row_of(table, "Mamba2").cells.at({1, Column::corrected}).footnotes.empty());
+}
+
 TEST(ResultsTable, TaskFourIsMeanOverLongGaps) {
   const auto all = runs(
       "[eval]\ngaps = [10, 20, 50, 100]\n[grid]\ntask.number = [2]\nmodel.name = [\"gla\"]\n"

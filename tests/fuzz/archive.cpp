@@ -6,8 +6,8 @@
 
 #include "attempt.h"
 #include "base/tar.h"
-#include "runs/run_tree.h"
-#include "runs/thinned_metrics.h"
+#include "store/run_tree.h"
+#include "store/thinned_metrics.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "attempt.h"
 #include "page/figure_files.h"
-#include "runs/seal.h"
+#include "store/seal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

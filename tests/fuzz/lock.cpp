@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "runs/lock_record.h"
+#include "store/lock_record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto record = sb::parse_lock({reinterpret_cast<const char*>(data), size});

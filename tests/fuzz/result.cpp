@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runs/evaluation_file.h"
+#include "store/evaluation_file.h"
 
 namespace {
 

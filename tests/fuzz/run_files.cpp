@@ -5,10 +5,10 @@
 #include <string>
 
 #include "attempt.h"
-#include "runs/checkpoint.h"
-#include "runs/metrics.h"
-#include "runs/run_check.h"
-#include "runs/seal.h"
+#include "store/checkpoint.h"
+#include "store/metrics.h"
+#include "store/run_check.h"
+#include "store/seal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

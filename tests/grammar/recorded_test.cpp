@@ -1,8 +1,8 @@
 // The reference's recorded grammars and samples, reproduced in every detail.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "grammar/figures.h"
 #include "grammar/reference_walk.h"
 #include "random/vectors.h"
@@ -123,7 +123,7 @@ TEST(RecordedGrammars, TransitionsHaveTheRecordedDigest) {
     for (int s = 0; s < a->states(); ++s) {
       for (int e = a->row[s]; e < a->row[s + 1]; ++e) {
         // Shortest text that reads back; Python writes 1.0 where fmt writes 1.
-        lines += fmt::format("{},{},{}\n", s, a->dst[e], a->prob[e] == 1 ? "1.0" : fmt::format("{}", a->prob[e]));
+        lines += formatted("{},{},{}\n", s, a->dst[e], a->prob[e] == 1 ? "1.0" : formatted("{}", a->prob[e]));
       }
     }
     EXPECT_EQ(sha256_hex(lines), file["grammar"]["transitions_sha256"].get<std::string>()) << name;

@@ -115,6 +115,17 @@ TEST_F(FusedBlocks, RejectsLossOverPaddingOnly) {
                Error);
 }
 
+TEST_F(FusedBlocks, ShareOfABatchMayBePaddingOnly) {
+  Tensor h = noise({3, 4}, 1).requires_grad_();
+  Tensor w = noise({5, 4}, 2).requires_grad_();
+  const Tensor loss = decoder_cross_entropy(h, w, at::ones({5}, w.options().requires_grad(false)),
+                                            at::full({3}, -1, at::kLong), at::full({1}, 7.0));
+  EXPECT_EQ(loss.item<double>(), 0);
+  loss.backward();
+  EXPECT_EQ(h.grad().abs().max().item<double>(), 0);
+  EXPECT_EQ(w.grad().abs().max().item<double>(), 0);
+}
+
 TEST_F(FusedBlocks, ResidualNormEqualsItsParts) {
   for (int64_t width : {3, 64, 81, 300}) {
     for (double p : {0.0, 0.2}) {

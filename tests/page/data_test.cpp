@@ -9,7 +9,7 @@
 #include "report/folder.h"
 #include "report/statistics.h"
 #include "report/table.h"
-#include "runs/seal.h"
+#include "store/seal.h"
 
 namespace sb::test {
 namespace {

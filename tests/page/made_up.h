@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "page/build.h"
 #include "page/html.h"
-#include "runs/run_store.h"
+#include "store/run_store.h"
 
 namespace sb::test {
 

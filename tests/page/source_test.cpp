@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "made_up.h"
-#include "runs/pack.h"
+#include "store/pack.h"
 
 namespace sb::test {
 namespace {

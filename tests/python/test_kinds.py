@@ -1,5 +1,6 @@
 """Tasks of other kinds than the paper's: copying and tracking."""
 import pickle
+import re
 import tempfile
 import unittest
 
@@ -78,6 +79,66 @@ class KindTest(unittest.TestCase):
             assert {run.kind for run in loaded} == {"copying", "tracking"}
             text = sb.table(runs)
             assert "task copying" in text and "squared error" in text
+
+    def test_frames_and_figures_of_squared_errors(self):
+        task = sb.Task(kind="tracking", length=6)
+        found = sb.evaluate(kalman(task), task, [0, 90], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9)
+        with tempfile.TemporaryDirectory() as runs:
+            sb.record(runs, name="kalman", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
+            run = sb.load_runs(runs)[0]
+            row = run.row()
+            assert row["mse"] == found.test.mse and row["valid_mse"] == found.valid.mse and np.isnan(row["accuracy"])
+            assert row["bound_mse"] == found.test.ceiling.mse
+            spec = sb.figures.by_gap({"kalman": run})
+        assert spec["encoding"]["x"]["field"] == "missing" and spec["encoding"]["y"]["field"] == "mse"
+        assert "domain" not in spec["encoding"]["y"]["scale"] and spec["title"] == "Squared error by missing"
+        points = [(row["name"], row["missing"], row["mse"]) for row in spec["data"]["values"]]
+        assert ("kalman", 90, found.grid[1].mse) in points and ("ceiling", 90, found.grid[1].ceiling.mse) in points
+        with self.assertRaisesRegex(ValueError, "expected accuracies, got squared errors"):
+            sb.figures.by_position({"kalman": found})
+
+    def test_figures_over_other_axes(self):
+        def evaluated(task, points):
+            return sb.evaluate(
+                lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, points, samples=9, valid_samples=0, grid_samples=9, ceiling_samples=9
+            )
+
+        copying = evaluated(sb.Task(kind="copying", length=4), [2, 7])
+        spec = sb.figures.by_gap({"zero": copying})
+        assert spec["encoding"]["x"]["field"] == "length" and spec["encoding"]["x"]["title"] == "length"
+        assert sorted({row["length"] for row in spec["data"]["values"]}) == [2, 7]
+        tracking = evaluated(sb.Task(kind="tracking", length=4), [5])
+        with self.assertRaisesRegex(ValueError, "expected one test axis, got length and missing"):
+            sb.figures.by_gap({"a": copying, "b": tracking})
+
+    def test_causality_is_tested_on_dense_frames(self):
+        task = sb.Task(kind="tracking", length=12)
+
+        def looks_ahead(batch):
+            return np.repeat(batch.frames[:, :, :1].mean(axis=1, keepdims=True), batch.shape[1], axis=1)
+
+        for dense in (True, False):
+            with self.assertRaisesRegex(ValueError, "not causal"):
+                sb.evaluate(looks_ahead, task, samples=9, dense=dense)
+
+    def test_memory_counts_dense_frames_and_values(self):
+        def amount(task, dense):
+            with self.assertRaisesRegex(ValueError, "take about") as refused:
+                iter(task.batches("train", sb.batches.MOST_SAMPLES, dense=dense, ahead=1, pad_to=1_000_000))
+            number, unit = re.search(r"take about ([\d.]+) (\w+),", str(refused.exception)).groups()
+            return float(number) * {"GB": 1e9, "TB": 1e12, "PB": 1e15}[unit]
+
+        plain = amount(sb.Task(kind="copying", symbols=2), False)  # 20 bytes a frame
+        tracking = sb.Task(kind="tracking", length=50)
+        self.assertAlmostEqual(amount(tracking, False) / plain, (20 + 8 + 4) / 20, places=1)
+        self.assertAlmostEqual(amount(tracking, True) / plain, (20 + 8 + 8 + 4) / 20, places=1)
+
+    def test_baselines_of_other_kinds_are_one_clear_line(self):
+        with self.assertRaises(ValueError) as refused:
+            sb.baselines(sb.Task(kind="copying"))
+        self.assertEqual(
+            str(refused.exception), "[baselines] they count symbols of gaps, expected a task of kind gaps, got kind copying"
+        )
 
     def test_keys_of_other_kinds_are_refused(self):
         with self.assertRaisesRegex(ValueError, "has no effect with task.kind = copying"):

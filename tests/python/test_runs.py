@@ -238,7 +238,7 @@ class RecordTest(TemporaryFolder):
             json.dumps(spec)
             fields = {axis["field"] for axis in spec["encoding"].values()}
             self.assertTrue(all(fields <= row.keys() for row in spec["data"]["values"]))
-        with self.assertRaisesRegex(ValueError, r"\[figures\] guess, expected a run or an evaluation with gaps"):
+        with self.assertRaisesRegex(ValueError, r"\[figures\] guess, expected a run or an evaluation with points of a test axis"):
             sb.figures.by_gap({"guess": evaluated(task())})
         with self.assertRaisesRegex(ValueError, r"\[figures\] measured, expected a dict, got list"):
             sb.figures.by_position([found])

@@ -9,11 +9,11 @@
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "report/table.h"
-#include "runs/evaluation_file.h"
-#include "runs/pack.h"
-#include "runs/run_lock.h"
-#include "runs/run_store.h"
-#include "runs/seal.h"
+#include "store/evaluation_file.h"
+#include "store/pack.h"
+#include "store/run_lock.h"
+#include "store/run_store.h"
+#include "store/seal.h"
 #include "synthetic.h"
 
 namespace sb::test {

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "base/format.h"
 #include "report/labels.h"
 #include "report/table.h"
 #include "synthetic.h"
@@ -257,7 +258,7 @@ TEST(Property, EveryFormatHasEveryCellWithoutControlCharacters) {
     const std::string text = cell_table(rows, TableFormat::text);
     for (const auto& cell : rows.cells)
       if (!cell.runs.empty()) {
-        EXPECT_NE(text.find(fmt::format("{:.3f}", cell.mean)), std::string::npos);
+        EXPECT_NE(text.find(formatted("{:.3f}", cell.mean)), std::string::npos);
       }
     if (HasFailure()) return;
   }

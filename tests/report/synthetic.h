@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-#include "../runs/model_rules.h"
+#include "../config/model_rules.h"
 #include "base/sha256.h"
 #include "report/rows.h"
-#include "runs/suite.h"
+#include "suites/suite.h"
 
 namespace sb::test {
 

@@ -208,6 +208,52 @@ class Counting final : public Predictor {
   std::vector<int> parity_;
 };
 
+// Parity that asks for the first 1 + index % 5 elements of a sample.
+class UnevenParity final : public Task {
+ public:
+  TaskShape shape() const override { return all_.shape(); }
+  std::string canonical_text() const override { return "uneven parity\n"; }
+  int max_frames(Split split) const override { return all_.max_frames(split); }
+  double mean_frames(Split split) const override { return all_.mean_frames(split); }
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
+    all_.fill(split, samples, out, pad_to);
+  }
+  void answers(const Batch& batch, int row, int32_t* out) const override {
+    all_.answers(batch, row, out);
+    std::fill(out + 1 + batch.samples[static_cast<size_t>(row)] % 5, out + batch.elements, -1);
+  }
+
+ private:
+  Parity all_{false};
+};
+
+TEST(Interfaces, StandardErrorIsThatOfARatioIfSamplesAskUnevenly) {
+  Counting model;
+  EvaluationRequest ask;
+  ask.samples = 64;
+  const Evaluation result = evaluate(model, UnevenParity(), ask);
+  // The jackknife leaves out one sample at a time. Samples 0, 4, 8, ... are wrong in all they ask.
+  double right = 0, total = 0;
+  const auto asked = [](int i) { return 1.0 + i % 5; };
+  const auto correct = [&](int i) { return i % 4 == 0 ? 0.0 : asked(i); };
+  for (int i = 0; i < 64; ++i) {
+    right += correct(i);
+    total += asked(i);
+  }
+  double mean = 0, squares = 0;
+  for (int i = 0; i < 64; ++i) {
+    const double without = (right - correct(i)) / (total - asked(i));
+    mean += without / 64;
+    squares += without * without / 64;
+  }
+  EXPECT_DOUBLE_EQ(result.elements.value(), right / total);
+  const double jackknife = std::sqrt(63 * (squares - mean * mean));
+  EXPECT_NEAR(result.stderr_, jackknife, 0.02 * jackknife);
+  const double of_even_samples = std::sqrt(0.75 * 0.25 / 63);
+  EXPECT_GT(jackknife, 1.05 * of_even_samples) << "else this test tells nothing";
+}
+
 TEST(Interfaces, EvaluationAcceptsAnyTask) {
   const Parity known(true), unknown(false);
   Counting model;

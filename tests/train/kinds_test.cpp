@@ -4,10 +4,11 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "../base/temporary_folder.h"
-#include "runs/measure.h"
-#include "runs/run_check.h"
 #include "small_run.h"
+#include "store/measure.h"
+#include "store/run_check.h"
 #include "train/loader.h"
+#include "train/samples.h"
 
 namespace sb {
 namespace {
@@ -75,6 +76,95 @@ TEST(SquaredError, GradientsAgreeWithFiniteDifferences) {
   EXPECT_EQ(asked.sum().item<int64_t>(), 3 * 6 - 1) << "padding and the one above are not";
   EXPECT_NEAR(at_start.item<double>(), (off * asked).sum().item<double>() / (3 * 6 - 1), 1e-12);
   EXPECT_THROW(network.squared_error(batch.input, target, batch.value.narrow(1, 0, 3)), Error);
+}
+
+// A task that asks for nothing in samples of odd index.
+class HalfAsked final : public Task {
+ public:
+  explicit HalfAsked(std::shared_ptr<const Task> of) : of_(std::move(of)) {}
+  TaskShape shape() const override { return of_->shape(); }
+  std::string canonical_text() const override { return "half " + of_->canonical_text(); }
+  int max_frames(Split split) const override { return of_->max_frames(split); }
+  double mean_frames(Split split) const override { return of_->mean_frames(split); }
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
+    of_->fill(split, samples, out, pad_to);
+    std::fill(out.state.begin(), out.state.end(), -1);  // only answers() knows
+  }
+  void answers(const Batch& batch, int row, int32_t* out) const override {
+    Batch again;
+    of_->fill(batch.split, batch.samples[static_cast<size_t>(row)], 1, again);
+    of_->answers(again, 0, out);
+    if (batch.samples[static_cast<size_t>(row)] % 2 == 1) std::fill_n(out, batch.elements, -1);
+  }
+
+ private:
+  std::shared_ptr<const Task> of_;
+};
+
+TEST(Masks, SharesOfABatchSumToItsGradient) {
+  for (const char* kind : {"copying", "tracking"}) {
+    const ResolvedConfig config = kind_config(kind, {"train.precision=fp64", "model.dropout=0"});
+    const HalfAsked task(make_data(config.values).task);
+    Trainer trainer(config.values, task.shape());
+    Batch whole;
+    task.fill(Split::train, std::vector<uint64_t>{1, 3, 4, 6}, whole, 0);
+    const TensorBatch all = to_tensors(whole, task, at::kDouble);
+    EXPECT_EQ(all.real_frames, 12) << "two samples of six";
+    const auto gradient_of = [&](TensorBatch batch) {
+      batch.real_frames = all.real_frames;
+      trainer.prepare(batch.real_frames, 0);
+      const double loss = trainer.gradients(batch, false).item<double>();
+      return std::pair(loss, trainer.network().parameters().flat_grad().clone());
+    };
+    const auto [loss, gradient] = gradient_of(all);
+    const auto [none, nothing] = gradient_of(to_tensors(rows_of(whole, 0, 2), task, at::kDouble));
+    const auto [rest, others] = gradient_of(to_tensors(rows_of(whole, 2, 4), task, at::kDouble));
+    EXPECT_EQ(none, 0) << "all of the first share is masked";
+    EXPECT_EQ(nothing.abs().max().item<double>(), 0);
+    EXPECT_NEAR(rest, loss, 1e-12);
+    EXPECT_GT(gradient.abs().max().item<double>(), 1e-3);
+    EXPECT_LT((others - gradient).abs().max().item<double>(), 1e-12) << kind;
+  }
+}
+
+TEST(Masks, MicroBatchWithoutAnswersAddsNothing) {
+  const ResolvedConfig config = kind_config(
+      "copying", {"train.precision=fp64", "model.dropout=0", "quirks.sum_accumulated=true", "train.accumulate=2"});
+  const HalfAsked task(make_data(config.values).task);
+  Trainer trainer(config.values, task.shape());
+  Batch whole;
+  task.fill(Split::train, std::vector<uint64_t>{1, 3, 4, 6}, whole, 0);
+  trainer.prepare(12, 0);
+  EXPECT_TRUE(std::isfinite(trainer.gradients(to_tensors(whole, task, at::kDouble), false).item<double>()));
+  EXPECT_GT(trainer.network().parameters().flat_grad().abs().max().item<double>(), 1e-3);
+}
+
+TEST(Masks, AnUpdateThatAsksForNothingIsAnError) {
+  const ResolvedConfig config = kind_config("copying");
+  const HalfAsked task(make_data(config.values).task);
+  Trainer trainer(config.values, task.shape());
+  Batch odd;
+  task.fill(Split::train, std::vector<uint64_t>{1, 3}, odd, 0);
+  EXPECT_THROW(trainer.step(to_tensors(odd, task, at::kFloat), 0), Error);
+}
+
+TEST(Masks, RecordsOfSamplesAskTheTask) {
+  const ResolvedConfig config = kind_config("copying");
+  const HalfAsked task(make_data(config.values).task);
+  Trainer trainer(config.values, task.shape());
+  const std::vector<SampleRecord> records = record_samples(trainer.network(), task, Split::test, 64);
+  ASSERT_GE(records.size(), 2U);
+  Batch batch;
+  std::vector<int32_t> answers(12);
+  for (const SampleRecord& record : records) {
+    task.fill(Split::test, static_cast<uint64_t>(record.index), 1, batch);
+    task.answers(batch, 0, answers.data());
+    for (size_t e = 0; e < record.elements.size(); ++e) {
+      EXPECT_EQ(record.elements[e].state, answers[e]);
+      EXPECT_EQ(record.elements[e].network.empty(), answers[e] < 0);
+    }
+  }
 }
 
 TEST(Loader, DenseFramesAndValuesAreThoseOfTheBatch) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "runs/data.h"
+#include "config/data.h"
 
 namespace sb {
 namespace {

@@ -1,7 +1,6 @@
 // The bytes that a few tiny runs end in, per config_format, instruction set, compiler and libtorch. A change of numbers
 // without a new config_format would mix runs of both under one id: it fails here. Where nothing is recorded the tests
 // are skipped. SELECTIVBENCH_RECORD=1 pinned_test prints the lines to add to pinned.inc.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "../base/temporary_folder.h"
+#include "base/format.h"
 #include "base/sha256.h"
 #include "base/version.h"
 #include "small_run.h"
@@ -55,8 +55,8 @@ std::string up_to(const std::string& version, int dots) {
 // "format 3, x86_64 avx512bw, GNU 12, libtorch 1.13"
 std::string machine() {
   const Provenance made = provenance();
-  return fmt::format("format {}, {}, {}, libtorch {}", config_format, made.instructions, up_to(made.compiler, 0),
-                     up_to(made.libtorch, 1));
+  return formatted("format {}, {}, {}, libtorch {}", config_format, made.instructions, up_to(made.compiler, 0),
+                   up_to(made.libtorch, 1));
 }
 
 // Of the metrics and of the weights, without what says which run it is.
@@ -79,7 +79,7 @@ class PinnedRuns : public testing::TestWithParam<std::string> {};
 TEST_P(PinnedRuns, GiveRecordedBytes) {
   const std::string here = machine();
   if (std::getenv("SELECTIVBENCH_RECORD") != nullptr) {
-    std::cout << fmt::format("{{\"{}\", \"{}\", \"{}\"}},\n", here, GetParam(), digest_of(runs().at(GetParam())));
+    std::cout << formatted("{{\"{}\", \"{}\", \"{}\"}},\n", here, GetParam(), digest_of(runs().at(GetParam())));
     GTEST_SKIP() << "recording";
   }
   for (const Pinned& each : recorded()) {

@@ -1,5 +1,5 @@
 // Two ranks of one process, a thread each: what one ends with the other learns.
-#include "train/rank_watch.h"
+#include "train/ranks/rank_watch.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

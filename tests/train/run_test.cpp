@@ -13,6 +13,7 @@
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "small_run.h"
+#include "store/run_check.h"
 
 namespace sb {
 namespace {

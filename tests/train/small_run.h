@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "runs/config_file.h"
-#include "runs/run_store.h"
+#include "config/config_file.h"
+#include "store/run_store.h"
 #include "train/trainer.h"
 
 namespace sb::test {

@@ -15,7 +15,7 @@
 #include "tasks/gap_task.h"
 
 namespace sb::cli {
-namespace {
+namespace bench_data_command {
 
 // The reference in Python, one process, paper scale, measured on a 2-core arm64 machine.
 constexpr double kReferenceGrammar = 18.0;  // s
@@ -153,9 +153,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace bench_data_command
 
 void add_bench_data(Program& program) {
+  using namespace bench_data_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench data", "Measure grammars, streams and batches at the paper's scale, and compare with targets",

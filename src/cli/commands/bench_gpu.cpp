@@ -9,13 +9,13 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "config/schema.h"
 #include "models/registry.h"
 #include "report/paper.h"
 #include "report/peers.h"
-#include "runs/schema.h"
 
 namespace sb::cli {
-namespace {
+namespace bench_gpu_command {
 
 struct Options {
   std::vector<std::string> models;
@@ -154,9 +154,10 @@ Exit run(const Options& options) {
   return any_failed(bench) ? Exit::check_failed : Exit::done;
 }
 
-}  // namespace
+}  // namespace bench_gpu_command
 
 void add_bench_gpu(Program& program) {
+  using namespace bench_gpu_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench gpu", "Measure a training step of each model on a GPU, and compare with the models' published code",

@@ -11,10 +11,10 @@
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
-#include "runs/measure.h"
+#include "store/measure.h"
 
 namespace sb::cli {
-namespace {
+namespace bench_kernels_command {
 
 struct KernelBench {
   int threads;
@@ -108,9 +108,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace bench_kernels_command
 
 void add_bench_kernels(Program& program) {
+  using namespace bench_kernels_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench kernels",

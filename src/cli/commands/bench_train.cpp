@@ -13,7 +13,7 @@
 #include "train/bench.h"
 
 namespace sb::cli {
-namespace {
+namespace bench_train_command {
 
 struct Options {
   std::vector<std::string> models;
@@ -76,9 +76,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace bench_train_command
 
 void add_bench_train(Program& program) {
+  using namespace bench_train_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "bench train", "Measure a training step of each model: tokens/s, share of the matrix-product rate, time by part",

@@ -1,29 +1,35 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/kind_settings.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/settings.h"
+#include "cli/standard_error.h"
+#include "jobs/progress.h"
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
 
 namespace sb::cli {
-namespace {
+namespace ceiling_command {
 
 struct Options {
   GrammarSettings grammar;
   SequenceSettings sequences{"test"};
   TaskSettings task;
+  KindSettings kind;
   uint64_t samples = 1000, start = 0, train_samples = 10000;
   bool baselines = false;
   std::string json;
   int threads = 0;
   const Arguments* arguments = nullptr;
 };
+
+using Describe = std::function<void(Json&)>;  // adds what was asked for
 
 void describe_all(Json& json, const Options& options, const TaskConfig& task) {
   json["grammar"] = options.grammar.description();
@@ -32,15 +38,14 @@ void describe_all(Json& json, const Options& options, const TaskConfig& task) {
   json["task"] = description_of(task);
 }
 
-std::string as_json(const Options& options, const TaskConfig& task, const Ceiling& c,
-                    const std::optional<Baselines>& b) {
+std::string as_json(const Describe& describe, const Ceiling& c, const std::optional<Baselines>& b = {}) {
   Json json = {{"ceiling", c.accuracy}, {"samples", c.samples}};
   if (c.samples > 1) json["stderr"] = c.stderr_;
   json["upper_bound"] = c.upper_bound;
   json["counted"] = c.filter_accuracy;
   json["exact"] = c.exact;
   json["mean_entropy"] = c.mean_entropy;
-  describe_all(json, options, task);
+  describe(json);
   json["by_position"] = c.by_position;
   json["entropy_by_position"] = c.entropy_by_position;
   if (b) {
@@ -56,7 +61,7 @@ std::string as_json(const Options& options, const TaskConfig& task, const Ceilin
   return json_document(json);
 }
 
-std::string as_json(const Options& options, const TaskConfig& task, const PredictCeiling& c) {
+std::string as_json(const Describe& describe, const PredictCeiling& c) {
   Json json = {{"ceiling", c.accuracy}, {"samples", c.samples}};
   if (c.samples > 1) json["stderr"] = c.stderr_;
   json["upper_bound"] = c.upper_bound;
@@ -66,28 +71,36 @@ std::string as_json(const Options& options, const TaskConfig& task, const Predic
   if (c.samples > 1) json["kl_stderr"] = c.kl_stderr;
   json["kl_bound"] = c.kl_bound;
   json["kl_counted"] = c.kl_counted;
-  describe_all(json, options, task);
+  describe(json);
   json["by_position"] = c.by_position;
   json["kl_by_position"] = c.kl_by_position;
   return json_document(json);
 }
 
-// Mean over elements [from, to).
-double mean(const std::vector<double>& values, size_t from, size_t to) {
+// Mean over elements [from, to); NaN: the element is never asked for.
+std::string mean(const std::vector<double>& values, size_t from, size_t to) {
   double sum = 0;
-  for (size_t i = from; i < to; ++i) sum += values[i];
-  return sum / static_cast<double>(to - from);
+  size_t asked = 0;
+  for (size_t i = from; i < to; ++i) {
+    if (std::isnan(values[i])) continue;
+    sum += values[i];
+    ++asked;
+  }
+  return asked == 0 ? "–" : fixed(sum / static_cast<double>(asked), 4);
 }
 
-// Two columns over elements, in stretches that double.
+// One or two columns over elements, in stretches that double.
 std::string by_position(const std::vector<double>& a, const std::string& name_a, const std::vector<double>& b,
                         const std::string& name_b) {
-  TextTable table({"elements", name_a, name_b});
-  const size_t n = std::min(a.size(), b.size());
+  TextTable table(b.empty() ? std::vector<std::string>{"elements", name_a}
+                            : std::vector<std::string>{"elements", name_a, name_b});
+  const size_t n = b.empty() ? a.size() : std::min(a.size(), b.size());
   for (size_t from = 0, width = 1; from < n; from += width, width *= 2) {
     const size_t to = std::min(n, from + width);
-    table.row({std::to_string(from) + (to - from > 1 ? "-" + std::to_string(to - 1) : ""), fixed(mean(a, from, to), 4),
-               fixed(mean(b, from, to), 4)});
+    std::vector<std::string> row = {std::to_string(from) + (to - from > 1 ? "-" + std::to_string(to - 1) : ""),
+                                    mean(a, from, to)};
+    if (!b.empty()) row.push_back(mean(b, from, to));
+    table.row(row);
   }
   return table.text();
 }
@@ -112,14 +125,17 @@ bool overlaps(const Options& options) {
 std::string as_text(const Options& options, const Ceiling& c, const std::optional<Baselines>& b) {
   TextTable table = figures();
   if (c.exact) {
-    table.row({"ceiling", fixed(c.accuracy, 5),
-               spread_text(c.stderr_, c.samples) + "score of the exact filter under the metric"});
+    table.row(
+        {"ceiling", fixed(c.accuracy, 5),
+         spread_text(c.stderr_, c.samples) + (options.kind.asked() ? "score of the task's oracle under the metric"
+                                                                   : "score of the exact filter under the metric")});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
   } else {
     table.row({"upper bound", fixed(c.upper_bound, 5),
                spread_text(c.stderr_, c.samples) + "not reached; " + std::string(kHidden)});
   }
-  table.row({"entropy", fixed(c.mean_entropy, 5), "nats an element, of the filter's belief"});
+  table.row({"entropy", fixed(c.mean_entropy, 5),
+             "nats an element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
@@ -141,6 +157,23 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
          by_position(c.by_position, c.exact ? "ceiling" : "bound", c.entropy_by_position, "entropy");
 }
 
+std::string as_json(const Describe& describe, const ErrorCeiling& c) {
+  Json json = {{"bound", c.mse}, {"samples", c.samples}};
+  if (c.samples > 1) json["stderr"] = c.stderr_;
+  json["counted"] = c.counted;
+  describe(json);
+  json["by_position"] = c.by_position;
+  return json_document(json);
+}
+
+std::string as_text(const Options& options, const ErrorCeiling& c) {
+  TextTable table = figures();
+  table.row({"bound", fixed(c.mse, 5),
+             spread_text(c.stderr_, c.samples) + "squared error; no causal model has less in expectation"});
+  table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
+  return table.text() + "\n" + by_position(c.by_position, "bound", {}, "");
+}
+
 std::string as_text(const Options& options, const PredictCeiling& c) {
   TextTable table = figures();
   const std::string spread = spread_text(c.stderr_, c.samples), kl_spread = spread_text(c.kl_stderr, c.samples);
@@ -157,7 +190,62 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
   return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");
 }
 
+struct Answer {
+  std::string text, json;
+};
+
+// Any kind's ceiling, by the oracle or estimator that the task has.
+Answer ceiling_of(const Options& options, const Task& task, const CeilingRequest& request, const Describe& describe) {
+  const auto both = [&](const auto& ceiling, const auto& text) -> Answer { return {text, as_json(describe, ceiling)}; };
+  if (task.shape().loss == Loss::squared_error) {
+    const ErrorCeiling ceiling = error_ceiling(task, request);
+    return both(ceiling, as_text(options, ceiling));
+  }
+  if (task.has_law()) {
+    const PredictCeiling ceiling = predict_ceiling(task, request);
+    return both(ceiling, as_text(options, ceiling));
+  }
+  const Ceiling ceiling = exact_ceiling(task, request);
+  return both(ceiling, as_text(options, ceiling, {}));
+}
+
+void deliver_answer(const Options& options, const Answer& answer) {
+  if (!options.json.empty()) deliver(options.json, answer.json);
+  if (options.json != "-") print(answer.text);
+}
+
+CeilingRequest request_of(const Options& options) {
+  CeilingRequest request;
+  request.split = parse_split(options.sequences.split);
+  request.first = options.start;
+  request.samples = options.samples;
+  request.threads = options.threads;
+  return request;
+}
+
+Exit run_kind(const Options& options) {
+  for (const char* flag : {"--baselines", "--train-samples"})
+    if (options.arguments->given(flag))
+      throw bad_input(options.arguments->where(flag),
+                      "baselines exist only for the kind gaps, got --kind " + options.kind.name());
+  const std::shared_ptr<const Task> task = options.kind.task(options.grammar, options.sequences, options.task);
+  CeilingRequest request = request_of(options);
+  Answer answer;
+  {
+    Progress progress("samples", options.samples, false, standard_error());
+    request.progress = [&](uint64_t done) { progress.update(done); };
+    answer = ceiling_of(options, *task, request, [&](Json& json) {
+      json["task"] = options.kind.description(options.grammar, *task);
+      json["split"] = options.sequences.split;
+      json["start"] = options.start;
+    });
+  }
+  deliver_answer(options, answer);
+  return Exit::done;
+}
+
 Exit run(const Options& options) {
+  if (options.kind.asked()) return run_kind(options);
   const TaskConfig task = options.task.config(options.sequences);
   const bool predict = task.objective == Objective::predict;
   if (predict && options.baselines) throw bad_input("ceiling --baselines", "requires --objective state, got predict");
@@ -167,47 +255,41 @@ Exit run(const Options& options) {
   if (!options.baselines)
     options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
-  CeilingRequest request;
-  request.split = parse_split(options.sequences.split);
-  request.first = options.start;
-  request.samples = options.samples;
-  request.threads = options.threads;
-  std::string text, json;
+  CeilingRequest request = request_of(options);
+  const Describe describe = [&](Json& json) { describe_all(json, options, task); };
+  Answer answer;
   {
-    Progress progress("samples", options.samples);
+    Progress progress("samples", options.samples, false, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
-    if (predict) {
-      const PredictCeiling ceiling = predict_ceiling(GapTask(sampler, task), request);
-      text = as_text(options, ceiling);
-      json = as_json(options, task, ceiling);
+    const GapTask gaps(sampler, task);
+    if (options.baselines) {
+      const Ceiling ceiling = exact_ceiling(gaps, request);
+      const Baselines learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads,
+                                         request.split, options.start);
+      answer = {as_text(options, ceiling, learnt), as_json(describe, ceiling, learnt)};
     } else {
-      const Ceiling ceiling = exact_ceiling(GapTask(sampler, task), request);
-      std::optional<Baselines> learnt;
-      if (options.baselines) {
-        learnt = baselines(sampler, task, options.train_samples, options.samples, options.threads, request.split,
-                           options.start);
-      }
-      text = as_text(options, ceiling, learnt);
-      json = as_json(options, task, ceiling, learnt);
+      answer = ceiling_of(options, gaps, request, describe);
     }
   }
-  if (!options.json.empty()) deliver(options.json, json);
-  if (options.json != "-") print(text);
+  deliver_answer(options, answer);
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace ceiling_command
 
 void add_ceiling(Program& program) {
+  using namespace ceiling_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "ceiling", "Compute the best accuracy any causal model can expect, by exact filtering",
-      {"selectivbench ceiling --task 1 --seed 1", "selectivbench ceiling --task 3 --baselines --json ceiling.json"},
+      {"selectivbench ceiling --task 1 --seed 1", "selectivbench ceiling --task 3 --baselines --json ceiling.json",
+       "selectivbench ceiling --kind tracking --set task.missing=50 --at 90"},
       [options] { return run(*options); });
   options->arguments = &arguments;
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 1);
+  options->kind.add_to(arguments);
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, uint64_t{1} << 62, "Index of the first sample");
   arguments.integer("--samples", options->samples, 1, 100'000'000, "Number of samples to average over");

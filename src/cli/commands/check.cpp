@@ -11,11 +11,11 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/axes.h"
-#include "runs/run_check.h"
-#include "runs/run_identity.h"
+#include "store/run_check.h"
+#include "store/run_identity.h"
 
 namespace sb::cli {
-namespace {
+namespace check_command {
 
 struct Options {
   std::vector<std::string> folders;
@@ -187,9 +187,9 @@ Exit run(const Options& options) {
   return damaged ? Exit::check_failed : Exit::done;
 }
 
-}  // namespace
+}  // namespace check_command
 
-namespace {
+namespace check_command {
 
 void add_check(Program& program, std::optional<ModelRules> rules) {
   auto options = std::make_shared<Options>();
@@ -204,13 +204,15 @@ void add_check(Program& program, std::optional<ModelRules> rules) {
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
 }
 
-}  // namespace
+}  // namespace check_command
 
 void add_check(Program& program, ModelRules rules) {
+  using namespace check_command;
   add_check(program, std::optional(std::move(rules)));
 }
 
 void add_check(Program& program) {
+  using namespace check_command;
   add_check(program, std::nullopt);
 }
 

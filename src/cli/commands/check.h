@@ -1,6 +1,6 @@
 #pragma once
 #include "cli/program.h"
-#include "runs/config_file.h"
+#include "config/config_file.h"
 
 namespace sb::cli {
 

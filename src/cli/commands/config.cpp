@@ -7,11 +7,11 @@
 #include "cli/output.h"
 #include "cli/shipped.h"
 #include "cli/training.h"
-#include "runs/rank_place.h"
-#include "runs/suite.h"
+#include "config/rank_place.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
-namespace {
+namespace config_command {
 
 struct Options {
   std::string file, json;
@@ -81,9 +81,10 @@ Exit keys(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace config_command
 
 void add_config(Program& program) {
+  using namespace config_command;
   program.group("config", "Show a resolved config (show), or list all keys (keys)");
   auto shown = std::make_shared<Options>();
   Arguments& arguments =

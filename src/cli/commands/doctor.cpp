@@ -8,11 +8,11 @@
 #include "cli/output.h"
 #include "cli/training.h"
 #include "train/gpu.h"
-#include "train/process_group.h"
 #include "train/provenance.h"
+#include "train/ranks/process_group.h"
 
 namespace sb::cli {
-namespace {
+namespace doctor_command {
 
 struct Options {
   std::string json;
@@ -86,9 +86,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace doctor_command
 
 void add_doctor(Program& program) {
+  using namespace doctor_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("doctor", "Show what this build and machine support, and how to enable the rest",

@@ -15,12 +15,12 @@
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/training.h"
-#include "runs/checkpoint.h"
-#include "runs/evaluation_file.h"
-#include "runs/measure.h"
-#include "runs/open_run.h"
-#include "runs/run_check.h"
-#include "runs/seal.h"
+#include "store/checkpoint.h"
+#include "store/evaluation_file.h"
+#include "store/measure.h"
+#include "store/open_run.h"
+#include "store/run_check.h"
+#include "store/seal.h"
 #include "train/gates.h"
 #include "train/gpu.h"
 #include "train/network_predictor.h"
@@ -28,7 +28,7 @@
 #include "train/trainer.h"
 
 namespace sb::cli {
-namespace {
+namespace eval_command {
 
 struct Options {
   std::string folder, split = "test", json, weights;
@@ -368,9 +368,10 @@ Exit run(const Options& options) {
   }
 }
 
-}  // namespace
+}  // namespace eval_command
 
 void add_eval(Program& program) {
+  using namespace eval_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("eval", "Test a trained model on other splits or gap lengths, or record its gates",

@@ -7,14 +7,15 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/run_sizes.h"
+#include "cli/run_suite.h"
 #include "cli/shipped.h"
-#include "cli/suite_device.h"
-#include "cli/suite_overview.h"
-#include "cli/suite_session.h"
+#include "cli/suite_options.h"
 #include "cli/training.h"
+#include "jobs/suite_device.h"
 
 namespace sb::cli {
-namespace {
+namespace experiments_command {
 
 struct ListOptions {
   std::string json;
@@ -90,15 +91,17 @@ Exit run(RunOptions& options) {
   return run_suite(options, options.elsewhere() ? suite_for_elsewhere(options, rules, read) : read(rules), rules);
 }
 
-}  // namespace
+}  // namespace experiments_command
 
 ModelRules experiment_rules() {
+  using namespace experiments_command;
   ModelRules rules = model_rules();
   rules.shipped = shipped_folder();
   return rules;
 }
 
 SuiteCost cost_of(const Suite& suite, const CostTable& costs) {
+  using namespace experiments_command;
   SuiteCost out;
   out.cpu_seconds = out.gpu_seconds = 0;
   for (const auto& run : suite.runs) {
@@ -116,6 +119,7 @@ SuiteCost cost_of(const Suite& suite, const CostTable& costs) {
 }
 
 void add_experiments(Program& program) {
+  using namespace experiments_command;
   auto listed = std::make_shared<ListOptions>();
   Arguments& list_arguments = program.group(
       "experiments", "List the shipped experiments with what they test and their cost; run and evaluate them",

@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "cli/cost_table.h"
-#include "runs/experiment.h"
+#include "jobs/cost_table.h"
+#include "suites/experiment.h"
 
 namespace sb::cli {
 

@@ -8,11 +8,11 @@
 #include "cli/commands.h"
 #include "cli/commands/experiments.h"
 #include "cli/output.h"
-#include "cli/suite_overview.h"
-#include "runs/known_runs.h"
+#include "cli/run_sizes.h"
+#include "store/known_runs.h"
 
 namespace sb::cli {
-namespace {
+namespace experiments_queue_command {
 
 struct Options {
   std::vector<std::string> results;
@@ -125,9 +125,10 @@ Exit run(Options options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace experiments_queue_command
 
 void add_experiments_queue(Program& program) {
+  using namespace experiments_queue_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "experiments queue", "Show the runs planned for a GPU, how many are missing, their cost, and the next command",

@@ -15,7 +15,7 @@
 #include "report/folder.h"
 
 namespace sb::cli {
-namespace {
+namespace experiments_verdict_command {
 
 namespace fs = std::filesystem;
 constexpr size_t kMaxPageBytes = size_t{16} << 20;
@@ -152,9 +152,10 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace experiments_verdict_command
 
 void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
+  using namespace experiments_verdict_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "experiments verdict",
@@ -183,6 +184,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
 }
 
 void add_experiments_verdict(Program& program) {
+  using namespace experiments_verdict_command;
   add_experiments_verdict(program, {});
 }
 

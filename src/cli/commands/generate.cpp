@@ -15,18 +15,21 @@
 #include "cli/commands.h"
 #include "cli/dense.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/rows.h"
 #include "cli/settings.h"
+#include "cli/standard_error.h"
 #include "cli/stop.h"
+#include "jobs/progress.h"
+#include "tasks/task_registry.h"
 
 namespace sb::cli {
-namespace {
+namespace generate_command {
 
 struct Options {
   GrammarSettings grammar;
   SequenceSettings sequences{"train"};
   TaskSettings task;
+  std::string kind = kGapsKind;
   uint64_t start = 0, count = 1000;
   std::string format = "jsonl", out;
   bool digest = false, dense = false;
@@ -105,7 +108,7 @@ struct Source {
 template <class Use>
 void for_each_block(const Source& source, const Options& options, const Use& use) {
   const size_t per_block = std::max<size_t>(1, kBlockElements / static_cast<size_t>(source.length));
-  Progress progress("samples", options.count);
+  Progress progress("samples", options.count, false, standard_error());
   std::future<void> consumer;
   for (uint64_t done = 0; done < options.count;) {
     const auto n = static_cast<size_t>(std::min<uint64_t>(per_block, options.count - done));
@@ -255,6 +258,9 @@ void refuse_idle(const Options& options) {
 }
 
 Exit run(const Options& options) {
+  if (options.kind != kGapsKind)
+    throw bad_input("generate --kind", "writes samples of gaps only, got " + options.kind +
+                                           "; `show` and, in Python, Task.batch() give samples of every kind");
   if (options.digest && !options.out.empty()) {
     throw bad_input("generate", "--digest writes no file, expected it without --out");
   }
@@ -293,9 +299,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace generate_command
 
 void add_generate(Program& program) {
+  using namespace generate_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("generate", "Write samples as JSONL or npz with a manifest, or print their digest",
@@ -307,6 +314,7 @@ void add_generate(Program& program) {
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 0);
+  arguments.choice("--kind", options->kind, task_kinds(), "Kind of task; only samples of gaps can be written");
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
   arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");

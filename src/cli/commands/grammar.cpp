@@ -10,7 +10,7 @@
 #include "grammar/figures.h"
 
 namespace sb::cli {
-namespace {
+namespace grammar_command {
 
 struct Options {
   GrammarSettings grammar;
@@ -64,9 +64,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace grammar_command
 
 void add_grammar(Program& program) {
+  using namespace grammar_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("grammar", "Build or read an automaton; show its figures, write it as JSON, draw it",

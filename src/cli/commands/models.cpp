@@ -10,12 +10,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "config/size_match.h"
 #include "models/match.h"
 #include "models/probe.h"
-#include "runs/size_match.h"
 
 namespace sb::cli {
-namespace {
+namespace models_command {
 
 struct Options {
   int width = 256, layers = 8, inputs = 41, outputs = 1601, length = 400, step = 1;
@@ -361,9 +361,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace models_command
 
 void add_models(Program& program) {
+  using namespace models_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "models",

@@ -5,12 +5,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "runs/gzip.h"
-#include "runs/pack.h"
-#include "runs/run_check.h"
+#include "store/gzip.h"
+#include "store/pack.h"
+#include "store/run_check.h"
 
 namespace sb::cli {
-namespace {
+namespace pack_command {
 
 struct Options {
   std::string folder, file;
@@ -35,9 +35,10 @@ Exit run(const Options& options) {
   return packed.damaged ? Exit::check_failed : Exit::done;
 }
 
-}  // namespace
+}  // namespace pack_command
 
 void add_pack(Program& program) {
+  using namespace pack_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "pack", "Pack finished runs, without weights, into one archive that `table` and `check` read like a folder",

@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/tool.h"
+#include "jobs/tool.h"
 
 namespace sb::cli {
-namespace {
+namespace rank_command {
 
 struct Options {
   std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers = "quick", device = "cpu",
@@ -53,9 +53,10 @@ Exit run(const Options& options) {
   throw bad_input("rank --python", "cannot start '" + printable(options.python, 400) + "': " + std::strerror(errno));
 }
 
-}  // namespace
+}  // namespace rank_command
 
 void add_rank(Program& program) {
+  using namespace rank_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "rank", "Train a mixer written in PyTorch and rank it among the shipped models",

@@ -15,7 +15,7 @@
 #include "page/html.h"
 
 namespace sb::cli {
-namespace {
+namespace report_command {
 
 namespace fs = std::filesystem;
 
@@ -68,9 +68,10 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace report_command
 
 void write_report(const std::string& folder, const std::string& out, const SwitchDefaults& defaults) {
+  using namespace report_command;
   Options options;
   options.folders = {folder};
   options.out = out;
@@ -78,6 +79,7 @@ void write_report(const std::string& folder, const std::string& out, const Switc
 }
 
 void add_report(Program& program, SwitchDefaults defaults) {
+  using namespace report_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "report", "Write one self-contained HTML page: tables, charts, comparisons, samples, every run with its config",
@@ -95,6 +97,7 @@ void add_report(Program& program, SwitchDefaults defaults) {
 }
 
 void add_report(Program& program) {
+  using namespace report_command;
   add_report(program, {});
 }
 

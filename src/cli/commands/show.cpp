@@ -4,18 +4,20 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/kind_settings.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "grammar/build.h"
 #include "tasks/gap_task.h"
 
 namespace sb::cli {
-namespace {
+namespace show_command {
 
 struct Options {
   GrammarSettings grammar;
   SequenceSettings sequences{"test"};
   TaskSettings task;
+  KindSettings kind;
   uint64_t index = 0;
   int from = 0, elements = 40;
   std::string color = "auto";
@@ -49,6 +51,12 @@ GapText gap_text(const Batch& batch, int element) {
 }
 
 Exit run(const Options& options) {
+  if (options.kind.asked()) {
+    const auto task = options.kind.task(options.grammar, options.sequences, options.task);
+    print(sample_text(*task, options.kind.name(), parse_split(options.sequences.split), options.index, options.from,
+                      options.elements, options.color));
+    return Exit::done;
+  }
   if (options.task.asks_objective())
     throw bad_input("show --objective", "has no effect: the filter's belief is of the state; `ceiling` takes it");
   const TaskConfig task = options.task.config(options.sequences);
@@ -97,18 +105,21 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace show_command
 
 void add_show(Program& program) {
+  using namespace show_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("show", "Show a sample: symbols, hidden states, gaps, and the exact filter's belief",
                       {"selectivbench show --task 3 --index 7 --from 45",
-                       "selectivbench show --vocab 6 --ambiguities 2 --depth 3 --task 1"},
+                       "selectivbench show --vocab 6 --ambiguities 2 --depth 3 --task 1",
+                       "selectivbench show --kind copying --set task.symbols=4 --length 5"},
                       [options] { return run(*options); });
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 1);
+  options->kind.add_to(arguments);
   arguments.heading("Output");
   arguments.integer("--index", options->index, 0, UINT64_MAX, "Index of the sample");
   arguments.integer("--from", options->from, 0, 1'000'000, "First element to show");

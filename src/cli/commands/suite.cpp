@@ -4,17 +4,18 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/run_costs.h"
+#include "cli/run_suite.h"
 #include "cli/shipped.h"
 #include "cli/stop.h"
-#include "cli/suite_device.h"
-#include "cli/suite_session.h"
+#include "cli/suite_options.h"
 #include "cli/training.h"
-#include "runs/frozen_suite.h"
-#include "runs/run_store.h"
+#include "jobs/run_costs.h"
+#include "jobs/suite_device.h"
+#include "store/run_check.h"
+#include "suites/frozen_suite.h"
 
 namespace sb::cli {
-namespace {
+namespace suite_command {
 
 struct Options : SuiteOptions {
   std::string file, only;
@@ -75,9 +76,10 @@ Exit run(const Options& options) {
   return run_suite(options, std::move(suite), rules);
 }
 
-}  // namespace
+}  // namespace suite_command
 
 void add_suite(Program& program) {
+  using namespace suite_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command("suite", "Run the missing runs of a grid, then print its table",
                                          {"selectivbench suite configs/quick.toml --out runs/quick",

@@ -10,7 +10,7 @@
 #include "report/table.h"
 
 namespace sb::cli {
-namespace {
+namespace table_command {
 
 struct Options {
   std::string format = "text", out = "-";
@@ -32,9 +32,10 @@ Exit run(const Options& options) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace table_command
 
 void add_table(Program& program, SwitchDefaults defaults) {
+  using namespace table_command;
   auto options = std::make_shared<Options>();
   options->defaults = std::move(defaults);
   Arguments& arguments =

@@ -7,12 +7,12 @@
 #include "cli/settings.h"
 #include "cli/shipped.h"
 #include "cli/training.h"
-#include "runs/measure.h"
-#include "runs/run_store.h"
-#include "runs/suite.h"
+#include "store/measure.h"
+#include "store/run_store.h"
+#include "suites/suite.h"
 
 namespace sb::cli {
-namespace {
+namespace train_command {
 
 struct Options {
   std::string asked, file, root;
@@ -62,9 +62,10 @@ Exit run(const Options& options) {
   return code;
 }
 
-}  // namespace
+}  // namespace train_command
 
 void add_train(Program& program) {
+  using namespace train_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
       "train",

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 
 namespace sb::cli {
-namespace {
+namespace verify_command {
 
 struct Options {
   std::string folder, device = "cpu", precision = "fp64", json;
@@ -104,9 +104,10 @@ Exit run(const Options& options) {
   return count(rows, VerifyRow::Status::fail) > 0 ? Exit::check_failed : Exit::done;
 }
 
-}  // namespace
+}  // namespace verify_command
 
 void add_verify(Program& program) {
+  using namespace verify_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command("verify", "Compare the kernels and layers of this build with recorded vectors",
                                          {"selectivbench verify tests/golden/layers",

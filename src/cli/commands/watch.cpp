@@ -13,7 +13,7 @@
 #include "page/live.h"
 
 namespace sb::cli {
-namespace {
+namespace watch_command {
 
 struct Options {
   std::vector<std::string> folders;
@@ -82,9 +82,10 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   return Exit::done;
 }
 
-}  // namespace
+}  // namespace watch_command
 
 void add_watch(Program& program, SwitchDefaults defaults) {
+  using namespace watch_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments =
       program.command("watch", "Serve the page of `report` on this machine, and update it while runs continue",

@@ -73,7 +73,7 @@ class LogLinearMamba2 final : public Mixer {
   std::vector<int64_t> widths_;
 };
 
-void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+void read_recorded_log_linear_mamba2(const RecordedLayer& layer, MixerOptions& options) {
   options.set(switches::d_state, (layer.extent("conv1d.weight", 0) - 2 * options.width) / 2);
 }
 
@@ -87,7 +87,7 @@ ModelRow log_linear_mamba2_row() {
               "as mamba2, with the past split into levels: frame s is in level 0 of frame t if s = t, else in level\n"
               "1 + floor(log2(t xor s));  S_t[l] is the state of Mamba2 that holds the frames of level l\n"
               "y = sum_l softplus(L_l W u) C^T S[l] + D x;  out = W RMS(y silu(z)) + b",
-          .read_recorded = read_recorded};
+          .read_recorded = read_recorded_log_linear_mamba2};
 }
 
 }  // namespace sb

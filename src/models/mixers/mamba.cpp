@@ -64,7 +64,7 @@ class Mamba final : public Mixer {
   Param A_log_, skip_, in_, conv_ = nullptr, conv_bias_ = nullptr, x_, dt_, dt_bias_, out_;
 };
 
-void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+void read_recorded_mamba(const RecordedLayer& layer, MixerOptions& options) {
   options.set(switches::d_state, layer.extent("A_log", 1));
   options.set(switches::short_conv, layer.extent("conv1d.weight", 0) > 0);
   options.set(switches::output_gate, layer.extent("in_proj.weight", 0) == 4 * options.width);
@@ -82,7 +82,7 @@ ModelRow mamba_row() {
           "(x, z) = W u, x = silu(conv4(x)), (r, B, C) = W x, Delta = softplus(W r);  D = 2 d channels, N = d_state\n"
           "h_t = exp(-Delta e^A) h_(t-1) + Delta B x_t;  y = C h + D x;  out = W (y silu(z))\n"
           "not complementary: a learned constant writes instead of Delta",
-      .read_recorded = read_recorded};
+      .read_recorded = read_recorded_mamba};
 }
 
 }  // namespace sb

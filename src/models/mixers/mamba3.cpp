@@ -92,7 +92,7 @@ class Mamba3 final : public Mixer {
   std::vector<int64_t> widths_;
 };
 
-void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+void read_recorded_mamba3(const RecordedLayer& layer, MixerOptions& options) {
   const int64_t N = layer.extent("B_norm.weight", 0), rows = layer.extent("in_proj.weight", 0);
   const int64_t rest = 2 * N + 3 * layer.extent("dt_bias", 0) + N / 4;
   options.set(states, N);
@@ -113,7 +113,7 @@ ModelRow mamba3_row() {
           "Delta\n"
           "S_t = e^g (S_(t-1) + (1 - lambda) Delta B_(t-1) x_(t-1)^T) + lambda Delta B x^T a head\n"
           "y = C^T S + D x;  out = W (y silu(z))",
-      .read_recorded = read_recorded};
+      .read_recorded = read_recorded_mamba3};
 }
 
 }  // namespace sb

@@ -16,8 +16,8 @@ namespace {
 
 constexpr double gate_cap = 15;
 
-constexpr TruthSwitch output_gate{"output_gate", true,
-                                  "the output is multiplied by sigma of a projection of the input"};
+constexpr TruthSwitch mlstm_output_gate{"output_gate", true,
+                                        "the output is multiplied by sigma of a projection of the input"};
 
 class Mlstm final : public Mixer {
  public:
@@ -26,7 +26,7 @@ class Mlstm final : public Mixer {
     const int64_t d = o_.width, h = o_.heads();
     const Param q = p.matrix("q.weight", keys_, d), k = p.matrix("k.weight", keys_, d),
                 v = p.matrix("v.weight", values_, d);
-    const Param o = o_[output_gate] ? p.matrix("ogate_preact.weight", values_, d) : nullptr;
+    const Param o = o_[mlstm_output_gate] ? p.matrix("ogate_preact.weight", values_, d) : nullptr;
     gates_ = p.join({p.matrix("igate_preact.weight", h, d), p.matrix("fgate_preact.weight", h, d)});
     gate_bias_ = p.join({p.add("igate_preact.bias", {h}, Init::constant(-10)),
                          p.add("fgate_preact.bias", {h}, Init::curve({.offset = 4.5, .slope = 3}))});
@@ -90,25 +90,25 @@ class Mlstm final : public Mixer {
   std::vector<int64_t> widths_;
 };
 
-void read_recorded(const RecordedLayer& layer, MixerOptions& options) {
+void read_recorded_mlstm(const RecordedLayer& layer, MixerOptions& options) {
   const double d = static_cast<double>(options.width);
   options.set(switches::expand_k, static_cast<double>(layer.extent("q.weight", 0)) / d);
   options.set(switches::expand_v, static_cast<double>(layer.extent("v.weight", 0)) / d);
-  options.set(output_gate, layer.extent("ogate_preact.weight", 0) > 0);
+  options.set(mlstm_output_gate, layer.extent("ogate_preact.weight", 0) > 0);
 }
 
 }  // namespace
 
 ModelRow mlstm_row() {
   return {.name = "mlstm",
-          .switches = {switches::heads, switches::expand_k.initially(0.5), switches::expand_v.initially(1), output_gate,
-                       switches::mlp},
+          .switches = {switches::heads, switches::expand_k.initially(0.5), switches::expand_v.initially(1),
+                       mlstm_output_gate, switches::mlp},
           .make = make_mixer<Mlstm>,
           .equations =
               "q, k, v = W x, i and f = 15 tanh((W x + b) / 15) per head\n"
               "C_t = sigma(f) C_(t-1) + e^i k v^T, n_t = sigma(f) n_(t-1) + e^i k;  q scaled by K^-1/2\n"
               "h = C^T q / max(|n^T q|, 1);  out = W (sigma(W x) LayerNorm(h))",
-          .read_recorded = read_recorded};
+          .read_recorded = read_recorded_mlstm};
 }
 
 }  // namespace sb

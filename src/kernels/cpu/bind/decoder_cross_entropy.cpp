@@ -15,12 +15,12 @@ namespace {
 constexpr int64_t kGroup = 1024;
 
 // The kernels use targets as indices for writing.
-void check_targets(const Tensor& target, int64_t classes) {
+void check_targets(const Tensor& target, int64_t classes, double normaliser) {
   const char* here = "decoder_cross_entropy";
   const int64_t* values = target.data_ptr<int64_t>();
   int64_t most = -1;
   for (int64_t i = 0; i < target.numel(); ++i) most = std::max(most, values[i]);
-  if (most < 0) throw bad_input(here, "target, expected at least one row that is not padding, got none");
+  if (!(normaliser > 0)) throw bad_input(here, "target, expected at least one row that is not padding, got none");
   if (most >= classes) throw bad_input(here, c10::str("target, expected < ", classes, " classes, got ", most));
 }
 
@@ -57,8 +57,8 @@ double loss_and_gradients(const Tensor& h, const Tensor& weight, const Tensor& b
 Tensors decoder_cross_entropy(const op::DecoderCrossEntropy&, const Tensors& in, Tensors* saved) {
   const Tensor h = in[0].contiguous(), weight = in[1].contiguous(), bias = in[2].contiguous();
   const Tensor target = in[3].contiguous();
-  check_targets(target, weight.size(0));
   const double normaliser = *in[4].data_ptr<double>();
+  check_targets(target, weight.size(0), normaliser);
   DecoderGradients gradients;
   if (saved) gradients = {fresh_like(h), fresh_like(weight), at::zeros(bias.sizes(), h.options())};
   const double loss = with_type_of(h, [&](auto type) {

@@ -1,0 +1,104 @@
+#include "cli/run_suite.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/commands/report.h"
+#include "cli/output.h"
+#include "cli/run_sizes.h"
+#include "cli/shipped.h"
+#include "cli/standard_error.h"
+#include "cli/stop.h"
+#include "cli/training.h"
+#include "jobs/slurm_submit.h"
+#include "jobs/suite_session.h"
+#include "jobs/suite_status.h"
+#include "jobs/suite_tables.h"
+#include "report/axes.h"
+#include "store/run_check.h"
+
+namespace sb::cli {
+namespace {
+
+Host this_program() {
+  return {print,         complain, standard_error, stop_requested, [] { return std::make_shared<GracefulStop>(); },
+          program_path()};
+}
+
+Overview overview_of(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
+  Overview out(options.root, suite, options.start, size_of, known);
+  out.rates = shipped_costs();
+  return out;
+}
+
+// Of an estimate that no run of the folder speaks for.
+const std::string rates_text = "(from configs/rates.toml if no similar run is finished here)";
+
+Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
+  const Overview overview = overview_of(options, suite, known);
+  using Align = TextTable::Align;
+  TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
+  bool by_rates = false;
+  for (size_t i = 0; i < suite.runs.size(); ++i) {
+    const Overview::Run& run = overview.runs[i];
+    const auto estimate = overview.estimate(suite, i);
+    by_rates |= !run.done && estimate && overview.by_rates(suite, i);
+    const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
+    table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
+               run.done   ? took
+               : estimate ? "estimate " + duration_text(*estimate)
+                          : "time unknown",
+               run.name});
+  }
+  print(table.text());
+  const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
+  std::string line = counted(suite.runs.size(), "run") + ", ";
+  if (begun > 0) line += std::to_string(begun) + " begun, ";
+  if (damaged > 0) line += std::to_string(damaged) + " damaged, ";
+  line += std::to_string(overview.count("missing")) + " missing";
+  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
+    line += left ? ", estimate one after another " + duration_text(*left) + (by_rates ? " " + rates_text : "")
+                 : ", time unknown until runs like them are done in " + one_line(options.root);
+  complain(line);
+  return Exit::done;
+}
+
+}  // namespace
+
+Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
+  if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
+  for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
+  if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
+  if (options.slurm.submit && options.gpus > 0 && !usable_cards().built && !options.slurm.dry_run)
+    throw bad_input(options.command + " --gpus",
+                    "every job would fail, because the nodes run this program: " + usable_cards().missing);
+  if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
+  if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
+    complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
+  const KnownRuns known = known_runs(options.reuse, options.command + " --reuse");
+  for (const auto& note : known.notes) complain(note);
+  if (options.list) return list_runs(options, suite, known);
+  const Host host = this_program();
+  if (options.status) {
+    print_status(options.root, suite, known, host);
+    return Exit::done;
+  }
+  const auto done = [&](const ResolvedConfig& run) {
+    return has_result(options.root + "/" + run.run_id) || known.find(run.run_id) != nullptr;
+  };
+  const bool all_done = std::all_of(suite.runs.begin(), suite.runs.end(), done);
+  if (options.slurm.submit && (!all_done || options.slurm.dry_run)) return submit_suite(options, suite, known, host);
+  Exit code = Exit::done;
+  if (!options.table_only && !options.slurm.submit)
+    code = work_on_suite(options, suite, known, overview_of(options, suite, known), host);
+  if (!options.no_table) write_suite_tables(options, suite, rules, known, host);
+  // What the job after the runs would have made.
+  if (options.slurm.submit && std::filesystem::exists(options.root + "/" + options.table + ".json"))
+    write_report(options.root, options.root + "/report.html", defaults_of(rules));
+  return code;
+}
+
+}  // namespace sb::cli

@@ -1,0 +1,65 @@
+// Table of all config keys: name, kind, range, meaning and member of RunConfig.
+// Reading, checking, `config show`, `config keys` and the run id all use this table.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+#include "config/toml_tree.h"
+
+namespace sb {
+
+// Text of kAutomatic in a file.
+constexpr const char* kAutomaticWord = "auto";
+
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+
+struct ConfigKey {
+  enum class Kind { truth, whole, real, text, choice, wholes };  // wholes: a sorted set of integers
+
+  std::string section, key;
+  Kind kind = Kind::whole;
+  int64_t least = 0, most = 0;       // whole, and each of wholes
+  bool or_auto = false;              // whole: "auto" is also allowed
+  double low = 0, high = 0;          // real
+  bool above_low = false;            // excludes low
+  bool below_high = false;           // excludes high
+  std::vector<std::string> choices;  // choice
+  std::string meaning;
+  bool identifies = true;  // part of the run id
+  std::string task_kind;   // the kind of task that reads the key; empty: all
+  ConfigValue (*get)(const RunConfig&) = nullptr;
+  void (*set)(RunConfig&, const ConfigValue&) = nullptr;
+
+  std::string name() const { return section + "." + key; }
+  std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
+};
+
+// Keys of one kind of task, without get and set: TaskSection::keys and EvalSection::points hold their values.
+ConfigKey own_key(const TaskKey& key);
+ConfigKey own_key(const TestAxis& axis);
+// The key of this name that only this kind has; nullopt if it has none. `gaps` has only keys of config_keys().
+std::optional<ConfigKey> find_own_key(const TaskRow& row, const std::string& name);
+// Every kind with its own keys.
+std::vector<std::pair<std::string, ConfigKey>> own_keys();
+ConfigValue config_value(const TaskValue& value);
+
+const std::vector<ConfigKey>& config_keys();              // grouped by section, in the order of documentation
+const ConfigKey* find_config_key(std::string_view name);  // "train.lr"; null if absent
+const std::vector<std::string>& section_names();
+
+// The value, checked for kind and range. Throws bad_input "[train.lr] …, file:line:col".
+ConfigValue parse_value(const ConfigKey& parameter, const TomlValue& value);
+
+std::string toml_text(const ConfigValue& value);
+std::string json_text(const ConfigValue& value);
+
+const char* to_string(Precision precision);
+const char* to_string(DeviceKind device);
+const char* to_string(Protocol protocol);
+
+}  // namespace sb

@@ -1,0 +1,35 @@
+// Consequences of the device of runs for the process that starts them.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config_file.h"
+
+namespace sb {
+
+// Default number of concurrent processes: one per core, or one if a run uses the GPU, since more would share it.
+int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
+
+// One line if a run falls back to the CPU because the GPU cannot be used, although this build supports it (`built`).
+// `missing` says why the GPU cannot be used. Empty if there is nothing to report.
+std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
+
+// Cards that a folder of device files (/dev) has, before CUDA is asked for anything.
+int cards_in(const std::string& devices);
+
+// Whether "auto" came to the CPU for a rank alone: the machine has `cards`, and its number `local` is none of them, or
+// it was made to see none (`visible`, as below).
+bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible);
+
+// The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`, up
+// to the first that is none, as CUDA reads it; fewer where it names fewer), or their numbers where it is not set
+// (null).
+std::vector<std::string> visible_cards(const char* visible, int count);
+
+// The GPU that a rank should see (a value for CUDA_VISIBLE_DEVICES); `visible` as above. nullopt: no change, since only
+// one GPU is visible (as with srun --gpus-per-task) or the local rank is not known. Empty: no GPU is left for this
+// rank.
+std::optional<std::string> card_of_rank(const char* visible, int local);
+
+}  // namespace sb

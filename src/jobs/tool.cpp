@@ -1,0 +1,148 @@
+#include "jobs/tool.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace sb {
+namespace {
+
+constexpr size_t kMaxOutput = size_t{64} << 20;  // what comes after it is dropped
+
+struct PipeEnds {
+  int ends[2] = {-1, -1};
+  PipeEnds() {
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw cannot_write("suite", std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  ~PipeEnds() {
+    close_end(0);
+    close_end(1);
+  }
+  void close_end(int end) {
+    if (ends[end] >= 0) ::close(ends[end]);
+    ends[end] = -1;
+  }
+};
+
+// False at the end of the stream.
+bool take(int fd, std::string& into) {
+  char buffer[65536];
+  const ssize_t got = ::read(fd, buffer, sizeof buffer);
+  if (got < 0) return errno == EINTR || errno == EAGAIN;
+  into.append(buffer, std::min(static_cast<size_t>(got), kMaxOutput - std::min(kMaxOutput, into.size())));
+  return got > 0;
+}
+
+// Without what makes the tools show people a part of the queue, or put jobs into another: a job that is not seen would
+// be submitted again.
+std::vector<char*> environment() {
+  std::vector<char*> out;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view line = *each;
+    if (!line.starts_with("SQUEUE_") && !line.starts_with("SACCT_") && !line.starts_with("SBATCH_CLUSTERS="))
+      out.push_back(*each);
+  }
+  out.push_back(nullptr);
+  return out;
+}
+
+int start(const std::vector<std::string>& arguments, int out, int err, pid_t& pid) {
+  std::vector<std::string> words = arguments;
+  std::vector<char*> list;
+  for (auto& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  sigset_t none, plain;
+  sigemptyset(&none);
+  sigemptyset(&plain);
+  for (const int signal : {SIGCHLD, SIGPIPE, SIGXFSZ}) sigaddset(&plain, signal);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &plain);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int failed = posix_spawnp(&pid, list[0], &actions, &attributes, list.data(), environment().data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return failed;
+}
+
+}  // namespace
+
+ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds) {
+  PipeEnds out, err;
+  ToolOutput result;
+  pid_t pid = 0;
+  if (const int failed = start(arguments, out.ends[1], err.ends[1], pid); failed != 0) {
+    result.err = std::strerror(failed);
+    return result;
+  }
+  result.found = true;
+  out.close_end(1);
+  err.close_end(1);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (out.ends[0] >= 0 || err.ends[0] >= 0) {
+    if (std::chrono::steady_clock::now() >= until) {
+      ::kill(pid, SIGKILL);
+      result.err += "it took longer than " + std::to_string(static_cast<int>(seconds)) + " s";
+      break;
+    }
+    pollfd fds[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
+    if (::poll(fds, 2, 200) <= 0) continue;
+    if (fds[0].revents != 0 && !take(out.ends[0], result.out)) out.close_end(0);
+    if (fds[1].revents != 0 && !take(err.ends[0], result.err)) err.close_end(0);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+std::string complaint_of(const ToolOutput& output) {
+  const std::string line = last_line(output.err);
+  return line.empty() ? "exit code " + std::to_string(output.code) : printable(line, 300);
+}
+
+std::string complaint_of(const ToolOutput& output, const std::string& tool) {
+  const std::string line = complaint_of(output), name = tool + ": ";
+  return line.starts_with(name) ? line : name + line;
+}
+
+std::string shell_quoted(const std::string& text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::strchr("_-./,:=%+@", c) != nullptr;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& arguments) {
+  std::string out;
+  for (const auto& each : arguments) out += (out.empty() ? "" : " ") + shell_quoted(each);
+  return out;
+}
+
+}  // namespace sb

@@ -1,0 +1,79 @@
+#include "store/run_identity.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "config/automaton_file.h"
+#include "grammar/automaton_json.h"
+#include "store/result.h"
+#include "store/run_files.h"
+
+namespace sb {
+
+RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
+  const StoredConfig stored = read_stored_config(folder, tree);
+  const std::string toml = file_in(folder, "config.toml");
+  if (tree.read(toml, kMaxConfigFileBytes) != stored.toml) {
+    throw bad_input("run",
+                    printable(toml, 400) + ": changed after the run began: SHA-256 differs from that in config.json");
+  }
+  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
+}
+
+bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
+  if (canonical == config.canonical) return true;
+  auto stored = config_map(canonical), now = config_map(config.canonical);
+  for (const auto& key : config.keys_without_effect) {
+    stored.erase(key);
+    now.erase(key);
+  }
+  const auto at_the_end = [&](const std::string& text) {
+    const auto every = parse_integer(text);
+    return every && (*every == 0 || *every >= config.values.train.updates);
+  };
+  if (at_the_end(stored["eval.every"]) && at_the_end(now["eval.every"])) stored["eval.every"] = now["eval.every"];
+  const auto& file = config.values.grammar.file;
+  if (file && stored["grammar.automaton"] == json_quoted(file->sha256))
+    stored["grammar.automaton"] = json_quoted(automaton_identity(*file));
+  return stored == now;
+}
+
+ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules) {
+  const std::string path = file_in(folder, "config.toml"), automaton = file_in(folder, "automaton.json");
+  const Settings settings = parse_settings(tree.read(path, kMaxConfigFileBytes), path, rules.shipped);
+  AutomatonFiles files;
+  const auto named = settings.find("grammar.automaton");
+  const auto* file = named == settings.end() ? nullptr : named->second.value.text();
+  if (file && *file == std::filesystem::path(automaton).lexically_normal() && tree.exists(automaton))
+    files[*file] = parse_automaton_file(tree.read(automaton, kMaxAutomatonFile), automaton, named->second.origin);
+  return resolve(settings, rules, path, &files);
+}
+
+void expect_run(const ResolvedConfig& config, const RunIdentity& identity, const std::string& folder) {
+  if (is_same_run(config, identity.canonical)) return;
+  const bool kept = config_map(identity.canonical).contains("grammar.automaton");
+  throw bad_input("run", printable(file_in(folder, kept ? "automaton.json" : "config.toml"), 400) + ": expected run " +
+                             identity.run_id + " of config.json, got " + config.run_id);
+}
+
+ConfigVerdict judge_config(const std::string& folder, const RunTree& tree, const ModelRules& rules) {
+  ResolvedConfig config;
+  try {
+    config = resolve_stored(folder, tree, rules);
+  } catch (const Error& error) {
+    if (error.code() != Exit::bad_input) throw;
+    return {"", error.what()};
+  }
+  try {
+    expect_run(config, check_identity(folder, tree), folder);
+  } catch (const Error& error) {
+    return {error.what(), ""};
+  }
+  return {};
+}
+
+}  // namespace sb

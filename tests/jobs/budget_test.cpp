@@ -1,0 +1,198 @@
+// What runs cost, and what may be begun within a limit of time, with a clock of its own.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "jobs/cost_table.h"
+#include "jobs/devices.h"
+#include "jobs/time_budget.h"
+#include "jobs/workers.h"
+
+namespace sb {
+namespace {
+
+using Estimates = std::vector<std::optional<double>>;
+
+TEST(TimeBudget, ParsesDurations) {
+  EXPECT_EQ(parse_duration("90", "x"), 90);
+  EXPECT_EQ(parse_duration("90s", "x"), 90);
+  EXPECT_EQ(parse_duration("9m", "x"), 540);
+  EXPECT_EQ(parse_duration("1.5h", "x"), 5400);
+  for (const char* text : {"", "m", "0", "0.5s", "-1m", "9 m", "9min", "nan", "1001h", "1e99"})
+    EXPECT_THROW(parse_duration(text, "x"), Error) << text;
+}
+
+TEST(TimeBudget, StartsFirstRunThatCanFinish) {
+  double now = 1000;
+  TimeBudget budget(
+      100, [&] { return now; }, 10);
+  EXPECT_EQ(budget.left(), 90);
+  EXPECT_EQ(budget.next({80.0, 20.0}), 0U);
+  now += 30;
+  EXPECT_EQ(budget.next({80.0, 70.0, 20.0}), 2U) << "60 s are left";
+  EXPECT_EQ(budget.next({std::nullopt, 20.0}), 0U) << "of which nothing is known";
+  EXPECT_EQ(budget.next({80.0, 70.0}), std::nullopt);
+  EXPECT_EQ(budget.next({}), std::nullopt);
+  EXPECT_FALSE(budget.over());
+  now += 60;
+  EXPECT_TRUE(budget.over());
+  EXPECT_EQ(budget.next({0.0, std::nullopt}), std::nullopt);
+}
+
+TEST(TimeBudget, SplitsRunsLongerThanLimit) {
+  double now = 0;
+  TimeBudget budget(100, [&] { return now; });
+  EXPECT_EQ(budget.next({500.0, 60.0}), 1U) << "what can be finished first";
+  now = 50;
+  EXPECT_EQ(budget.next({60.0, 500.0}), 1U);
+  EXPECT_EQ(budget.next({60.0}), std::nullopt) << "that waits for the next time";
+  now = 95;
+  EXPECT_EQ(budget.next({500.0}), std::nullopt) << "too little is left to be worth its start";
+}
+
+TEST(TimeBudget, StartsRunThatFitsLimitButNotLimitMinusStartup) {
+  double now = 0;
+  TimeBudget budget(
+      100, [&] { return now; }, 5);
+  EXPECT_EQ(budget.next({98.0, 99.0}), 0U) << "or every session would end without it";
+  EXPECT_EQ(budget.next({99.0}), std::nullopt);
+}
+
+TEST(TimeBudget, TakesFirstRunIfUnlimited) {
+  TimeBudget budget;
+  EXPECT_FALSE(budget.limited());
+  EXPECT_FALSE(budget.over());
+  EXPECT_EQ(budget.next({1e9, 1.0}), 0U);
+}
+
+// Simulates a suite: runs of three models and two seeds that take exactly the estimated time.
+TEST(TimeBudget, FinishesEveryRunOnceOverSeveralSessions) {
+  std::vector<double> left = {40, 250, 30, 40, 250, 30};
+  std::vector<int> begun(left.size(), 0);
+  std::vector<size_t> finished;
+  for (int piece = 0; piece < 20 && finished.size() < left.size(); ++piece) {
+    double now = 0;
+    TimeBudget budget(100, [&] { return now; });
+    for (;;) {
+      std::vector<size_t> waiting;
+      Estimates estimates;
+      for (size_t i = 0; i < left.size(); ++i) {
+        if (left[i] <= 0) continue;
+        waiting.push_back(i);
+        estimates.emplace_back(left[i]);
+      }
+      const auto place = budget.next(estimates);
+      if (!place) break;
+      const size_t run = waiting[*place];
+      const double worked = std::min(left[run], budget.left());
+      ++begun[run];
+      now += worked;
+      left[run] -= worked;
+      if (left[run] <= 0) finished.push_back(run);
+    }
+  }
+  ASSERT_EQ(finished.size(), left.size());
+  for (const size_t run : {0, 2, 3, 5}) EXPECT_EQ(begun[run], 1) << run;
+  EXPECT_EQ(finished[0], 0U);
+  EXPECT_EQ(finished[1], 2U);
+}
+
+constexpr const char* kRates = R"(
+[[machine]]
+device = "cuda"
+name = "a card"
+source = "measured"
+eval_speed = 2.0
+start_seconds = 5
+models = ["gla", "mamba"]
+layers = 8
+inputs = 41
+outputs = 1601
+rates = [{widths = [256, 256], frames = 400, rates = [1000, 500]}, {widths = [1024, 1024], frames = 400, rates = [100, 50]}]
+)";
+
+RunConfig run_of(const std::string& model, int width) {
+  RunConfig run;
+  run.model.name = model;
+  run.model.width = width;
+  run.task.task = paper_task(1);
+  run.train.updates = 10;
+  run.train.batch = 2;
+  run.train.device = DeviceKind::cuda;
+  run.eval = {};
+  run.eval.every = 0;
+  run.eval.valid_samples = 10;
+  run.eval.test_samples = 0;
+  return run;
+}
+
+double square(const MeasuredRate& row) {
+  return static_cast<double>(row.width * row.width);
+}
+
+TEST(CostTable, UsesNearestRateOfModelScaledByFlops) {
+  const CostTable table(kRates, "rates.toml", square);
+  const RunFrames frames = frames_of(run_of("gla", 256));
+  EXPECT_EQ(frames.training, 10 * 2 * 400);
+  EXPECT_EQ(frames.evaluation, 10 * 400);
+  EXPECT_NEAR(table.seconds(run_of("gla", 256), 256 * 256).value(), (8000 + 2000) / 1000.0 + 5, 1e-9);
+  EXPECT_NEAR(table.seconds(run_of("gla", 256), 256 * 256, 0.5).value(), (4000 + 2000) / 1000.0 + 5, 1e-9);
+  EXPECT_NEAR(table.seconds(run_of("mamba", 512), 512 * 512 * 1.21).value(), 10000 / (50 * 4 / 1.21) + 5, 1e-6);
+  EXPECT_NEAR(table.seconds(run_of("s4", 256), 256 * 256).value(), 10000 / 500.0 + 5, 1e-9)
+      << "the slowest of the others";
+  RunConfig cpu = run_of("gla", 256);
+  cpu.train.device = DeviceKind::cpu;
+  EXPECT_EQ(table.seconds(cpu, 256 * 256), std::nullopt);
+  EXPECT_TRUE(table.seconds_on(DeviceKind::cuda, cpu, 256 * 256));
+  EXPECT_EQ(table.seconds(run_of("gla", 256), 0), std::nullopt);
+}
+
+TEST(CostTable, ReportsInvalidTablesInOneLine) {
+  const auto fault = [](const std::string& text) -> std::string {
+    try {
+      CostTable(text, "r.toml", square);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault("[x]\n"), "[rates] unknown section 'x', r.toml:1:2");
+  EXPECT_EQ(fault("[[machine]]\ndevice = 'tpu'\n"), "[rates] expected cpu or cuda, got 'tpu', r.toml:2:10");
+  std::string few = kRates;
+  few.replace(few.find("[1000, 500]"), 11, "[1000]");
+  EXPECT_NE(fault(few).find("as many widths and rates as models"), std::string::npos);
+}
+
+TEST(Devices, DetectsRankWithoutGpu) {
+  const auto run = [](const std::string& text) {
+    ModelRules rules;
+    rules.has_gpu = [] { return false; };
+    return resolve_config_text(text, "run.toml", {}, rules);
+  };
+  const ResolvedConfig open = run("[train]\ndevice = 'auto'\n"), cpu = run("[train]\ndevice = 'cpu'\n");
+  EXPECT_TRUE(lacks_card(open, 1, 1, "1"));
+  EXPECT_TRUE(lacks_card(open, 2, 4, "")) << "more ranks than cards that could be seen";
+  EXPECT_FALSE(lacks_card(open, 0, 1, "0")) << "its card is there, something else is wrong";
+  EXPECT_FALSE(lacks_card(open, 1, 0, "1")) << "a machine without cards";
+  EXPECT_FALSE(lacks_card(cpu, 1, 1, "1")) << "as asked for";
+  const test::TemporaryFolder devices;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
+    std::ofstream(devices.file(name)) << "";
+  EXPECT_EQ(cards_in(devices.path()), 2);
+  EXPECT_EQ(cards_in(devices.file("nowhere")), 0);
+}
+
+TEST(Devices, NamesGpusVisibleToProcess) {
+  EXPECT_EQ(visible_cards(nullptr, 2), (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(visible_cards("", 1), std::vector<std::string>()) << "none can be seen";
+  EXPECT_EQ(visible_cards("3,GPU-abc,5", 2), (std::vector<std::string>{"3", "GPU-abc"}));
+  EXPECT_EQ(visible_cards("2,3", 4), (std::vector<std::string>{"2", "3"})) << "no others are";
+  EXPECT_EQ(visible_cards("1,-1,2", 3), std::vector<std::string>{"1"}) << "none is seen behind one that is not there";
+}
+
+}  // namespace
+}  // namespace sb

@@ -1,0 +1,195 @@
+#include "store/open_run.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "../base/temporary_folder.h"
+#include "../config/model_rules.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "config/automaton_file.h"
+#include "store/run_check.h"
+#include "store/run_identity.h"
+#include "store/run_store.h"
+#include "store/seal.h"
+
+namespace sb::test {
+namespace {
+
+ResolvedConfig config(int seed = 1) {
+  return resolve_text("[run]\nseed = " + std::to_string(seed) + "\n");
+}
+
+std::string finish(const std::string& root, const ResolvedConfig& resolved, bool diverged = false) {
+  RunStore store(root, resolved);
+  Result result;
+  result.status = diverged ? "diverged" : "done";
+  result.model = resolved.values.model.name;
+  result.config = config_map(resolved.canonical);
+  result.width = result.layers = result.states = 1;
+  const double weight = static_cast<double>(resolved.values.run.seed);
+  std::vector<NamedBytes> weights = {{"weight", "F64", {1}, &weight}};
+  if (diverged) weights.clear();
+  store.finish(result, weights);
+  return store.folder();
+}
+
+template <class Act>
+std::string refusal(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(OpenRun, OpensIntactRun) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_EQ(run.config.run_id, config().run_id);
+  ASSERT_TRUE(run.result);
+  EXPECT_EQ(open_result(folder).run_id, config().run_id);
+  EXPECT_EQ(open_weights(run).at("weight").as_doubles().front(), 1);
+}
+
+TEST(OpenRun, RejectsEditedConfigByName) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  const std::string toml = read_file(folder + "/config.toml", 1 << 20);
+  std::string edited = toml;
+  edited.replace(edited.find("length = 200"), 12, "length = 100");
+  write_file_atomically(folder + "/config.toml", edited);
+  for (const std::string& line : {refusal([&] { open_run(folder, rules()); }), refusal([&] { open_result(folder); })}) {
+    EXPECT_NE(line.find(folder + "/config.toml"), std::string::npos) << line;
+  }
+  write_file_atomically(folder + "/config.toml", toml + "# a remark\n");
+  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
+}
+
+// Writes config.json of a run anew, sealed, and the run id with it; the folder takes that name.
+std::string forged(const std::string& folder, const std::string& from, const std::string& to) {
+  StoredConfig stored = read_stored_config(folder);
+  const size_t at = stored.canonical.find(from);
+  EXPECT_NE(at, std::string::npos) << stored.canonical;
+  stored.canonical.replace(at, from.size(), to);
+  stored.run_id = sha256_hex(stored.canonical).substr(0, 16);
+  write_file_atomically(folder + "/config.json", stored_config_text(stored));
+  Result result = load_result(folder);
+  result.run_id = stored.run_id;
+  result.config = config_map(stored.canonical);
+  write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
+  const std::string moved = (std::filesystem::path(folder).parent_path() / stored.run_id).string();
+  std::filesystem::rename(folder, moved);
+  return moved;
+}
+
+TEST(OpenRun, CheckAndEvalAgreeOnForeignConfig) {
+  const TemporaryFolder root;
+  const std::string good = finish(root.path(), config(2));
+  EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).problem, "");
+  EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).not_evaluated, "");
+  const std::string folder = forged(finish(root.path(), config()), "\"width\":256", "\"width\":512");
+  EXPECT_EQ(inspect_run(folder).state, RunState::whole) << "every digest fits";
+  const std::string line = refusal([&] { open_run(folder, rules()); });
+  EXPECT_NE(line.find("config.toml: expected run "), std::string::npos) << line;
+  EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, line);
+}
+
+TEST(OpenRun, RunOfEarlierCanonicalFormKeepsItsId) {
+  const TemporaryFolder root;
+  const auto now = resolve_text("[train]\nupdates = 100\nwarmup = 1\n[eval]\nevery = 0\n");
+  const std::string folder = forged(finish(root.path(), now), "\"every\":0", "\"every\":500");
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_EQ(run.config.run_id, std::filesystem::path(folder).filename());
+  EXPECT_NE(run.config.run_id, now.run_id);
+  EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, "");
+}
+
+TEST(OpenRun, RunOfEarlierAutomatonFormatKeepsItsId) {
+  const TemporaryFolder root;
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(root.file("a.json"), text);
+  const auto now = resolve_text("[grammar]\nautomaton = '" + root.file("a.json") + "'\n");
+  const std::string own = automaton_identity(*now.values.grammar.file);
+  const std::string folder = forged(finish(root.path(), now), own, sha256_hex(text));
+  EXPECT_NE(open_run(folder, rules()).config.run_id, now.run_id);
+  write_file_atomically(folder + "/automaton.json", text + "\n");
+  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("automaton.json: expected run "), std::string::npos);
+}
+
+TEST(OpenRun, ConfigOfOtherVersionIsNotDamage) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  ModelRules none = rules();
+  none.checks = {[](const RunConfig&) { throw bad_input("model.name", "unknown model"); }};
+  const ConfigVerdict verdict = judge_config(folder, RunTree::disk(), none);
+  EXPECT_EQ(verdict.problem, "");
+  EXPECT_TRUE(verdict.not_evaluated.starts_with("[model.name] unknown model")) << verdict.not_evaluated;
+}
+
+TEST(OpenRun, RejectsFilesWithWrongDigestByName) {
+  for (const bool missing : {false, true}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config());
+    if (missing)
+      std::filesystem::remove(folder + "/metrics.jsonl");
+    else
+      write_file_atomically(folder + "/metrics.jsonl", "x");
+    const std::string line = refusal([&] { open_run(folder, rules()); });
+    EXPECT_NE(line.find(folder + "/metrics.jsonl"), std::string::npos) << line;
+  }
+}
+
+TEST(OpenRun, RejectsFilesOfAnotherRunByName) {
+  for (const char* name : {"result.json", "final.safetensors", "config.toml", "config.json"}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config(1)), other = finish(root.path(), config(2));
+    std::filesystem::copy_file(other + "/" + name, folder + "/" + name,
+                               std::filesystem::copy_options::overwrite_existing);
+    const std::string line = refusal([&] { open_weights(open_run(folder, rules())); });
+    const std::string named = std::string(name) == "config.json" ? "config.toml" : name;
+    EXPECT_NE(line.find(folder + "/" + named), std::string::npos) << line;
+  }
+}
+
+TEST(OpenRun, ReportsMissingWeights) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  std::filesystem::remove(folder + "/final.safetensors");
+  EXPECT_NO_THROW(open_result(folder));
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_NE(refusal([&] { open_weights(run); }).find("final.safetensors"), std::string::npos);
+  const std::string gone = finish(root.path(), config(3), true);
+  EXPECT_NE(refusal([&] { open_weights(open_run(gone, rules())); }).find("diverged"), std::string::npos);
+}
+
+TEST(OpenRun, UnfinishedRunHasConfigButNoResult) {
+  const TemporaryFolder root;
+  const std::string folder = RunStore(root.path(), config()).folder();
+  const OpenRun run = open_run(folder, rules());
+  EXPECT_FALSE(run.result);
+  EXPECT_NE(refusal([&] { open_weights(run); }).find("result.json"), std::string::npos);
+  EXPECT_NE(refusal([&] { open_result(folder); }).find("result.json"), std::string::npos);
+}
+
+// The seal is a digest, not a signature: anyone can seal anything.
+TEST(OpenRun, RejectsSealedButHostileConfigs) {
+  for (const char* text :
+       {"{}", "{\"run_id\": 3\n}", "{\"run_id\": \"x\",\n  \"canonical\": [[[\n}",
+        "{\"run_id\": \"x\",\n  \"config_toml_sha256\": \"y\",\n  \"canonical\": {\"a\": {}}\n}",
+        "{\"run_id\": \"44136fa355b3678a\",\n  \"config_toml_sha256\": \"y\",\n  \"canonical\": {}\n}"}) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config());
+    write_file_atomically(folder + "/config.json", sealed_json(text));
+    EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config."), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace sb::test
