@@ -17,11 +17,12 @@ endif()
 
 # Those that take longest first.
 set(SB_CUDA_KERNELS
-    gated_delta_forward gated_delta_backward decayed_attention_vector_backward norms decayed_attention_scalar_backward
+    general_delta_forward general_delta_backward gated_delta_forward gated_delta_backward general_delta_outer general_delta_channels
+    general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
-    decayed_attention_group_backward decayed_attention_group_forward head_scale residual_norm rope rows selective_scan
-    selective_scan_forward tensor_copy)
+    general_delta decayed_attention_group_backward decayed_attention_group_forward head_scale residual_norm rope rows
+    selective_scan selective_scan_forward tensor_copy)
 # Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
@@ -31,6 +32,7 @@ set(SB_CUDA_BIND
     cuda/bind/frame_rows.cpp
     cuda/bind/gated_delta.cpp
     cuda/bind/gates.cpp
+    cuda/bind/general_delta.cpp
     cuda/bind/gru.cpp
     cuda/bind/matmul.cpp
     cuda/bind/norm.cpp

@@ -48,6 +48,41 @@ Tensors delta(const Tensors& x) {
   return {r.out, r.state};
 }
 
+struct GeneralCase {
+  int decay;  // axes of g: 0 (none), 3 or 4
+  int64_t B, T, H, K, V;
+  double level;
+  EraseFrom from;
+};
+std::string text(const GeneralCase& c) {
+  return c10::str("axes of g ", c.decay, " B ", c.B, " T ", c.T, " H ", c.H, " K ", c.K, " V ", c.V, " level ", c.level,
+                  c.from == EraseFrom::before_decay ? " before" : " after");
+}
+// Unit vectors erase; writes are multiples of them below 1, plus a little of another direction.
+Givens given(const GeneralCase& c) {
+  const auto seed = static_cast<uint64_t>(c.T * 1000 + c.K * 10 + c.V + c.decay);
+  const std::vector<int64_t> keys = {c.B, c.T, c.H, c.K};
+  const Tensor erase = unit_rows(noise(keys, seed + 2));
+  Tensor g;
+  if (c.decay == 3) g = log_decays({c.B, c.T, c.H}, c.level, seed + 4);
+  if (c.decay == 4) g = log_decays(keys, c.level, seed + 4);
+  return {{"q", noise(keys, seed + 1)},
+          {"k", 0.5 * unit_rows(noise(keys, seed + 8))},
+          {"v", noise({c.B, c.T, c.H, c.V}, seed + 3)},
+          {"erase", erase, Kind::operand, "q"},
+          {"write", erase * at::sigmoid(noise(keys, seed + 7)) + 0.05 * unit_rows(noise(keys, seed + 9)), Kind::operand,
+           "q"},
+          {"g", g, Kind::wide, "q"},
+          {"state", c.T % 7 == 2 ? Tensor() : noise({c.B, c.H, c.K, c.V}, seed + 6), Kind::wide}};
+}
+Operation general(EraseFrom from) {
+  return [from](const Tensors& x) -> Tensors {
+    const OutAndState r = general_delta_rule({x[0], x[1], x[2], x[3], x[4], x[5]},
+                                             1 / std::sqrt(static_cast<double>(x[0].size(3))), from, x[6]);
+    return {r.out, r.state};
+  };
+}
+
 struct AttentionCase {
   int decay;  // axes of g: 0 (none), 1, 3 or 4
   int64_t B, T, H, G, K, V;
@@ -153,6 +188,22 @@ TEST_F(CudaRecurrences, GatedDeltaEqualsTheLoop) {
   }
 }
 
+TEST_F(CudaRecurrences, GeneralDeltaEqualsTheLoop) {
+  size_t head = 0, level = 0;
+  const auto expect = [](const GeneralCase& c) {
+    expect_on_device("general_delta_rule", text(c), general(c.from), with(kernels::Backend::naive, general(c.from)),
+                     given(c), kModes);
+  };
+  for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay}) {
+    for (const int64_t T : kLengths) {
+      const auto& [K, V] = kHeads[head++ % 8];
+      expect({4, T > 1000 ? 1 : 2, T, 2, K, V, kLevels[level++ % 5], from});
+    }
+    for (const int axes : {0, 3, 4})
+      for (const double each : kLevels) expect({axes, 2, 130, 2, 72, 144, each, from});
+  }
+}
+
 TEST_F(CudaRecurrences, DecayedAttentionEqualsTheLoop) {
   size_t head = 0, level = 0;
   for (const int64_t T : kLengths) {
@@ -223,6 +274,10 @@ TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {
     const DeltaCase d{2, 150, 1, 2, 72, 144, 1};
     expect_on_device("gated_delta_rule", where, in_two(delta, cut, {0, 1, 2, 3, 4}, 5),
                      with(kernels::Backend::naive, delta), given(d), kModes);
+    for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay})
+      expect_on_device("general_delta_rule", where, in_two(general(from), cut, {0, 1, 2, 3, 4, 5}, 6),
+                       with(kernels::Backend::naive, general(from)), given(GeneralCase{4, 2, 150, 2, 72, 144, 1, from}),
+                       kModes);
     for (const int axes : {3, 4}) {
       const AttentionCase a{axes, 2, 150, 2, 2, 81, 162, 1};
       expect_on_device("decayed_attention", where, in_two(attention, cut, {0, 1, 2, 3}, 4),
@@ -253,6 +308,9 @@ TEST_F(CudaRecurrences, SlicesOfWiderTensorsGiveTheSameBytes) {
 TEST_F(CudaRecurrences, GiveSameBytesOnEveryRun) {
   for (const Mode mode : kModes) {
     expect_same_on_device("gated_delta_rule", delta, given(DeltaCase{4, 300, 2, 4, 72, 144, 1}), mode);
+    for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay})
+      expect_same_on_device("general_delta_rule", general(from), given(GeneralCase{4, 4, 300, 4, 72, 144, 1, from}),
+                            mode);
     for (const int axes : {0, 1, 3, 4})
       expect_same_on_device("decayed_attention", attention, given(AttentionCase{axes, 4, 300, 4, 2, 72, 144, 1}), mode);
     if (mode != Mode::tf32)
@@ -277,6 +335,8 @@ TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
     }
   };
   expect("gated_delta_rule", delta, given(DeltaCase{2, 130, 1, 2, 72, 144, 1}));
+  for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay})
+    expect("general_delta_rule", general(from), given(GeneralCase{4, 2, 130, 2, 72, 144, 1, from}));
   for (const int axes : {0, 1, 3, 4})
     expect("decayed_attention", attention, given(AttentionCase{axes, 2, 130, 2, 2, 72, 144, 1}));
   expect("selective_scan", scan(0), given(ScanCase{2, 130, 96, 64, false, 0}));

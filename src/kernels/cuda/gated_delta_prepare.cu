@@ -1,11 +1,11 @@
 // Computes gates, inverse and P of all chunks in parallel (formulas: gated_delta_problem.cuh).
+#include "kernels/cuda/delta_inverse.cuh"
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kFloatLd = kRows + kPad;
 
 // Prefix sums in double, so that small log-decays still count after one of -1e4. Executed by one warp, two rows per
 // lane.
@@ -43,49 +43,6 @@ __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
     gates[since_start * kRows + row] = exp2f(high);
     gates[until_end * kRows + row] = exp2f(static_cast<float>(last - gamma));
   }
-}
-
-// inverse = (I + A)^{-1} for one 16 x 16 diagonal block; lane j < 16 makes column j
-__device__ void invert_diagonal(const float* A, float* inverse) {
-  const int column = lane_id();
-  if (column >= 16) return;
-  float x[16];
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    float sum = i == column ? 1.f : 0.f;
-#pragma unroll
-    for (int j = 0; j < i; j += 4) {  // A is zero from the diagonal on
-      const float4 a = *reinterpret_cast<const float4*>(A + i * kFloatLd + j);
-      sum -= a.x * x[j];
-      if (j + 1 < i) sum -= a.y * x[j + 1];
-      if (j + 2 < i) sum -= a.z * x[j + 2];
-      if (j + 3 < i) sum -= a.w * x[j + 3];
-    }
-    x[i] = sum;
-    inverse[i * kFloatLd + column] = sum;
-  }
-}
-
-// Rows 16.. (of a 2 Half x 2 Half diagonal block): lower left = -(lower right) A (upper left), 16 rows from `row` and
-// 8 Tiles columns from `column`
-template <int Half, int Tiles>
-__device__ void merge(const float* A, float* inverse, int row, int column) {
-  Sum left[Half / 8], sums[Tiles];
-  clear(left);
-  clear(sums);
-  const float* lower_right = inverse + (Half + row) * kFloatLd + Half;
-#pragma unroll
-  for (int k = 0; k < Half; k += 8) {
-    Left<float> a;
-    load(a, lower_right + k, kFloatLd);
-    multiply_step<true>(left, a, k, A + Half * kFloatLd, kFloatLd, true);
-  }
-  multiply_sums<true>(sums, left, inverse + column, kFloatLd, true);
-#pragma unroll
-  for (int i = 0; i < Tiles; ++i) {
-    for (float& x : sums[i]) x = -x;
-  }
-  store_sums(sums, inverse + (Half + row) * kFloatLd + column, kFloatLd);
 }
 
 // A and its inverse take the place of k and q.
@@ -160,15 +117,7 @@ __global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
   }
 
   __syncthreads();
-  invert_diagonal(s.A + first * (kFloatLd + 1), s.inverse + first * (kFloatLd + 1));
-  __syncthreads();
-  {
-    const int block = 32 * (warp >> 1) * (kFloatLd + 1);
-    merge<16, 1>(s.A + block, s.inverse + block, 0, 8 * (warp & 1));
-  }
-  __syncthreads();
-  merge<32, 2>(s.A, s.inverse, 16 * (warp >> 1), 16 * (warp & 1));
-  __syncthreads();
+  invert_chunk(s.A, s.inverse, warp);
   E* inverse = pairs_of<E>(p.inverse, c);
   for (int i = threadIdx.x; i < kRows * kRows / 2; i += kThreads) {
     const float *x = s.inverse + (i / 32) * kFloatLd + (i % 32) * 2, *beta = s.gates + gate_beta * kRows + (i % 32) * 2;

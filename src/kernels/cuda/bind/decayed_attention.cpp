@@ -1,15 +1,10 @@
 #include "kernels/cuda/decayed_attention.h"
 
+#include "kernels/cuda/bind/head_rows.h"
 #include "kernels/cuda/bind/operations.h"
-#include "kernels/cuda/bind/tensors.h"
 
 namespace sb::cuda::bind {
 namespace {
-
-template <class Void>
-RowsOf<Void> head_rows(const Tensor& x) {
-  return {data(x), x.stride(0), x.stride(1), x.stride(2)};
-}
 
 struct Strides {
   int64_t batch = 0, time = 0, head = 0;
@@ -31,9 +26,7 @@ DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
           q.size(2),
           q.size(3),
           v.size(3),
-          is_low(v)                    ? Precision::bf16
-          : kernels::tf32_is_allowed() ? Precision::tf32
-                                       : Precision::fp32,
+          precision_of(v),
           !g.defined()   ? Decay::unit
           : g.dim() == 1 ? Decay::fixed
           : g.dim() == 3 ? Decay::scalar

@@ -1,0 +1,108 @@
+// The generalised delta rule on CUDA: checks arguments, lays out the memory between the passes, and launches them.
+#include <algorithm>
+
+#include "kernels/cuda/general_delta_problem.cuh"
+
+namespace sb::cuda {
+namespace {
+
+bool valid(const GeneralDelta& p) {
+  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
+  return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.key_width, 256) &&
+         within(p.value_width, 256) && p.batch * p.heads * ((p.time + kRows - 1) / kRows) < (int64_t{1} << 31);
+}
+
+size_t element(const GeneralDelta& p) {
+  return p.precision == Precision::bf16 ? 2 : 4;
+}
+
+GeneralProblem sizes(const GeneralDelta& in) {
+  const bool low = in.precision == Precision::bf16;
+  const auto ceil_div = [](int x, int y) { return (x + y - 1) / y; };
+  GeneralProblem p{};
+  p.in = in;
+  p.time = static_cast<int>(in.time), p.heads = static_cast<int>(in.heads);
+  p.K = static_cast<int>(in.key_width), p.V = static_cast<int>(in.value_width);
+  p.exact = in.precision == Precision::fp32;
+  p.pairs = static_cast<int>(in.batch) * p.heads;
+  p.tokens = kRows;
+  p.chunks = ceil_div(p.time, kRows);
+  for (const int width : {256, 128, 96, 80, 64})
+    if (p.K <= width && (low || width != 80)) p.key_tile = width;
+  const int warps = ceil_div(p.V, 16);
+  p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));
+  p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
+  p.values = 16 * p.warps * p.slices;
+  return p;
+}
+
+// Allocates pieces of a workspace; without memory it only counts bytes.
+struct Memory {
+  char* memory;
+  size_t used = 0;
+  template <class P>
+  void take(P*& piece, size_t bytes) {
+    if (memory) piece = reinterpret_cast<P*>(memory + used);
+    used += (bytes + 255) / 256 * 256;
+  }
+};
+
+size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
+  Memory pieces{static_cast<char*>(memory)};
+  const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
+  pieces.take(p.rows, wide * 4 * kRows * p.key_tile);
+  pieces.take(p.matrices, wide * 4 * kRows * kRows);
+  pieces.take(p.factors, sizeof(float) * all * p.key_tile);
+  if (!backward) return pieces.used;
+  pieces.take(p.states, wide * p.key_tile * p.values);
+  pieces.take(p.erased, wide * kRows * p.values);
+  return pieces.used;
+}
+
+size_t take_workspace(GeneralProblem& p, void* memory) {
+  Memory pieces{static_cast<char*>(memory)};
+  const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
+  pieces.take(p.d_states, wide * p.key_tile * p.values);
+  pieces.take(p.solved, wide * kRows * p.values);
+  pieces.take(p.d_rows, wide * 4 * kRows * p.key_tile);
+  pieces.take(p.d_matrices, wide * 4 * kRows * kRows);
+  pieces.take(p.along, sizeof(float) * all * p.key_tile);
+  return pieces.used;
+}
+
+}  // namespace
+
+size_t general_delta_kept_bytes(const GeneralDelta& in, bool backward) {
+  GeneralProblem p = sizes(in);
+  return take_kept(p, nullptr, backward);
+}
+
+size_t general_delta_workspace_bytes(const GeneralDelta& in) {
+  GeneralProblem p = sizes(in);
+  return take_workspace(p, nullptr);
+}
+
+cudaError_t general_delta_forward(const GeneralDelta& in, const Rows& out, float* final_state, void* kept, bool keeps,
+                                  cudaStream_t stream) {
+  if (!valid(in)) return cudaErrorInvalidValue;
+  GeneralProblem p = sizes(in);
+  take_kept(p, kept, keeps);
+  p.out = out;
+  p.final_state = final_state;
+  const cudaError_t prepared = launch_general_pairs(p, stream);
+  return prepared == cudaSuccess ? launch_general_forward(p, stream) : prepared;
+}
+
+cudaError_t general_delta_backward(const GeneralDelta& in, void* kept, const GeneralDeltaGradients& d, void* workspace,
+                                   cudaStream_t stream) {
+  if (!valid(in)) return cudaErrorInvalidValue;
+  GeneralProblem p = sizes(in);
+  take_kept(p, kept, true);
+  take_workspace(p, workspace);
+  p.d = d;
+  for (const auto pass : {launch_general_backward, launch_general_outer, launch_general_channels})
+    if (const cudaError_t status = pass(p, stream); status != cudaSuccess) return status;
+  return cudaSuccess;
+}
+
+}  // namespace sb::cuda

@@ -1,0 +1,96 @@
+// Backward loop over the chunks: computes Z, dV and the gradient of every state (formulas: general_delta_problem.cuh).
+// Blocks and warps are as in forward; each warp keeps dS^T of its 16 columns of V in registers.
+#include "kernels/cuda/general_delta_walk.cuh"
+
+namespace sb::cuda {
+namespace {
+
+template <class E, int KeyTile>
+__global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
+    general_backward(const __grid_constant__ GeneralProblem p, View d_out, View dv, int stages) {
+  using Tiles = WalkTiles<E, KeyTile>;
+  constexpr int ld = Tiles::key_ld, steps = kRows / Left<E>::depth;
+  const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
+  const bool exact = p.exact;
+  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+  const WalkLoads<E, KeyTile> loads{p,     {{rows_w, rows_k, rows_q, rows_e}, {matrix_q, matrix_n, matrix_p, matrix_e}},
+                                    d_out, static_cast<int>(blockIdx.x),
+                                    slice, stages};
+
+  Sum gradient[KeyTile / 8];  // dS^T: row a column of V
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    const bool given = p.d.d_final_state && value < p.V && key < p.K;
+    gradient[i][e] = given ? p.d.d_final_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+  });
+  loads.begin(p.chunks - 1);
+  for (int chunk = p.chunks - 1; chunk >= 0; --chunk) {
+    const Chunk c(p, blockIdx.x, chunk);
+    const Tiles s = loads.start(chunk, chunk - 1);
+    E* const staged = s.values + 16 * warp;  // once the warp's columns of dO are read, they carry its results to memory
+    Left<E> d[steps], z[steps];
+    load_columns(d, staged, s.value_ld);
+    store_state(gradient, staged, s.value_ld, static_cast<E*>(p.d_states) + c.index * KeyTile * p.values + column,
+                p.values);
+    Sum sums[kRows / 8];
+    // Z^T = -(dS^T Wd^T + dO^T Q) N
+    clear(sums);
+    multiply_sums<false>(sums, gradient, s.key(0), ld, exact);
+    multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(0), kPairLd, exact);
+    negate(sums);
+    from_all_sums(z, sums);
+    clear(sums);
+    multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(1), kPairLd, exact);
+    from_all_sums(z, sums);
+    __syncwarp();
+    store_columns_of(z, staged, s.value_ld);
+    __syncwarp();
+    store_columns(staged, s.value_ld, static_cast<E*>(p.solved) + c.index * kRows * p.values + column, p.values, kRows);
+
+    // dV^T = dS^T Kd^T + dO^T P + Z^T E
+    loads.phase(chunk, 1);
+    clear(sums);
+    multiply_sums<false>(sums, gradient, s.key(1), ld, exact);
+    multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(2), kPairLd, exact);
+    multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(3), kPairLd, exact);
+    __syncwarp();
+    {
+      Left<E> x[steps];
+      from_all_sums(x, sums);
+      store_columns_of(x, staged, s.value_ld);
+    }
+    __syncwarp();
+    store_rows(staged, s.value_ld, dv, c, tokens_only(), column, p.V);
+
+    // dS^T <- e^b_end dS^T + dO^T Qd + Z^T Ed
+    loads.phase(chunk, 2);
+    scale_columns(gradient, s.factors);
+    multiply_all<true>(gradient, d, s.key(2), ld, exact);
+    multiply_all<true>(gradient, z, s.key(3), ld, exact);
+    loads.finish(chunk - 1);
+  }
+  if (!p.d.d_initial_state) return;
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    if (value < p.V && key < p.K)
+      p.d.d_initial_state[state_at + static_cast<size_t>(key) * p.V + value] = gradient[i][e];
+  });
+}
+
+struct Launch {
+  const GeneralProblem& p;
+  cudaStream_t stream;
+  template <class E, int KeyTile>
+  cudaError_t operator()() const {
+    using Tiles = WalkTiles<E, KeyTile>;
+    const int stages = Tiles::stages(p.warps);
+    return launch(general_backward<E, KeyTile>, dim3(p.pairs, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps),
+                  stream, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
+  }
+};
+
+}  // namespace
+
+cudaError_t launch_general_backward(const GeneralProblem& p, cudaStream_t stream) {
+  return dispatch_walk(p, Launch{p, stream});
+}
+
+}  // namespace sb::cuda

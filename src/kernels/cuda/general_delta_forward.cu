@@ -1,0 +1,107 @@
+// Forward loop over the chunks (formulas: general_delta_problem.cuh). One block per (sequence, head) pair and slice of
+// V. Each warp keeps S^T of its 16 columns in registers.
+#include "kernels/cuda/general_delta_walk.cuh"
+
+namespace sb::cuda {
+namespace {
+
+template <class E, int KeyTile>
+__global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
+    general_forward(const __grid_constant__ GeneralProblem p, View values, View out, int stages) {
+  using Tiles = WalkTiles<E, KeyTile>;
+  constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
+  const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
+  const bool exact = p.exact;
+  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+  const WalkLoads<E, KeyTile> loads{
+      p,      {{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}},
+      values, static_cast<int>(blockIdx.x),
+      slice,  stages};
+
+  Sum state[KeyTile / 8];  // S^T: row a column of V
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    const bool given = p.in.initial_state && value < p.V && key < p.K;
+    state[i][e] = given ? p.in.initial_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+  });
+  loads.begin(0);
+  for (int chunk = 0; chunk < p.chunks; ++chunk) {
+    const Chunk c(p, blockIdx.x, chunk);
+    const Tiles s = loads.start(chunk, chunk + 1);
+    E* const staged = s.values + 16 * warp;  // once the warp's columns of V are read, they carry its results to memory
+    Left<E> v[steps], r[steps];
+    load_columns(v, staged, s.value_ld);
+    if (p.states)
+      store_state(state, staged, s.value_ld, static_cast<E*>(p.states) + c.index * KeyTile * p.values + column,
+                  p.values);
+    {  // R^T = -(S^T Ed^T + V^T E^T) N^T
+      Sum sums[kRows / 8];
+      clear(sums);
+      multiply_sums<false>(sums, state, s.key(0), ld, exact);
+      multiply_all<false, Blocks::k_up_to_n>(sums, v, s.matrix(0), kPairLd, exact);
+      negate(sums);
+      from_all_sums(r, sums);
+      clear(sums);
+      multiply_all<false, Blocks::k_up_to_n>(sums, r, s.matrix(1), kPairLd, exact);
+      from_all_sums(r, sums);
+    }
+    if (p.erased) {
+      __syncwarp();
+      store_columns_of(r, staged, s.value_ld);
+      __syncwarp();
+      store_columns(staged, s.value_ld, static_cast<E*>(p.erased) + c.index * kRows * p.values + column, p.values,
+                    kRows);
+    }
+
+    // O^T = S^T Qd^T + V^T P^T + R^T Q^T, in two halves to spare registers
+    loads.phase(chunk, 1);
+    __syncwarp();
+#pragma unroll
+    for (int begin = 0; begin < kRows; begin += 32) {
+      Sum sums[4];
+      clear(sums);
+      multiply_sums<false>(sums, state, s.key(1) + begin * ld, ld, exact);
+#pragma unroll
+      for (int i = 0; i < steps; ++i) {
+        if (i * depth >= begin + 32) continue;  // P and Q are lower triangular
+        multiply_step<false>(sums, v[i], i * depth, s.matrix(2) + begin * kPairLd, kPairLd, exact);
+        multiply_step<false>(sums, r[i], i * depth, s.matrix(3) + begin * kPairLd, kPairLd, exact);
+      }
+      Left<E> o[32 / depth];
+      from_all_sums(o, sums);
+      store_columns_of(o, staged + begin * s.value_ld, s.value_ld);
+    }
+    __syncwarp();
+    store_rows(staged, s.value_ld, out, c, tokens_only(), column, p.V);
+
+    // S^T <- e^b_end S^T + V^T Kd + R^T Wd
+    loads.phase(chunk, 2);
+    scale_columns(state, s.factors);
+    multiply_all<true>(state, v, s.key(2), ld, exact);
+    multiply_all<true>(state, r, s.key(3), ld, exact);
+    loads.finish(chunk + 1);
+  }
+  if (!p.final_state) return;
+  each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
+    if (value < p.V && key < p.K) p.final_state[state_at + static_cast<size_t>(key) * p.V + value] = state[i][e];
+  });
+}
+
+struct Launch {
+  const GeneralProblem& p;
+  cudaStream_t stream;
+  template <class E, int KeyTile>
+  cudaError_t operator()() const {
+    using Tiles = WalkTiles<E, KeyTile>;
+    const int stages = Tiles::stages(p.warps);
+    return launch(general_forward<E, KeyTile>, dim3(p.pairs, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps),
+                  stream, p, view_of<E>(p.in.v), view_of<E>(p.out), stages);
+  }
+};
+
+}  // namespace
+
+cudaError_t launch_general_forward(const GeneralProblem& p, cudaStream_t stream) {
+  return dispatch_walk(p, Launch{p, stream});
+}
+
+}  // namespace sb::cuda

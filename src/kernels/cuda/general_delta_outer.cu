@@ -1,0 +1,150 @@
+// Products over the columns of V for every chunk, all chunks in parallel (formulas: general_delta_problem.cuh):
+//   [dO; Z] S^T = [dQd; dEd]        [dO; Z] V^T = [dP; dE]        by the first eight warps, 16 rows each
+//   [V; R] dS+^T = [dKd; dWd]       [dO; Z] R^T = [dQ; dA]        by the others
+// and <dS+, S> of each key channel. So each operand is read once.
+#include <type_traits>
+
+#include "kernels/cuda/general_delta_chunk.cuh"
+
+namespace sb::cuda::attention {
+namespace {
+
+constexpr int kOuterThreads = 512;
+constexpr int kSlice = 64;  // columns of V at a time
+
+// Tiles of a slice: dO, Z, V, R, each 64 rows, then N rows of S and of dS+
+template <Product P, int N>
+struct OuterLayout {
+  using E = Element<P>;
+  static constexpr int LV = leading<E>(kSlice), buffers = sizeof(E) == 2 ? 2 : 1;
+  static constexpr int rows = kChunk * LV, states = N * LV, one = 4 * rows + 2 * states;
+  size_t tiles, bytes;
+  __host__ __device__ OuterLayout() {
+    Pieces m;
+    tiles = m.take<E>(buffers * one);
+    bytes = m.used;
+  }
+};
+
+// One block: a chunk and N key channels, from N * blockIdx.y on
+template <Product P, int N>
+__global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_constant__ GeneralProblem p) {
+  using E = Element<P>;
+  using L = OuterLayout<P, N>;
+  constexpr int columns = P == Product::bf16 ? (N < 128 ? N : 64) : 32, groups = N / columns;  // of one product
+  constexpr int pair_columns = P == Product::bf16 ? kChunk : 32, pair_groups = kChunk / pair_columns;
+  const L at_bytes;
+  extern __shared__ __align__(16) unsigned char memory[];
+  E* const tiles = reinterpret_cast<E*>(memory + at_bytes.tiles);
+  const Place at;
+  const ChunkPlace c(p);
+  const int key = N * static_cast<int>(blockIdx.y);
+  const bool later = at.warp >= 8, pairs = blockIdx.y == 0;
+  const int64_t states_at = (c.index * p.key_tile + key) * p.values, rows_at = c.index * kChunk * p.values;
+  const auto copy_slice = [&](int first) {
+    E* const to = tiles + first / kSlice % L::buffers * L::one;
+    const auto copy_rows = [&](int tile, const ConstRows& rows) {
+      HeadRows<const E> from(rows, c.b, c.begin, c.h, p.V);
+      from.data += first;
+      copy_tile<kChunk, kSlice, kOuterThreads>(to + tile * L::rows, L::LV, from, c.steps, p.V - first, at);
+    };
+    const auto copy_kept = [&](E* tile, void* kept, int64_t start, auto rows) {
+      const HeadRows<const E> from(static_cast<const E*>(kept) + start + first, p.values);
+      copy_tile<rows.value, kSlice, kOuterThreads>(tile, L::LV, from, rows.value, p.values - first, at);
+    };
+    copy_rows(0, p.d.d_out);
+    copy_kept(to + L::rows, p.solved, rows_at, std::integral_constant<int, kChunk>());
+    copy_rows(2, p.in.v);
+    copy_kept(to + 3 * L::rows, p.erased, rows_at, std::integral_constant<int, kChunk>());
+    copy_kept(to + 4 * L::rows, p.states, states_at, std::integral_constant<int, N>());
+    copy_kept(to + 4 * L::rows + L::states, p.d_states, states_at, std::integral_constant<int, N>());
+  };
+
+  float by_state[groups][1][columns / 8][4], by_pair[pair_groups][1][pair_columns / 8][4];
+#pragma unroll
+  for (int i = 0; i < groups; ++i) clear(by_state[i]);
+#pragma unroll
+  for (int i = 0; i < pair_groups; ++i) clear(by_pair[i]);
+  copy_slice(0);
+  for (int first = 0; first < p.V; first += kSlice) {
+    finish_copies();
+    __syncthreads();
+    if (L::buffers == 2 && first + kSlice < p.V) copy_slice(first + kSlice);
+    const E* const slice = tiles + first / kSlice % L::buffers * L::one;
+    const E *d_rows = slice + at.warp % 8 * 16 * L::LV, *left = d_rows + (later ? 2 * L::rows : 0);
+    const E* right = slice + 4 * L::rows + (later ? L::states : 0);
+#pragma unroll
+    for (int i = 0; i < groups; ++i)
+      multiply<P, Depth::fast, Depth::fast, kSlice>(by_state[i], left, L::LV, right + i * columns * L::LV, L::LV,
+                                                    at.lane);
+    if (pairs) {
+#pragma unroll
+      for (int i = 0; i < pair_groups; ++i)
+        multiply<P, Depth::fast, Depth::fast, kSlice>(
+            by_pair[i], d_rows, L::LV, slice + (later ? 3 : 2) * L::rows + i * pair_columns * L::LV, L::LV, at.lane);
+    }
+    if (L::buffers == 1 && first + kSlice < p.V) {
+      __syncthreads();
+      copy_slice(first + kSlice);
+    }
+  }
+
+  const int second = at.warp / 4 % 2, i0 = at.warp % 4 * 16;  // rows of dO or V, or of Z or R
+  E* const to = p.rows_of<E>(p.d_rows, c.index, (later ? rows_k : rows_q) + second) + key;
+#pragma unroll
+  for (int i = 0; i < groups; ++i)
+    for_pairs(by_state[i], at, [&](int r, int column, float x, float y) {
+      store_pair(to + (i0 + r) * p.key_tile + i * columns + column, x, y);
+    });
+  if (pairs) {
+    E* const matrix = p.matrix_of<E>(p.d_matrices, c.index, 2 * second + (later ? 1 : 0));
+    const float scale = second ? 1.f : p.in.scale;
+#pragma unroll
+    for (int i = 0; i < pair_groups; ++i)
+      for_pairs(by_pair[i], at, [&](int r, int column, float x, float y) {
+        const int row = i0 + r, j = i * pair_columns + column;
+        const int most = second ? row - 1 : row;  // e_i meets k_j and w_j of steps before it
+        store_pair(matrix + row * kChunk + j, j <= most ? scale * x : 0.f, j + 1 <= most ? scale * y : 0.f);
+      });
+  }
+  for (int channel = at.warp; channel < N; channel += kOuterThreads / 32) {
+    const int64_t from = states_at + static_cast<int64_t>(channel) * p.values;
+    float sum = 0;
+    for (int v = 2 * at.lane; v < p.values; v += 64) {
+      const float2 x = load_pair(static_cast<const E*>(p.states) + from + v),
+                   y = load_pair(static_cast<const E*>(p.d_states) + from + v);
+      sum += x.x * y.x + x.y * y.y;
+    }
+    sum = sum_lanes(sum, 1, 32);
+    if (at.lane == 0) p.along[c.index * p.key_tile + key + channel] = sum;
+  }
+}
+
+struct Launch {
+  const GeneralProblem& p;
+  cudaStream_t stream;
+  template <Product P, int N>
+  cudaError_t launch_tiles() const {
+    const dim3 grid(static_cast<unsigned>(p.all_chunks()), static_cast<unsigned>(p.key_tile / N));
+    return launch(general_outer<P, N>, grid, OuterLayout<P, N>().bytes, p, stream, kOuterThreads);
+  }
+  template <Product P>
+  cudaError_t operator()() const {
+    if constexpr (P == Product::bf16)
+      if (p.key_tile == 80) return launch_tiles<P, 80>();
+    if (p.key_tile == 64) return launch_tiles<P, 64>();
+    if (p.key_tile == 96) return launch_tiles<P, 96>();
+    return launch_tiles<P, 128>();
+  }
+};
+
+}  // namespace
+}  // namespace sb::cuda::attention
+
+namespace sb::cuda {
+
+cudaError_t launch_general_outer(const GeneralProblem& p, cudaStream_t stream) {
+  return attention::by_precision(p, attention::Launch{p, stream});
+}
+
+}  // namespace sb::cuda

@@ -1,0 +1,75 @@
+// Shared parts of the five passes of the generalised delta rule: kernel arguments and the memory between the passes.
+//
+// In a chunk of 64 steps, b is the cumulative sum of g per key channel, r = b or, with erase_first, b of the step
+// before, and S is the initial state of the chunk. Products of vectors and decays are by channel:
+//   Qd = scale e^b q;  Ed = e^r e;  Kd = e^(b_end - b) k;  Wd = e^(b_end - b) w
+//   P_ij = scale q_i . e^(b_i - b_j) k_j,  Q_ij = scale q_i . e^(b_i - b_j) w_j        j <= i
+//   E_ij = e_i . e^(r_i - b_j) k_j,        A_ij = e_i . e^(r_i - b_j) w_j              j < i
+//   N = (I + A)^-1;  R = -N (Ed S + E V)                R is minus the erased values
+//   O = Qd S + P V + Q R;  S+ = e^b_end S + Kd^T V + Wd^T R
+//   Z = -N^T (Q^T dO + Wd dS+);  dV = P^T dO + Kd dS+ + E^T Z;  dS = e^b_end dS+ + Qd^T dO + Ed^T Z
+//   dP = scale dO V^T, dQ = scale dO R^T, dE = Z V^T, dA = Z R^T;  dQd = dO S^T, dEd = Z S^T, dKd = V dS+^T, dWd = R
+//   dS+^T
+// No exponent is above 0. With erase_first, step i + 1 erases from the state after step i, so row i of the erase
+// vectors' tile holds e_(i+1), which decays like q_i and meets k_j, w_j for j <= i. Its pairs belong to row i + 1 of E
+// and A. Only e_0 reads S undecayed.
+//
+// pairs computes decayed rows, P, Q, E and N of all chunks in parallel. forward and backward loop over the chunks in
+// order (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. outer computes the
+// last line of the formulas, and channels the gradients of q, k, e, w and g from it, for all chunks in parallel.
+#pragma once
+#include "kernels/cuda/delta_rows.cuh"
+#include "kernels/cuda/general_delta.h"
+
+namespace sb::cuda {
+
+enum DecayedRows { rows_q, rows_e, rows_k, rows_w };
+enum PairMatrix { matrix_p, matrix_q, matrix_e, matrix_n, matrix_a = matrix_n };  // the last: N, among gradients dA
+
+struct GeneralProblem {
+  GeneralDelta in;
+  GeneralDeltaGradients d;
+  Rows out;
+  float* final_state;
+  int time, heads, K, V;
+  bool exact;
+  int pairs;   // number of (sequence, head)
+  int tokens;  // per chunk
+  int chunks;
+  int key_tile;       // padded K
+  int warps, slices;  // of the loops: warps per block, each with 16 columns of V; blocks per pair
+  int values;         // padded V: 16 * warps * slices
+  // Memory between passes; E is the type of the precision. Shapes are [pairs][chunks] followed by:
+  void* rows;        // E [4][64][key_tile]: Qd, Ed, Kd, Wd
+  void* matrices;    // E [4][64][64]: P, Q, E, N
+  float* factors;    // [key_tile]: e^b_end
+  void* states;      // E [key_tile][values]: S; null: not kept
+  void* erased;      // E [64][values]: R; null: not kept
+  void* d_states;    // E [key_tile][values]: dS+
+  void* solved;      // E [64][values]: Z
+  void* d_rows;      // E [4][64][key_tile]: dQd, dEd, dKd, dWd
+  void* d_matrices;  // E [4][64][64]: dP, dQ, dE, dA
+  float* along;      // [key_tile]: <dS+, S> of each key channel
+  __host__ __device__ int64_t all_chunks() const { return static_cast<int64_t>(pairs) * chunks; }
+  template <class E>
+  __device__ E* rows_of(void* memory, int64_t chunk, int which) const {
+    return static_cast<E*>(memory) + (chunk * 4 + which) * kRows * key_tile;
+  }
+  template <class E>
+  __device__ E* matrix_of(void* memory, int64_t chunk, int which) const {
+    return static_cast<E*>(memory) + (chunk * 4 + which) * kRows * kRows;
+  }
+};
+
+// Maximum warps per block of the loops over chunks, each with 16 columns of V; more columns are divided into slices
+constexpr int most_walk_warps(bool bf16_operands, int key_tile) {
+  return (bf16_operands ? 12 : 8) - (key_tile <= 128 ? 0 : 4);
+}
+
+cudaError_t launch_general_pairs(const GeneralProblem& p, cudaStream_t stream);
+cudaError_t launch_general_forward(const GeneralProblem& p, cudaStream_t stream);
+cudaError_t launch_general_backward(const GeneralProblem& p, cudaStream_t stream);
+cudaError_t launch_general_outer(const GeneralProblem& p, cudaStream_t stream);
+cudaError_t launch_general_channels(const GeneralProblem& p, cudaStream_t stream);
+
+}  // namespace sb::cuda

@@ -1,0 +1,166 @@
+// Tiles of the generalised delta rule's loops over chunks. A chunk is processed in three phases, each with its own
+// decayed rows and matrices of pairs. If shared memory has room, those of all phases are loaded at once, and those of
+// the next chunk meanwhile; otherwise each phase loads its own, in the place of those before.
+#pragma once
+#include "kernels/cuda/general_delta_problem.cuh"
+
+namespace sb::cuda {
+
+// Decayed rows (DecayedRows) and matrices (PairMatrix) in the order of their use: phase 0 uses keys[0] and matrices[0]
+// and [1], phase 1 uses keys[1] and matrices[2] and [3], phase 2 uses keys[2] and [3].
+struct WalkOrder {
+  int keys[4], matrices[4];
+};
+
+inline constexpr size_t kMaxSharedBytes = 227 * 1024;
+
+template <class E, int KeyTile>
+struct WalkTiles {
+  static constexpr bool at_once = sizeof(E) == 2 && KeyTile <= 128;
+  static constexpr int key_ld = KeyTile + kPad, key_slots = at_once ? 4 : 2, matrix_slots = at_once ? 4 : 3;
+  float* factors;
+  E *keys, *matrices, *values;
+  int value_ld;
+
+  __host__ __device__ static constexpr size_t bytes(int warps) {
+    return sizeof(float) * KeyTile +
+           sizeof(E) * kRows * (key_slots * key_ld + matrix_slots * kPairLd + 16 * warps + kPad);
+  }
+  // Up to six warps leave room for a second block, which works while this one loads.
+  static int stages(int warps) { return at_once && warps > 6 && 2 * bytes(warps) <= kMaxSharedBytes ? 2 : 1; }
+  __device__ WalkTiles(char* memory, int warps) {
+    factors = reinterpret_cast<float*>(memory);
+    keys = reinterpret_cast<E*>(factors + KeyTile);
+    matrices = keys + key_slots * kRows * key_ld;
+    values = matrices + matrix_slots * kRows * kPairLd;
+    value_ld = 16 * warps + kPad;
+  }
+  __device__ E* key(int i) const { return keys + i % key_slots * kRows * key_ld; }
+  __device__ E* matrix(int i) const { return matrices + i % matrix_slots * kRows * kPairLd; }
+
+  // Starts loading the tiles of a phase. Phase 0 also loads the columns of `rows` from `column` on, and the factors.
+  __device__ void load(const GeneralProblem& p, const Chunk& c, const WalkOrder& order, int phase, const View& rows,
+                       int column, int warps) const {
+    const TileWalk<E> by_key(KeyTile), by_step(kRows);
+    const auto load_key = [&](int i) {
+      load_tile(key(i), key_ld, p.rows_of<E>(p.rows, c.index, order.keys[i]), KeyTile, kRows, by_key);
+    };
+    const auto load_matrix = [&](int i) {
+      load_tile(matrix(i), kPairLd, p.matrix_of<E>(p.matrices, c.index, order.matrices[i]), kRows, kRows, by_step);
+    };
+    if (phase == 0) {
+      load_key(0), load_matrix(0), load_matrix(1);
+      load_rows(values, value_ld, rows, c, tokens_only(), kRows, column, TileWalk<E>(16 * warps), p.V);
+      load_tile(factors, KeyTile, p.factors + c.index * KeyTile, KeyTile, 1, TileWalk<float>(KeyTile));
+    } else if (phase == 1) {
+      load_key(1), load_matrix(2), load_matrix(3);
+    } else {
+      load_key(2), load_key(3);
+    }
+  }
+};
+
+// Loads of a loop over chunks. Called by all threads: begin() before the loop; start() and finish() around each chunk;
+// phase(1) and phase(2) before those phases.
+template <class E, int KeyTile>
+struct WalkLoads {
+  using Tiles = WalkTiles<E, KeyTile>;
+  const GeneralProblem& p;
+  WalkOrder order;
+  View rows;
+  int pair, column, stages;
+  __device__ Tiles tiles(int chunk) const {
+    return Tiles(shared_memory() + (stages == 2 ? chunk & 1 : 0) * Tiles::bytes(p.warps), p.warps);
+  }
+  __device__ void load_chunk(int chunk) const {
+    const Chunk c(p, pair, chunk);
+    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); ++phase)
+      tiles(chunk).load(p, c, order, phase, rows, column, p.warps);
+    copy_commit();
+  }
+  __device__ bool exists(int chunk) const { return chunk >= 0 && chunk < p.chunks; }
+  __device__ void begin(int chunk) const { load_chunk(chunk); }
+  __device__ Tiles start(int chunk, int next) const {
+    if (stages == 2 && exists(next)) {
+      load_chunk(next);
+      copy_wait<1>();
+    } else {
+      copy_wait<0>();
+    }
+    __syncthreads();
+    return tiles(chunk);
+  }
+  __device__ void phase(int chunk, int phase) const {
+    if (Tiles::at_once) return;
+    __syncthreads();
+    tiles(chunk).load(p, Chunk(p, pair, chunk), order, phase, rows, column, p.warps);
+    copy_commit();
+    copy_wait<0>();
+    __syncthreads();
+  }
+  __device__ void finish(int next) const {
+    __syncthreads();
+    if (stages == 1 && exists(next)) load_chunk(next);
+  }
+};
+
+// `rows` of the caller's tensor, with elements of type E
+template <class E, class Void>
+View view_of(const RowsOf<Void>& rows) {
+  const auto whole = [](int64_t stride) { return stride * static_cast<int64_t>(sizeof(E)) % 16 == 0; };
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && whole(rows.batch) && whole(rows.time) && whole(rows.head);
+  return {static_cast<char*>(const_cast<void*>(static_cast<const void*>(rows.data))),
+          rows.batch,
+          rows.head,
+          static_cast<int>(rows.time),
+          0,
+          aligned};
+}
+
+// The chunk's rows of the warp's 16 columns, transposed
+template <class E, int Steps>
+__device__ __forceinline__ void load_columns(Left<E> (&x)[Steps], const E* tile, int ld) {
+#pragma unroll
+  for (int i = 0; i < Steps; ++i) load_transposed(x[i], tile + i * Left<E>::depth * ld, ld);
+}
+template <class E, int Steps>
+__device__ __forceinline__ void store_columns_of(const Left<E> (&x)[Steps], E* tile, int ld) {
+#pragma unroll
+  for (int i = 0; i < Steps; ++i) store_transposed(x[i], tile + i * Left<E>::depth * ld, ld);
+}
+template <class E, int Steps, int Tiles>
+__device__ __forceinline__ void from_all_sums(Left<E> (&x)[Steps], const Sum (&sums)[Tiles]) {
+#pragma unroll
+  for (int i = 0; i < Steps; ++i) from_sums(x[i], sums + i * (Left<E>::depth / 8));
+}
+template <int Tiles>
+__device__ __forceinline__ void negate(Sum (&sums)[Tiles]) {
+#pragma unroll
+  for (int i = 0; i < Tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums[i][j] = -sums[i][j];
+}
+
+// Calls f<E, key tile>.
+template <class F>
+cudaError_t dispatch_walk(const GeneralProblem& p, F f) {
+#define SB_TILE(E, width) \
+  if (p.key_tile == width) return f.template operator()<E, width>()
+  if (p.in.precision == Precision::bf16) {
+    SB_TILE(bf16, 64);
+    SB_TILE(bf16, 80);
+    SB_TILE(bf16, 96);
+    SB_TILE(bf16, 128);
+    SB_TILE(bf16, 256);
+  } else {
+    SB_TILE(float, 64);
+    SB_TILE(float, 96);
+    SB_TILE(float, 128);
+    SB_TILE(float, 256);
+  }
+#undef SB_TILE
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace sb::cuda
