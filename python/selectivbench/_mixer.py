@@ -172,12 +172,12 @@ def own_state() -> Iterator[None]:
 def state_size(module: torch.nn.Module, width: int) -> int | None:
     """Numbers that the mixer carries from frame to frame: counted in the state of ``step``, else its attribute ``state_size``.
 
-    None if it has neither, or if the state grows.
+    None if it has neither, if ``state_size`` is a method, or if the state grows.
     """
     step: Any = getattr(module, "step", None)
     if not callable(step):
         stated: Any = getattr(module, "state_size", None)
-        return None if stated is None else whole("rank", "state_size of the mixer", stated, 0, 2**53)
+        return None if stated is None or callable(stated) else whole("rank", "state_size of the mixer", stated, 0, 2**53)
     sizes: list[int] = []
     state: Any = None
     reference = next(module.parameters(), torch.zeros(1))

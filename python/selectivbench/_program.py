@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 from typing import NoReturn
 
@@ -24,6 +25,9 @@ def words(arguments: list[str], python: str) -> list[str]:
 
 def main() -> NoReturn:
     """Becomes the program: exit code, signals and terminal are its own."""
+    # Python ignores these; the program would inherit it and complain about a closed pipe.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execv(PROGRAM, ["selectivbench", *words(sys.argv[1:], sys.executable)])
     except OSError as error:

@@ -132,14 +132,14 @@ def _entropy_bins(ranking: Ranking, standing: Standing) -> list[float]:
     """Where the bins of the exact filter's entropy begin that have enough elements on these grammars."""
     counts: dict[float, int] = {}
     for seed in standing.seeds:
-        for low, _, count in ranking.runs[standing.task, seed]["by_entropy"]:
+        for low, _, count in ranking.runs[standing.task, seed].get("by_entropy", []):
             counts[low] = counts.get(low, 0) + count
     return sorted(low for low, count in counts.items() if count >= _LEAST_IN_BIN)
 
 
 def _mean_in_bin(rows: list[Any], low: float) -> float | None:
     """Accuracy over all elements of a bin."""
-    found = [(accuracy, count) for row in rows for at, accuracy, count in row["by_entropy"] if abs(at - low) < 1e-9]
+    found = [(accuracy, count) for row in rows for at, accuracy, count in row.get("by_entropy", []) if abs(at - low) < 1e-9]
     total = sum(count for _, count in found)
     return sum(accuracy * count for accuracy, count in found) / total if total else None
 

@@ -103,7 +103,8 @@ class SampleView {
     const auto e = static_cast<size_t>(element);
     if (answers_[e] < 0) return "–";
     if (shape_.loss == Loss::cross_entropy) return named(row_.answer_name, answers_[e]);
-    return numbers_text(batch_.value.data() + static_cast<size_t>(batch_.start[e + 1] - 1) * answers(), shape_.answers);
+    return numbers_text(batch_.value.data() + static_cast<size_t>(std::max(0, batch_.start[e + 1] - 1)) * answers(),
+                        shape_.answers);
   }
 
   const TaskRow& row_;

@@ -39,8 +39,11 @@ RunConfig KindSettings::resolved(const GrammarSettings& grammar, const SequenceS
   std::vector<std::string> assigned = {"task.kind=" + name_, formatted("grammar.seed={}", grammar.config.seed)};
   if (arguments_->given("--length")) assigned.push_back(formatted("task.length={}", sequences.length));
   for (const std::string& one : overrides_) {
-    if (!one.starts_with("task.") || one.starts_with("task.kind="))
+    const std::string key = one.substr(0, one.find_first_of(" \t="));
+    if (!key.starts_with("task.") || key == "task.kind")
       throw bad_input(arguments_->where("--set"), "expected task.KEY=VALUE, a key of the kind, got " + printable(one));
+    if (key == "task.length" && arguments_->given("--length"))
+      throw bad_input(arguments_->where("--set"), "task.length and --length were both given");
     assigned.push_back(one);
   }
   Settings settings;
@@ -55,6 +58,7 @@ std::shared_ptr<const Task> KindSettings::task(const GrammarSettings& grammar, c
   if (!at_) return task;
   const auto& axis = find_task(name_).axis;
   const std::string where = arguments_->where("--at");
+  if (sequences.split == "train") throw bad_input(where, "has no effect on --split train; expected valid or test");
   if (!axis) throw bad_input(where, "the kind of task " + name_ + " has no test axis");
   if (*at_ < axis->least || *at_ > axis->most)
     throw bad_input(where, formatted("expected {}..{}, got {}", axis->least, axis->most, *at_));

@@ -1,6 +1,8 @@
 #include "findings/arm_values.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <numeric>
 
 #include "base/format.h"
@@ -13,10 +15,32 @@
 namespace sb {
 namespace {
 
-// Frames per second of a run that had its device to itself.
-std::optional<double> speed_of(const Result& result) {
-  if (!result.made || result.made->shared_by != 1) return std::nullopt;
-  return result.made->tokens_per_second;
+// Seconds between which a run worked, as a result has them; nullopt if it does not say.
+std::optional<std::pair<double, double>> working_time(const Result& result) {
+  if (!result.made || !result.made->total_seconds) return std::nullopt;
+  int year = 0, hour = 0, minute = 0, second = 0;
+  unsigned month = 0, day = 0;
+  if (std::sscanf(result.made->finished.c_str(), "%d-%u-%uT%d:%d:%dZ", &year, &month, &day, &hour, &minute, &second) !=
+      6)
+    return std::nullopt;
+  using namespace std::chrono;
+  const sys_days date = std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day);
+  const double end =
+      86400.0 * static_cast<double>(date.time_since_epoch().count()) + 3600.0 * hour + 60.0 * minute + second;
+  return std::pair(end - *result.made->total_seconds, end);
+}
+
+// Whether no other run worked on its device at the same time. `shared_by` counts only the runs of its own suite.
+bool had_device_alone(const Rows& rows, size_t run) {
+  const Result& own = rows.runs[run].result;
+  const auto time = working_time(own);
+  if (!time || own.made->shared_by != 1) return false;
+  return std::none_of(rows.runs.begin(), rows.runs.end(), [&](const TableRun& other) {
+    if (&other.result == &own || !other.result.made) return false;
+    if (other.result.made->host != own.made->host || other.result.made->device != own.made->device) return false;
+    const auto its = working_time(other.result);
+    return its && its->first < time->second && time->first < its->second;
+  });
 }
 
 // Accuracy on the first training samples minus that on unseen ones.
@@ -26,7 +50,7 @@ std::optional<double> seen_gain(const Result& result) {
 }
 
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
-  if (c.statistic == Statistic::throughput) return speed_of(run.result);
+  if (c.statistic == Statistic::throughput) return run.result.made->tokens_per_second;
   const auto points = points_of(run);
   if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
@@ -94,7 +118,9 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
       arm.failed.push_back("collapsed: " + *words);
       continue;
     }
-    const auto value = value_of(rows.runs[run], group, comparison);
+    const bool speed = comparison.statistic == Statistic::throughput;
+    const auto value =
+        speed && !had_device_alone(rows, run) ? std::nullopt : value_of(rows.runs[run], group, comparison);
     if (!value) {
       arm.unmeasured.push_back(model_title(group.model()) + ", " + seeds_text(rows, run));
       continue;
@@ -102,7 +128,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
     // Speeds are compared on one device.
-    if (comparison.statistic == Statistic::throughput) unit.push_back(rows.runs[run].result.made->device);
+    if (speed) unit.push_back(rows.runs[run].result.made->device);
     values[unit].push_back(*value);
   }
   name_failed(rows, claims, group, arm);

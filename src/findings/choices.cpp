@@ -1,6 +1,7 @@
 #include "findings/choices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -51,13 +52,14 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
     Choice& choice = out[best];
     choice.chosen = choice.valid.has_value();
     std::map<Variant, bool> tried;  // at the chosen rate
-    double largest = 0;
+    double largest = 0, smallest = HUGE_VAL;
     for (size_t i = from; i < end; ++i) {
       tried[out[i].variant] |= out[i].lr == choice.lr;
       largest = std::max(largest, parse_finite(out[i].lr).value_or(0));
+      smallest = std::min(smallest, parse_finite(out[i].lr).value_or(HUGE_VAL));
     }
     choice.open = choice.chosen && std::any_of(tried.begin(), tried.end(), [](const auto& one) { return !one.second; });
-    choice.at_edge = choice.chosen && parse_finite(choice.lr) == largest;
+    choice.at_edge = choice.chosen && (parse_finite(choice.lr) == largest || parse_finite(choice.lr) == smallest);
     from = end;
   }
   return out;

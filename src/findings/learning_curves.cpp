@@ -63,6 +63,7 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
         protocol_of(rows, group) != protocol)
       continue;
     const bool lost = result.status != "done" || collapsed_run(rows, run);
+    if (!lost && rows.standing[run] == Standing::not_chosen) continue;
     for (const auto& [update, accuracy] : curve->second)
       (lost ? failed : trained)[result.model][update].push_back(accuracy);
     if (result.baselines && result.baselines->best_n_gram()) n_grams.push_back(*result.baselines->best_n_gram());

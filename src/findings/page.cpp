@@ -55,13 +55,14 @@ std::string method_text() {
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
                           const ValidCurves& curves) {
   const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
-  std::string out = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations);
+  const ResultsTable results = results_of(rows, claims);
+  std::string out = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, results);
   const auto wrong = above_ceiling(rows);
   if (!wrong.empty()) {
     out += "\n**Runs above their ceiling by more than four standard errors, which no causal model can be:**\n\n";
     for (const auto& line : wrong) out += "- " + cell(line) + "\n";
   }
-  out += "\n## Results at the paper's scale\n\n" + results_markdown(results_of(rows, claims));
+  out += "\n## Results at the paper's scale\n\n" + results_markdown(results);
   out +=
       "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper has no figures. "
       "Tasks 2 and 4 share the n-gram of task 1: noise below 0.2 leaves every symbol "

@@ -43,11 +43,11 @@ void say(std::vector<std::string>& lines, const std::string& line) {
 }
 
 // Residuals and convolutions of the networks compared.
-void say_variants(std::vector<std::string>& lines, const ComparisonVerdict& one) {
+void say_variants(std::vector<std::string>& lines, const std::string& where, const ComparisonVerdict& one) {
   const auto add = [&](const Arm& models, const ArmFigures& arm) {
     for (size_t i = 0; i < std::min(models.size(), arm.variants.size()); ++i)
       if (arm.variants[i] != "post")
-        say(lines, formatted("{}: residual {}.", model_title(models[i].model), cell(arm.variants[i])));
+        say(lines, formatted("{}: {} with residual {}.", where, model_title(models[i].model), cell(arm.variants[i])));
   };
   add(one.comparison->a, one.figures.a);
   add(one.comparison->b, one.figures.b);
@@ -65,7 +65,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
                      paper_text(one), evidence_text(one), c.reported ? "reported" : to_string(one.verdict));
     say(units, unit_text(c));
-    say_variants(below, one);
+    say_variants(below, where_text(stratum), one);
     for (const auto* arm : {&one.figures.a, &one.figures.b})
       for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
   }
@@ -167,8 +167,9 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (!claims.choice_seed) return out + "Nothing: every run has the settings of its config.\n";
   out += formatted(
       "Learning rate, residual and convolution of the corrected protocol are chosen on task 1 of grammar seed {}, "
-      "scale "
-      "{}, by accuracy on valid. No other figure on this page has this grammar.\n",
+      "scale {}, by accuracy on valid. No other figure on this page has this grammar. Models with one residual below "
+      "were tried with this one only. Differences of .0005 are within two standard errors, so these are settings, not "
+      "optima.\n",
       *claims.choice_seed, code(claims.choice_scale));
   const auto choices = choices_of(rows, claims);
   if (choices.empty()) return out + "\nNo runs yet.\n";
@@ -181,7 +182,7 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
                                      : "");
   const auto count = [&](bool Choice::*is) { return std::count_if(choices.begin(), choices.end(), std::mem_fn(is)); };
   if (const auto edge = count(&Choice::at_edge); edge > 0)
-    out += formatted("\n{} of {} models are best at the largest rate that was tried with them.\n", edge,
+    out += formatted("\n{} of {} models are best at the largest or smallest rate that was tried with them.\n", edge,
                      count(&Choice::chosen));
   if (count(&Choice::open) > 0)
     out += "\n*Best so far*: another residual or convolution of this model was not yet tried at this rate.\n";
@@ -189,7 +190,7 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
 }
 
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
-  std::string out = "\n## Appendix: what would decide the undecided\n";
+  std::string out = "\n## Appendix: what is missing\n";
   std::vector<std::string> nowhere;  // claims without any runs
   for (const auto& verdict : verdicts) {
     std::string lines;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "findings/results_table.h"
 #include "findings/verdict.h"
 
 namespace sb {
@@ -18,6 +19,6 @@ std::string undecided_section(const std::vector<ClaimVerdict>& verdicts);
 
 // Half a page of prose: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
-                         const std::vector<ClaimVerdict>& deviations);
+                         const std::vector<ClaimVerdict>& deviations, const ResultsTable& table);
 
 }  // namespace sb

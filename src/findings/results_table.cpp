@@ -18,7 +18,7 @@ namespace {
 constexpr int tasks = 4;
 const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
 constexpr double error = .05;
-constexpr double clearly_below = .015;  // of a corrected figure, against the reproduced one
+constexpr double clearly_better = .01;  // of another run of the same model
 constexpr ResultColumn columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
 
 using Place = std::pair<int, ResultColumn>;
@@ -62,6 +62,8 @@ class Printer {
       out += "\n";
     }
     if (const std::string line = grammars_line(); !line.empty()) out += "\n" + line + "\n";
+    for (const ResultColumn column : {ResultColumn::reproduced, ResultColumn::corrected})
+      if (const std::string line = settings_line(column); !line.empty()) out += "\n" + line + "\n";
     for (size_t i = 0; i < footnotes_.size(); ++i)
       out += formatted("\n{} {}\n", superscript(i + 1), sb::cell(footnotes_[i]));
     return out;
@@ -97,6 +99,31 @@ class Printer {
     }
     out += joined(marks, " ");
     return out;
+  }
+
+  // "Corrected: learning rate 0.004 (GLA 0.002); residual post (Transformer pre)."
+  std::string settings_line(ResultColumn column) const {
+    const auto line = [&](std::string ResultValue::*setting) {
+      std::map<std::string, std::vector<std::string>> models;
+      for (const auto& row : table_)
+        for (const auto& [place, value] : row.cells)
+          if (place.second == column && !(value.*setting).empty()) {
+            auto& names = models[value.*setting];
+            if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+          }
+      if (models.empty()) return std::string();
+      const auto most = std::max_element(
+          models.begin(), models.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      std::vector<std::string> others;
+      for (const auto& [text, names] : models)
+        if (text != most->first) others.push_back(joined(names, ", ") + " " + text);
+      return most->first + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
+    };
+    const std::string lr = line(&ResultValue::lr);
+    if (lr.empty()) return "";
+    std::string name = to_string(column);
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    return formatted("{}: learning rate {}; residual {}.", name, lr, line(&ResultValue::residual));
   }
 
   std::string grammars_line() const {
@@ -142,7 +169,7 @@ class Filler {
       for (int task = 1; task <= tasks; ++task)
         for (const ResultColumn column : columns)
           if (auto value = value_of(model, {task, column})) row.cells[{task, column}] = std::move(*value);
-      for (int task = 1; task <= tasks; ++task) note_if_below(row, task);
+      for (int task = 1; task <= tasks; ++task) note_better(row, model, {task, ResultColumn::corrected});
       out.push_back(std::move(row));
     }
     out.push_back(mean_row("n-gram", n_grams_));
@@ -177,17 +204,31 @@ class Filler {
     return best;
   }
 
-  // A corrected figure below the reproduced one speaks of its learning rate, not of the model.
-  static void note_if_below(ResultRow& row, int task) {
-    const auto from = row.cells.find({task, ResultColumn::reproduced}),
-               to = row.cells.find({task, ResultColumn::corrected});
-    if (from == row.cells.end() || to == row.cells.end() || !from->second.accuracy || !to->second.accuracy) return;
-    if (*to->second.accuracy < *from->second.accuracy - clearly_below)
-      to->second.footnotes.push_back(
-          "Below the reproduced figure: the learning rate, chosen at a smaller scale, may be too high here.");
+  // A model that does better under other settings was not measured well: the figure speaks of its settings.
+  void note_better(ResultRow& row, const std::string& model, const Place& place) const {
+    const auto own = row.cells.find(place);
+    if (own == row.cells.end() || !own->second.accuracy) return;
+    ResultValue& value = own->second;
+    std::optional<size_t> best;
+    double highest = *value.accuracy + clearly_better;
+    for (size_t g = 0; g < rows_.groups.size(); ++g) {
+      if (!compares(g, model, place)) continue;
+      const ResultValue other = of_group(g, place);
+      if (other.grammars != value.grammars || !other.accuracy || *other.accuracy <= highest) continue;
+      highest = *other.accuracy;
+      best = g;
+    }
+    if (!best) return;
+    value.not_best = true;
+    value.footnotes.push_back(
+        formatted("Not the best of this model: {} “{}” at learning rate {}. This figure has {}, which was not chosen "
+                  "at this scale.",
+                  share(highest), protocol_(some_result(rows_, rows_.groups[*best]).config), of_group(*best, place).lr,
+                  value.lr));
   }
 
-  bool belongs(size_t number, const std::string& model, const Place& place) const {
+  // Whether the group has runs of this model, task and scale, under any protocol.
+  bool compares(size_t number, const std::string& model, const Place& place) const {
     const Group& group = rows_.groups[number];
     const std::string task = group.value("task.number");
     if (group.model() != model || (task != std::to_string(place.first) && !(place.first == 4 && task == "2")))
@@ -202,8 +243,12 @@ class Filler {
       if (key.starts_with("model.switch ") && !free.contains(key.substr(13)) &&
           !is_paper_switch(model, key.substr(13), json).value_or(true))
         return false;
-    return protocol_(some_result(rows_, group).config) ==
-           (place.second == ResultColumn::reproduced ? "published" : "corrected");
+    return true;
+  }
+
+  bool belongs(size_t number, const std::string& model, const Place& place) const {
+    return compares(number, model, place) && protocol_(some_result(rows_, rows_.groups[number]).config) ==
+                                                 (place.second == ResultColumn::reproduced ? "published" : "corrected");
   }
 
   // Of one run, over the gaps of task 4: `figure` of each measurement.
@@ -239,10 +284,19 @@ class Filler {
         values.push_back(*value);
       }
     }
-    for (size_t c = 0; c < group.candidates.size(); ++c)
-      if (!group.chosen || group.chosen == c)
-        for (const size_t run : group.candidates[c].diverged)
-          out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
+    for (size_t c = 0; c < group.candidates.size(); ++c) {
+      const bool other = group.chosen && group.chosen != c;
+      for (const size_t run : group.candidates[c].diverged)
+        out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
+      for (const size_t run : group.candidates[c].runs)
+        if (const auto words = other ? collapsed_run(rows_, run) : std::nullopt)
+          out.footnotes.push_back("Trained at another learning rate, because this run collapsed: " + *words + ".");
+    }
+    if (!runs.empty()) {
+      const ConfigMap& config = rows_.runs[runs.front()].result.config;
+      out.lr = plain_value(config.contains("train.lr") ? config.at("train.lr") : std::string());
+      out.residual = plain_value(group.value("model.residual"));
+    }
     std::vector<double> means;
     for (const auto& [unit, mean] : means_by_grammar(rows_, runs, values)) {
       means.push_back(mean);

@@ -22,6 +22,8 @@ struct ResultValue {
   std::optional<Interval> interval;  // 95 %; for the paper, its own ±
   std::set<std::string> grammars;    // grammars of the mean; empty for the paper
   std::vector<std::string> footnotes;
+  std::string lr = {}, residual = {};  // of its runs; empty for the paper
+  bool not_best = false;               // another run of the model at this scale is better; a footnote says which
 };
 
 struct ResultRow {
@@ -44,7 +46,8 @@ using NGramAccuracy = std::function<std::optional<double>(const Result& result)>
 // column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must have the paper's switches, this scale and
 // exactly this protocol. Of several groups, the one with the most grammars is used, then the one with more updates,
 // then the larger, then the first. Collapsed and diverged runs are excluded; a footnote names them.
-// Another footnote marks corrected figures that are clearly below the reproduced ones.
+// Runs that collapsed at another learning rate are named too, and a better run of the model under other settings.
+// Lines below the table give learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
                            const NGramAccuracy& n_gram);
 

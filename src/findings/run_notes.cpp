@@ -21,8 +21,8 @@ std::vector<std::string> counts_of(const Rows& rows) {
     }
   }
   if (!rows.runs.empty())
-    out.push_back(formatted("{} run{}, {} of them diverged", grouped(rows.runs.size()),
-                            rows.runs.size() == 1 ? "" : "s", diverged.size()));
+    out.push_back(formatted("{} run{}; {} diverged, {} collapsed", grouped(rows.runs.size()),
+                            rows.runs.size() == 1 ? "" : "s", diverged.size(), collapsed.size()));
   std::map<std::string, size_t> protocols;
   for (const auto& run : rows.runs) ++protocols[protocol_of(run.result.config)];
   for (const auto& [protocol, count] : protocols)

@@ -60,7 +60,7 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.exact || !v.figures.found || v.failed()) return;
   const Comparison& c = *v.comparison;
   if (v.effect.n < 2) {
-    v.decides.push_back(formatted("{} more grammar{} that every model compared has run: an interval needs two",
+    v.decides.push_back(formatted("at least {} more grammar{} that every model compared has run: an interval needs two",
                                   2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
     return;
   }

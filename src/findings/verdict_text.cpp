@@ -23,7 +23,10 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
   for (const auto& one : scale.comparisons) {
     const Figures& f = one.figures;
     for (const auto* arm : {&f.a, &f.b})
-      for (const auto& run : arm->unmeasured) say("without these gap lengths: " + run);
+      for (const auto& run : arm->unmeasured)
+        say((one.comparison->statistic == Statistic::throughput ? "shared its device: "
+                                                                : "without these gap lengths: ") +
+            run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
     if (f.other_strata > 0)

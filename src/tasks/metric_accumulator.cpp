@@ -302,7 +302,8 @@ Evaluation MetricAccumulator::result() const {
   out.samples = totals_.samples;
   out.loss = out.frames == 0 ? 0 : totals_.loss / static_cast<double>(out.frames);
   out.kl = has_law_ && totals_.laws > 0 ? totals_.kl / static_cast<double>(totals_.laws) : 0;
-  if (!totals_.scores.even()) {
+  // Samples that ask for nothing have no score.
+  if (!totals_.scores.even() || totals_.scores.count() != static_cast<double>(totals_.samples)) {
     out.stderr_ = totals_.scores.error();
   } else if (totals_.samples > 1) {
     const double n = static_cast<double>(totals_.samples), mean = totals_.sum / n;

@@ -23,7 +23,8 @@ class RunningMean {
     heavy_squares_ += heavy * heavy_step * (x - heavy_mean_);
   }
   double mean() const { return mean_; }
-  bool even() const { return even_; }  // all weights are equal
+  double count() const { return count_; }  // of values with a weight above 0
+  bool even() const { return even_; }      // all these weights are equal
   double error() const {
     if (count_ < 2) return 0;
     if (even_) return std::sqrt(squares_ / (weights_ - weights_ / count_) / count_);

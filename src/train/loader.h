@@ -39,8 +39,8 @@ struct TensorBatch {
 // Returns frames [from, to) as [batch, to - from, channels]. `type` is float or double. The noise is drawn in float, so
 // both types get the same data. `pinned`: in pinned memory.
 at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType type, bool pinned = false);
-// Throws check_failed if a target is not a valid answer of the task, or if no frame has a target. `for_gpu`: all
-// in pinned memory, which a GPU copies asynchronously, and symbols instead of one-hot frames.
+// Throws check_failed if a target is not a valid answer of the task. `for_gpu`: all in pinned memory, which a GPU
+// copies asynchronously, and symbols instead of one-hot frames.
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
 
 // Returns rows [first, last) of a batch, with the frame count of the whole batch.

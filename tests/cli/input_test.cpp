@@ -109,6 +109,8 @@ TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
       {"ceiling --kind tracking --split reference", "expected train, valid or test"},
       {"ceiling --kind copying --set task.noise=1", "[task.noise] has no effect with task.kind = copying"},
       {"ceiling --kind copying --set train.lr=1", "expected task.KEY=VALUE"},
+      {"ceiling --kind tracking --split train --at 3", "has no effect on --split train"},
+      {"show --kind copying --length 5 --set task.length=7", "task.length and --length were both given"},
       {"ceiling --set task.symbols=3", "requires --kind"},
       {"ceiling --at 3", "requires --kind"},
       {"show --kind copyng", "copying"},

@@ -136,16 +136,28 @@ TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
   EXPECT_FALSE(row_of(table, "Transformer").cells.contains({1, Column::corrected}));
 }
 
-TEST(ResultsTable, MarksCorrectedFiguresBelowReproducedOnes) {
-  const auto all = runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"mamba2\"]\nmodel.dropout = [0.0, 0.2]\n",
-                        [](Result& r) {
-                          const bool corrected = by_dropout(r.config) == "corrected";
-                          r.test->accuracy = r.model == "gla" && corrected ? .68 : .7;
-                        });
-  const ResultsTable table = table_of(all);
-  EXPECT_EQ(row_of(table, "GLA").cells.at({1, Column::corrected}).footnotes.size(), 1U);
-  EXPECT_TRUE(row_of(table, "GLA").cells.at({1, Column::reproduced}).footnotes.empty());
-  EXPECT_TRUE(row_of(table, "Mamba2").cells.at({1, Column::corrected}).footnotes.empty());
+TEST(ResultsTable, MarksCorrectedFiguresThatAreNotTheBestOfTheirModel) {
+  auto all =
+      runs("[grid]\ntask.number = [1]\nmodel.name = ['gla', 'mamba2']\nmodel.dropout = [0.0, 0.1, 0.2]\n",
+           [](Result& r) { r.test->accuracy = r.model == "gla" && by_dropout(r.config) == "corrected" ? .68 : .7; });
+  const auto cell = [&](const std::string& model) {
+    return row_of(table_of(all), model).cells.at({1, Column::corrected});
+  };
+  EXPECT_TRUE(cell("GLA").not_best);
+  ASSERT_EQ(cell("GLA").footnotes.size(), 1U);
+  EXPECT_NE(cell("GLA").footnotes[0].find("Not the best of this model: .700"), std::string::npos);
+  EXPECT_FALSE(cell("Mamba2").not_best);
+  EXPECT_TRUE(row_of(table_of(all), "GLA").cells.at({1, Column::reproduced}).footnotes.empty());
+}
+
+TEST(ResultsTable, GivesLearningRatesAndResidualsOfColumns) {
+  const auto all = runs(
+      "[grid]\ntask.number = [1]\nmodel.name = ['gla', 'mamba', 'mamba2']\n[train]\nlr = 4e-3\n"
+      "[[override]]\nwhen = {model.name = 'gla'}\nset = {train.lr = 2e-3}\n");
+  EXPECT_NE(
+      results_markdown(table_of(all)).find("Corrected: learning rate 0.004 (GLA 0.002); residual post (Mamba2 pre)."),
+      std::string::npos)
+      << results_markdown(table_of(all));
 }
 
 TEST(ResultsTable, TaskFourIsMeanOverLongGaps) {

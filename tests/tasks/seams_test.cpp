@@ -208,9 +208,10 @@ class Counting final : public Predictor {
   std::vector<int> parity_;
 };
 
-// Parity that asks for the first 1 + index % 5 elements of a sample.
+// Parity that asks for the first asked(index) elements of a sample.
 class UnevenParity final : public Task {
  public:
+  explicit UnevenParity(int (*asked)(uint64_t index)) : asked_(asked) {}
   TaskShape shape() const override { return all_.shape(); }
   std::string canonical_text() const override { return "uneven parity\n"; }
   int max_frames(Split split) const override { return all_.max_frames(split); }
@@ -221,18 +222,29 @@ class UnevenParity final : public Task {
   }
   void answers(const Batch& batch, int row, int32_t* out) const override {
     all_.answers(batch, row, out);
-    std::fill(out + 1 + batch.samples[static_cast<size_t>(row)] % 5, out + batch.elements, -1);
+    std::fill(out + asked_(batch.samples[static_cast<size_t>(row)]), out + batch.elements, -1);
   }
 
  private:
+  int (*asked_)(uint64_t index);
   Parity all_{false};
 };
+
+TEST(Interfaces, SamplesThatAskForNothingHaveNoPartInStandardError) {
+  Counting model;
+  EvaluationRequest ask;
+  ask.samples = 64;
+  const UnevenParity odd([](uint64_t i) { return i % 2 == 1 ? 3 : 0; });  // the samples that Counting answers rightly
+  const Evaluation result = evaluate(model, odd, ask);
+  EXPECT_EQ(result.elements.value(), 1);
+  EXPECT_EQ(result.stderr_, 0);
+}
 
 TEST(Interfaces, StandardErrorIsThatOfARatioIfSamplesAskUnevenly) {
   Counting model;
   EvaluationRequest ask;
   ask.samples = 64;
-  const Evaluation result = evaluate(model, UnevenParity(), ask);
+  const Evaluation result = evaluate(model, UnevenParity([](uint64_t i) { return 1 + static_cast<int>(i % 5); }), ask);
   // The jackknife leaves out one sample at a time. Samples 0, 4, 8, ... are wrong in all they ask.
   double right = 0, total = 0;
   const auto asked = [](int i) { return 1.0 + i % 5; };
