@@ -220,11 +220,9 @@ class Filler {
     }
     if (!best) return;
     value.not_best = true;
-    value.footnotes.push_back(
-        formatted("Not the best of this model: {} “{}” at learning rate {}. This figure has {}, which was not chosen "
-                  "at this scale.",
-                  share(highest), protocol_(some_result(rows_, rows_.groups[*best]).config), of_group(*best, place).lr,
-                  value.lr));
+    value.footnotes.push_back(formatted("Another run of this model has {} (“{}”, learning rate {}).", share(highest),
+                                        protocol_(some_result(rows_, rows_.groups[*best]).config),
+                                        of_group(*best, place).lr));
   }
 
   // Whether the group has runs of this model, task and scale, under any protocol.
@@ -270,6 +268,12 @@ class Filler {
     return sum / static_cast<double>(asked.size());
   }
 
+  std::string lr_of(size_t run) const {
+    const ConfigMap& config = rows_.runs[run].result.config;
+    const auto it = config.find("train.lr");
+    return it == config.end() ? "" : plain_value(it->second);
+  }
+
   ResultValue of_group(size_t number, const Place& place) const {
     const Group& group = rows_.groups[number];
     ResultValue out;
@@ -289,12 +293,12 @@ class Filler {
       for (const size_t run : group.candidates[c].diverged)
         out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
       for (const size_t run : group.candidates[c].runs)
-        if (const auto words = other ? collapsed_run(rows_, run) : std::nullopt)
-          out.footnotes.push_back("Trained at another learning rate, because this run collapsed: " + *words + ".");
+        if (other && collapsed_run(rows_, run))
+          out.footnotes.push_back(formatted("At learning rate {} training collapsed ({}).", lr_of(run),
+                                            printable(rows_.runs[run].result.run_id, 64)));
     }
     if (!runs.empty()) {
-      const ConfigMap& config = rows_.runs[runs.front()].result.config;
-      out.lr = plain_value(config.contains("train.lr") ? config.at("train.lr") : std::string());
+      out.lr = lr_of(runs.front());
       out.residual = plain_value(group.value("model.residual"));
     }
     std::vector<double> means;

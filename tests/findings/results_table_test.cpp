@@ -145,7 +145,7 @@ TEST(ResultsTable, MarksCorrectedFiguresThatAreNotTheBestOfTheirModel) {
   };
   EXPECT_TRUE(cell("GLA").not_best);
   ASSERT_EQ(cell("GLA").footnotes.size(), 1U);
-  EXPECT_NE(cell("GLA").footnotes[0].find("Not the best of this model: .700"), std::string::npos);
+  EXPECT_NE(cell("GLA").footnotes[0].find("Another run of this model has .700"), std::string::npos);
   EXPECT_FALSE(cell("Mamba2").not_best);
   EXPECT_TRUE(row_of(table_of(all), "GLA").cells.at({1, Column::reproduced}).footnotes.empty());
 }

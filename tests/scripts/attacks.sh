@@ -60,9 +60,9 @@ limited() { # MB NAME COMMAND…: its exit code in code
   grep -q 'internal\]\|terminate called' err && fail "$name: $(head -c 300 err)"
   return 0
 }
-limited 400 train "$program" train small.toml "${short[@]}" --out none
+limited 100 train "$program" train small.toml "${short[@]}" --out none
 # The least limit that libraries are loaded within, to 8 MB; from there on every thread and buffer may be the one that is not to be had.
-low=400 least=1424
+low=100 least=1424
 while ((least - low > 8)); do
   middle=$(((low + least) / 2))
   limited $middle version "$program" --version

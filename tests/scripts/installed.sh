@@ -36,6 +36,12 @@ for file in share/doc/selectivbench/{copyright,README.md,CITATION.cff,docs/bench
   [[ -s "$work/prefix/$file" ]] || fail "$file is not installed"
 done
 uses "$work/prefix/bin/selectivbench"
+# Libraries that libtorch names and does not use are not loaded (cmake/unused_libraries.cmake).
+if [[ -d "$build/engine/unused" ]]; then
+  for engine in "$build/engine/selectivbench" "$work/prefix/libexec/selectivbench/selectivbench"; do
+    ldd "$engine" | grep -q "opencv_core.* => $(dirname "$engine")/unused/" || fail "$engine loads OpenCV"
+  done
+fi
 ln -s "$work/prefix/bin/selectivbench" "$work/link"
 uses "$work/link"
 uses "$build/selectivbench"
