@@ -115,12 +115,14 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
       formatted("\n### {}{}\n\n", claim.number > 0 ? std::to_string(claim.number) + ". " : "", cell(claim.title));
   std::string rows;
   std::vector<std::string> words, units, below;
+  bool unusable = false;
   for (const auto& stratum : verdict.scales) {
     if (stratum.with_runs > 0) words.push_back(formatted("{} ({})", stratum.words(), where_text(stratum)));
     rows += comparison_rows(stratum, units, below);
+    unusable |= stratum.words() == "no usable runs";
   }
-  out +=
-      formatted("**{}.** {}\n", words.empty() ? "No runs yet" : capitalised(joined(words, "; ")), cell(claim.sentence));
+  if (words.empty()) words.push_back(unusable ? "no usable runs yet" : "no runs yet");
+  out += formatted("**{}.** {}\n", capitalised(joined(words, "; ")), cell(claim.sentence));
   if (!rows.empty()) {
     out +=
         "\n| comparison | runs | a | b | a − b | 95 % interval | asked | paper's a − b | evidence | verdict |\n"

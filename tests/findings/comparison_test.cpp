@@ -178,6 +178,8 @@ TEST(Throughput, ComparesUnsharedRunsOnSameDevice) {
   for (auto& run : runs)
     if (run.result.grammar_seed == 1) run.result.made->total_seconds = 1260;  // the second began before the first ended
   EXPECT_EQ(judged(rows_from(runs), "throughput").comparisons[0].effect.n, 1U);
+  for (auto& run : runs) run.result.made->shared_by = 2;
+  EXPECT_EQ(judged(rows_from(runs), "throughput").words(), "no usable runs");
 }
 
 TEST(PublishedOrder, IsRankCorrelationOfAccuracyAndPerplexity) {
