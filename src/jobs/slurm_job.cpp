@@ -108,9 +108,9 @@ std::string tasks_script(const SlurmJob& job) {
   out += ")\ntask=$((${1:-0} + SLURM_ARRAY_TASK_ID))\n\n";
   out +=
       "# Before the time limit Slurm sends SIGUSR2, at scancel and preemption SIGTERM: runs save after their update.\n"
-      "asked=0 child=\n"
+      "asked=0 ended=0 child=\n"
       "trap 'asked=1; [[ -z $child ]] || kill -USR2 \"$child\" 2> /dev/null' USR2\n"
-      "trap '[[ -z $child ]] || kill -TERM \"$child\" 2> /dev/null' TERM\n";
+      "trap 'ended=1; [[ -z $child ]] || kill -TERM \"$child\" 2> /dev/null' TERM\n";
   out += "\"$program\" suite \"$suite\" --out \"$out\" --where \"run.id=${runs[task]}\" --no-table --threads " +
          std::to_string(o.cpus);
   if (job.gpus > 0) out += " --gpus " + std::to_string(job.gpus);
@@ -118,6 +118,7 @@ std::string tasks_script(const SlurmJob& job) {
   out +=
       " &\nchild=$!\n"
       "((asked == 0)) || kill -USR2 \"$child\"\n"
+      "((ended == 0)) || kill -TERM \"$child\"\n"
       "while kill -0 \"$child\" 2> /dev/null; do wait \"$child\"; done\n"
       "wait \"$child\"\ncode=$?\n";
   if (o.requeue) {

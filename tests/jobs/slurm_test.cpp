@@ -219,6 +219,12 @@ TEST(Slurm, RequeuesSavedTasksButNotCancelledOnes) {
   EXPECT_EQ(read_file(folder.file("asked"), 100), "requeue 7_1\n");
   EXPECT_EQ(ended_by("TERM"), "75\n");
   EXPECT_FALSE(std::filesystem::exists(folder.file("asked")));
+  // A signal before the script knows its child is passed on.
+  std::string slow = tasks_script(job);
+  slow.replace(slow.find("child=$!"), 8, "sleep 0.5; child=$!");
+  write_file_atomically(tasks_path(job), slow);
+  EXPECT_EQ(ended_by("TERM"), "75\n");
+  EXPECT_EQ(ended_by("USR2"), "75\n");
 }
 
 TEST(Slurm, SplitsArraysAtLimit) {
