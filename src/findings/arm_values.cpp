@@ -1,10 +1,9 @@
 #include "findings/arm_values.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -18,16 +17,9 @@ namespace {
 // Seconds between which a run worked, as a result has them; nullopt if it does not say.
 std::optional<std::pair<double, double>> working_time(const Result& result) {
   if (!result.made || !result.made->total_seconds) return std::nullopt;
-  int year = 0, hour = 0, minute = 0, second = 0;
-  unsigned month = 0, day = 0;
-  if (std::sscanf(result.made->finished.c_str(), "%d-%u-%uT%d:%d:%dZ", &year, &month, &day, &hour, &minute, &second) !=
-      6)
-    return std::nullopt;
-  using namespace std::chrono;
-  const sys_days date = std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day);
-  const double end =
-      86400.0 * static_cast<double>(date.time_since_epoch().count()) + 3600.0 * hour + 60.0 * minute + second;
-  return std::pair(end - *result.made->total_seconds, end);
+  const auto end = parse_utc(result.made->finished);
+  if (!end) return std::nullopt;
+  return std::pair(static_cast<double>(*end) - *result.made->total_seconds, static_cast<double>(*end));
 }
 
 // Whether no other run worked on its device at the same time. `shared_by` counts only the runs of its own suite.

@@ -37,9 +37,7 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
     if (result.task != 1 || !fits(group, {result.model, {}, {}}) ||
         protocol_of(rows, group, chosen_keys) != corrected_protocol || (scale && !of_scale(rows, group, *scale, {})))
       continue;
-    Choice one{result.model, variant_of(group),
-               plain_value(result.config.contains("train.lr") ? result.config.at("train.lr") : std::string()),
-               std::nullopt};
+    Choice one{result.model, variant_of(group), plain_value(key_of(result.config, "train.lr")), std::nullopt};
     if (result.valid && result.status == "done" && !collapsed_run(rows, run)) one.valid = result.valid->accuracy;
     out.push_back(std::move(one));
   }

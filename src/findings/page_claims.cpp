@@ -119,7 +119,7 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   for (const auto& stratum : verdict.scales) {
     if (stratum.with_runs > 0) words.push_back(formatted("{} ({})", stratum.words(), where_text(stratum)));
     rows += comparison_rows(stratum, units, below);
-    unusable |= stratum.words() == "no usable runs";
+    unusable |= stratum.has_only_unusable_runs();
   }
   if (words.empty()) words.push_back(unusable ? "no usable runs yet" : "no runs yet");
   out += formatted("**{}.** {}\n", capitalised(joined(words, "; ")), cell(claim.sentence));

@@ -9,6 +9,7 @@
 #include "findings/arms.h"
 #include "findings/lost_runs.h"
 #include "findings/page_text.h"
+#include "findings/protocol.h"
 #include "report/cells.h"
 #include "report/palette.h"
 
@@ -121,9 +122,8 @@ class Printer {
     };
     const std::string lr = line(&ResultValue::lr);
     if (lr.empty()) return "";
-    std::string name = to_string(column);
-    name[0] = static_cast<char>(name[0] - 'a' + 'A');
-    return formatted("{}: learning rate {}; residual {}.", name, lr, line(&ResultValue::residual));
+    return formatted("{}: learning rate {}; residual {}.", capitalised(to_string(column)), lr,
+                     line(&ResultValue::residual));
   }
 
   std::string grammars_line() const {
@@ -209,20 +209,19 @@ class Filler {
     const auto own = row.cells.find(place);
     if (own == row.cells.end() || !own->second.accuracy) return;
     ResultValue& value = own->second;
-    std::optional<size_t> best;
+    std::string better;
     double highest = *value.accuracy + clearly_better;
     for (size_t g = 0; g < rows_.groups.size(); ++g) {
       if (!compares(g, model, place)) continue;
       const ResultValue other = of_group(g, place);
       if (other.grammars != value.grammars || !other.accuracy || *other.accuracy <= highest) continue;
       highest = *other.accuracy;
-      best = g;
+      better = formatted("Another run of this model has {} (“{}”, learning rate {}).", share(highest),
+                         protocol_(some_result(rows_, rows_.groups[g]).config), other.lr);
     }
-    if (!best) return;
+    if (better.empty()) return;
     value.not_best = true;
-    value.footnotes.push_back(formatted("Another run of this model has {} (“{}”, learning rate {}).", share(highest),
-                                        protocol_(some_result(rows_, rows_.groups[*best]).config),
-                                        of_group(*best, place).lr));
+    value.footnotes.push_back(better);
   }
 
   // Whether the group has runs of this model, task and scale, under any protocol.
@@ -268,11 +267,7 @@ class Filler {
     return sum / static_cast<double>(asked.size());
   }
 
-  std::string lr_of(size_t run) const {
-    const ConfigMap& config = rows_.runs[run].result.config;
-    const auto it = config.find("train.lr");
-    return it == config.end() ? "" : plain_value(it->second);
-  }
+  std::string lr_of(size_t run) const { return plain_value(key_of(rows_.runs[run].result.config, "train.lr")); }
 
   ResultValue of_group(size_t number, const Place& place) const {
     const Group& group = rows_.groups[number];

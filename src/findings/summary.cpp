@@ -109,10 +109,8 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
            "corrections change there.";
   return "**Corrected.** These runs differ from the published ones in more than the faults: in the learning rate, "
-         "which "
-         "was chosen at `small`, and in the residual of some models (lines below the table). The differences are of "
-         "all "
-         "this together." +
+         "which was chosen at `small`, and in the residual of some models (lines below the table). The differences are "
+         "of all this together." +
          out;
 }
 
@@ -193,8 +191,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "attention. This page compares its figures with runs of two protocols. *Published* runs train as the "
          "published "
          "code does, with the faults listed below. *Corrected* runs train without dropout and without these faults, "
-         "with "
-         "settings chosen on another grammar. All runs are tested on unseen samples.\n\n" +
+         "with settings chosen on another grammar. All runs are tested on unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table) + costs(deviations) + "\n\n" +
          conclusions(verdicts) + "\n";
 }

@@ -146,13 +146,14 @@ void conclude(ScaleVerdict& out) {
                                                               : Verdict::undecided;
 }
 
+bool ScaleVerdict::has_only_unusable_runs() const {
+  return with_runs == 0 && std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
+           return !one.figures.a.unmeasured.empty() || !one.figures.b.unmeasured.empty();
+         });
+}
+
 std::string ScaleVerdict::words() const {
-  if (with_runs == 0) {
-    const bool unusable = std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
-      return !one.figures.a.unmeasured.empty() || !one.figures.b.unmeasured.empty();
-    });
-    return unusable ? "no usable runs" : "no runs";
-  }
+  if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
   const auto of = [&](size_t count, size_t all) { return formatted(" in {} of {}", count, all); };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted, with_runs) : "");
   if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent, with_runs) : "");

@@ -59,6 +59,7 @@ struct ScaleVerdict {
   bool tested = false;                                     // some comparison, including reported ones, has runs
   std::vector<ComparisonVerdict> comparisons;
 
+  bool has_only_unusable_runs() const;
   std::string words() const;  // "contradicted in 2 of 12"
 };
 // Sets counts and verdict from the comparisons.

@@ -17,6 +17,12 @@ TEST(Clock, FormatsUtcTimes) {
   EXPECT_EQ(utc_now().size(), utc_text(0).size());
 }
 
+TEST(Clock, ParsesWhatItFormats) {
+  for (const std::time_t time : {0, 1769860799}) EXPECT_EQ(parse_utc(utc_text(time)), time);
+  for (const char* text : {"", "2026-01-31", "2026-01-31T11:59:59", "2026-01-31T11:59:59Z ", "2026-13-31T11:59:59Z"})
+    EXPECT_FALSE(parse_utc(text)) << text;
+}
+
 TEST(SignalBlocker, BlocksSignalsInItsScopeAndRestoresMask) {
   const auto blocked = [](int signal) {
     sigset_t now;
