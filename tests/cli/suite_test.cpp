@@ -385,7 +385,7 @@ TEST_F(SuiteProcesses, RunsSaveAtTimeLimit) {
     const Outcome outcome =
         run(command(file) + std::vector<std::string>{"--time-limit", std::to_string(seconds) + "s"});
     EXPECT_EQ(outcome.code, 75) << outcome.err;
-    EXPECT_NE(outcome.err.find("[suite] the time is up: runs save after their update"), std::string::npos)
+    EXPECT_NE(outcome.err.find("[suite] time limit reached: runs finish their update and save"), std::string::npos)
         << outcome.err;
     EXPECT_NE(outcome.err.find("the same command resumes"), std::string::npos) << outcome.err;
   }

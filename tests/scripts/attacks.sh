@@ -165,7 +165,7 @@ run 0 "check without weights" "$program" check bare
 says out "intact without weights"
 cp -r clean part && rm part/*/{result.json,final.safetensors}
 run 0 "check of an unfinished run" "$program" check part
-says out "unfinished: all 8 updates are made"
+says out "unfinished: all 8 updates are done"
 run 1 "check of many" bash -c "printf x >> bare/$id/metrics.jsonl; exec '$program' check clean bare part --json -"
 says out '"damaged": 1'
 refused 2 "check of nothing" "$program" check afolder
