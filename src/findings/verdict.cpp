@@ -91,8 +91,9 @@ void say_what_decides(ComparisonVerdict& v) {
     return;
   }
   if (v.effect.n < 2) {
-    v.decides.push_back(formatted("at least {} more grammar{} that every model compared has run: an interval needs two",
-                                  2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
+    v.decides.push_back(
+        formatted("at least {} more grammar{} on which all compared models are run, because an interval needs two",
+                  2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
     return;
   }
   const double mean = turned(c, v.effect).mean;

@@ -36,7 +36,7 @@ TEST(ResultsTable, LongFormHasEveryTaskWithIntervalsGrammarsAndFootnotes) {
       "| Mamba2 | – | –¹ | .500 (2)² ¹ | – | – | – | – | – | – | – | – |\n"
       "| ceiling | – | – | .997 (2) | – | – | – | – | – | – | – | – |\n"
       "\nIn brackets: the number of grammars, the same for all rows of a column. ± is half of the 95 % interval over "
-      "grammars; the paper's is its own.\n"
+      "grammars, or under *paper* the paper's own ±.\n"
       "\n¹ Collapsed: seed\\_1.\n"
       "\n² Diverged: seed 2.\n");
 }
@@ -145,7 +145,7 @@ TEST(ResultsTable, MarksCorrectedFiguresThatAreNotTheBestOfTheirModel) {
   };
   EXPECT_TRUE(cell("GLA").not_best);
   ASSERT_EQ(cell("GLA").footnotes.size(), 1U);
-  EXPECT_NE(cell("GLA").footnotes[0].find("Another run of this model has .700"), std::string::npos);
+  EXPECT_NE(cell("GLA").footnotes[0].find("This model reaches .700 with other settings: "), std::string::npos);
   EXPECT_FALSE(cell("Mamba2").not_best);
   EXPECT_TRUE(row_of(table_of(all), "GLA").cells.at({1, Column::reproduced}).footnotes.empty());
 }
@@ -154,9 +154,10 @@ TEST(ResultsTable, GivesLearningRatesAndResidualsOfColumns) {
   const auto all = runs(
       "[grid]\ntask.number = [1]\nmodel.name = ['gla', 'mamba', 'mamba2']\n[train]\nlr = 4e-3\n"
       "[[override]]\nwhen = {model.name = 'gla'}\nset = {train.lr = 2e-3}\n");
-  EXPECT_NE(
-      results_markdown(table_of(all)).find("Corrected: learning rate 0.004 (GLA 0.002); residual post (Mamba2 pre)."),
-      std::string::npos)
+  EXPECT_NE(results_markdown(table_of(all))
+                .find("*Corrected* runs use learning rate 0.004 (GLA: 0.002) and [residual](configs.md#residuals) "
+                      "`post` (Mamba2: `pre`)."),
+            std::string::npos)
       << results_markdown(table_of(all));
 }
 

@@ -104,9 +104,9 @@ TEST(Claim, IsUndecidedWithOneGrammar) {
   EXPECT_FALSE(v.comparisons[0].interval.has_value());
   EXPECT_NEAR(v.comparisons[0].effect.mean, .37, .01);
   EXPECT_EQ(v.words(), "undecided on one grammar");
-  EXPECT_EQ(
-      v.comparisons[0].decides,
-      std::vector<std::string>{"at least 1 more grammar that every model compared has run: an interval needs two"});
+  EXPECT_EQ(v.comparisons[0].decides,
+            std::vector<std::string>{
+                "at least 1 more grammar on which all compared models are run, because an interval needs two"});
 }
 
 TEST(Claim, WithoutRunsNamesMissingRuns) {
