@@ -27,10 +27,8 @@ void expect_package(const std::string& python) {
   const ToolOutput output = run_tool({python, "-c", "import selectivbench.peers"}, kSecondsToImport);
   if (!output.found) throw bad_input("rank --python", "cannot start '" + printable(python, 400) + "': " + output.err);
   if (output.code != 0)
-    throw bad_input("rank --python",
-                    "'" + printable(python, 400) + "' cannot import the package selectivbench (" +
-                        complaint_of(output) +
-                        "); name another interpreter with --python, or install the package there (docs/python.md)");
+    throw bad_input("rank --python", "'" + printable(python, 400) + "' cannot import the package selectivbench (" +
+                                         complaint_of(output) + "); docs/python.md says how to install it");
 }
 
 Exit run(const Options& options) {
