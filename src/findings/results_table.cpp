@@ -226,10 +226,7 @@ class Filler {
       highest = *other.accuracy;
       const std::string protocol = protocol_(some_result(rows_, rows_.groups[g]).config);
       better = protocol == published_protocol
-                   ? formatted(
-                         "Lower than the reproduced run ({}, learning rate {}): these settings are not the best "
-                         "for this model.",
-                         share(highest), other.lr)
+                   ? formatted("The reproduced run is better: {} at learning rate {}.", share(highest), other.lr)
                    : formatted("This model reaches {} with other settings: {}, learning rate {}.", share(highest),
                                in_words(protocol), other.lr);
     }
