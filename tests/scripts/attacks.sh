@@ -75,7 +75,7 @@ done
 for ((mb = least; mb < least + 160; mb += 4 * step)); do
   limited $mb doctor "$program" doctor
   limited $mb eval "$program" eval "$folder"
-  limited $mb bench "$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001
+  limited $mb bench "$program" bench train --model gla --width 32 --layers 2 --batch 2 --elements 20 --repeats 1 --no-plain
 done
 
 # A small stack: refused before it can overflow.
