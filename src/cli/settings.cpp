@@ -157,7 +157,7 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   add(arguments, "--noise", "noise",
       "Noise amplitude: uniform noise in [0, X) is added to every channel of every frame");
   add(arguments, "--objective", "objective",
-      "What the model predicts: the current state, or with predict the next symbol");
+      "What the model predicts; state is the current state, predict the next symbol");
 }
 
 Settings TaskSettings::settings(const SequenceSettings& sequences) const {
