@@ -118,8 +118,9 @@ void say_what_decides(ComparisonVerdict& v) {
   }
   if (v.effect.n < least_grammars) {
     const size_t more = least_grammars - v.effect.n;
-    v.decides.push_back(formatted("at least {} more grammar{} that every model compared has run: a verdict needs three",
-                                  more, more == 1 ? "" : "s"));
+    v.decides.push_back(
+        formatted("at least {} more grammar{} on which all compared models are run, because a verdict needs three",
+                  more, more == 1 ? "" : "s"));
     return;
   }
   const double mean = turned(c, v.effect).mean;

@@ -65,7 +65,7 @@ TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
 
 TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
-  EXPECT_NE(page.find("On task 1, 6 of 7 models are within 3 points of the paper, 0 of them below it; further away is "
+  EXPECT_NE(page.find("On task 1, 6 of 7 models are within 3 points of the paper, 0 of them below it. Further away is "
                       "GLA +6.0 (.810 against "
                       ".750)."),
             std::string::npos)
@@ -78,7 +78,7 @@ TEST(FindingsPage, ReportsReproductionAndChanges) {
 
 TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
   auto runs = both_protocols();
-  const char* words = "GLA has better runs under other settings";
+  const char* words = "GLA does better with other settings";
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .82);
   EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/").find(words), std::string::npos);
@@ -103,8 +103,11 @@ TEST(FindingsPage, ListsChoices) {
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
   EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
   EXPECT_NE(page.find("| GLA | post | 0.001 | .3000 |  |"), std::string::npos) << page;
-  EXPECT_NE(page.find("\n1 of 1 models are best at the largest or smallest rate that was tried with them.\n"),
-            std::string::npos)
+  EXPECT_NE(
+      page.find(
+          "\n1 of 1 models are best at the largest or the smallest rate tried, so better rates may lie outside the "
+          "tried range.\n"),
+      std::string::npos)
       << page;
   EXPECT_EQ(page.find("best so far"), std::string::npos);
 }

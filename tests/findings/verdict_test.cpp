@@ -115,9 +115,9 @@ TEST(Claim, IsUndecidedWithOneGrammar) {
   EXPECT_FALSE(v.comparisons[0].interval.has_value());
   EXPECT_NEAR(v.comparisons[0].effect.mean, .37, .01);
   EXPECT_EQ(v.words(), "undecided on one grammar");
-  EXPECT_EQ(
-      v.comparisons[0].decides,
-      std::vector<std::string>{"at least 2 more grammars that every model compared has run: a verdict needs three"});
+  EXPECT_EQ(v.comparisons[0].decides,
+            std::vector<std::string>{
+                "at least 2 more grammars on which all compared models are run, because a verdict needs three"});
 }
 
 TEST(Claim, WithoutRunsNamesMissingRuns) {
