@@ -43,7 +43,8 @@ bool begun(const std::string& run, const RunTree& tree) {
 void add_evaluations(TableRun& run, const RunTree& tree, std::vector<Note>& notes, size_t& other_weights) {
   std::vector<std::string> problems;
   const auto final_weights = run.result.files.find("final.safetensors");
-  for (auto& saved : load_evaluations(run.folder, run.result.run_id, &problems, tree)) {
+  const EvaluatedRun own{run.result.run_id, run.result.model, run.result.task};
+  for (auto& saved : load_evaluations(run.folder, own, &problems, tree)) {
     if (saved.weights != "final") {
       ++other_weights;
       continue;

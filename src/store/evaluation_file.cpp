@@ -69,15 +69,34 @@ std::string numbers_of(const SavedEvaluation& evaluation) {
   return json_line(json);
 }
 
-SavedEvaluation read_evaluation(const std::string& path, const std::string& run_id,
+EvaluatedRun run_of(const SavedEvaluation& request) {
+  return {request.run_id, request.model, request.task};
+}
+
+// Whether the measurements are those that the request asks for: its split, samples, and one point per gap.
+bool answers_request(const SavedEvaluation& e) {
+  std::vector<std::optional<int>> asked(e.gaps.begin(), e.gaps.end()), points, gates;
+  if (asked.empty()) asked.emplace_back();
+  for (const auto& point : e.points) points.push_back(point.at);
+  for (const auto& point : e.gates) gates.push_back(point.gap);
+  return points == asked && gates == (e.with_gates ? asked : decltype(asked)()) &&
+         std::all_of(e.points.begin(), e.points.end(), [&](const Measurement& point) {
+           return point.split == e.split && point.samples == e.samples.value_or(point.samples);
+         });
+}
+
+SavedEvaluation read_evaluation(const std::string& path, const EvaluatedRun& run,
                                 const RunTree& tree = RunTree::disk()) {
   const std::string text = tree.read(path, kMaxResultBytes);
   if (!is_sealed(text)) throw bad_input("evaluation", printable(path, 400) + ": SHA-256 mismatch");
   SavedEvaluation out = parse_evaluation(text, path);
-  if (out.run_id != run_id) {
-    throw bad_input("evaluation", "expected run " + printable(run_id) + ", got " + printable(out.run_id) + ", " +
-                                      printable(path, 400));
-  }
+  const auto refused = [&](const std::string& expected, const std::string& got) {
+    return bad_input("evaluation", "expected " + expected + ", got " + printable(got) + ", " + printable(path, 400));
+  };
+  if (out.run_id != run.run_id) throw refused("run " + printable(run.run_id), out.run_id);
+  if (out.model != run.model) throw refused("the run's model " + printable(run.model), out.model);
+  if (out.task != run.task) throw refused("the run's task " + std::to_string(run.task), std::to_string(out.task));
+  if (!answers_request(out)) throw refused("the split, samples and points of its request", "others");
   if (evaluation_name(out) != fs::path(path).filename()) {
     throw bad_input("evaluation", printable(path, 400) + ": expected the evaluation that its name gives, got another");
   }
@@ -131,7 +150,7 @@ std::string evaluation_fault(const std::string& folder, const SavedEvaluation& r
   if (!fs::is_regular_file(there))
     throw bad_input("eval", printable(path, 400) + ": expected a file, got a link, a folder or a pipe");
   try {
-    read_evaluation(path, request.run_id);
+    read_evaluation(path, run_of(request));
   } catch (const OtherSchema&) {
     throw;
   } catch (const Error& error) {
@@ -145,7 +164,7 @@ std::string save_evaluation(const std::string& folder, const SavedEvaluation& ev
   std::error_code failed;
   const bool there = fs::exists(fs::symlink_status(path, failed));
   if (there && evaluation_fault(folder, evaluation).empty()) {
-    if (numbers_of(read_evaluation(path, evaluation.run_id)) == numbers_of(evaluation)) return path;
+    if (numbers_of(read_evaluation(path, run_of(evaluation))) == numbers_of(evaluation)) return path;
     throw check_failed(
         "eval", "the same request gave other numbers before; remove the file to replace them, " + printable(path, 400));
   }
@@ -157,12 +176,21 @@ std::string save_evaluation(const std::string& folder, const SavedEvaluation& ev
   return path;
 }
 
-std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const std::string& run_id,
+EvaluatedRun evaluated_run(const std::string& run_id, const std::map<std::string, std::string>& config) {
+  const auto value = [&](const char* key) {
+    const auto found = config.find(key);
+    return found == config.end() ? Json() : Json::parse(found->second, nullptr, false);
+  };
+  const Json model = value("model.name"), task = value("task.number");
+  return {run_id, model.is_string() ? model.get<std::string>() : "", task.is_number_integer() ? task.get<int>() : 0};
+}
+
+std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const EvaluatedRun& run,
                                               std::vector<std::string>* problems, const RunTree& tree) {
   std::vector<SavedEvaluation> out;
   for (const auto& path : evaluation_paths(folder, tree)) {
     try {
-      out.push_back(read_evaluation(path, run_id, tree));
+      out.push_back(read_evaluation(path, run, tree));
     } catch (const Error& error) {
       if (!problems) throw;
       problems->emplace_back(error.what());
@@ -173,7 +201,8 @@ std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const s
 
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, std::vector<std::string>* problems) {
   if (evaluation_paths(folder).empty()) return {};
-  return load_evaluations(folder, check_identity(folder).run_id, problems);
+  const RunIdentity identity = check_identity(folder);
+  return load_evaluations(folder, evaluated_run(identity.run_id, config_map(identity.canonical)), problems);
 }
 
 }  // namespace sb

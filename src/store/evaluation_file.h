@@ -1,5 +1,6 @@
 // Measurements that `eval --save` adds to a run folder, one sealed file eval-<digest of the request>.json per request.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,12 +50,18 @@ std::string evaluation_fault(const std::string& folder, const SavedEvaluation& r
 // Throws check_failed if an intact file has other numbers.
 std::string save_evaluation(const std::string& folder, const SavedEvaluation& evaluation,
                             FileSystem& files = real_file_system());
-// All saved evaluations of a run folder, by name. A file that is damaged, invalid or of another run (`run_id`) is
-// skipped and adds a line to `problems`; without `problems` it throws.
-std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const std::string& run_id,
+// The run that an evaluation must name.
+struct EvaluatedRun {
+  std::string run_id, model;
+  int task = 0;
+};
+EvaluatedRun evaluated_run(const std::string& run_id, const std::map<std::string, std::string>& config);
+// All saved evaluations of a run folder, by name. A file that is damaged, invalid, of another run, or without the
+// measurements of its request is skipped and adds a line to `problems`; without `problems` it throws.
+std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const EvaluatedRun& run,
                                               std::vector<std::string>* problems = nullptr,
                                               const RunTree& tree = RunTree::disk());
-// Like above, with the run id of the folder's config.json.
+// Like above, with the run of the folder's config.json.
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, std::vector<std::string>* problems = nullptr);
 
 }  // namespace sb

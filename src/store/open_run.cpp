@@ -20,13 +20,8 @@ Error refused(const std::string& path, const std::string& what) {
 }
 
 Result result_of(const std::string& folder, const RunIdentity& identity, const RunTree& tree) {
-  const std::string path = file_in(folder, "result.json");
   Result result = load_result(folder, tree);
-  if (result.run_id != identity.run_id) {
-    throw refused(path, "expected run " + identity.run_id + ", got " + printable(result.run_id));
-  }
-  if (result.config != config_map(identity.canonical))
-    throw refused(path, "its config differs from that of config.json");
+  expect_result_of(result, identity.run_id, identity.canonical, folder);
   return result;
 }
 
@@ -37,10 +32,8 @@ void check_files(const std::string& folder, const Result& result) {
       throw refused(file_in(folder, "result.json"), "names a file '" + printable(name) + "' outside of the folder");
     }
     const std::string path = file_in(folder, name);
-    std::error_code failed;
-    if (name == "metrics.jsonl" && !fs::exists(path, failed) &&
-        fs::exists(file_in(folder, thinned_metrics_name), failed)) {
-      load_metrics(folder);  // a packed run
+    if (name == "metrics.jsonl") {
+      load_metrics(folder, result);
       continue;
     }
     if (sha256_hex(read_file(path, kMaxMetricsBytes)) != digest) {
@@ -74,14 +67,15 @@ Safetensors open_weights(const OpenRun& run) {
   return open_weights(run.folder, run.config.run_id, *run.result);
 }
 
-Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result) {
+Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result,
+                         const RunTree& tree) {
   const std::string path = file_in(folder, "final.safetensors");
   if (result.status == "diverged") throw refused(folder, "the run diverged and left no weights");
   const auto digest = result.files.find("final.safetensors");
   if (digest == result.files.end()) {
     throw refused(file_in(folder, "result.json"), "expected the digest of final.safetensors, got none");
   }
-  std::string content = read_file(path, kMaxWeightsBytes);
+  std::string content = tree.read(path, kMaxWeightsBytes);
   if (sha256_hex(content) != digest->second) throw refused(path, "SHA-256 differs from that in result.json");
   if (!is_sealed(content)) throw refused(path, "SHA-256 mismatch");
   Safetensors file = Safetensors::parse(std::move(content), path);

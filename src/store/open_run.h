@@ -26,6 +26,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules);
 // final.safetensors of a finished run. Checks its presence, its seal, the digest in result.json and the run id.
 Safetensors open_weights(const OpenRun& run);
 // The same without model rules: run id and result come from check_identity and open_result.
-Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result);
+Safetensors open_weights(const std::string& folder, const std::string& run_id, const Result& result,
+                         const RunTree& tree = RunTree::disk());
 
 }  // namespace sb

@@ -143,6 +143,30 @@ std::string task_name(const Result& result) {
   return printable(parsed.is_string() ? parsed.get<std::string>() : kind->second, 64);
 }
 
+std::string contradiction_in(const Result& result) {
+  const std::pair<const char*, std::string> copies[] = {
+      {"model.name", json_quoted(result.model)},
+      {"model.width", std::to_string(result.width)},
+      {"model.layers", std::to_string(result.layers)},
+      {"task.number", std::to_string(result.task)},
+      {"grammar.seed", std::to_string(result.grammar_seed)},
+      {"train.seed", std::to_string(result.train_seed)},
+      {"train.lr", shortest(result.lr)},
+      {"train.updates", std::to_string(result.updates)},
+  };
+  const bool diverged = result.status == "diverged";
+  for (const auto& [key, value] : copies) {
+    const auto own = result.config.find(key);
+    if (own == result.config.end() || own->second == value) continue;
+    if (diverged && std::string_view(key) == "train.updates" && result.updates <= parse_integer(own->second)) continue;
+    return std::string(key) + ": expected " + printable(own->second) + " as in its config, got " + printable(value);
+  }
+  if (diverged != result.divergence.has_value())
+    return diverged ? "expected a divergence, since its status is diverged, got none"
+                    : "expected no divergence, since its status is " + printable(result.status) + ", got one";
+  return "";
+}
+
 Json to_json(const Result& result) {
   FieldWriter writer;
   writer.out["schema"] = result_schema;

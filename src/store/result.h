@@ -181,6 +181,9 @@ struct Result {
 // "1" for a task of the paper, else the kind: how tables and messages call the task.
 std::string task_name(const Result& result);
 
+// Fields that contradict the result's own config or status, in one line; empty if none do.
+std::string contradiction_in(const Result& result);
+
 nlohmann::ordered_json to_json(const Result& result);
 
 // Error: an intact result of a schema that this program does not read.

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "store/checkpoint.h"
 #include "store/evaluation_file.h"
+#include "store/open_run.h"
 #include "store/thinned_metrics.h"
 
 namespace sb {
@@ -59,10 +59,10 @@ class Inspector {
     return out_.problems.size() == before;
   }
 
-  void expect(const std::string& name, const std::string& digest, size_t limit) {
+  void expect(const std::string& name, const std::string& digest, size_t limit, const std::string& record) {
     attempt([&] {
       if (sha256_hex(tree_.read(path(name), limit)) != digest)
-        throw bad_input("run", path(name) + ": SHA-256 differs from the recorded one");
+        throw bad_input("run", path(name) + ": SHA-256 differs from that in " + record);
     });
   }
 
@@ -71,8 +71,9 @@ class Inspector {
     out_.run_id = config.run_id;
     canonical_ = config.canonical;
     out_.updates = config.updates;
-    expect("config.toml", sha256_hex(config.toml), kMaxConfigFileBytes);
-    if (!config.automaton_digest.empty()) expect("automaton.json", config.automaton_digest, kMaxAutomatonBytes);
+    expect("config.toml", sha256_hex(config.toml), kMaxConfigFileBytes, "config.json");
+    if (!config.automaton_digest.empty())
+      expect("automaton.json", config.automaton_digest, kMaxAutomatonBytes, "config.json");
   }
 
   void look_at_checkpoints() {
@@ -94,7 +95,8 @@ class Inspector {
   // Problems of saved evaluations do not affect the result.
   void look_at_evaluations() {
     if (out_.run_id.empty()) return;
-    for (const auto& saved : load_evaluations(out_.folder, out_.run_id, &out_.problems, tree_)) {
+    const EvaluatedRun run = evaluated_run(out_.run_id, config_map(canonical_));
+    for (const auto& saved : load_evaluations(out_.folder, run, &out_.problems, tree_)) {
       if (!out_.result_stands || saved.weights != "final" || saved.weights_sha256 == weights_digest_) continue;
       out_.problems.push_back("[run] " + path(evaluation_name(saved)) +
                               ": measured on other final weights than those of result.json");
@@ -102,39 +104,28 @@ class Inspector {
   }
 
   void look_at_result() {
-    const std::string text = load_result_text(out_.folder, tree_);
-    Result parsed = parse_result(text, path("result.json"));
-    const Result& result = parsed;
-    if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
-      throw bad_input("run", path("result.json") + ": its numbers do not match its numbers_sha256");
-    out_.status = result.status;
-    out_.update = result.updates;
-    if (!out_.run_id.empty() && result.run_id != out_.run_id)
-      throw bad_input("run",
-                      path("result.json") + ": expected run " + out_.run_id + ", got " + printable(result.run_id));
-    if (!canonical_.empty() && result.config != config_map(canonical_))
-      throw bad_input("run", path("result.json") + ": its config differs from that of config.json");
-    out_.result = std::make_shared<const Result>(std::move(parsed));
+    const auto result = std::make_shared<const Result>(load_result(out_.folder, tree_));
+    out_.status = result->status;
+    out_.update = result->updates;
+    if (!out_.run_id.empty()) expect_result_of(*result, out_.run_id, canonical_, out_.folder);
+    out_.result = result;
+    // Python records runs without weights.
+    lacks_weights_ = result->status == "done" && !result->files.contains(weights_name);
     for (const auto& [name, digest] : out_.result->files) {
       if (name.empty() || name.find('/') != std::string::npos)
         throw bad_input("run", path("result.json") + ": names a file '" + printable(name) + "' outside of the folder");
       if (name == weights_name) weights_digest_ = digest;
       if (name == weights_name && !tree_.exists(path(name))) {
         lacks_weights_ = true;
-      } else if (name == metrics_name && !tree_.exists(path(name)) && tree_.exists(path(thinned_metrics_name))) {
-        attempt([&, &digest = digest] { look_at_thinned(digest); });
+      } else if (name == metrics_name) {
+        packed_ = !tree_.exists(path(name)) && tree_.exists(path(thinned_metrics_name));
+        attempt([&] { load_metrics(out_.folder, *result, tree_); });
+      } else if (name == weights_name && result->status == "done") {
+        attempt([&] { open_weights(out_.folder, result->run_id, *result, tree_); });
       } else {
-        expect(name, digest, name == weights_name ? kMaxWeightsBytes : kMaxMetricsBytes);
+        expect(name, digest, kMaxMetricsBytes, "result.json");
       }
     }
-  }
-
-  void look_at_thinned(const std::string& digest) {
-    const std::string file = path(thinned_metrics_name);
-    const ThinnedMetrics thinned = parse_thinned(tree_.read(file, kMaxMetricsBytes), file);
-    if ((!out_.run_id.empty() && thinned.run_id != out_.run_id) || thinned.metrics_sha256 != digest)
-      throw bad_input("run", file + ": made from other metrics than those of result.json");
-    packed_ = true;
   }
 
   const RunTree& tree_;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/replace_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "store/json_fields.h"
@@ -106,7 +107,22 @@ std::string load_result_text(const std::string& folder, const RunTree& tree) {
 }
 
 Result load_result(const std::string& folder, const RunTree& tree) {
-  return parse_result(load_result_text(folder, tree), file_in(folder, "result.json"));
+  const std::string path = file_in(folder, "result.json"), text = load_result_text(folder, tree);
+  Result result = parse_result(text, path);
+  if (line_of(text, "numbers_sha256") != json_quoted(sha256_hex(comparable_text(result))))
+    throw bad_input("run", printable(path, 400) + ": its numbers do not match its numbers_sha256");
+  if (const std::string fault = contradiction_in(result); !fault.empty())
+    throw bad_input("run", printable(path, 400) + ": " + fault);
+  return result;
+}
+
+void expect_result_of(const Result& result, const std::string& run_id, const std::string& canonical,
+                      const std::string& folder) {
+  const auto refused = [&](const std::string& what) {
+    return bad_input("run", printable(file_in(folder, "result.json"), 400) + ": " + what);
+  };
+  if (result.run_id != run_id) throw refused("expected run " + run_id + ", got " + printable(result.run_id));
+  if (result.config != config_map(canonical)) throw refused("its config differs from that of config.json");
 }
 
 bool restore_config(const std::string& path, FileSystem& files) {
@@ -129,7 +145,7 @@ bool restore_config(const std::string& path, FileSystem& files) {
     if (read_file(path, kMaxConfigFileBytes) == config.toml) return false;
   } catch (const Error&) {  // unreadable: written anew
   }
-  write_file_atomically(path, config.toml, files);
+  replace_file(path, config.toml, files);
   return true;
 }
 

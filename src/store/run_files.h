@@ -26,16 +26,20 @@ std::string stored_config_text(const StoredConfig& config);  // sealed
 StoredConfig read_stored_config(const std::string& folder, const RunTree& tree = RunTree::disk());
 StoredConfig parse_stored_config(const std::string& text, const std::string& path);
 
-// The result of a finished run: sealed and validated. Throws bad_input that names the file if it is absent, truncated
-// or changed, OtherSchema for other versions.
+// The result of a finished run: sealed, validated, with the numbers of its numbers_sha256 and without contradictions.
+// Throws bad_input that names the file if it is absent, truncated or changed, OtherSchema for other versions.
 Result load_result(const std::string& folder, const RunTree& tree = RunTree::disk());
+// Throws bad_input if the result is not of this run, or has another config.
+void expect_result_of(const Result& result, const std::string& run_id, const std::string& canonical,
+                      const std::string& folder);
 // The text of the result: bounded and with a valid seal, but not parsed.
 std::string load_result_text(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // A member's value, exactly as in its line of such a file; digests are computed over these bytes. Empty if absent.
 std::string line_of(const std::string& text, const std::string& key);
 
-// If `path` is the changed config.toml of a run folder, restores it from config.json and returns true. Throws bad_input
+// If `path` is the changed config.toml of a run folder, restores it from config.json and returns true. A link of that
+// name is replaced, and the file it leads to is left alone. Throws bad_input
 // if automaton.json of the folder does not match config.json: it would be another run.
 bool restore_config(const std::string& path, FileSystem& files = real_file_system());
 

@@ -64,7 +64,7 @@ RunMetrics load_metrics(const std::string& folder, const Result& result, const R
   const std::string path = folder + "/metrics.jsonl", thinned = folder + "/" + thinned_metrics_name;
   const auto fits = [&](const std::string& sha256, const std::string& file) {
     if (digest == result.files.end() || digest->second != sha256)
-      throw bad_input("run", printable(file, 400) + ": does not match the SHA-256 in result.json");
+      throw bad_input("run", printable(file, 400) + ": SHA-256 differs from that in result.json");
   };
   if (!tree.exists(path) && tree.exists(thinned)) {
     ThinnedMetrics kept = parse_thinned(tree.read(thinned, kMaxThinnedBytes), thinned);

@@ -31,6 +31,7 @@ struct RunMetrics {
   int64_t every = 1;
 };
 RunMetrics load_metrics(const std::string& folder, const RunTree& tree = RunTree::disk());
-RunMetrics load_metrics(const std::string& folder, const Result& result, const RunTree& tree);  // its loaded result
+RunMetrics load_metrics(const std::string& folder, const Result& result,
+                        const RunTree& tree = RunTree::disk());  // its loaded result
 
 }  // namespace sb

@@ -70,7 +70,8 @@ fresh
 
 for file in config.toml metrics.jsonl final.safetensors; do
   printf x >> "$odd/$file"
-  says 1 damaged "  [run] $odd/$file: SHA-256 differs from the recorded one"
+  record=result.json && [[ $file == config.toml ]] && record=config.json
+  says 1 damaged "  [run] $odd/$file: SHA-256 differs from that in $record"
 done
 rm "$odd/metrics.jsonl"
 "$program" check "$work/odd" > "$work/out" && fail "a missing file: exit code 0"

@@ -19,16 +19,17 @@ SavedEvaluation evaluation(uint64_t seed, const std::string& run_id = "012345678
   RandomResult random(seed);
   SavedEvaluation e;
   e.run_id = run_id;
-  e.model = "mamba";
-  e.task = 2;
+  e.model = RunConfig().model.name;
+  e.task = RunConfig().task.task.number;
   e.objective = "state";
   e.split = "test";
   e.gaps = {static_cast<int>(seed)};
   e.with_gates = true;
   e.weights = "final";
   e.weights_sha256 = std::string(64, 'a');
-  e.points = {random.measurement(), random.measurement()};
-  e.gates = {{3, random.gates(), {{0, {0.5}}}}, {std::nullopt, random.gates(), {}}};
+  e.points = {random.measurement()};
+  e.points[0].at = e.gaps[0];
+  e.gates = {{e.gaps[0], random.gates(), {{0, {0.5}}}}};
   e.made = random.made();
   if (seed % 3 == 0) {
     e.device = "cpu";
@@ -93,7 +94,7 @@ TEST(EvaluationFile, NamesAndReplacesDamagedFile) {
     write_file_atomically(path, damaged);
     EXPECT_NE(evaluation_fault(folder.path(), e).find(path), std::string::npos) << damaged.substr(0, 80);
     std::vector<std::string> problems;
-    EXPECT_TRUE(load_evaluations(folder.path(), e.run_id, &problems).empty());
+    EXPECT_TRUE(load_evaluations(folder.path(), {e.run_id, e.model, e.task}, &problems).empty());
     EXPECT_EQ(problems.size(), 1U);
     EXPECT_EQ(save_evaluation(folder.path(), e), path);
     EXPECT_EQ(read_file(path, 1 << 20), whole);
@@ -104,6 +105,28 @@ TEST(EvaluationFile, NamesAndReplacesDamagedFile) {
   std::filesystem::remove(path);
   std::filesystem::create_symlink("/dev/null", path);
   EXPECT_THROW(evaluation_fault(folder.path(), e), Error);
+}
+
+TEST(EvaluationFile, RejectsMeasurementsOtherThanRequested) {
+  const TemporaryFolder folder;
+  SavedEvaluation e = evaluation(5);
+  e.samples = e.points[0].samples;
+  const std::string path = save_evaluation(folder.path(), e);
+  for (const auto& change : std::vector<void (*)(SavedEvaluation&)>{
+           [](SavedEvaluation& s) { s.points[0].at = 6; }, [](SavedEvaluation& s) { s.points[0].at.reset(); },
+           [](SavedEvaluation& s) { s.points.clear(); }, [](SavedEvaluation& s) { s.points.push_back(s.points[0]); },
+           [](SavedEvaluation& s) { ++s.points[0].samples; }, [](SavedEvaluation& s) { s.points[0].split = "valid"; },
+           [](SavedEvaluation& s) { s.gates.clear(); }, [](SavedEvaluation& s) { s.gates[0].gap = 6; },
+           [](SavedEvaluation& s) { s.model = "other"; }, [](SavedEvaluation& s) { ++s.task; }}) {
+    SavedEvaluation forged = e;
+    change(forged);
+    ASSERT_EQ(evaluation_name(forged), evaluation_name(e));
+    write_file_atomically(path, sealed_json(evaluation_text(forged)));
+    EXPECT_NE(evaluation_fault(folder.path(), e).find(path), std::string::npos) << evaluation_text(forged);
+    std::vector<std::string> problems;
+    EXPECT_TRUE(load_evaluations(folder.path(), {e.run_id, e.model, e.task}, &problems).empty());
+    EXPECT_EQ(problems.size(), 1U);
+  }
 }
 
 TEST(EvaluationFile, ListsAndExcludesDamagedFiles) {

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/sha256.h"
 #include "config/automaton_file.h"
+#include "plain_result.h"
 #include "store/run_check.h"
 #include "store/run_identity.h"
 #include "store/run_store.h"
@@ -24,15 +27,10 @@ ResolvedConfig config(int seed = 1) {
 
 std::string finish(const std::string& root, const ResolvedConfig& resolved, bool diverged = false) {
   RunStore store(root, resolved);
-  Result result;
-  result.status = diverged ? "diverged" : "done";
-  result.model = resolved.values.model.name;
-  result.config = config_map(resolved.canonical);
-  result.width = result.layers = result.states = 1;
   const double weight = static_cast<double>(resolved.values.run.seed);
   std::vector<NamedBytes> weights = {{"weight", "F64", {1}, &weight}};
   if (diverged) weights.clear();
-  store.finish(result, weights);
+  store.finish(plain_result(resolved, diverged), weights);
   return store.folder();
 }
 
@@ -72,7 +70,7 @@ TEST(OpenRun, RejectsEditedConfigByName) {
   EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
 }
 
-// Writes config.json of a run anew, sealed, and the run id with it; the folder takes that name.
+// Writes config.json of a run anew, sealed, and the run id with it, also into the weights; the folder takes that name.
 std::string forged(const std::string& folder, const std::string& from, const std::string& to) {
   StoredConfig stored = read_stored_config(folder);
   const size_t at = stored.canonical.find(from);
@@ -81,8 +79,14 @@ std::string forged(const std::string& folder, const std::string& from, const std
   stored.run_id = sha256_hex(stored.canonical).substr(0, 16);
   write_file_atomically(folder + "/config.json", stored_config_text(stored));
   Result result = load_result(folder);
+  std::string weights = read_file(folder + "/final.safetensors", 1 << 20);
+  weights.replace(weights.find(result.run_id), result.run_id.size(), stored.run_id);
+  seal(weights);
+  write_file_atomically(folder + "/final.safetensors", weights);
+  result.files["final.safetensors"] = sha256_hex(weights);
   result.run_id = stored.run_id;
   result.config = config_map(stored.canonical);
+  result.width = parse_integer(result.config.at("model.width")).value();
   write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
   const std::string moved = (std::filesystem::path(folder).parent_path() / stored.run_id).string();
   std::filesystem::rename(folder, moved);
@@ -156,6 +160,97 @@ TEST(OpenRun, RejectsFilesOfAnotherRunByName) {
     const std::string named = std::string(name) == "config.json" ? "config.toml" : name;
     EXPECT_NE(line.find(folder + "/" + named), std::string::npos) << line;
   }
+}
+
+// The weights get a digest that fits, in a result that is sealed anew.
+TEST(OpenRun, CheckAndEvalAgreeOnForgedWeights) {
+  const TemporaryFolder root;
+  const std::string other = finish(root.path(), config(2));
+  const std::string foreign = read_file(other + "/final.safetensors", 1 << 20);
+  const std::string folder = finish(root.path(), config(1)), path = folder + "/final.safetensors";
+  std::string edited = read_file(path, 1 << 20);
+  edited.back() ^= 1;
+  for (const std::string& weights : {foreign, std::string("garbage"), std::string(), edited}) {
+    write_file_atomically(path, weights);
+    Result result = load_result(folder);
+    result.files["final.safetensors"] = sha256_hex(weights);
+    write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
+    const std::string line = refusal([&] { open_weights(open_run(folder, rules())); });
+    const RunReport report = inspect_run(folder);
+    EXPECT_EQ(report.state, RunState::damaged) << line;
+    EXPECT_EQ(report.problems, std::vector<std::string>{line});
+    EXPECT_FALSE(has_result(folder));
+  }
+}
+
+TEST(OpenRun, ResultWithoutDigestOfWeightsHasNone) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  Result result = load_result(folder);
+  result.files.erase("final.safetensors");
+  write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
+  EXPECT_EQ(inspect_run(folder).state, RunState::without_weights);
+  EXPECT_NE(refusal([&] { open_weights(open_run(folder, rules())); }).find("result.json"), std::string::npos);
+}
+
+// Writes a changed result, with every digest renewed or with the old digest of its numbers.
+void forge_result(const std::string& folder, const std::function<void(Result&)>& change, bool renew_numbers = true) {
+  Result result = load_result(folder);
+  const std::string before = sha256_hex(comparable_text(result));
+  change(result);
+  std::string text = result_text(result);
+  const std::string now = sha256_hex(comparable_text(result));
+  if (!renew_numbers) text.replace(text.find(now), now.size(), before);
+  write_file_atomically(folder + "/result.json", sealed_json(text));
+}
+
+TEST(OpenRun, CheckAndEvalAgreeOnForgedResults) {
+  const std::vector<std::function<void(Result&)>> changes = {
+      [](Result& r) { r.model = "rwkv7"; },
+      [](Result& r) { ++r.task; },
+      [](Result& r) { ++r.width; },
+      [](Result& r) { ++r.layers; },
+      [](Result& r) { r.lr *= 2; },
+      [](Result& r) { --r.updates; },
+      [](Result& r) { ++r.grammar_seed; },
+      [](Result& r) { ++r.train_seed; },
+      [](Result& r) { r.status = "diverged"; },
+      [](Result& r) { r.divergence.emplace(); },
+      [](Result& r) { r.config["train.lr"] = "7.0"; },
+  };
+  for (size_t i = 0; i <= changes.size(); ++i) {
+    const TemporaryFolder root;
+    const std::string folder = finish(root.path(), config());
+    if (i < changes.size())
+      forge_result(folder, changes[i]);
+    else
+      forge_result(folder, [](Result& r) { r.params = 7; }, false);
+    const std::string line = refusal([&] { open_run(folder, rules()); });
+    EXPECT_NE(line.find(folder + "/result.json"), std::string::npos) << line;
+    EXPECT_EQ(refusal([&] { open_result(folder); }), line);
+    const RunReport report = inspect_run(folder);
+    EXPECT_EQ(report.state, RunState::damaged) << line;
+    EXPECT_EQ(report.problems, std::vector<std::string>{line});
+  }
+}
+
+TEST(OpenRun, DivergedRunMayStopBeforeItsLastUpdate) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config(), true);
+  forge_result(folder, [](Result& r) { r.updates = 1; });
+  EXPECT_EQ(inspect_run(folder).state, RunState::whole);
+  forge_result(folder, [](Result& r) { r.updates = 1'000'000; });
+  EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
+}
+
+TEST(OpenRun, MetricsThatCannotBeParsedAreDamage) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config());
+  write_file_atomically(folder + "/metrics.jsonl", "garbage\n");
+  forge_result(folder, [](Result& r) { r.files["metrics.jsonl"] = sha256_hex("garbage\n"); });
+  const std::string line = refusal([&] { open_run(folder, rules()); });
+  EXPECT_NE(line.find(folder + "/metrics.jsonl:1:1"), std::string::npos) << line;
+  EXPECT_EQ(inspect_run(folder).problems, std::vector<std::string>{line});
 }
 
 TEST(OpenRun, ReportsMissingWeights) {

@@ -9,6 +9,7 @@
 #include "../config/model_rules.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "plain_result.h"
 #include "store/gzip.h"
 #include "store/known_runs.h"
 #include "store/open_run.h"
@@ -37,13 +38,7 @@ std::string make_run(const std::string& root, int seed, bool done = true) {
   }
   store.save(118, {{"weight", "F64", {1}, &weight}});
   if (!done) return store.folder();
-  Result result;
-  result.status = "done";
-  result.model = "toy";
-  result.updates = 118;
-  result.config = config_map(resolved.canonical);
-  result.width = result.layers = result.states = 1;
-  store.finish(result, {{"weight", "F64", {1}, &weight}});
+  store.finish(plain_result(resolved), {{"weight", "F64", {1}, &weight}});
   return store.folder();
 }
 

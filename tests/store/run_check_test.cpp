@@ -9,6 +9,8 @@
 #include "../config/model_rules.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "plain_result.h"
+#include "random_result.h"
 #include "store/checkpoint.h"
 #include "store/evaluation_file.h"
 #include "store/run_store.h"
@@ -34,12 +36,7 @@ std::string make_run(const TemporaryFolder& root, Upto upto) {
   store.add({3, "train", {{"loss", 0.5}}});
   store.save(3, tensors);
   if (upto == Upto::checkpoint) return store.folder();
-  Result result;
-  result.status = upto == Upto::diverged ? "diverged" : "done";
-  result.model = "toy";
-  result.updates = 7;
-  result.config = config_map(config().canonical);
-  result.width = result.layers = result.states = 1;
+  const Result result = plain_result(config(), upto == Upto::diverged);
   store.finish(result, upto == Upto::diverged ? std::vector<NamedBytes>{} : tensors);
   return store.folder();
 }
@@ -112,7 +109,10 @@ TEST(InspectRun, ChecksSavedEvaluations) {
   const std::string folder = make_run(root, Upto::result);
   SavedEvaluation saved;
   saved.run_id = config().run_id;
-  saved.model = "toy";
+  saved.model = config().values.model.name;
+  saved.task = config().values.task.task.number;
+  saved.points = {RandomResult(1).measurement()};
+  saved.points[0].at.reset();
   saved.objective = "state";
   saved.split = "test";
   saved.weights = "final";
@@ -153,12 +153,7 @@ TEST(InspectRun, FilesOfAnotherRunAreDamage) {
   RunStore store(other_root.path(), other);
   const double weight = 7;
   store.save(5, {{"weight", "F64", {1}, &weight}});
-  Result result;
-  result.status = "done";
-  result.model = "toy";
-  result.config = config_map(other.canonical);
-  result.width = result.layers = result.states = 1;
-  store.finish(result, {{"weight", "F64", {1}, &weight}});
+  store.finish(plain_result(other), {{"weight", "F64", {1}, &weight}});
   for (const char* name : {"final.safetensors", "result.json", "config.toml"}) {
     const TemporaryFolder copy;
     fs::copy(folder, copy.file("run"));
@@ -222,10 +217,10 @@ TEST(InspectRun, EditedSchemaIsDamagedAndHigherOneIsNewer) {
 TEST(InspectRun, FinishedRunReportsUpdatesWithoutCheckpoints) {
   const TemporaryFolder root;
   const std::string folder = make_run(root, Upto::result);
-  EXPECT_EQ(inspect_run(folder).update, 7) << "not those of the checkpoint";
+  EXPECT_EQ(inspect_run(folder).update, 8) << "not those of the checkpoint";
   EXPECT_EQ(inspect_run(folder).checkpoint, 3);
   fs::remove(folder + "/" + checkpoint_name(3));
-  EXPECT_EQ(inspect_run(folder).update, 7);
+  EXPECT_EQ(inspect_run(folder).update, 8);
   EXPECT_EQ(inspect_run(folder).checkpoint, std::nullopt);
 }
 
@@ -320,6 +315,19 @@ TEST(RestoreConfig, RejectsAnotherAutomatonByName) {
     EXPECT_EQ(error.code(), Exit::bad_input);
     EXPECT_NE(std::string(error.what()).find(folder + "/automaton.json"), std::string::npos);
   }
+}
+
+TEST(RestoreConfig, ReplacesLinkAndKeepsItsTarget) {
+  const TemporaryFolder root;
+  const std::string folder = make_run(root, Upto::config), path = folder + "/config.toml";
+  const std::string stored = read_file(path, 1 << 20), target = root.file("mine.toml");
+  write_file_atomically(target, "mine");
+  fs::remove(path);
+  fs::create_symlink(target, path);
+  EXPECT_TRUE(restore_config(path));
+  EXPECT_EQ(read_file(target, 1 << 20), "mine");
+  EXPECT_FALSE(fs::is_symlink(path));
+  EXPECT_EQ(read_file(path, 1 << 20), stored);
 }
 
 TEST(StoredConfig, RoundTrips) {

@@ -202,12 +202,7 @@ TEST(RunStore, ResultRemovesFailureReasonOfAnotherAttempt) {
   RunStore store(root.path(), config());
   write_file_atomically(store.path("failed.txt"), "exit code 74\n");
   const double weight = 1;
-  Result result;
-  result.status = "done";
-  result.model = "toy";
-  result.config = config_map(config().canonical);
-  result.width = result.layers = result.states = 1;
-  store.finish(result, {{"weight", "F64", {1}, &weight}});
+  store.finish(plain_result(config()), {{"weight", "F64", {1}, &weight}});
   EXPECT_FALSE(std::filesystem::exists(store.path("failed.txt")));
 }
 

@@ -5,6 +5,7 @@
 
 #include "../config/model_rules.h"
 #include "base/error.h"
+#include "plain_result.h"
 #include "scripted_file_system.h"
 #include "store/run_check.h"
 #include "store/run_store.h"
@@ -37,12 +38,8 @@ struct ToyRun {
       store.add_timing({update, "train", {{"wall", 1e9 + static_cast<double>(::getpid())}}});
       if (update % 2 == 0) store.save(update, tensors());
     }
-    Result result;
-    result.status = "done";
-    result.model = "toy";
-    result.config = config_map(toy_config().canonical);
-    result.width = result.layers = result.states = 1;
-    result.lr = weight;
+    Result result = plain_result(toy_config());
+    result.topological_entropy = weight;
     result.made.emplace().host = std::to_string(::getpid());
     store.finish(result, tensors());
   }
