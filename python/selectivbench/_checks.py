@@ -17,7 +17,7 @@ Kind = TypeVar("Kind")
 def whole(where: str, what: str, value: Any, least: int, most: int) -> int:
     """An integer in a range. Integers of numpy are accepted, bools are not."""
     try:
-        if isinstance(value, bool):
+        if type(value).__name__ in ("bool", "bool_"):  # Python's, and those of numpy 2 and 1
             raise TypeError
         number = operator.index(value)
     except TypeError:

@@ -6,6 +6,7 @@
 // thread spins for milliseconds and takes the core from other processes: beside two busy processes a run took twice as
 // long. With 30 microseconds, after which a thread sleeps, an idle machine is as fast as with the default. A user's own
 // setting has precedence.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,9 @@ constexpr const char* kSpins = "20000";
 // The engine lies beside the launcher in a build, and in libexec of an installation.
 constexpr const char* kPlaces[] = {"/engine/selectivbench", "/../libexec/selectivbench/selectivbench"};
 
+// The loader cannot map libtorch within less address space, and would end the program with 127.
+constexpr rlim_t kLeastMemory = rlim_t{192} << 20;
+
 std::string own_folder() {
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
@@ -43,6 +47,11 @@ int main(int, char** argv) {
   ::sigprocmask(SIG_BLOCK, &stops, nullptr);
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", kSpins, 0);
 
+  rlimit memory{};
+  if (::getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur < kLeastMemory) {
+    std::fputs("[memory] cannot load the libraries within the memory limit; raise it (ulimit -v)\n", stderr);
+    return 2;
+  }
   const std::string folder = own_folder();
   std::string engine;
   for (const char* place : kPlaces) {

@@ -87,6 +87,7 @@ std::string shipped_config(const std::string& where, const std::string& asked, c
   const std::string name = plain_name(asked);
   // Only a name of the list: no "..", no absolute path.
   if (std::binary_search(names.begin(), names.end(), name)) return (fs::path(folder) / (name + ".toml")).string();
+  if (is_folder(asked)) throw bad_input(where, "expected a config, got a folder, '" + printable(asked, 200) + "'");
   if (names.empty()) throw bad_input(where, "no such file, got '" + printable(asked, 200) + "'");
   throw bad_input(where, "no file or shipped config is called '" + printable(asked, 200) + "'" + hint(name, names) +
                              "; shipped configs are in " + printable(folder, 400));

@@ -26,7 +26,9 @@ std::shared_ptr<const AutomatonFile> parse_automaton_file(std::string text, cons
 }
 
 std::string automaton_identity(const AutomatonFile& file) {
-  return sha256_hex(json_laid_out(file.text));
+  std::string_view text = file.text;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
+  return sha256_hex(json_laid_out(text));
 }
 
 }  // namespace sb

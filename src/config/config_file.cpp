@@ -43,6 +43,11 @@ std::string name_fault(const std::string& section, const std::string& key) {
   return formatted("[{}] unknown key '{}'{}", section, printable(key), did_you_mean(key, known));
 }
 
+bool is_integer(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 struct Chain {
   std::vector<std::string> files;
   std::string shipped;
@@ -52,7 +57,7 @@ void load(Settings& settings, std::string_view text, const std::string& path, Ch
 
 void load_parent(Settings& settings, const TomlValue& value, const std::string& path, Chain& chain) {
   const auto* parent = value.text();
-  if (!parent)
+  if (!parent || parent->empty())
     throw bad_input("extends", formatted("expected the name of a file, got {}, {}", shown(value), value.place.text()));
   const std::string target = named_file(folder_of(path), *parent, chain.shipped);
   std::error_code ignored;
@@ -175,6 +180,9 @@ TomlValue parse_assigned(const std::string& text, const ConfigKey* parameter, co
     value = table.front().value;
   } catch (const Error&) {
     if (text.empty() || !is_bare_word(text)) throw bad_input("config", "not a TOML value, " + place.text());
+    if (parameter && is_integer(text))  // beyond 64 bits
+      throw bad_input(parameter->name(), formatted("out of range, expected {}, got {}, {}", parameter->range(),
+                                                   printable(text, 40), place.text()));
     value.content = text;
   }
   move_place(value, place);

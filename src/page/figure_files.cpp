@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/replace_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "store/json_fields.h"
@@ -78,14 +79,17 @@ std::vector<std::string> write_figures(const std::string& folder, const std::vec
       lines.push_back("no figure of an earlier report is removed: " + one_line(error.what()));
     }
   }
-  const auto write = [&](const std::string& name, const std::string& content) {
-    write_file_atomically(path(name), content, files);
-    now[name] = sha256_hex(content);
-  };
+  std::map<std::string, std::string> contents;
   for (const auto& figure : figures) {
-    write(figure.id + ".vl.json", json_document(standalone_spec(figure), 3));
-    write(figure.id + ".csv", figure_csv(figure));
+    contents[figure.id + ".vl.json"] = json_document(standalone_spec(figure), 3);
+    contents[figure.id + ".csv"] = figure_csv(figure);
   }
+  for (const auto& [name, content] : contents) now[name] = sha256_hex(content);
+  // The list names every file before it is written: if the disk is full, the next report can remove all of them.
+  auto all = now;
+  all.insert(before.begin(), before.end());
+  if (ours) replace_file(list, figure_list(all), files);
+  for (const auto& [name, content] : contents) replace_file(path(name), content, files);
   size_t removed = 0;
   for (const auto& [name, digest] : before) {
     if (now.contains(name) || fs::symlink_status(path(name), failed).type() == fs::file_type::not_found) continue;
@@ -100,7 +104,7 @@ std::vector<std::string> write_figures(const std::string& folder, const std::vec
   }
   if (removed > 0)
     lines.push_back(formatted("removed {} file{} of an earlier report", removed, removed == 1 ? "" : "s"));
-  if (ours) write_file_atomically(list, figure_list(now), files);
+  if (ours && all != now) replace_file(list, figure_list(now), files);
   return lines;
 }
 

@@ -72,6 +72,7 @@ class Inspector {
     canonical_ = config.canonical;
     out_.updates = config.updates;
     expect("config.toml", sha256_hex(config.toml), kMaxConfigFileBytes, "config.json");
+    attempt([&] { expect_stored_toml(config.toml, path("config.toml")); });
     if (!config.automaton_digest.empty())
       expect("automaton.json", config.automaton_digest, kMaxAutomatonBytes, "config.json");
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_layout.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -37,14 +38,25 @@ bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
   };
   if (at_the_end(stored["eval.every"]) && at_the_end(now["eval.every"])) stored["eval.every"] = now["eval.every"];
   const auto& file = config.values.grammar.file;
-  if (file && stored["grammar.automaton"] == json_quoted(file->sha256))
+  // Earlier versions digested the file's bytes, then its layout with a byte order mark.
+  if (file && (stored["grammar.automaton"] == json_quoted(file->sha256) ||
+               stored["grammar.automaton"] == json_quoted(sha256_hex(json_laid_out(file->text)))))
     stored["grammar.automaton"] = json_quoted(automaton_identity(*file));
   return stored == now;
 }
 
+void expect_stored_toml(const std::string& text, const std::string& path) {
+  const TomlValue document = parse_toml(text, path);
+  for (const auto& member : *document.table())
+    if (member.key == "extends")
+      throw bad_input("run", "expected a complete config, got one that extends another, " + member.place.text());
+}
+
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules) {
   const std::string path = file_in(folder, "config.toml"), automaton = file_in(folder, "automaton.json");
-  const Settings settings = parse_settings(tree.read(path, kMaxConfigFileBytes), path, rules.shipped);
+  const std::string text = tree.read(path, kMaxConfigFileBytes);
+  expect_stored_toml(text, path);
+  const Settings settings = parse_settings(text, path, rules.shipped);
   AutomatonFiles files;
   const auto named = settings.find("grammar.automaton");
   const auto* file = named == settings.end() ? nullptr : named->second.value.text();

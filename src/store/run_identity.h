@@ -19,6 +19,8 @@ RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunT
 // differ.
 bool is_same_run(const ResolvedConfig& config, const std::string& canonical);
 
+// Throws bad_input if config.toml of a run, which RunStore writes complete, is not TOML or extends another file.
+void expect_stored_toml(const std::string& text, const std::string& path);
 // The config of a run, from config.toml and automaton.json of its folder; throws bad_input on failure.
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules);
 // Throws bad_input if the config is of another run than config.json.

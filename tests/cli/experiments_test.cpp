@@ -81,6 +81,29 @@ TEST(Findings, AreWrittenAndChecked) {
   EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 1);
 }
 
+TEST(Findings, ReplaceLinksAndWriteFiguresBeforePage) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("results"));
+  fs::copy(SB_SOURCE_DIR "/results/paper.tar.gz", folder.file("results"));
+  const auto written_to = [&](const std::string& page) {
+    return run({"experiments", "findings", "--results", folder.file("results"), "--out", page});
+  };
+  ASSERT_EQ(written_to(folder.file("a/findings.md")).code, 0);
+  const std::string figure = fs::directory_iterator(folder.file("a/findings"))->path().filename().string();
+  fs::create_directories(folder.file("b/findings"));
+  std::ofstream(folder.file("mine")) << "mine";
+  fs::create_symlink(folder.file("mine"), folder.file("b/findings/" + figure));
+  ASSERT_EQ(written_to(folder.file("b/findings.md")).code, 0);
+  EXPECT_EQ(whole_file(folder.file("mine")), "mine");
+  EXPECT_EQ(whole_file(folder.file("b/findings/" + figure)), whole_file(folder.file("a/findings/" + figure)));
+  fs::create_directories(folder.file("c/findings/" + figure));  // a folder cannot be replaced
+  EXPECT_NE(written_to(folder.file("c/findings.md")).code, 0);
+  EXPECT_FALSE(fs::exists(folder.file("c/findings.md"))) << "a page without its figures";
+  const Outcome nowhere = written_to("/dev/null/x/f.md");
+  EXPECT_EQ(nowhere.code, 74);
+  EXPECT_TRUE(nowhere.err.starts_with("[experiments findings --out] cannot make /dev/null/x")) << nowhere.err;
+}
+
 // Regression: an empty page used to overwrite the findings.
 TEST(Findings, KeepOldPageIfResultsAreMissingOrDamaged) {
   const TemporaryFolder folder;

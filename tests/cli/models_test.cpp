@@ -260,6 +260,8 @@ TEST(Suite, SuggestsNearestShippedNames) {
   EXPECT_LT(said("nosuch").size(), 300U) << "not all of them";
   EXPECT_EQ(said(SB_SOURCE_DIR "/results/quick.tar.gz"),
             "[suite FILE] expected a config, got an archive of runs, '" SB_SOURCE_DIR "/results/quick.tar.gz'\n");
+  EXPECT_EQ(said(SB_SOURCE_DIR "/results"),
+            "[suite FILE] expected a config, got a folder, '" SB_SOURCE_DIR "/results'\n");
 }
 
 TEST(Suite, BaseOfSuiteFromPipeRequiresFullPath) {

@@ -120,6 +120,12 @@ TEST(Config, ReportsAllErrorsAtOnce) {
             "[model.name] unknown model, did you mean mamba?, run.toml:10:8");
 }
 
+TEST(Config, IntegersBeyond64BitsAreOutOfRange) {
+  for (const std::string number : {"99999999999999999999999", "-9223372036854775809"})
+    EXPECT_EQ(fault_of("", {"train.batch=" + number}), "[train.batch] out of range, expected 1..65536, got " + number +
+                                                           ", --set train.batch=" + number);
+}
+
 TEST(Config, UnknownNamesDoNotHideOtherErrors) {
   EXPECT_EQ(fault_of("[grammar]\ndepht = 3\nvocab = 10\nambiguities = 10\n[train]\nbacth = 2\nlr = 'fast'\n"
                      "batch = 10\naccumulate = 4\n[evall]\nx = 1\n[model]\nname = 'mamva'\n",
@@ -340,6 +346,8 @@ TEST_F(ExtendsTest, RejectsCyclesMissingFilesAndLongChains) {
   EXPECT_NE(fault("c.toml").find(folder_.file("c.toml:2:11")), std::string::npos) << fault("c.toml");
   write("d.toml", "extends = 3\n");
   EXPECT_EQ(fault("d.toml"), "[extends] expected the name of a file, got 3, " + folder_.file("d.toml:1:11"));
+  write("d.toml", "extends = ''\n");
+  EXPECT_EQ(fault("d.toml"), "[extends] expected the name of a file, got '', " + folder_.file("d.toml:1:11"));
   for (int i = 0; i < 30; ++i)
     write("x" + std::to_string(i) + ".toml", "extends = 'x" + std::to_string(i + 1) + ".toml'");
   EXPECT_NE(fault("x0.toml").find("more than 16 files deep"), std::string::npos);

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "../base/faulty_file_system.h"
 #include "made_up.h"
 
 namespace sb::test {
@@ -55,6 +56,35 @@ TEST(FigureFiles, KeepsForeignAndChangedFiles) {
   EXPECT_EQ(names_in(folder.path()),
             (std::set<std::string>{"a.csv", "b.csv", "elsewhere", "paper.csv", figure_list_name}));
   EXPECT_TRUE(write_figures(folder.path(), {}).empty()) << "a file that was left is no longer ours";
+}
+
+TEST(FigureFiles, ReplacesLinksAndKeepsTheirTargets) {
+  TemporaryFolder folder, elsewhere;
+  write_file_atomically(elsewhere.file("mine"), "mine");
+  for (const char* name : {"a.csv", "a.vl.json"}) fs::create_symlink(elsewhere.file("mine"), folder.file(name));
+  write_file_atomically(elsewhere.file("list"), figure_list({}));
+  fs::create_symlink(elsewhere.file("list"), folder.file(figure_list_name));
+  write_figures(folder.path(), {figure_named("a")});
+  EXPECT_EQ(read_file(elsewhere.file("mine"), 100), "mine");
+  EXPECT_EQ(read_file(elsewhere.file("list"), 1000), figure_list({}));
+  for (const auto& name : names_in(folder.path())) EXPECT_FALSE(fs::is_symlink(folder.file(name))) << name;
+}
+
+TEST(FigureFiles, NextReportRemovesFiguresOfFullDisk) {
+  for (int call = 0;; ++call) {
+    TemporaryFolder folder;
+    write_figures(folder.path(), {figure_named("old")});
+    FaultyFileSystem full(call);
+    bool failed = false;
+    try {
+      write_figures(folder.path(), {figure_named("a"), figure_named("b")}, full);
+    } catch (const Error&) {
+      failed = true;
+    }
+    write_figures(folder.path(), {});
+    EXPECT_EQ(names_in(folder.path()), std::set<std::string>{figure_list_name}) << "call " << call;
+    if (!failed && !full.failed()) break;
+  }
 }
 
 TEST(FigureFiles, IgnoresAndKeepsForeignList) {

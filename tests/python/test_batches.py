@@ -137,6 +137,9 @@ class BatchesTest(unittest.TestCase):
             task().batch("train", 3)
         with self.assertRaisesRegex(ValueError, r"\[batch\] samples, expected 1\.\.65536, got 0"):
             task().batch("train", [])
+        for mask in (np.array([False, True, True]), [True, False]):  # masks select nothing here
+            with self.assertRaisesRegex(ValueError, r"\[batch\] .*, expected an integer, got "):
+                task().batch("test", mask)
 
     def test_pickles(self):
         (batch,) = task().batches("test", 3, count=3, pad_to=230)

@@ -78,6 +78,12 @@ for ((mb = least; mb < least + 160; mb += 4 * step)); do
   limited $mb bench "$program" bench train --model gla --width 32 --layers 2 --batch 2 --elements 20 --repeats 1 --no-plain
 done
 
+# Less address space than the libraries need: refused before the loader fails.
+for kb in 20000 150000; do
+  refused 2 "address space of $kb kB" bash -c "ulimit -v $kb; exec '$program' --version"
+  says err '^\[memory\]'
+done
+
 # A small stack: refused before it can overflow.
 for kb in 64 128 1016; do refused 2 "a stack of $kb kB" bash -c "ulimit -s $kb; exec '$program' train small.toml --out none"; done
 says err 'ulimit -s'
@@ -169,6 +175,9 @@ says out "unfinished: all 8 updates are done"
 run 1 "check of many" bash -c "printf x >> bare/$id/metrics.jsonl; exec '$program' check clean bare part --json -"
 says out '"damaged": 1'
 refused 2 "check of nothing" "$program" check afolder
+ln -s circle circle
+refused 2 "eval of a folder that cannot be read" "$program" eval circle
+says err "which cannot be read"
 for name in final.safetensors metrics.jsonl result.json config.json; do
   rm -rf hurt && cp -r clean hurt && printf x >> "hurt/$id/$name"
   run 1 "check of damaged $name" "$program" check hurt

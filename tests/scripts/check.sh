@@ -136,6 +136,16 @@ for pair in config.toml:config.json config.json:config.toml; do
   grep -q "${pair%:*}: was missing; restored from ${pair#*:}$" "$work/err" || fail "missing config: $(cat "$work/err")"
 done
 
+# Forged results and weights whose outer digests were all renewed: check, eval and table agree.
+forged_number() { # a number changes, its digest does not
+  sed -i -E '0,/"accuracy":[0-9.]+/s//"accuracy":0.5/' "$odd/result.json" && reseal "$odd/result.json"
+}
+fresh
+forged_number
+evaluates 2 && tables 2
+"$program" check "$work/odd" > "$work/out" && fail "a forged accuracy: exit code 0"
+fresh
+
 # All of them at once.
 mkdir "$work/all"
 for kind in a b c; do cp -r "$work/odd" "$work/all/$kind"; done

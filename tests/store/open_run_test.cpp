@@ -9,6 +9,7 @@
 #include "../config/model_rules.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_layout.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "config/automaton_file.h"
@@ -125,6 +126,47 @@ TEST(OpenRun, RunOfEarlierAutomatonFormatKeepsItsId) {
   EXPECT_NE(open_run(folder, rules()).config.run_id, now.run_id);
   write_file_atomically(folder + "/automaton.json", text + "\n");
   EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("automaton.json: expected run "), std::string::npos);
+}
+
+// Stores another config.toml in a run, with every digest renewed.
+void forge_toml(const std::string& folder, const std::string& toml) {
+  StoredConfig stored = read_stored_config(folder);
+  stored.toml = toml;
+  write_file_atomically(folder + "/config.json", stored_config_text(stored));
+  write_file_atomically(folder + "/config.toml", toml);
+}
+
+TEST(OpenRun, StoredConfigThatIsNotTomlOrExtendsAnotherIsDamage) {
+  const TemporaryFolder root;
+  const std::string folder = finish(root.path(), config()), toml = read_stored_config(folder).toml;
+  write_file_atomically(root.file("secret.toml"), "password hunter2\n");
+  for (const std::string& forged : {"[[[" + toml, "extends = '" + root.file("secret.toml") + "'\n" + toml}) {
+    forge_toml(folder, forged);
+    const std::string line = refusal([&] { open_run(folder, rules()); });
+    EXPECT_NE(line.find(folder + "/config.toml:1:"), std::string::npos) << line;
+    EXPECT_EQ(line.find("secret.toml"), std::string::npos) << line;
+    EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
+    EXPECT_EQ(inspect_run(folder).problems, std::vector<std::string>{line});
+  }
+  forge_toml(folder, toml);
+  EXPECT_EQ(inspect_run(folder).state, RunState::whole);
+}
+
+TEST(OpenRun, ByteOrderMarkOfAutomatonDoesNotChangeRun) {
+  const TemporaryFolder root;
+  const std::string text = R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})";
+  write_file_atomically(root.file("plain.json"), text);
+  write_file_atomically(root.file("marked.json"), "\xEF\xBB\xBF" + text);
+  const auto resolved = [&](const std::string& name) {
+    return resolve_text("[grammar]\nautomaton = '" + root.file(name) + "'\n");
+  };
+  const auto marked = resolved("marked.json");
+  EXPECT_EQ(marked.run_id, resolved("plain.json").run_id);
+  // Earlier versions included the mark.
+  const std::string before = sha256_hex(json_laid_out("\xEF\xBB\xBF" + text));
+  const std::string folder =
+      forged(finish(root.path(), marked), automaton_identity(*marked.values.grammar.file), before);
+  EXPECT_NE(open_run(folder, rules()).config.run_id, marked.run_id);
 }
 
 TEST(OpenRun, ConfigOfOtherVersionIsNotDamage) {

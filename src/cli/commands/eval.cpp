@@ -336,9 +336,11 @@ Exit evaluated(const Options& options) {
   if (options.checkpoint && !options.weights.empty()) {
     throw bad_input("eval", "expected --checkpoint or --weights, got both");
   }
-  if (std::error_code failed; !std::filesystem::exists(options.folder + "/config.json", failed))
-    throw bad_input("eval RUNDIR", "expected the folder of one run, got '" + printable(options.folder, 400) +
-                                       "', which has no config.json");
+  std::error_code failed;
+  if (!std::filesystem::exists(options.folder + "/config.json", failed))
+    throw bad_input("eval RUNDIR",
+                    "expected the folder of one run, got '" + printable(options.folder, 400) +
+                        (failed ? "', which cannot be read: " + failed.message() : "', which has no config.json"));
   const OpenRun opened = open_run(options.folder, model_rules());
   use_threads(options.threads);
   Evaluator evaluator(options, opened);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/replace_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -110,6 +111,14 @@ std::string current(const std::string& path) {
   return fs::exists(path, failed) ? read_file(path, kMaxPageBytes) : std::string();
 }
 
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  if (!folder.empty()) fs::create_directories(folder, failed);
+  if (failed)
+    throw cannot_write("experiments findings --out",
+                       "cannot make " + printable(folder, 400) + ": " + failed.message());
+}
+
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const Claims claims = read_claims(claims_path("experiments findings", options.claims));
   const Rows rows = read_all_rows({options.results}, defaults);
@@ -123,13 +132,15 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const std::string page = findings_page(rows, claims, source, curves);
   // Everything is computed before anything is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
-  if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
-  // The figures are in the folder findings/ next to the page.
-  if (options.out != "-")
+  // The figures are in the folder findings/ next to the page, and are written before it.
+  const fs::path figures = fs::path(options.out).parent_path() / "findings";
+  if (options.out != "-") {
     for (const auto& figure : findings_figures(rows, claims, curves)) {
-      const std::string path = (fs::path(options.out).parent_path() / "findings" / (figure.name + ".svg")).string();
+      const std::string path = (figures / (figure.name + ".svg")).string();
       if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
     }
+    if (current(options.out) != page) stale.emplace_back(options.out, page);
+  }
   if (!options.readme.empty()) {
     const std::string readme = read_file(options.readme, kMaxPageBytes);
     const std::string made = with_table(readme, top_table(rows, claims), options.readme);
@@ -145,8 +156,9 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
     throw check_failed("experiments findings", "out of date: " + join_or(names) + "; rerun without --check to update");
   }
   for (const auto& [path, content] : stale) {
-    if (const auto folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder);
-    write_file_atomically(path, content);
+    const fs::path folder = fs::path(path).parent_path();
+    make_folder(folder.string());
+    folder == figures ? replace_file(path, content) : write_file_atomically(path, content);
   }
   return Exit::done;
 }
