@@ -39,6 +39,12 @@ bool has_figures(const ResultsTable& table) {
   return std::any_of(table.begin(), table.end(), [](const ResultRow& row) { return !row.cells.empty(); });
 }
 
+// What a comparison of two models compares besides the mechanism in question.
+std::string networks_text(const ResultsTable& table) {
+  const std::string lines = networks_markdown(table);
+  return lines.empty() ? "" : "\nThe corrected networks differ in more than one mechanism:\n\n" + lines;
+}
+
 std::string method_text() {
   return "\nModels are compared on the same grammars, and the number of grammars is the sample size: intervals are "
          "Student's t over the differences. Differences below 1 point do not matter unless a claim says otherwise. A "
@@ -68,9 +74,10 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   out +=
       "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
       "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable.\n";
+  out += networks_text(results);
   if (const ResultsTable small = results_of(rows, claims, "small"); has_figures(small))
-    out += formatted("\n## Results at `small`\n\n{}.\n\n{}", capitalised(claims.scale("small")->title),
-                     measured_results_markdown(small));
+    out += formatted("\n## Results at `small`\n\n{}.\n\n{}{}", capitalised(claims.scale("small")->title),
+                     measured_results_markdown(small), networks_text(small));
   out += figures_section(findings_figures(rows, claims, curves), "findings");
   out += "\n## The claims\n\n" + claims_overview(verdicts) + method_text();
   for (const auto& verdict : verdicts) out += claim_section(verdict, claims);

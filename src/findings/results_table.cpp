@@ -313,6 +313,11 @@ class Filler {
     if (!runs.empty()) {
       out.lr = lr_of(runs.front());
       out.residual = plain_value(group.value("model.residual"));
+      const Result& some = rows_.runs[runs.front()].result;
+      const std::string gate = plain_value(group.value("model.switch output_gate"));
+      out.network = {std::to_string(some.width), grouped(static_cast<uint64_t>(some.params)),
+                     some.state_size ? grouped(static_cast<uint64_t>(*some.state_size)) : "grows", out.residual,
+                     gate.empty() ? "–" : gate};
     }
     std::vector<double> means;
     for (const auto& [unit, mean] : means_by_grammar(rows_, runs, values)) {
@@ -382,6 +387,19 @@ std::string results_markdown(const ResultsTable& table) {
 
 std::string measured_results_markdown(const ResultsTable& table) {
   return Printer(table, false, false).text();
+}
+
+std::string networks_markdown(const ResultsTable& table) {
+  std::string lines;
+  for (const auto& row : table) {
+    const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const auto& each) {
+      return each.first.second == ResultColumn::corrected && !each.second.network.empty();
+    });
+    if (cell != row.cells.end()) lines += formatted("| {} | {} |\n", row.name, joined(cell->second.network, " | "));
+  }
+  if (lines.empty()) return "";
+  return "| model | width | parameters | state per layer | residual | output gate |\n|---|---:|---:|---:|---|---|\n" +
+         lines;
 }
 
 std::string short_results_markdown(const ResultsTable& table) {

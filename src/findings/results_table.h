@@ -23,7 +23,9 @@ struct ResultValue {
   std::set<std::string> grammars;    // grammars of the mean; empty for the paper
   std::vector<std::string> footnotes;
   std::string lr = {}, residual = {};  // of its runs; empty for the paper
-  bool not_best = false;               // another run of the model at this scale is better; a footnote says which
+  std::vector<std::string> network =
+      {};                 // width, parameters, state per layer, residual, output gate; empty for the paper
+  bool not_best = false;  // another run of the model at this scale is better; a footnote says which
 };
 
 struct ResultRow {
@@ -37,6 +39,9 @@ using ResultsTable = std::vector<ResultRow>;
 std::string results_markdown(const ResultsTable& table);
 std::string measured_results_markdown(const ResultsTable& table);  // as the long form, only measured tasks and columns
 std::string short_results_markdown(const ResultsTable& table);
+
+// The networks of the corrected runs, one line per model; empty without such runs.
+std::string networks_markdown(const ResultsTable& table);
 
 // Returns "published", "corrected" or another label for the config of a result.
 using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
