@@ -6,6 +6,7 @@ namespace sb {
 
 // The scale (configs/scales) whose grammar and length of sequences this group has: "quick", "small", "paper", or "".
 std::string scale_name(const Group& group);
+std::string scale_name(const std::map<std::string, std::string>& config);  // the config of a result
 // Makes the axis of vocab, depth and the like one word if every group has the values of a named scale; the length of
 // the sequences, which follows from it, loses its axis.
 void name_scales(const std::vector<Group>& groups, std::vector<LabelAxis>& columns);
