@@ -50,7 +50,8 @@ class Score {
 
   // Answers for the last batch, [batch][elements]; -1: none.
   py::array_t<int32_t> named() const {
-    return {{batch_.batch, batch_.elements}, metrics_.named().data()};  // copies
+    const std::vector<py::ssize_t> shape{batch_.batch, batch_.elements};
+    return py::array_t<int32_t>(shape, metrics_.named().data());  // copies
   }
 
   std::string measured(int64_t ceiling_samples) {
