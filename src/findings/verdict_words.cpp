@@ -3,7 +3,9 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "findings/page_text.h"
 #include "findings/verdict.h"
+#include "report/palette.h"
 
 namespace sb {
 
@@ -37,8 +39,31 @@ std::string unit_text(const Comparison& c) {
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
-                   effect_text(*v.comparison, v.interval->high));
+  const bool order =
+      v.comparison->statistic == Statistic::rank_correlation || v.comparison->statistic == Statistic::published_order;
+  const auto bounded = [&](double end) { return order ? std::clamp(end, -1.0, 1.0) : end; };
+  return formatted("[{}, {}]", effect_text(*v.comparison, bounded(v.interval->low)),
+                   effect_text(*v.comparison, bounded(v.interval->high)));
+}
+
+std::string ComparisonVerdict::words() const {
+  return withheld.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), withheld);
+}
+
+std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
+  std::vector<std::string> out;
+  if (v.comparison->statistic != Statistic::accuracy) return out;
+  const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
+    if (!figure || arm.n_grams.empty() || models.size() != 1) return;
+    std::vector<double> values;
+    for (const auto& [unit, value] : arm.n_grams) values.push_back(value);
+    if (const double n_gram = estimate(values).mean; figure->mean < n_gram)
+      out.push_back(formatted("{} is below the n-gram on task {}: {} against {}", model_title(models[0].model),
+                              v.comparison->task, share(figure->mean), share(n_gram)));
+  };
+  add(v.comparison->a, v.figures.a, v.a);
+  add(v.comparison->b, v.figures.b, v.b);
+  return out;
 }
 
 std::string asks_text(const Comparison& c) {
