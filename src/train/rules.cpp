@@ -138,7 +138,7 @@ ModelRules run_rules() {
   ModelRules rules = model_rules();
   rules.checks.emplace_back([](const RunConfig& config) { storage_type(config.train); });
   rules.checks.emplace_back(check_dropout);
-  // Caches grammars that passed, since a suite has few grammars and many runs.
+  // Caches tasks that passed, since a suite has few tasks and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {
     const GrammarConfig& g = config.grammar.build;
@@ -149,8 +149,11 @@ ModelRules run_rules() {
                                 static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
                                 longest_gap(config.task.task.test));
     for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
+    // Grammars take long to build, so those of `gaps` are not built again for other points.
+    if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");
     if (sound->contains(key)) return;
-    make_data(config);
+    const RunData data = make_data(config);
+    for (const int point : config.eval.points) data.task->at(Split::test, point);
     sound->insert(key);
   };
   return rules;
