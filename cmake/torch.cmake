@@ -41,7 +41,8 @@ if(SB_TORCH_CUDA_LIBS AND EXISTS ${SB_NCCL_GROUP})
 endif()
 
 add_library(sb_torch_flags INTERFACE)
-target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
+# PyTorch brings an fmt of its own; every module must see the same one, so the staged headers come before it.
+target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS} ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)
 # PyTorch's libtorch exports a std::filesystem of another compiler; the C++ library must be found before it.
 target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX stdc++ ${SB_TORCH_LIBS})

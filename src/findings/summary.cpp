@@ -145,8 +145,9 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
   return " Of the deviations measured one at a time, " + and_list(parts) + ".";
 }
 
-// " (in 1 of 3)" if the verdict is about some of the parts.
+// " (in 1 of 3)" if the verdict is about some of the parts; " (one grammar)" if none could be decided.
 std::string share_text(const ScaleVerdict& stratum) {
+  if (stratum.has_one_grammar()) return " (one grammar)";
   const std::string words = stratum.words();
   const size_t at = words.find(" in ");
   return stratum.verdict == Verdict::undecided || at == std::string::npos ? ""

@@ -152,11 +152,18 @@ bool ScaleVerdict::has_only_unusable_runs() const {
          });
 }
 
+bool ScaleVerdict::has_one_grammar() const {
+  return with_runs > 0 && std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
+           return one.effect.n == 0 || (one.effect.n == 1 && !one.exact);
+         });
+}
+
 std::string ScaleVerdict::words() const {
   if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
   const auto of = [&](size_t count, size_t all) { return formatted(" in {} of {}", count, all); };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted, with_runs) : "");
   if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent, with_runs) : "");
+  if (has_one_grammar()) return "undecided on one grammar";
   if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
   return "undecided, supported" + of(supported, parts);
 }

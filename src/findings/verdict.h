@@ -60,7 +60,8 @@ struct ScaleVerdict {
   std::vector<ComparisonVerdict> comparisons;
 
   bool has_only_unusable_runs() const;
-  std::string words() const;  // "contradicted in 2 of 12"
+  bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
+  std::string words() const;     // "contradicted in 2 of 12"
 };
 // Sets counts and verdict from the comparisons.
 void conclude(ScaleVerdict& verdict);

@@ -78,6 +78,7 @@ TEST(Claim, IsUndecidedWithOneGrammar) {
   EXPECT_EQ(v.verdict, Verdict::undecided);
   EXPECT_FALSE(v.comparisons[0].interval.has_value());
   EXPECT_NEAR(v.comparisons[0].effect.mean, .37, .01);
+  EXPECT_EQ(v.words(), "undecided on one grammar");
   EXPECT_EQ(
       v.comparisons[0].decides,
       std::vector<std::string>{"at least 1 more grammar that every model compared has run: an interval needs two"});
