@@ -53,10 +53,9 @@ void BracketLanguage::grow() {
         below_.push_back(static_cast<int32_t>(stack));
       }
       if (stacks() + first_.size() * symbols > static_cast<size_t>(kMaxStates))
-        throw bad_input("dyck",
-                        formatted("depth {} with {} types and {} children needs more than {} states, expected a "
-                                  "smaller depth, or fewer types or children",
-                                  config_.depth, config_.types, config_.children, kMaxStates));
+        throw bad_input("task.depth", formatted("depth {} with {} types and {} children needs more than {} states, "
+                                                "expected a smaller depth, or fewer types or children",
+                                                config_.depth, config_.types, config_.children, kMaxStates));
     }
   }
   first_.push_back(static_cast<int32_t>(stacks()));

@@ -92,6 +92,19 @@ std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() 
   };
 }
 
+// Makes the task at every point that the config tests, so that impossible points are rejected before training.
+void check_points(const RunConfig& config, const Task& task) {
+  for (const int point : config.eval.points) {
+    try {
+      task.at(Split::test, point);
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      const std::string line = error.what();  // "[where] what"
+      throw bad_input("eval." + find_task(config.task.kind).axis->key, line.substr(line.find(']') + 2));
+    }
+  }
+}
+
 std::vector<SwitchRow> switch_rows() {
   std::vector<SwitchRow> out;
   for (const auto& row : registry())
@@ -153,7 +166,7 @@ ModelRules run_rules() {
     if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");
     if (sound->contains(key)) return;
     const RunData data = make_data(config);
-    for (const int point : config.eval.points) data.task->at(Split::test, point);
+    check_points(config, *data.task);
     sound->insert(key);
   };
   return rules;

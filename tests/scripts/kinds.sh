@@ -40,7 +40,7 @@ has "$work/err" "[eval --split] expected train, valid or test with task.kind = t
 "$program" train dyck --out "$work/never" --set task.share=5 > /dev/null 2> "$work/err" && fail "share of 5 of 4 types accepted"
 has "$work/err" "[task.share] expected at most types (4), got 5"
 "$program" train dyck --out "$work/never" --set "eval.depths=[4,40]" > /dev/null 2> "$work/err" && fail "depth 40 accepted"
-has "$work/err" "depth 40 with 4 types and 2 children needs more than 65536 states"
+has "$work/err" "[eval.depths] depth 40 with 4 types and 2 children needs more than 65536 states"
 [[ ! -e $work/never ]] || fail "a rejected run left a folder"
 "$program" train example --out "$work/runs" "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
