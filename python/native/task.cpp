@@ -24,8 +24,10 @@ std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::
   return point ? at(*out, *point) : out;
 }
 
-// Amplitude of the noise, as samples have it.
+// Amplitude of the noise; of another kind than gaps, as its samples have it.
 double noise(const PyTask& task) {
+  const TaskSection& section = task.config->resolved.values.task;
+  if (section.kind == kGapsKind) return section.task.noise;
   Batch one;
   task.task().fill(Split::test, 0, 1, one);
   return one.noise;
