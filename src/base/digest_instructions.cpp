@@ -41,8 +41,8 @@ __attribute__((target("avx"), noinline)) void clear_upper_halves() {
   _mm256_zeroupper();
 }
 
-// Where somebody left bits in the upper halves of the wide registers, each instruction without a wide form (those of
-// SHA-256 have none) has to keep them: measured, a hundred times as slow.
+// Clears the upper halves of the AVX registers. If earlier code left bits there, instructions without an AVX form (such
+// as those of SHA-256) must preserve them, which made them a hundred times as slow (measured).
 void ready_for_narrow() {
   static const bool wide = features().avx;
   if (wide) clear_upper_halves();
@@ -83,20 +83,20 @@ __attribute__((target("sha,sse4.1,ssse3"))) void sha_blocks(uint32_t (&state)[8]
   _mm_storeu_si128(stored + 1, _mm_alignr_epi8(dchg, feba, 8));
 }
 
-// x^n mod P in the bit order of the checksum, one place up: what a carry-less product wants.
+// x^n mod P in the bit order of the checksum, shifted left by one, as the carry-less product requires.
 constexpr uint64_t power(int n) {
   uint32_t c = 0x80000000U;
   for (; n > 0; --n) c = (c & 1) != 0 ? 0xEDB88320U ^ (c >> 1) : c >> 1;
   return static_cast<uint64_t>(c) << 1;
 }
 
-// `sum` moved on by as many bits as the factors stand for, plus what lies there.
+// Advances `sum` by the number of bits that `factors` encode, and adds `next`.
 __attribute__((target("pclmul,sse4.1"))) inline __m128i fold(__m128i sum, __m128i factors, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00), high = _mm_clmulepi64_si128(sum, factors, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// Four sums of 16 bytes run side by side; in the end they are one, whose bytes have the checksum of all.
+// Four 16-byte sums advance in parallel. At the end they are merged into one with the checksum of all data.
 __attribute__((target("pclmul,sse4.1"))) uint32_t crc_bytes(uint32_t crc, const uint8_t* data, size_t size) {
   if (size < 128) return crc32_bytes(crc, data, size);
   ready_for_narrow();

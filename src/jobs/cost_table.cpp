@@ -41,7 +41,7 @@ DeviceKind device_named(const TomlMember& member) {
   throw fault("expected cpu or cuda, got '" + printable(name) + "'", member.value.place);
 }
 
-// Rows of one line: the i-th width and rate are those of the i-th model.
+// Adds the rates of one line; the i-th width and rate belong to the i-th model.
 void add_line(const TomlValue& line, const MeasuredRate& machine, const std::vector<std::string>& models,
               std::vector<MeasuredRate>& out) {
   if (!line.table()) throw fault("expected {widths, frames, rates}", line.place);
@@ -151,7 +151,7 @@ std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& 
     const double now = distance(row, flops, frames), before = distance(*best, flops, frames);
     const bool own = row.model == run.model.name, before_own = best->model == run.model.name;
     if (own != before_own) return own;
-    // Of other models the slowest, by FLOPs, among the nearest.
+    // Among other models of similar size, the one with the fewest FLOPs per second.
     return own ? now < before
                : now < before - 1 || (now < before + 1 && row.rate * row.flops < best->rate * best->flops);
   };

@@ -40,7 +40,7 @@ class CostTable {
 
   CostTable() = default;
   CostTable(std::string_view text, const std::string& path, const Flops& flops);
-  // From the folder of the shipped configs; without rates if it is empty: none were found.
+  // Reads the rates in the folder of shipped configs. If `folder` is empty (not found), the table has no rates.
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
   // Estimated seconds of the run if the share `left` of its updates remains; `flops`: training FLOPs per frame. nullopt

@@ -44,10 +44,10 @@ double scale(const ResolvedConfig& run, double flops) {
   return static_cast<double>(run.values.train.batch) * flops;
 }
 
-// A small model's FLOPs take longer than a large one's: beyond this ratio measured rates tell more.
+// Small models need more time per FLOP than large ones. Beyond this ratio of sizes, measured rates are better.
 constexpr double nearness = 4;
 
-// Samples the network is evaluated on in the run, as updates of the same work: a forward pass is a third of one.
+// Cost of all evaluations of the run in units of one update; a forward pass costs a third of an update.
 double evaluations(const RunConfig& run) {
   const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
   const double samples = (periodic + 1) * static_cast<double>(run.eval.valid_samples) +

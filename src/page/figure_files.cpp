@@ -28,7 +28,7 @@ bool is_figure_name(const std::string& name) {
   return false;
 }
 
-// A plain file with the very bytes that were written.
+// Whether the file is a regular file with exactly the bytes that were written.
 bool is_as_written(const std::string& path, const std::string& digest) {
   std::error_code failed;
   if (fs::symlink_status(path, failed).type() != fs::file_type::regular) return false;
@@ -68,7 +68,7 @@ std::vector<std::string> write_figures(const std::string& folder, const std::vec
   const std::string list = path(figure_list_name);
   std::vector<std::string> lines;
   std::map<std::string, std::string> before, now;
-  bool ours = true;  // the list, where there is one
+  bool ours = true;  // whether the existing list, if any, is ours
   std::error_code failed;
   if (fs::symlink_status(list, failed).type() != fs::file_type::not_found) {
     try {

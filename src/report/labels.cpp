@@ -26,13 +26,13 @@ bool in_column(const std::string& key) {
   return key.starts_with("grammar.") || key.starts_with("task.");
 }
 
-// Keys that tell rows apart by themselves, even where model or column would decide them.
+// Keys that are always in row labels, even if the model or the column determines their value.
 bool always_in_row(const std::string& key) {
   static const std::set<std::string> keys = {"run.label", "quirks", "model.width", "train.precision", "train.device"};
   return keys.contains(key);
 }
 
-// Order of labels: label and quirks behind the model, then as the parameters are documented, then all else.
+// Order of labels: model, label and quirks first, then the order of documentation, then all other keys.
 std::pair<size_t, std::string> rank(const std::string& key) {
   static const Keys first = {"model.name", "run.label", "quirks", "task.number", "task.objective"};
   const auto it = std::find(first.begin(), first.end(), key);
@@ -135,10 +135,10 @@ class Labeller {
     });
   }
 
-  // "task 3" stands for the paper's values of that task: they need no words.
+  // "task 3" implies the paper's values of that task, which are not listed.
   bool as_the_paper(const std::string& key) const { return key.starts_with("task.") && as_by_default(key); }
 
-  // Nothing where the model's defaults are not known.
+  // nullopt if the model's defaults are not known.
   std::optional<bool> switch_by_default(const Group& group, const std::string& key) {
     if (!defaults_) return std::nullopt;
     const std::pair of(group.model(), group.value("model.width"));
@@ -148,8 +148,8 @@ class Labeller {
     return found == known->second.end() ? std::nullopt : std::optional(found->second == plain_value(group.value(key)));
   }
 
-  // A switch is compared with its model's default, or where that is not known with the paper's network; one that no
-  // model of the paper has, and all groups, is told.
+  // Compares a switch with its model's default or, if that is not known, with the paper's network. A switch that no
+  // model of the paper has is listed if all groups have it.
   bool switch_as_usual(const std::string& key) {
     bool known = false, absent_somewhere = false;
     for (const auto& group : groups_) {
@@ -165,7 +165,7 @@ class Labeller {
   }
 
   void share() {
-    // The line of the protocol names a residual that is not the protocol's.
+    // The line on protocols already names a residual that differs from the protocol's.
     static const std::set<std::string> shown = {"model.name", "model.width", "model.residual", "task.number",
                                                 "run.label"};
     for (const auto& [key, values] : values_) {
@@ -209,7 +209,7 @@ class Labeller {
     return out;
   }
 
-  // How the groups fall apart by this key.
+  // Numbers the groups by their value of this key.
   std::vector<size_t> partition(const std::string& key) const {
     std::map<std::string, size_t> number;
     std::vector<size_t> out;
@@ -239,7 +239,7 @@ class Labeller {
     }
   }
 
-  // Whether a reader needs it beneath the table: how a model was trained, what a task is, switches of the user's own.
+  // Whether readers need it below the table: settings of training and task, and switches set by the user.
   bool is_needed(const std::string& key) {
     if (key.starts_with("eval.") || key.starts_with("run.") || key == "model.residual" || key == "train.dropout_until")
       return false;
@@ -249,8 +249,8 @@ class Labeller {
     return !key.starts_with("model.switch ") || !switch_as_usual(key);
   }
 
-  // Values that column or model decide, in the order of these. A model without a switch does not differ in it, but what
-  // is not the default is told of those that have it; the gap lengths tested are columns themselves.
+  // Lists values that column or model determine, in their order. A model without a switch does not differ in it; a
+  // value that is not the default is listed for the models that have it. Tested gap lengths are columns, not legend.
   template <class Naming>
   void legend(const std::string& title, const Keys& keys, const Naming& naming) {
     std::vector<std::string> lines, needed;
