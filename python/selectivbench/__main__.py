@@ -18,11 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             sys.stdout.write(freeze(options.runs, options.scale))
             return 0
+        if importlib.util.find_spec("torch") is None:
+            hint = "; selectivbench rank --python names another interpreter" if options.command == "rank" else ""
+            raise ValueError(f"[{options.command}] requires PyTorch, which {sys.executable} does not have{hint}")
         made = _mixer(options.command, options.mixer)
-        try:
-            import torch  # noqa: F401
-        except ModuleNotFoundError:
-            raise ValueError(f"[{options.command}] requires PyTorch, which {sys.executable} does not have") from None
         if options.command == "check":
             from .checking import check
 
@@ -65,18 +64,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser("selectivbench", description="Commands of the Python package.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     ranks = commands.add_parser("rank", help="train a mixer and rank it among the program's models", allow_abbrev=False)
-    checks = commands.add_parser("check", help="check a mixer before training", allow_abbrev=False)
+    checks = commands.add_parser("check", help="check a mixer before training (the program's check verifies files of runs)", allow_abbrev=False)
     for each in (ranks, checks):
-        each.add_argument("mixer", metavar="FILE:NAME", help="Python file, and its class or function that makes a mixer of a width")
+        each.add_argument("mixer", metavar="FILE:NAME", help="Python file, and the class or function in it that is called with a width and returns a mixer")
         each.add_argument("--skip", action="append", default=[], metavar="CHECK", help="check to leave out; can be repeated")
-    ranks.add_argument("--budget", default="10min", help="time for everything: 90s, 10min, 1.5h (default: 10min)")
+    ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; too small a budget is refused (default: 10min)")
     ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
     ranks.add_argument("--name", help="name on the card (default: NAME)")
-    ranks.add_argument("--peers", default="quick", help="scale of the frozen results, or a file of them (default: quick)")
+    ranks.add_argument("--peers", default="quick", help="scale of the shipped results, or a file that freeze wrote (default: quick)")
     ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")
     checks.add_argument("--width", type=int, default=64, help="width of the mixer (default: 64)")
-    freezes = commands.add_parser("freeze", help="print the file of frozen results of these runs", allow_abbrev=False)
+    freezes = commands.add_parser("freeze", help="print the results of these runs as JSON, for rank --peers FILE", allow_abbrev=False)
     freezes.add_argument("scale", metavar="SCALE.toml", help="configs/scales/NAME.toml")
     freezes.add_argument("runs", nargs="+", help="folders and archives of the program's runs")
     return parser
@@ -99,7 +98,8 @@ def _mixer(where: str, text: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"[{where}] {name} cannot be imported: {type(error).__name__}: {error}") from error
+        by = f" in {sys.executable}" if isinstance(error, ModuleNotFoundError) else ""
+        raise ValueError(f"[{where}] {name} cannot be imported: {type(error).__name__}: {error}{by}") from error
     if not hasattr(module, attribute):
         raise ValueError(f"[{where}] {name} has no {attribute}")
     return getattr(module, attribute)

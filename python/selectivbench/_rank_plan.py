@@ -96,7 +96,8 @@ def make_plan(peers: Peers, costs: dict[int, Cost], limit: float) -> list[Job]:
     if needed > limit:
         raise ValueError(
             f"[rank] budget {clock(limit)} is too small: {len(peers.rates)} learning rates and two grammars of task 1 would take about "
-            f"{clock(needed)} at this speed ({costs[1].tokens_per_second:,.0f} tokens/s)"
+            f"{clock(needed)} at the speed measured now ({costs[1].tokens_per_second:,.0f} tokens/s); other load on this machine counts: "
+            "try again when it is idle, or give a larger budget"
         )
     blocks = [[job(task, seed) for seed in seeds[task][:LEAST_GRAMMARS]] for task in _ORDER[1:] if task in seeds]
     most = max(len(found) for found in seeds.values())

@@ -1,6 +1,7 @@
 """The card of a ranking: one HTML page without scripts, the same in Markdown, and a summary for the terminal."""
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Table = tuple[list[str], list[list[str]]]
 
 _LEAST_IN_BIN = 30  # elements that an accuracy by certainty needs
-_FEW_UNCERTAIN = f"of fewer than {_LEAST_IN_BIN} elements the exact filter is less certain than of the others"
+_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {_LEAST_IN_BIN} elements"
 _STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
@@ -23,12 +24,16 @@ h1 { margin-bottom: 0; } pre { background: #f4f4f4; padding: 0.8em; overflow-x: 
 
 def summary(ranking: Ranking) -> str:
     """The ranking in a few lines."""
-    head, rows = _ranks(ranking)
-    rows = [head, *rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = [*_aligned(_ranks(ranking)), "", *_aligned(_accuracies(ranking))]
     png = "" if has_png() else " (no PNG figures: rsvg-convert of librsvg2-bin is not installed)"
     return "\n".join([_facts(ranking), "", *lines, "", *ranking.notes, f"card: {ranking.folder}/card.html{png}"])
+
+
+def _aligned(table: Table) -> list[str]:
+    head, rows = table
+    rows = [head, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def as_markdown(ranking: Ranking) -> str:
@@ -193,6 +198,17 @@ def _ranks(ranking: Ranking) -> Table:
     return head, rows
 
 
+def _accuracies(ranking: Ranking) -> Table:
+    """Accuracies of the mixer and of every model it was compared with, best first."""
+    found: dict[str, dict[int, float]] = {ranking.name: {each.task: each.accuracy for each in ranking.standings}}
+    for each in ranking.standings:
+        for other in each.against:
+            found.setdefault(other.model, {})[each.task] = other.accuracy
+    order = sorted(found, key=lambda name: -sum(found[name].values()) / len(found[name]))
+    head = ["model"] + [f"task {each.task}" for each in ranking.standings]
+    return head, [[name] + [_number(found[name].get(each.task)) for each in ranking.standings] for name in order]
+
+
 def _against(ranking: Ranking) -> Table:
     models = sorted({a.model for each in ranking.standings for a in each.against})
     head = ["model", "parameters"] + [f"task {each.task}" for each in ranking.standings]
@@ -236,9 +252,13 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
     positions = [("figure", f"position-{each.task}") for each in own]
     certain = [each for each in own if len(_entropy_bins(ranking, each)) < 2]
     certainty = [("figure", f"certainty-{each.task}") for each in own if each not in certain]
-    certainty += [("text", f"Task {each.task} has no figure by certainty: {_FEW_UNCERTAIN}.") for each in certain]
+    certainty += [("text", f"Task {each.task} has no chart by certainty: {_FEW_UNCERTAIN}.") for each in certain]
     gaps = [("figure", "gaps")] if any(each.task == 4 for each in ranking.standings) else []
-    call = f'sb.rank({ranking.name}, budget={facts["identity"]["budget"]:g}, peers="{ranking.peers.scale}", residual="{facts["identity"]["residual"]}")'
+    identity = facts["identity"]
+    call = (
+        f'sb.rank({ranking.name}, budget={identity["budget"]:g}, peers={json.dumps(ranking.peers.source)}, device="{identity["device"]}", '
+        f'residual="{identity["residual"]}")  # with {ranking.name} imported, and out= another folder'
+    )
     return [
         (
             "Rank",

@@ -74,7 +74,7 @@ def leak(change: NDArray[Any], cut: int, size: float, noise: float = 0.0) -> tup
 
 
 def difference(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Sizes of the differences. An output that is infinite in both (an answer ruled out by -inf) does not differ; in one, infinitely."""
+    """Sizes of the differences: 0 if an output is infinite in both (an answer ruled out with -inf), infinite if only in one."""
     import numpy as np
 
     both, either = np.isfinite(a) & np.isfinite(b), np.isfinite(a) | np.isfinite(b)

@@ -55,7 +55,7 @@ def check(
     skip: Sequence[str] = (),
     raise_on_failure: bool = False,
 ) -> CheckReport:
-    """Checks a mixer before any training: a class or function that makes a module of a width, or a module of this width.
+    """Checks a mixer before any training: a class or function that takes a width and returns a module, or a module of that width.
 
     The module maps [batch, frames, width] to a tensor of the same shape. If it has a method ``step(x, state)`` that maps one frame
     [batch, width] and the state (None at the first frame) to output and state, this is compared with the whole sequence. Failed

@@ -135,7 +135,7 @@ class Config:
     def run_id(self) -> str | None:
         """Id of the run whose folder this config was read from; None for every other config.
 
-        The program makes ids of all values, defaults of a model's switches among them, which this package does not know:
+        The id depends on all values, including the defaults of the model's switches, which this package does not know.
         ``selectivbench config show FILE`` prints the id of a config that has no run yet.
         """
         return self._native.run_id

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -157,9 +158,10 @@ def record(
 
     The model is called "``name`` (external)". ``settings`` declares how it was trained, by the keys of configs:
     ``{"train.lr": 1e-3, "train.updates": 500, "train.batch": 32, "train.seed": 2, "model.width": 64}``, and whatever else
-    distinguishes your model as ``model.KEY``; after :func:`train`, give it ``trained.settings``. Keys of ``train`` that are
-    missing have the defaults of configs, width and layers are 1 by default. ``state_size``: numbers that a layer carries from
-    frame to frame; None: the state grows, as a cache does. The folder's name is a digest of name, parameters, task and
+    distinguishes your model as ``model.KEY``; after :func:`train`, give it ``trained.settings`` with your model's width and layers.
+    The argument is required. Keys of ``train`` that are missing have the defaults of configs; width and layers are then 1, with a
+    warning if the model has parameters. ``state_size``: values that a layer carries from frame to frame; None: unknown, or the state
+    grows. The folder's name is a digest of name, parameters, task and
     settings. Recording the same run again changes nothing; other numbers or weights need ``overwrite``. Returns the folder.
 
     >>> import numpy as np, tempfile
@@ -178,6 +180,9 @@ def record(
     size = None if state_size is None else whole("record", "state_size", state_size, 0, 2**53)
     declared: dict[str, Setting] = {"model.width": 1, "model.layers": 1, "model.dropout": 0.0}
     declared.update(_declared(settings))
+    absent = [key for key in ("model.width", "model.layers") if key not in (settings or {})]
+    if absent and params:
+        warnings.warn(f"[record] settings have no {' and no '.join(absent)}; tables show 1 for {name}", stacklevel=2)
     declared["model.name"] = text("record", "name", name) + EXTERNAL
     declared["model.parameters"] = params
     declared.update(_measured_settings(result))

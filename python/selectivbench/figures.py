@@ -48,7 +48,7 @@ def by_entropy(measured: Measured) -> dict[str, Any]:
 
 
 def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
-    """Accuracy on test by gap length, one line per name, and the ceiling. Also for other test axes and for squared errors."""
+    """Accuracy on test by gap length, one line per name, and the ceiling. Also works for other test axes and for squared error."""
     rows: list[dict[str, Any]] = []
     axes: set[str] = set()
     metrics: set[str] = set()

@@ -25,7 +25,7 @@ class Peers:
     """Runs of a scale, and the settings that all of them share.
 
     ``settings``: by task, as :class:`Config` takes them. ``runs``: one dict per run. ``target``: number of parameters that widths are
-    chosen for, among multiples of ``step``. ``rates``: learning rates to choose from.
+    chosen for, among multiples of ``step``. ``rates``: learning rates to choose from. ``source``: name or file they were read from.
     """
 
     scale: str
@@ -36,6 +36,7 @@ class Peers:
     rates: list[float]
     settings: dict[int, dict[str, Any]]
     runs: list[dict[str, Any]] = field(repr=False)
+    source: str = ""
 
     def models(self, task: int) -> list[str]:
         """Names of the models with runs of this task."""
@@ -86,7 +87,7 @@ def load_peers(scale: str | os.PathLike[str] = "quick") -> Peers:
             raise ValueError(f"format {found['format']}, expected {FORMAT}")
         settings = {int(task): values for task, values in found["settings"].items()}
         same = ("scale", "version", "layers", "target", "step", "rates", "runs")
-        return Peers(settings=settings, **{key: found[key] for key in same})
+        return Peers(settings=settings, source=name, **{key: found[key] for key in same})
     except FileNotFoundError:
         raise ValueError(f"[peers] expected {' or '.join(scales())} or a file, got {shown(name)}") from None
     except (OSError, KeyError, TypeError, ValueError) as error:

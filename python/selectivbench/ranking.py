@@ -84,12 +84,12 @@ def rank(
     """Ranks a mixer among the program's models: ``mixer(width)`` makes a module that maps [batch, frames, width] to the same shape.
 
     :func:`check` runs first: a failed check is a ``ValueError``, and nothing is written. The network around the mixer, samples and
-    training are those of the program's models; the width is solved for their number of parameters, the learning rate is chosen on
-    valid on grammar 11, which is not reported. The budget decides which tasks and grammars fit, estimated by a few updates; the plan
+    training are those of the program's models. The width is chosen so that the network has about as many parameters as theirs; the
+    learning rate is chosen on valid on grammar 11, which is not reported. The budget decides which tasks and grammars fit, estimated by a few updates; the plan
     is shown before the first update. A budget too small for two grammars of task 1 is a ``ValueError`` with the time it would take.
 
     ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
-    ``peers``: scale of the frozen results, or a file of them. ``residual``: post or pre. ``skip``: checks to leave out, which the card
+    ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote. ``residual``: post or pre. ``skip``: checks to leave out, which the card
     names. ``progress``: plan and progress on standard error.
     """
     limit = seconds_of(budget)
@@ -97,7 +97,7 @@ def rank(
     if residual not in RESIDUALS:
         raise ValueError(f"[rank] residual, expected {' or '.join(RESIDUALS)}, got {shown(residual)}")
     if not callable(mixer) or isinstance(mixer, torch.nn.Module):
-        raise ValueError(f"[rank] mixer, expected a class or function that makes a module of a width, got {shown(mixer)}")
+        raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
     others = load_peers(peers)
     if len(others.seeds(1)) < LEAST_GRAMMARS:

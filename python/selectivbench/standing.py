@@ -72,7 +72,7 @@ def interval(values: list[float]) -> tuple[float, float] | None:
 
 
 def figure(row: Mapping[str, Any], task: int) -> float | None:
-    """Accuracy of a run on a task. Task 4: mean over the gaps of the grid that are longer than the shortest, the trained one."""
+    """Accuracy of a run on a task. Task 4: mean over all gap lengths but the shortest, the longest one in training."""
     if task != 4:
         return float(row["accuracy"])
     grid = {int(gap): float(value) for gap, value in row["grid"].items()}

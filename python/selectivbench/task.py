@@ -114,7 +114,7 @@ class Sample:
 
 
 class Task:
-    """A task of the paper (1 to 4; 0: sequences without gaps) on a grammar. Keywords have the names of TOML files.
+    """A task of the paper (1 to 4; 0: sequences without gaps) on a grammar. Keywords are the keys of ``[task]`` in TOML files.
 
     ``gap_*`` are the gaps in training, ``test_gap_*`` those of the other splits, which follow from ``gap_*`` by default.
 

@@ -1,4 +1,4 @@
-"""Reference training loop in torch with the program's protocol: bring only the model."""
+"""Training loop in torch that follows the program's protocol. You provide only the model."""
 from __future__ import annotations
 
 import contextlib
@@ -28,12 +28,16 @@ class Trained:
     """Result of :func:`train`.
 
     ``history`` has one row per update and per evaluation. ``settings`` says how the model was trained, as :func:`record` takes
-    it.
+    it. If the config names a model of the program, its keys of ``[model]`` describe that model and are not in ``settings``: add
+    your model's ``model.width`` and ``model.layers``.
     """
 
     result: Evaluation
     history: list[dict[str, float]]
     settings: dict[str, Setting] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return str(self.result)
 
 
 def learning_rate(update: int, peak: float, warmup: int, updates: int) -> float:
@@ -252,13 +256,12 @@ def _check_model(
 
 
 def _settings(config: Config, device: torch.device, precision: str) -> dict[str, Setting]:
-    """How the model was trained: [train], the label, and the keys of [model] that the config gives."""
+    """How the model was trained: [train], the label, and [model] unless it is that of a model of the program."""
     out: dict[str, Setting] = {f"train.{key}": value for key, value in config.values["train"].items()}
     out.update({"train.device": "cuda" if device.type == "cuda" else "cpu", "train.precision": precision})
     out["run.label"] = config["run.label"]
-    out.update((name, value) for name, value, _ in config._native.items if name.startswith("model."))
-    out.pop("model.name", None)
-    return out
+    given = {name: value for name, value, _ in config._native.items if name.startswith("model.")}
+    return out if "model.name" in given else out | given
 
 
 def _batches(config: Config, first: int) -> Iterator[Batch]:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 class Ceiling:
     """Score of the exact filter: the best any causal model can expect. Fields are those of ``ceiling --json``.
 
-    ``counted`` and ``kl_counted`` are the same means, counted on these samples. The objective ``predict`` alone has ``kl`` and
-    the fields named after it; the objective ``state`` alone has entropies. With squared error,
-    ``mse`` is a lower bound and there is no accuracy.
+    ``counted`` and ``kl_counted`` are the filter's actual scores on these samples. The ``kl`` fields exist only for the
+    objective ``predict``, the entropies only for ``state``. With squared error, ``mse`` is a lower bound and there is no accuracy.
     """
 
     stderr: float
@@ -43,7 +42,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Accuracies of baselines. ``n_gram[n - 1]`` sees the last n symbols; ``n`` is the best order on valid."""
+    """Accuracies of baselines. ``n_gram[k - 1]`` is that of the k-gram, which sees the last k symbols; ``n`` is the best k on valid."""
 
     chance: float
     majority: float
@@ -59,8 +58,8 @@ class Baselines:
 class Beliefs:
     """Beliefs of the exact filter about each element at its last frame; every array is [elements].
 
-    ``best``, ``probability`` and ``entropy`` (nats) use where elements begin and end, as the metric does; ``causal_*`` use
-    only the frames so far. ``named`` is the answer that the metric takes from the filter's outputs. ``since_certain`` is the
+    ``best``, ``probability`` and ``entropy`` (in nats) are computed with knowledge of where elements begin and end, as in the
+    metric. The ``causal_*`` arrays are computed from the frames so far only. ``named`` is the answer that the metric takes from the filter's outputs. ``since_certain`` is the
     number of elements since the state was last certain; 0: it is certain now.
     """
 

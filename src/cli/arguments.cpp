@@ -95,7 +95,8 @@ void Arguments::density(const std::string& name, double& target, const std::stri
 
 void Arguments::choice(const std::string& name, std::string& target, const std::vector<std::string>& names,
                        const std::string& help) {
-  option(name, "NAME", target, help + ": " + join_or(names),
+  const size_t end = std::min(help.find(';'), help.size());  // the values follow what the option is
+  option(name, "NAME", target, help.substr(0, end) + ": " + join_or(names) + help.substr(end),
          [&target, names, where = where(name)](const std::string& text) {
            if (std::find(names.begin(), names.end(), text) == names.end()) {
              throw bad_input(

@@ -8,8 +8,9 @@ namespace sb::cli {
 
 void KindSettings::add_to(Arguments& arguments) {
   arguments.heading("Other kinds of tasks");
-  arguments.choice("--kind", name_, task_kinds(),
-                   "Kind of task; for other kinds than gaps, --length, --seed and --split apply");
+  arguments.choice(
+      "--kind", name_, task_kinds(),
+      "Kind of task; kinds other than gaps take only --length, --seed, --split and the options of this group");
   arguments.texts("--set", overrides_, "task.KEY=VALUE", "Set a key of the kind; can be repeated");
   arguments.integer("--at", at_, 0, 100'000, "Point of the kind's test axis, for valid and test samples");
   arguments_ = &arguments;

@@ -143,7 +143,8 @@ Failure failure_of(const std::exception& error) {
 }
 
 struct Program::Impl {
-  CLI::App app{"SelectivBench: how well sequence models keep what matters.", "selectivbench"};
+  CLI::App app{"SelectivBench measures how well sequence models keep relevant information and drop the rest.",
+               "selectivbench"};
   std::map<std::string, CLI::App*> groups;
   std::map<std::string, std::string> absent;  // reasons by path
   std::deque<Arguments> arguments;
@@ -193,7 +194,7 @@ Arguments& Program::command(const std::string& path, const std::string& what, co
   if (const size_t space = path.find(' '); space != std::string::npos) {
     const std::string group = path.substr(0, space);
     name = path.substr(space + 1);
-    if (!impl_->groups.contains(group)) this->group(group, "Measure speed: selectivbench " + group + " --help");
+    if (!impl_->groups.contains(group)) this->group(group, "Measure the speed of data, kernels and training");
     parent = impl_->groups[group];
     if (parent->get_footer().empty()) parent->footer("Example:\n  selectivbench " + path);
   }

@@ -156,7 +156,8 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   }
   add(arguments, "--noise", "noise",
       "Noise amplitude: uniform noise in [0, X) is added to every channel of every frame");
-  add(arguments, "--objective", "objective", "What the model predicts, the current state or the next symbol");
+  add(arguments, "--objective", "objective",
+      "What the model predicts; state is the current state, predict the next symbol");
 }
 
 Settings TaskSettings::settings(const SequenceSettings& sequences) const {

@@ -21,7 +21,8 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
   add_root(arguments, options.root, root);
   arguments.integer(
       "--jobs", options.jobs, 0, 1024,
-      "Concurrent runs, each in its own process; 0: one per core, or one on a GPU, or one per GPU of --gpus");
+      "Number of concurrent runs, each in its own process; 0: one per GPU with --gpus, one in total if the runs use a "
+      "GPU, else one per core");
   arguments.integer("--gpus", options.gpus, 1, 64, "GPUs to use, one per run; extra --jobs share them evenly");
   arguments.text("--time-limit", options.time_limit, "TIME",
                  "Start only runs that can finish within this time (90s, 9m, 1.5h); at the limit, save active runs and "

@@ -174,17 +174,19 @@ void add_grammar(std::vector<ConfigKey>& all) {
 void add_task(std::vector<ConfigKey>& all) {
   const char* s = "task";
   all.push_back(text(
-      s, "kind", "kind of task: gaps, the paper's tasks, or another one, with keys of its own",
+      s, "kind", "kind of task: gaps (the paper's tasks) or another one; each kind has its own keys",
       [](RunConfig & c) -> auto& { return c.task.kind; }));
   all.push_back(whole(
-      s, "number", 0, 4, "task of the paper that sets the defaults below; 0: plain sequences",
+      s, "number", 0, 4,
+      "number of the paper's task, which sets the defaults below; 0: sequences without gaps and noise",
       [](RunConfig & c) -> auto& { return c.task.task.number; }));
   all.push_back(whole(
       s, "length", 1, 1000000, "elements per sample", [](RunConfig & c) -> auto& { return c.task.length; }));
   all.push_back(choice<2>(
       s, "stream", "how samples are drawn", [](RunConfig & c) -> auto& { return c.task.stream; }));
   all.push_back(choice<2>(
-      s, "objective", "what a frame asks for", [](RunConfig & c) -> auto& { return c.task.task.objective; }));
+      s, "objective", "target of each frame: the current state, or the next symbol (predict)",
+      [](RunConfig & c) -> auto& { return c.task.task.objective; }));
   all.push_back(real(
       s, "noise", 0, 100, Ends::closed, "each channel of every frame + noise * U(0,1)",
       [](RunConfig & c) -> auto& { return c.task.task.noise; }));
@@ -234,7 +236,8 @@ void add_train(std::vector<ConfigKey>& all) {
   all.push_back(real(
       s, "beta2", 0, 1, Ends::below_high, "Adam, second moment", [](RunConfig & c) -> auto& { return c.train.beta2; }));
   all.push_back(real(
-      s, "eps", 0, 1, Ends::above_low, "Adam, added to the root", [](RunConfig & c) -> auto& { return c.train.eps; }));
+      s, "eps", 0, 1, Ends::above_low, "Adam's epsilon, added to the square root of the second moment",
+      [](RunConfig & c) -> auto& { return c.train.eps; }));
   all.push_back(real(
       s, "weight_decay", 0, 100, Ends::closed, "decoupled weight decay",
       [](RunConfig & c) -> auto& { return c.train.weight_decay; }));
@@ -299,7 +302,7 @@ void add_quirks(std::vector<ConfigKey>& all) {
       s, "delta_bf16", "DeltaNet family wholly in bfloat16, Adam state included",
       [](RunConfig & c) -> auto& { return c.quirks.delta_bf16; }));
   all.push_back(truth(
-      s, "padding_correct", "elements that are only padding count as right",
+      s, "padding_correct", "count padding elements as correct, as the published code does",
       [](RunConfig & c) -> auto& { return c.quirks.padding_correct; }));
   all.push_back(truth(
       s, "sum_accumulated", "micro-batch losses summed instead of averaged",

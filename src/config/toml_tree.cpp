@@ -29,8 +29,8 @@ Place place_of(const toml::source_region& region, const std::string& file) {
 }
 
 // Rejects input that toml++ 3.3 handles unsafely: many dots in a key (nested tables, destroyed recursively), and
-// non-ASCII characters outside of strings and comments (undefined behaviour in its white-space test). A quote inside a
-// word does not start a string.
+// non-ASCII characters outside of strings and comments (undefined behaviour in its white-space test). It follows keys,
+// values and brackets, since toml++ reads a quote inside a word, as in `a = -b["c"`, as part of the word.
 class Screen {
  public:
   Screen(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -41,12 +41,12 @@ class Screen {
       if (c == '#') {
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
       } else if (c == '"' || c == '\'') {
-        if (std::string_view("\n=[,{.").find(before_) == std::string_view::npos) refuse("quote inside a word");
+        if (!may_start_) refuse("quote inside a word");
         skip_string(c);
-        before_ = c;
+        may_start_ = false;
       } else {
         check_plain(c);
-        if (c != ' ' && c != '\t' && c != '\r') before_ = c;
+        if (c != ' ' && c != '\t' && c != '\r') follow(c);
         ++at_;
       }
     }
@@ -57,6 +57,32 @@ class Screen {
     if (static_cast<unsigned char>(c) >= 0x80) refuse("non-ASCII character outside of a string");
     if (c == '\n' || c == ',' || c == '=' || c == '[') dots_ = 0;
     if (c == '.' && ++dots_ > most_dots) refuse("name of more than " + std::to_string(most_dots) + " parts");
+  }
+
+  // Whether a string may start after this character, and whether it would be a key.
+  void follow(char c) {
+    const bool starts = may_start_;
+    may_start_ = false;
+    if (c == '\n') {
+      if (open_.empty()) in_key_ = true;
+      may_start_ = open_.empty() || starts;
+    } else if (c == '=') {
+      may_start_ = in_key_;
+      in_key_ = false;
+    } else if (c == '.') {
+      may_start_ = in_key_;
+    } else if (c == ',' && !open_.empty()) {
+      in_key_ = open_.back() == '{';
+      may_start_ = true;
+    } else if ((c == '[' || c == '{') && starts) {
+      may_start_ = !in_key_ || c == '[';  // a header of a table has a key in brackets
+      if (in_key_) return;
+      open_ += c;
+      in_key_ = c == '{';
+    } else if ((c == ']' && open_.ends_with('[')) || (c == '}' && open_.ends_with('{'))) {
+      open_.pop_back();
+      in_key_ = false;
+    }
   }
 
   // A single-line string ends at the end of the line, even if it is not closed.
@@ -93,7 +119,9 @@ class Screen {
   const std::string& file_;
   size_t at_ = 0;
   size_t dots_ = 0;
-  char before_ = '\n';  // last non-blank character outside of comments; a string can start only after some of them
+  std::string open_;       // brackets of lists and inline tables
+  bool in_key_ = true;     // in a key, not in a value
+  bool may_start_ = true;  // a string may start here
 };
 
 TomlValue convert(const toml::node& node, const std::string& file) {

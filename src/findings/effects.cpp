@@ -11,6 +11,21 @@
 #include "report/cells.h"
 
 namespace sb {
+namespace {
+
+// Whether the mean of an arm is close to its ceiling: it could not be much better, whatever the model is.
+bool is_near_ceiling(const std::map<Unit, double>& values, const ArmFigures& arm) {
+  double sum = 0;
+  size_t count = 0;
+  for (const auto& [unit, value] : values)
+    if (const auto ceiling = arm.ceilings.find(unit); ceiling != arm.ceilings.end()) {
+      sum += ceiling->second - value;
+      ++count;
+    }
+  return count > 0 && sum / static_cast<double>(count) < near_ceiling;
+}
+
+}  // namespace
 
 // Computes a - b at each level, for pairs of groups of matching size.
 void Gatherer::two_arms(Figures& out, const Members& members) {
@@ -41,6 +56,8 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
   for (const auto& [level, pair] : pairs) {
     const auto a = arm_values(rows_, claims_, c_, pair.first, out.a),
                b = arm_values(rows_, claims_, c_, pair.second, out.b);
+    if (c_.statistic == Statistic::accuracy || (c_.from > 0 && level.front() == std::to_string(c_.from)))
+      out.at_ceiling = is_near_ceiling(a, out.a) && is_near_ceiling(b, out.b);
     groups[0][level] = pair.first;
     groups[1][level] = pair.second;
     values[0][level] = a;
@@ -94,10 +111,12 @@ std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<siz
 void Gatherer::one_arm(Figures& out, const Members& members) {
   std::vector<LevelValues> values(members.size());
   std::vector<GroupsByLevel> groups(members.size());
+  out.at_ceiling = c_.statistic == Statistic::published_order;
   for (size_t m = 0; m < members.size(); ++m)
     for (const auto& [level, sizes] : by_level(members[m])) {
       groups[m][level] = sizes.front();
       values[m][level] = arm_values(rows_, claims_, c_, sizes.front(), out.a);
+      out.at_ceiling &= is_near_ceiling(values[m][level], out.a);
     }
   out.levels = values.front().size();
   for (const auto& each : values) out.levels = std::min(out.levels, each.size());

@@ -36,21 +36,16 @@ ResultsTable results_of(const Rows& rows, const Claims& claims) {
 }
 
 std::string method_text() {
-  return "\nHow verdicts are made: the unit is the grammar. Seeds of initialisation and order are averaged within a "
-         "grammar, models are compared on the same grammars, and intervals are Student's t over these differences. "
-         "Differences below 1 point do not matter unless a claim says otherwise. “a is above b” is supported if the "
-         "95 % interval lies above +1 point, contradicted if it lies below −1 point, equivalent if the 90 % interval "
-         "lies within ±1 point, and otherwise undecided. “a is at least b” is supported if the 95 % interval lies "
-         "above "
-         "−1 point and contradicted if it lies below. A claim is supported if all of its comparisons are; "
-         "“contradicted "
-         "in k of n” and “equivalent in k of n” count comparisons that stay so under Holm's correction over the n with "
-         "runs. Diverged and collapsed runs enter no mean: their comparisons are undecided until the run is repeated. "
-         "If both models lie within 2 points of the ceiling, “equivalent” and “at least” would follow from the task "
-         "alone, "
-         "so these comparisons are undecided “at the ceiling”. "
-         "Runs of different protocols are never compared or averaged. The paper's figures are the best of six "
-         "combinations of learning rate and warm-up, chosen on its test set; its ± are shown with its differences.\n";
+  return "\nModels are compared on the same grammars, and the number of grammars is the sample size: intervals are "
+         "Student's t over the differences. Differences below 1 point do not matter unless a claim says otherwise. A "
+         "verdict needs three grammars, and an order six models. A verdict is withheld, with the reason in brackets, "
+         "if "
+         "it would follow from the ceiling of the task, or if the worse of two models is below the n-gram and may be "
+         "trained badly. A diverged or collapsed run (accuracy not above that of the 1-gram) is in no mean, and its "
+         "comparisons are undecided until the run is repeated. [verdicts.md](verdicts.md) defines the verdicts. The "
+         "paper's numbers are the best of six combinations of learning rate and warm-up, chosen on its test set; its ± "
+         "is "
+         "shown with its differences.\n";
 }
 
 }  // namespace
@@ -67,9 +62,8 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
   }
   out += "\n## Results at the paper's scale\n\n" + results_markdown(results);
   out +=
-      "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper has no figures. "
-      "Tasks 2 and 4 share the n-gram of task 1: noise below 0.2 leaves every symbol "
-      "readable.\n";
+      "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
+      "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable.\n";
   out += figures_section(findings_figures(rows, claims, curves), "findings");
   out += "\n## The claims\n\n" + claims_overview(verdicts) + method_text();
   for (const auto& verdict : verdicts) out += claim_section(verdict, claims);

@@ -143,8 +143,9 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations) {
   std::string out =
       "\n## Deviations from the published protocol\n\n"
-      "The published code differs from the paper's text, or from what one would defend, in these points. The effect is "
-      "the accuracy with the deviation minus that without, of runs that differ in this alone.\n\n"
+      "The published code differs from the paper's text, or from good practice, in the following points. The effect is "
+      "the accuracy with the deviation minus the accuracy without it, between runs that differ in nothing else. *Seen "
+      "gain* is the accuracy on the first training samples minus the accuracy on test, of the same run.\n\n"
       "| deviation | comparison | runs | effect, points | 95 % interval | evidence |\n|---|---|---|---:|---:|---|\n";
   for (const auto& verdict : deviations) {
     std::string rows;
@@ -170,9 +171,11 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (!claims.choice_seed) return out + "Nothing: every run has the settings of its config.\n";
   out += formatted(
       "Learning rate, residual and convolution of the corrected protocol are chosen on task 1 of grammar seed {}, "
-      "scale {}, by accuracy on valid. No other figure on this page has this grammar. Models with one residual below "
-      "were tried with this one only. Differences of .0005 are within two standard errors, so these are settings, not "
-      "optima.\n",
+      "scale {}, by accuracy on valid. No other number on this page is from this grammar. A model listed with one "
+      "residual was tried only with that one. Differences of .0005 are within two standard errors, so the chosen "
+      "settings "
+      "are good, not necessarily optimal. A scale may override a choice that fails there; its file in `configs/scales` "
+      "says why.\n",
       *claims.choice_seed, code(claims.choice_scale));
   const auto choices = choices_of(rows, claims);
   if (choices.empty()) return out + "\nNo runs yet.\n";
@@ -185,8 +188,10 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
                                      : "");
   const auto count = [&](bool Choice::*is) { return std::count_if(choices.begin(), choices.end(), std::mem_fn(is)); };
   if (const auto edge = count(&Choice::at_edge); edge > 0)
-    out += formatted("\n{} of {} models are best at the largest or smallest rate that was tried with them.\n", edge,
-                     count(&Choice::chosen));
+    out += formatted(
+        "\n{} of {} models are best at the largest or the smallest rate tried, so better rates may lie outside the "
+        "tried range.\n",
+        edge, count(&Choice::chosen));
   if (count(&Choice::open) > 0)
     out += "\n*Best so far*: another residual or convolution of this model was not yet tried at this rate.\n";
   return out;

@@ -22,6 +22,8 @@
 
 namespace sb {
 
+constexpr double near_ceiling = .02;
+
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
   std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
@@ -44,7 +46,8 @@ struct Figures {
   std::vector<LostRun> lost;         // runs of the population, at any setting, without a figure
   size_t levels = 0;                 // of slope, drop and rank_correlation
   size_t other_strata = 0;
-  int64_t updates = 0;  // of the stratum
+  bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
+  int64_t updates = 0;      // of the stratum
 };
 
 Figures figures_of(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,

@@ -36,6 +36,14 @@ std::string superscript(size_t number) {
   return out;
 }
 
+// A protocol's label for readers who do not know the names of quirks.
+std::string in_words(std::string protocol) {
+  static constexpr std::string_view quirk = "no delta_bf16";
+  if (const size_t at = protocol.find(quirk); at != std::string::npos)
+    protocol.replace(at, quirk.size(), "in mixed precision instead of bfloat16");
+  return protocol;
+}
+
 class Printer {
  public:
   Printer(const ResultsTable& table, bool brief) : table_(table), brief_(brief) {
@@ -102,9 +110,9 @@ class Printer {
     return out;
   }
 
-  // "Corrected: learning rate 0.004 (GLA 0.002); residual post (Transformer pre)."
+  // "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and residual `post` (Transformer: `pre`)."
   std::string settings_line(ResultColumn column) const {
-    const auto line = [&](std::string ResultValue::*setting) {
+    const auto line = [&](std::string ResultValue::*setting, const char* quote) {
       std::map<std::string, std::vector<std::string>> models;
       for (const auto& row : table_)
         for (const auto& [place, value] : row.cells)
@@ -117,13 +125,13 @@ class Printer {
           models.begin(), models.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
       std::vector<std::string> others;
       for (const auto& [text, names] : models)
-        if (text != most->first) others.push_back(joined(names, ", ") + " " + text);
-      return most->first + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
+        if (text != most->first) others.push_back(joined(names, ", ") + ": " + quote + text + quote);
+      return quote + most->first + quote + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
     };
-    const std::string lr = line(&ResultValue::lr);
+    const std::string lr = line(&ResultValue::lr, "");
     if (lr.empty()) return "";
-    return formatted("{}: learning rate {}; residual {}.", capitalised(to_string(column)), lr,
-                     line(&ResultValue::residual));
+    return formatted("*{}* runs use learning rate {} and [residual]({}configs.md#residuals) {}.",
+                     capitalised(to_string(column)), lr, brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
   }
 
   std::string grammars_line() const {
@@ -143,11 +151,11 @@ class Printer {
     }
     if (most == 0) return "";
     std::string out = !brief_          ? "In brackets: the number of grammars"
-                      : most == 1      ? "On one grammar"
+                      : most == 1      ? "Measured on one grammar"
                       : fewest == most ? formatted("Means over {} grammars", most)
                                        : formatted("Means over {} to {} grammars", fewest, most);
     out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
-    return brief_ ? out : out + " ± is half of the 95 % interval over grammars; the paper's is its own.";
+    return brief_ ? out : out + " ± is half of the 95 % interval over grammars, or under *paper* the paper's own ±.";
   }
 
   const ResultsTable& table_;
@@ -216,8 +224,11 @@ class Filler {
       const ResultValue other = of_group(g, place);
       if (other.grammars != value.grammars || !other.accuracy || *other.accuracy <= highest) continue;
       highest = *other.accuracy;
-      better = formatted("Another run of this model has {} (“{}”, learning rate {}).", share(highest),
-                         protocol_(some_result(rows_, rows_.groups[g]).config), other.lr);
+      const std::string protocol = protocol_(some_result(rows_, rows_.groups[g]).config);
+      better = protocol == published_protocol
+                   ? formatted("The reproduced run is better: {} at learning rate {}.", share(highest), other.lr)
+                   : formatted("This model reaches {} with other settings: {}, learning rate {}.", share(highest),
+                               in_words(protocol), other.lr);
     }
     if (better.empty()) return;
     value.not_best = true;
@@ -267,6 +278,13 @@ class Filler {
     return sum / static_cast<double>(asked.size());
   }
 
+  // "At learning rate 0.001 training collapsed: accuracy .010, not above the 1-gram's .060."
+  std::string collapse_text(size_t run) const {
+    const Result& r = rows_.runs[run].result;
+    return formatted("At learning rate {} training collapsed: accuracy {}, not above the 1-gram's {}.", lr_of(run),
+                     share(r.test->accuracy), share(r.baselines->n_gram[0]));
+  }
+
   std::string lr_of(size_t run) const { return plain_value(key_of(rows_.runs[run].result.config, "train.lr")); }
 
   ResultValue of_group(size_t number, const Place& place) const {
@@ -288,9 +306,7 @@ class Filler {
       for (const size_t run : group.candidates[c].diverged)
         out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
       for (const size_t run : group.candidates[c].runs)
-        if (other && collapsed_run(rows_, run))
-          out.footnotes.push_back(formatted("At learning rate {} training collapsed ({}).", lr_of(run),
-                                            printable(rows_.runs[run].result.run_id, 64)));
+        if (other && collapsed_run(rows_, run)) out.footnotes.push_back(collapse_text(run));
     }
     if (!runs.empty()) {
       out.lr = lr_of(runs.front());

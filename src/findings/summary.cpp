@@ -36,7 +36,7 @@ ModelFigure figure_of(const Rows& rows, const Claims& claims, const char* protoc
   return scale ? model_figure(rows, claims, *scale, protocol, model, task) : ModelFigure{};
 }
 
-// "On task 1, 5 of 7 models are within 3 points of the paper; further away are …"
+// "On task 1, 5 of 7 models are within 3 points of the paper, 2 of them below it. Further away are …"
 std::string reproduction(const Rows& rows, const Claims& claims) {
   std::string out;
   size_t grammars = 0;
@@ -60,13 +60,13 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     if (all > 0) {
       out += formatted(" On task {}, {} of {} models {} within {} points of the paper", task, near, all,
                        near == 1 ? "is" : "are", fixed(near_paper * 100, 0));
-      if (near > 0) out += formatted(", {} of them below it", below);
-      out += far.empty() ? "." : formatted("; further away {} {}.", far.size() == 1 ? "is" : "are", and_list(far));
+      if (near > 0) out += below == near ? ", all of them below it" : formatted(", {} of them below it", below);
+      out += far.empty() ? "." : formatted(". Further away {} {}.", far.size() == 1 ? "is" : "are", and_list(far));
     }
     if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
   }
   if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
-  if (grammars == 1) out += " Each of these figures comes from one run on one grammar, so it has no interval.";
+  if (grammars == 1) out += " Each of these numbers comes from one run on one grammar, so it has no interval.";
   return "**Reproduced.** These runs train as published, at the paper's scale. The delta family trains in bfloat16, as "
          "published; the other models train in mixed precision, where the published code uses float32." +
          out;
@@ -100,17 +100,17 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.not_best)
         worse.push_back(row.name);
     if (!worse.empty())
-      out += formatted(" {} {} better runs under other settings (footnotes of the table), so {} {} no measure of {}.",
-                       and_list(worse), worse.size() == 1 ? "has" : "have",
-                       worse.size() == 1 ? "this figure" : "these figures", worse.size() == 1 ? "is" : "are",
+      out += formatted(" {} {} better with other settings (see the footnotes), so {} not show what {} can reach.",
+                       and_list(worse), worse.size() == 1 ? "does" : "do",
+                       worse.size() == 1 ? "this number does" : "these numbers do",
                        worse.size() == 1 ? "the model" : "the models");
   }
   if (out.empty())
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
            "corrections change there.";
-  return "**Corrected.** These runs differ from the published ones in more than the faults: in the learning rate, "
-         "which was chosen at `small`, and in the residual of some models (lines below the table). The differences are "
-         "of all this together." +
+  return "**Corrected.** These runs differ from the published ones not only in the faults, but also in the "
+         "learning rate (chosen at `small`) and, for some models, in the residual (see the lines below the table). The "
+         "differences below are the combined effect." +
          out;
 }
 
@@ -154,7 +154,7 @@ std::string share_text(const ScaleVerdict& stratum) {
                                                                           : formatted(" ({})", words.substr(at + 1));
 }
 
-// "At small, corrected: supported are …; contradicted …"
+// "At `small`, corrected protocol: supported: …; contradicted: …. 4 other claims have no runs there yet."
 std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
   std::string out;
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
@@ -176,9 +176,10 @@ std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
     }
     if (parts.empty()) continue;
     const ScaleVerdict& first = verdicts.front().scales[s];
-    if (untested > 0) parts.push_back(formatted("without runs: {}", untested));
     out += formatted("{}At {}, {} protocol: {}.", out.empty() ? "" : " ", code(first.scale->name), first.protocol,
                      joined(parts, "; "));
+    if (untested > 0)
+      out += formatted(" {} other claim{} no runs there yet.", untested, untested == 1 ? " has" : "s have");
   }
   return out.empty() ? "No claim of the paper has runs of either protocol yet." : "**The claims.** " + out;
 }
@@ -188,11 +189,13 @@ std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table) {
   return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
-         "compares seven sequence models on four tasks and concludes on gates, forgetting, channel mixing and "
-         "attention. This page compares its figures with runs of two protocols. *Published* runs train as the "
-         "published "
-         "code does, with the faults listed below. *Corrected* runs train without dropout and without these faults, "
-         "with settings chosen on another grammar. All runs are tested on unseen samples.\n\n" +
+         "compares seven sequence models on four tasks and draws conclusions about gates, forgetting, channel "
+         "mixing and attention. This page compares its results with runs of two protocols. *Published* runs train as "
+         "the "
+         "published code does, with the faults listed below. *Corrected* runs train without dropout and without these "
+         "faults, "
+         "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)). All runs are tested on "
+         "unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table) + costs(deviations) + "\n\n" +
          conclusions(verdicts) + "\n";
 }

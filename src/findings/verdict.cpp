@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "findings/protocol.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {
@@ -14,6 +15,13 @@ std::vector<double> values_of(const std::map<Unit, double>& by_unit) {
   std::vector<double> out;
   for (const auto& [unit, value] : by_unit) out.push_back(value);
   return out;
+}
+
+constexpr size_t least_grammars = 3;  // with two, an interval is as often too short by luck as it is too long to decide
+constexpr size_t least_models = 6;    // of an order: fewer agree by chance too often
+
+bool is_order(Statistic statistic) {
+  return statistic == Statistic::rank_correlation || statistic == Statistic::published_order;
 }
 
 bool one_sided(Asks asks) {
@@ -27,10 +35,6 @@ Estimate turned(const Comparison& c, Estimate effect) {
   return effect;
 }
 
-double mean_of(const std::map<Unit, double>& by_unit) {
-  return estimate(values_of(by_unit)).mean;
-}
-
 // Variance of Kendall's tau between two unrelated orders of so many models: the models are a sample too, and more
 // grammars do not make it larger.
 double chance_variance(size_t models) {
@@ -38,14 +42,27 @@ double chance_variance(size_t models) {
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// Whether both arms lie within two deltas of the ceiling. Such arms cannot differ by much, whatever the models are, so
-// "equivalent" and "at least" would follow from the task and not from the models.
-bool is_at_ceiling(const ComparisonVerdict& v) {
-  if (v.comparison->statistic != Statistic::accuracy || !v.a || !v.b) return false;
-  const auto close = [&](const ArmFigures& arm, const Estimate& figure) {
-    return !arm.ceilings.empty() && figure.mean > mean_of(arm.ceilings) - 2 * v.comparison->delta;
-  };
-  return close(v.figures.a, *v.a) && close(v.figures.b, *v.b);
+// The arm with the lower mean if it is below the n-gram: it may be trained badly, so its model is not judged by it.
+std::string below_n_gram_arm(const ComparisonVerdict& v) {
+  if (v.comparison->statistic != Statistic::accuracy || !v.a || !v.b) return "";
+  const bool a = v.a->mean < v.b->mean;
+  const Arm& models = a ? v.comparison->a : v.comparison->b;
+  const auto& n_grams = (a ? v.figures.a : v.figures.b).n_grams;
+  if (n_grams.empty() || models.size() != 1) return "";
+  return (a ? v.a : v.b)->mean < estimate(values_of(n_grams)).mean ? model_title(models.front().model) : "";
+}
+
+// Why the interval alone does not decide; empty if it does.
+std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
+  const Comparison& c = *v.comparison;
+  if (is_order(c.statistic) && c.a.size() < least_models) return formatted("{} models", c.a.size());
+  if (by_interval == Verdict::undecided) return "";
+  if (v.effect.n < least_grammars) return "two grammars";
+  const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
+  if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted) return "at the ceiling";
+  if (by_interval == Verdict::equivalent || one_sided(c.asks)) return "";
+  const std::string weak = below_n_gram_arm(v);
+  return weak.empty() ? "" : weak + " below the n-gram";
 }
 
 ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,
@@ -70,12 +87,21 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (!out.figures.a.values.empty()) out.a = estimate(values_of(out.figures.a.values));
   if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
   out.interval = out.effect.interval(family_error);
-  if (!out.failed()) out.verdict = verdict_of(comparison, out.effect);
-  const bool follows =
-      out.verdict == Verdict::equivalent || (out.verdict == Verdict::supported && one_sided(comparison.asks));
-  out.at_ceiling = follows && is_at_ceiling(out);
-  if (out.at_ceiling) out.verdict = Verdict::undecided;
+  if (out.failed()) return out;
+  const Verdict by_interval = verdict_of(comparison, out.effect);
+  out.withheld = why_withheld(out, by_interval);
+  if (out.withheld.empty()) out.verdict = by_interval;
   return out;
+}
+
+// What a withheld verdict needs.
+std::string need_of(const ComparisonVerdict& v) {
+  const size_t models = v.comparison->a.size();
+  if (is_order(v.comparison->statistic) && models < least_models)
+    return formatted("more models than {}: so few can agree by chance", models);
+  if (v.withheld.empty() || v.effect.n < least_grammars) return "";
+  return v.figures.at_ceiling ? "a larger grammar: the models are at the ceiling of this one"
+                              : "better settings for the model below the n-gram";
 }
 
 // Lists what would decide the comparison: runs to repeat, missing runs, or the number of grammars needed.
@@ -86,13 +112,15 @@ void say_what_decides(ComparisonVerdict& v) {
   v.decides.insert(v.decides.end(), v.figures.missing.begin(), v.figures.missing.end());
   if (v.exact || !v.figures.found || v.failed()) return;
   const Comparison& c = *v.comparison;
-  if (v.at_ceiling) {
-    v.decides.push_back("a larger grammar: both arms are at the ceiling of this one");
+  if (const std::string need = need_of(v); !need.empty()) {
+    v.decides.push_back(need);
     return;
   }
-  if (v.effect.n < 2) {
-    v.decides.push_back(formatted("at least {} more grammar{} that every model compared has run: an interval needs two",
-                                  2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
+  if (v.effect.n < least_grammars) {
+    const size_t more = least_grammars - v.effect.n;
+    v.decides.push_back(
+        formatted("at least {} more grammar{} on which all compared models are run, because a verdict needs three",
+                  more, more == 1 ? "" : "s"));
     return;
   }
   const double mean = turned(c, v.effect).mean;
@@ -147,34 +175,45 @@ Verdict verdict_of(const Comparison& c, const Estimate& effect) {
 
 void conclude(ScaleVerdict& out) {
   out.parts = out.with_runs = out.supported = out.contradicted = out.equivalent = 0;
-  std::vector<const ComparisonVerdict*> family;
-  std::vector<std::optional<double>> against, outside;  // p of "not contradicted" and of "not equivalent"
+  bool all = true;
+  std::vector<const ComparisonVerdict*> family;  // parts with runs
+  std::vector<std::optional<double>> with, against, outside;
   for (const auto& one : out.comparisons) {
     out.tested |= one.figures.found;
     if (one.comparison->reported) continue;
     ++out.parts;
-    out.supported += one.verdict == Verdict::supported;
+    all &= one.verdict == Verdict::supported;
     if (!one.has_runs()) continue;
     ++out.with_runs;
     if (one.exact) {
+      out.supported += one.verdict == Verdict::supported;
       out.contradicted += one.verdict == Verdict::contradicted;
       continue;
     }
     const Comparison& c = *one.comparison;
     const Estimate wanted = turned(c, one.effect);
+    const double bound = one_sided(c.asks) ? -c.delta : c.delta;
+    const auto p = [](bool asked, const auto& make) { return asked ? make() : std::optional(1.0); };
     family.push_back(&one);
-    against.push_back(wanted.mean < -c.delta ? wanted.p_against(-c.delta) : std::optional(1.0));
-    outside.push_back(one_sided(c.asks) ? std::optional(1.0) : wanted.p_outside(c.delta));
+    with.push_back(p(wanted.mean > bound, [&] { return wanted.p_against(bound); }));
+    against.push_back(p(wanted.mean < -c.delta, [&] { return wanted.p_against(-c.delta); }));
+    outside.push_back(p(!one_sided(c.asks), [&] { return wanted.p_outside(c.delta); }));
   }
-  const auto contradicted = holm(against, family_error), equivalent = holm(outside, family_error);
-  for (size_t i = 0; i < family.size(); ++i) {
-    out.contradicted += family[i]->verdict == Verdict::contradicted && contradicted[i].decided;
-    out.equivalent += family[i]->verdict == Verdict::equivalent && equivalent[i].decided;
-  }
-  out.verdict = out.contradicted > 0                          ? Verdict::contradicted
-                : out.parts > 0 && out.supported == out.parts ? Verdict::supported
-                : out.equivalent > 0                          ? Verdict::equivalent
-                                                              : Verdict::undecided;
+  const auto count = [&](Verdict verdict, const std::vector<std::optional<double>>& p) {
+    const auto steps = holm(p, family_error);
+    size_t held = 0;
+    for (size_t i = 0; i < family.size(); ++i) held += family[i]->verdict == verdict && steps[i].decided;
+    return held;
+  };
+  out.contradicted += count(Verdict::contradicted, against);
+  out.equivalent += count(Verdict::equivalent, outside);
+  // A claim that asks for all of its parts needs no correction for their number; a count of some parts does.
+  all &= out.parts > 0;
+  out.supported = all ? out.parts : out.supported + count(Verdict::supported, with);
+  out.verdict = out.contradicted > 0 ? Verdict::contradicted
+                : all                ? Verdict::supported
+                : out.equivalent > 0 ? Verdict::equivalent
+                                     : Verdict::undecided;
 }
 
 bool ScaleVerdict::has_only_unusable_runs() const {
@@ -191,12 +230,16 @@ bool ScaleVerdict::has_one_grammar() const {
 
 std::string ScaleVerdict::words() const {
   if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
-  const auto of = [&](size_t count, size_t all) { return formatted(" in {} of {}", count, all); };
-  if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted, with_runs) : "");
-  if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent, with_runs) : "");
+  // " in 2 of 6, 6 not run"
+  const auto of = [&](size_t count) {
+    return formatted(" in {} of {}{}", count, with_runs,
+                     with_runs < parts ? formatted(", {} not run", parts - with_runs) : "");
+  };
+  if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
+  if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");
   if (has_one_grammar()) return "undecided on one grammar";
   if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
-  return "undecided, supported" + of(supported, parts);
+  return "undecided, supported" + of(supported);
 }
 
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale,

@@ -8,9 +8,14 @@
 //   "a is at least b":
 //     supported if the 95 % interval lies above -delta, contradicted if it lies below -delta, else undecided;
 //     at most: the same with a and b exchanged.
-// A diverged or collapsed run makes its comparison undecided. A claim is supported if every part is supported. Parts
-// that stay contradicted under Holm's correction over the parts with runs make the claim "contradicted in k of n".
-// Without these, parts that stay equivalent make it "equivalent in k of n".
+// A diverged or collapsed run makes its comparison undecided. A verdict is withheld, so the comparison is undecided, if
+//   - it has fewer than three grammars,
+//   - it is an order of fewer than six models,
+//   - all its models are at the ceiling and it is not that one accuracy is above another, or
+//   - it is that one accuracy is above another, and the lower one is below the n-gram.
+// A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
+// with runs make the claim "contradicted in k of n". Without these, parts that stay equivalent make it "equivalent in k
+// of n"; without these, supported parts are counted in the same way.
 #pragma once
 #include <string>
 #include <vector>
@@ -39,7 +44,7 @@ struct ComparisonVerdict {
   std::optional<Estimate> a, b;      // each arm alone, over the same grammars
   std::optional<Interval> interval;  // 95 %; absent for fewer than two grammars
   bool exact = false;                // an exact statistic, without interval
-  bool at_ceiling = false;           // both arms are so close to the ceiling that they cannot differ by much
+  std::string withheld = {};         // why a verdict is withheld: "at the ceiling", "two grammars"
   std::optional<PaperEffect> paper;  // only at the paper's scale
   std::vector<std::string> decides;  // what would decide an undecided comparison
 

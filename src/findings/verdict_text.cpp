@@ -111,7 +111,7 @@ Json comparison_json(const ComparisonVerdict& one) {
   out["comparison"] = c.name();
   out["statistic"] = to_string(c.statistic);
   out["verdict"] = to_string(one.verdict);
-  out["at_ceiling"] = one.at_ceiling;
+  out["withheld"] = one.withheld;
   out["asks"] = to_string(c.asks);
   out["delta"] = c.delta;
   out["reference"] = c.reference;

@@ -39,12 +39,15 @@ std::string unit_text(const Comparison& c) {
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
-                   effect_text(*v.comparison, v.interval->high));
+  const bool order =
+      v.comparison->statistic == Statistic::rank_correlation || v.comparison->statistic == Statistic::published_order;
+  const auto bounded = [&](double end) { return order ? std::clamp(end, -1.0, 1.0) : end; };
+  return formatted("[{}, {}]", effect_text(*v.comparison, bounded(v.interval->low)),
+                   effect_text(*v.comparison, bounded(v.interval->high)));
 }
 
 std::string ComparisonVerdict::words() const {
-  return std::string(to_string(verdict)) + (at_ceiling ? " (at the ceiling)" : "");
+  return withheld.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), withheld);
 }
 
 std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {

@@ -89,8 +89,9 @@ inline constexpr NumberSwitch a_min{"a_min", 0, "a number in [0, 1)", [](double 
                                     "lower bound of the decay factor of every step"};
 inline constexpr IntegerSwitch mlp{
     "mlp", 0, 0, 4, "expansion of the MLP after the mixer; 0: none", "0, 1, 2 or 4", [](int64_t v) { return v != 3; }};
-inline constexpr NumberSwitch rope_base{"rope_base", 10000, "a number > 1", [](double v) { return v > 1; },
-                                        "longest wavelength of the rotary positions, in units of 2 pi frames"};
+inline constexpr NumberSwitch rope_base{
+    "rope_base", 10000, "a number > 1", [](double v) { return v > 1; },
+    "base of the rotary positions (RoPE theta): the longest wavelength is near 2 pi times it, in frames"};
 
 }  // namespace switches
 

@@ -216,22 +216,22 @@ SummaryRow summary_row(const Outline& outline, size_t series) {
   out.series = outline.series[series].id;
   std::set<int64_t> params, states;
   std::set<std::string> precisions;
-  bool grows = false;
+  bool grows = false, unknown = false;
   Speeds alone, shared;  // of runs that had the device to themselves, as far as is known, and of others
   for (size_t run = 0; run < outline.rows.runs.size(); ++run) {
     if (outline.series_of_group[outline.rows.group_of[run]] != series) continue;
     const Result& r = outline.rows.runs[run].result;
     params.insert(r.params);
     if (r.state_size) states.insert(*r.state_size);
-    grows |= !r.state_size;
+    (is_external(r) ? unknown : grows) |= !r.state_size;
     precisions.insert(r.precision);
     if (r.made && r.made->tokens_per_second)
       (r.made->shared_by.value_or(1) > 1 ? shared : alone).add(*r.made->tokens_per_second);
   }
   if (!params.empty()) out.params = *params.begin();
   out.params_text = range_text(params, amount);
-  if (!grows && !states.empty()) out.state = *states.begin();
-  out.state_text = grows ? "grows" : range_text(states, amount);
+  if (!grows && !unknown && !states.empty()) out.state = *states.begin();
+  out.state_text = unknown ? "–" : grows ? "grows" : range_text(states, amount);
   out.precision_text = joined(precisions, ", ");
   out.speed_text = "–";
   if (const Speeds& timed = alone.n > 0 ? alone : shared; timed.n > 0) {

@@ -354,7 +354,8 @@ std::string everywhere_line(const Labels& labels, std::vector<std::string> first
   if (first.empty()) return "";
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);
-  return formatted("Everywhere: {}{}.", joined(first, ", "), more > 0 ? formatted(" and {} more", more) : "");
+  return formatted("Everywhere: {}{}.", joined(first, ", "),
+                   more > 0 ? formatted(" and {} more setting{}", more, more == 1 ? "" : "s") : "");
 }
 
 const ConfigMap& default_settings(const std::string& task_number) {

@@ -188,18 +188,18 @@ class CellSheet {
     std::vector<std::string> out;
     for (const auto& axis : labels_.rows) out.push_back(axis.text(first));
     Range params, state;
-    bool grows = false;
+    bool grows = false, unknown = false;
     for (const auto& [key, i] : line)
       for (const auto& candidate : rows_.groups[rows_.cells[i].group].candidates)
         for (const auto* runs : {&candidate.runs, &candidate.diverged})
           for (const size_t run : *runs) {
             const Result& r = rows_.runs[run].result;
             params.add(static_cast<double>(r.params));
-            grows |= !r.state_size;
+            (is_external(r) ? unknown : grows) |= !r.state_size;
             if (r.state_size) state.add(static_cast<double>(*r.state_size));
           }
     out.push_back(params.text(amount));
-    out.push_back(grows ? "grows" : state.text(amount));
+    out.push_back(unknown ? "–" : grows ? "grows" : state.text(amount));
     for (const auto& part : parts_) {
       const auto it = line.find(*part.key);
       const Cell* cell = it == line.end() ? nullptr : &rows_.cells[it->second];
@@ -246,11 +246,11 @@ std::string averaging_text(const Rows& rows) {
     if (cell.sd) (cell.grammars > 1 ? grammar_axes : others).insert(cell.sd_over);
   const auto either = [](const std::set<std::string>& names) { return joined(names, " or "); };
   if (counts.size() > 1) {
-    if (grammar_axes.empty() && others.empty()) return "mean (runs)";
-    std::string over = grammar_axes.empty() ? "" : "over the means of " + either(grammar_axes);
+    if (grammar_axes.empty() && others.empty()) return "mean; in brackets, the number of runs";
+    std::string over = grammar_axes.empty() ? "" : "over " + either(grammar_axes);
     if (!others.empty())
       over += grammar_axes.empty() ? "over " + either(others) : " if there are several, else over " + either(others);
-    return formatted("mean ± {} (runs): ", kHalf) + over;
+    return formatted("mean ± {} {}; in brackets, the number of runs", kHalf, over);
   }
   const auto [n, grammars] = *counts.begin();
   if (n == 1) return "one run per cell, so no spread";
@@ -259,11 +259,15 @@ std::string averaging_text(const Rows& rows) {
   if (grammars == 1) return formatted("mean of {} runs ± {} over {}", n, kHalf, either(others));
   if (grammar_axes != std::set<std::string>{"grammars"})
     return formatted("mean of {} runs ± {} over the means of {}", n, kHalf, either(grammar_axes));
-  if (grammars == static_cast<int64_t>(n)) return formatted("mean ± {} over {} grammars, a run each", kHalf, n);
+  if (grammars == static_cast<int64_t>(n)) return formatted("mean ± {} over {} grammars, one run each", kHalf, n);
   return formatted("mean of {} runs on {} grammars ± {} over the grammars' means", n, grammars, kHalf);
 }
 
 }  // namespace
+
+bool is_external(const Result& result) {
+  return result.model.ends_with(" (external)");
+}
 
 std::vector<std::string> head_of(const Rows& rows) {
   constexpr size_t most = 8;

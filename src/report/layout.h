@@ -21,5 +21,8 @@ std::string protocol_line(const Rows& rows);
 
 std::string amount(double value);  // 159.1 k
 bool left_aligned(const LabelAxis& axis);
+// Whether the model was trained elsewhere. Its state size is unknown if the result has none; a model of the program
+// then has a growing cache.
+bool is_external(const Result& result);
 
 }  // namespace sb

@@ -319,10 +319,9 @@ std::optional<std::string> collapsed_run(const Rows& rows, size_t run) {
   for (size_t i = 0; i < rows.axes.select.size(); ++i)
     if (!rows.settings[run][i].empty())
       at.push_back(formatted("{} {}", rows.axes.select[i], plain_value(rows.settings[run][i])));
-  return formatted("{}, task {}, {} ({}): accuracy {}, the most common state after the last symbol alone {}{}",
-                   printable(r.model), r.task, seeds_text(rows, run), printable(r.run_id, 64),
-                   fixed(r.test->accuracy, 3), fixed(r.baselines->n_gram[0], 3),
-                   at.empty() ? "" : "; trained with " + joined(at, ", "));
+  return formatted("{}, task {}, {} ({}): accuracy {}, not above the 1-gram's {}{}", printable(r.model), r.task,
+                   seeds_text(rows, run), printable(r.run_id, 64), fixed(r.test->accuracy, 3),
+                   fixed(r.baselines->n_gram[0], 3), at.empty() ? "" : "; trained with " + joined(at, ", "));
 }
 
 std::vector<std::string> above_ceiling(const Rows& rows) {
@@ -354,10 +353,10 @@ void note_collapsed(Rows& rows) {
     if (rows.standing[i] != Standing::averaged) continue;
     const auto words = collapsed_run(rows, i);
     if (words && ++found <= most_named)
-      rows.notes.emplace_back("collapsed in training, and averaged: " + *words, Note::Kind::collapsed);
+      rows.notes.emplace_back("collapsed run, included in the mean: " + *words, Note::Kind::collapsed);
   }
   if (found > most_named)
-    rows.notes.emplace_back(formatted("collapsed in training, and averaged: {} more runs", found - most_named),
+    rows.notes.emplace_back(formatted("collapsed runs, included in the mean: {} more", found - most_named),
                             Note::Kind::collapsed);
 }
 

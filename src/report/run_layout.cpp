@@ -151,7 +151,7 @@ class RunSheet {
     add("params", [this](size_t run) { return amount(static_cast<double>(result(run).params)); });
     add("state", [this](size_t run) {
       const auto& size = result(run).state_size;
-      return size ? amount(static_cast<double>(*size)) : std::string("grows");
+      return size ? amount(static_cast<double>(*size)) : std::string(is_external(result(run)) ? "–" : "grows");
     });
     add(
         "status", [this](size_t run) { return std::string(to_string(rows_.standing[run])); }, true);

@@ -241,6 +241,12 @@ TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
   EXPECT_EQ(fault_of("[run]\nlabel = 'x' \xD0\x93\n"),
             "[config] non-ASCII character outside of a string, run.toml:2:13");
   EXPECT_EQ(fault_of("[run]\nseed = 1a\"\xC8\x95\"\n"), "[config] quote inside a word, run.toml:2:10");
+  for (const char* text : {"a = -b[\"\"\"\xEF\xB8\xBF", "a = b=\"\xC8\x95\"", "a = b.\"\xC8\x95\"",
+                           "a = [b{\"\xC8\x95\"", "a = b,\"\xC8\x95\""})
+    EXPECT_NE(fault_of(text).find("quote inside a word"), std::string::npos) << text;
+  EXPECT_EQ(resolve_text("\"run\".\"label\" = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");
+  EXPECT_EQ(resolve_text("[\"run\"]\n'label' = '\xD0\x93'\n").values.run.label, "\xD0\x93");
+  EXPECT_EQ(resolve_text("run = {'label' = '\xD0\x93', seed = 2}\n").values.run.label, "\xD0\x93");
   EXPECT_EQ(fault_of("[run]\nlabel = \"\"\"a\\\n  b\"\"\"\n"), "[config] '\\' at the end of a line, run.toml:2:14");
   EXPECT_EQ(resolve_text("\xEF\xBB\xBF[run] # \xD0\x93\nlabel = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");
   EXPECT_EQ(resolve_text("[run]\nlabel = \"\"\"\xD0\x93 \"x\" \\\" \"\"\"\"\n").values.run.label,

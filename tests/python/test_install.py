@@ -112,7 +112,8 @@ class WheelTest(unittest.TestCase):
         (self.folder / "mine.py").write_text("class Mine: pass\n")
         said = self.command("selectivbench", "rank", "mine.py:Mine")
         self.assertEqual((said.returncode, said.stderr),
-                         (2, f"[rank] requires PyTorch, which {self.bin / 'python3'} does not have\n"))
+                         (2, f"[rank] requires PyTorch, which {self.bin / 'python3'} does not have; "
+                             "selectivbench rank --python names another interpreter\n"))
 
     @needs_program
     def test_every_command_works_or_says_why_not(self):

@@ -158,6 +158,13 @@ class LoopTest(TemporaryFolder):
         self.assertEqual((run.config["train.batch"], run.config["model.switch kind"]), ("4", '"plain"'))
         self.assertEqual((run.data["made"]["device"], run.data["precision"]), ("cpu", "fp32"))
 
+    def test_its_settings_do_not_claim_the_size_of_a_model_of_the_program(self):
+        trained = sb.train(Gru(8), sb.Config({**SHORT, "model.name": "gla", "model.width": 64, "model.layers": 2}))
+        self.assertFalse([key for key in trained.settings if key.startswith("model.")])
+        self.assertEqual(str(trained), str(trained.result))
+        with self.assertWarnsRegex(UserWarning, r"\[record\] settings have no model\.width and no model\.layers; tables show 1 for gru"):
+            sb.record(self.folder, name="gru", params=1, result=trained.result, settings=trained.settings)
+
     def test_precision(self):
         cpu, cuda = torch.device("cpu"), torch.device("cuda", 0)
         for given, device, expected in [({}, cpu, "fp32"), ({}, cuda, "amp"), ({"train.precision": "fp32"}, cuda, "fp32"),

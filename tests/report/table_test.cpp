@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "report/labels.h"
+#include "report/layout.h"
 #include "report/names.h"
 #include "synthetic.h"
 
@@ -117,6 +118,24 @@ TEST(Table, PlusMinusIsHalfOfThe95PercentInterval) {
   const Rows wide = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"),
                             [](Result& r) { r.test->accuracy = r.run_seed == 1 ? .9 : .98; });
   EXPECT_TRUE(has(cell_table(wide, TableFormat::text), "0.940 [0.432, 1.000]")) << "cut at 1: both ends";
+}
+
+TEST(Table, StateSizeIsADashIfUnknown) {
+  Result outside;
+  outside.model = "mine (external)";
+  EXPECT_TRUE(is_external(outside));
+  outside.model = "transformer";
+  EXPECT_FALSE(is_external(outside));
+  const auto text = [](const std::string& model) {
+    const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1]\n"), [&](Result& r) {
+      r.model = model;
+      r.config["model.name"] = "\"" + model + "\"";
+      r.state_size.reset();
+    });
+    return cell_table(rows, TableFormat::text);
+  };
+  EXPECT_TRUE(has(text("transformer"), "grows")) << text("transformer");
+  EXPECT_FALSE(has(text("mine (external)"), "grows")) << text("mine (external)");
 }
 
 TEST(Table, NotesListRelevantSettingsAndJsonListsAll) {

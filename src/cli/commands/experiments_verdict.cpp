@@ -177,7 +177,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
       [page, defaults] { return findings(*page, defaults); });
   writes.text("--results", page->results, "DIR", "Folder of results");
   writes.text("--out", page->out, "FILE", "The page, - for standard output");
-  writes.text("--readme", page->readme, "FILE", "Also the table between its markers in this file");
+  writes.text("--readme", page->readme, "FILE", "Also update the results table between the markers in this file");
   writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
   writes.text("--claims", page->claims, "FILE", "Use the claims of this file instead of the shipped ones");
 }

@@ -314,7 +314,7 @@ void add_generate(Program& program) {
   options->grammar.add_to(arguments);
   options->sequences.add_to(arguments);
   options->task.add_to(arguments, 0);
-  arguments.choice("--kind", options->kind, task_kinds(), "Kind of task; only samples of gaps can be written");
+  arguments.choice("--kind", options->kind, task_kinds(), "Kind of task; this command can write only gaps");
   arguments.heading("Output");
   arguments.integer("--start", options->start, 0, UINT64_MAX, "Index of the first sample");
   arguments.integer("--count", options->count, 1, uint64_t{1} << 40, "Number of samples");

@@ -64,8 +64,9 @@ void add_rank(Program& program) {
        "selectivbench rank my_mixer.py:MyMixer --budget 30min --out runs/mine --python env/bin/python3"},
       [options] { return run(*options); });
   arguments.positional("FILE:NAME", options->mixer, true,
-                       "Python file, and its class or function that makes a mixer of a width");
-  arguments.text("--budget", options->budget, "TIME", "Time for everything: 90s, 10min, 1.5h");
+                       "Python file, and the class or function in it that is called with a width and returns a mixer");
+  arguments.text("--budget", options->budget, "TIME",
+                 "Total time, such as 90s, 10min or 1.5h; a budget that is too small is refused");
   arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
   arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
   arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results");

@@ -90,7 +90,8 @@ void add_report(Program& program, SwitchDefaults defaults) {
   arguments.text("--out", options->out, "FILE", "Page to write, - for standard output");
   arguments.text(
       "--figures", options->figures, "DIR",
-      "Also write each figure as ID.vl.json (Vega-Lite) and ID.csv; figures of an earlier report are removed");
+      "Also write each chart as ID.vl.json (Vega-Lite) and ID.csv; charts that only an earlier report wrote there are "
+      "removed");
   arguments.text("--data", options->data, "FILE", "Also write the page's data as JSON, - for standard output");
   arguments.flag("--dated", options->dated,
                  "Put the date into the page; without it, the same runs give the same bytes");

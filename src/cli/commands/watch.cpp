@@ -94,7 +94,7 @@ void add_watch(Program& program, SwitchDefaults defaults) {
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
   arguments.integer("--port", options->port, 0, 65535, "Port to listen on; 0: any free port");
   arguments.text("--host", options->host, "ADDRESS",
-                 "Address to listen on; with others than 127.0.0.1, other machines can connect");
+                 "Address to listen on; with any address other than 127.0.0.1, other machines can connect");
   arguments.real("--every", options->every, .2, 3600, "Seconds between checks of the folders");
 }
 

@@ -14,7 +14,7 @@ namespace sb {
 namespace {
 
 constexpr double pi = 0x1.921fb54442d18p+1;
-constexpr IntegerSwitch states{"d_state", 128, 4, 4096, "numbers a channel of the state holds"};
+constexpr IntegerSwitch states{"d_state", 128, 4, 4096, "state size per channel"};
 
 class Mamba3 final : public Mixer {
  public:
