@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; too small a budget is refused (default: 10min)")
     ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
     ranks.add_argument("--name", help="name on the card (default: NAME)")
-    ranks.add_argument("--peers", default="quick", help="scale of the shipped results, or a file that freeze wrote (default: quick)")
+    ranks.add_argument("--peers", help="scale of the shipped results, or a file that freeze wrote (default: small on a GPU, else quick)")
     ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")
     checks.add_argument("--width", type=int, default=64, help="width of the mixer (default: 64)")

@@ -52,7 +52,7 @@ def rank(
     *,
     out: str | os.PathLike[str] = "runs/rank",
     name: str | None = None,
-    peers: str | os.PathLike[str] = "quick",
+    peers: str | os.PathLike[str] | None = None,
     device: torch.device | str = "cpu",
     residual: str = "post",
     skip: Sequence[str] = (),
@@ -66,8 +66,8 @@ def rank(
     is shown before the first update. A budget too small for two grammars of task 1 is a ``ValueError`` with the time it would take.
 
     ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
-    ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote. ``residual``: post or pre. ``skip``: checks to leave out, which the card
-    names. ``progress``: plan and progress on standard error.
+    ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote; by default ``small`` on a GPU and
+    ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to leave out, which the card names. ``progress``: plan and progress on standard error.
     """
     limit = seconds_of(budget)
     folder = pathlib.Path(path("rank", out))
@@ -76,10 +76,10 @@ def rank(
     if not callable(mixer) or isinstance(mixer, torch.nn.Module):
         raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
-    others = load_peers(peers)
+    place = torch.device(device)
+    others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers)
     if len(others.seeds(1)) < LEAST_GRAMMARS:
         raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {others.seeds(1)}")
-    place = torch.device(device)
     precision = precision_of(others.config(1, CHOICE_SEED), place)
     if progress:
         print(f"{title}: choosing a width, checking", file=sys.stderr, flush=True)

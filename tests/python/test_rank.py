@@ -88,9 +88,10 @@ class StandingTest(TemporaryFolder):
         self.assertEqual(len(shipped.models(1)), 7)
         self.assertNotIn(CHOICE_SEED, shipped.seeds(1))
         if sys.version_info >= (3, 11):
-            archives = [SOURCE / "results" / "quick.tar.gz", *sorted((SOURCE / "python" / "peers").glob("quick-*.tar.gz"))]
-            file = SOURCE / "python" / "selectivbench" / "frozen" / "quick.json"
-            self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / "quick.toml"), file.read_text())
+            for scale in ("quick", "small"):
+                archives = [SOURCE / "results" / f"{scale}.tar.gz", *sorted((SOURCE / "python" / "peers").glob(f"{scale}-*.tar.gz"))]
+                file = SOURCE / "python" / "selectivbench" / "frozen" / f"{scale}.json"
+                self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / f"{scale}.toml"), file.read_text())
 
     def test_settings_of_the_peers_are_those_of_their_runs(self):
         peers = load_peers("quick")

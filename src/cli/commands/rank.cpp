@@ -8,7 +8,7 @@ namespace sb::cli {
 namespace rank_command {
 
 struct Options {
-  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers = "quick", device = "cpu",
+  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers, device = "cpu",
               residual = "post";
   std::vector<std::string> skip;
 };
@@ -18,10 +18,10 @@ Exit run(const Options& options) {
   const auto add = [&words](const std::string& name, const std::string& value) { words.push_back(name + "=" + value); };
   add("--budget", options.budget);
   add("--out", options.out);
-  add("--peers", options.peers);
   add("--device", options.device);
   add("--residual", options.residual);
   if (!options.name.empty()) add("--name", options.name);
+  if (!options.peers.empty()) add("--peers", options.peers);
   for (const auto& check : options.skip) add("--skip", check);
   become_package("rank", options.python, std::move(words));
 }
@@ -42,7 +42,7 @@ void add_rank(Program& program) {
                  "Total time, such as 90s, 10min or 1.5h; a budget that is too small is refused");
   arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
   arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
-  arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results");
+  arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
   arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
   arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
   arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");
