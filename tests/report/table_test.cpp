@@ -597,7 +597,7 @@ TEST(Table, ListsNonDefaultSettingsFirstAndOmitsDefaults) {
   };
   const std::string table = run_table(rows(text), TableFormat::text);
   EXPECT_TRUE(has(table, "Everywhere: d_state 16, ")) << table;
-  EXPECT_TRUE(has(table, " more.")) << table;
+  EXPECT_TRUE(has(table, " more settings.")) << table;
   EXPECT_FALSE(has(table, "heads")) << table;
   EXPECT_FALSE(has(table, "a_min")) << table;
 
