@@ -1,5 +1,5 @@
-// Labels of rows and columns. Every key that differs between groups is shown: in the label of the row (model, training,
-// quirks), in the label of the column (grammar and task), or in the legend if row or column determine its value.
+// Labels of rows and columns. A key that differs between groups is shown in the label of the row (model, training,
+// quirks) or of the column (grammar and task), unless row or column determine its value.
 #pragma once
 #include <map>
 #include <string>
@@ -23,15 +23,12 @@ struct LabelAxis {
 };
 
 struct Labels {
-  std::vector<LabelAxis> rows;       // the first is the model
-  std::vector<LabelAxis> columns;    // the first is the task
-  std::vector<std::string> varying;  // every key that differs
-  std::vector<std::string> legend;   // what row or column decide: "updates 700 (task 1), 350 (task 2)"
-  std::vector<std::string> brief;    // of the legend, what a reader of the table needs
+  std::vector<LabelAxis> rows;                                // the first is the model
+  std::vector<LabelAxis> columns;                             // the first is the task
+  std::vector<std::string> varying;                           // every key that differs
   std::map<std::vector<std::string>, std::string> row_names;  // by row_values
   // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
-  // first, then switches, then as documented. A switch that only some models have is shared by those,
-  // and told in the legend.
+  // first, then switches, then as documented. A switch that only some models have is shared by those.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // identifies the row
