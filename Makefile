@@ -21,8 +21,8 @@ program: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench
 
-# For an NVIDIA GPU: nvcc and a PyTorch with CUDA, that of python3 or of TORCH_ROOT (its folder with include/ and lib/). Needs no root:
-# header-only dependencies come from the system or from staged/ (make dist).
+# For an NVIDIA GPU. Needs nvcc and a PyTorch with CUDA: that of python3, or TORCH_ROOT (its folder with include/ and lib/). Works without
+# root: header-only dependencies come from the system or from staged/ (make dist).
 TORCH_ROOT ?= $(shell python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 GPU_BUILD ?= build/gpu
 GPU_TESTS ?= OFF
@@ -40,7 +40,7 @@ gpu: gpu-program
 	$(GPU_BUILD)/selectivbench verify tests/golden/layers --device cuda --precision fp32
 	$(GPU_BUILD)/selectivbench bench gpu --width 256 --time 400
 
-# What a change of kernels, models or training can break on a GPU; minutes.
+# GPU tests of kernels, models and training; takes minutes.
 gpu-check:
 	@$(MAKE) gpu-program GPU_TESTS=ON
 	BUILD=$(GPU_BUILD) TORCH_ROOT="$(TORCH_ROOT)" JOBS=$(JOBS) scripts/gpu-check build test
@@ -66,8 +66,8 @@ deb: deps
 	@ninja -C build/package -j $(JOBS) selectivbench sb_library
 	@cd build/package && cpack -G DEB
 
-# The Python package (docs/python.md), for the Python whose packages it uses: built without torch, installed into a private environment,
-# tested there. `pip install .` builds the same.
+# Builds the Python package (docs/python.md) without torch for the given Python, installs it into a private environment and tests it
+# there. `pip install .` builds the same package.
 PYTHON ?= /usr/bin/python3
 python: deps
 	@scripts/install-deps python
@@ -80,7 +80,7 @@ python: deps
 wheel: deps
 	@scripts/wheel dist $(PYTHON)
 
-# Charts first, if npm is there: the program takes them in when it is built.
+# Gets Vega first if npm is installed, since the program includes it when it is built.
 bench:
 	@{ command -v npm && $(MAKE) vega; } > /dev/null 2>&1 || \
 	  echo "[make bench] npm did not bring Vega: the page draws its main figures only" >&2
@@ -88,11 +88,11 @@ bench:
 	$(BUILD)/selectivbench suite configs/quick.toml --out runs/quick
 	$(BUILD)/selectivbench report runs/quick --out runs/quick/report.html
 
-# What draws all charts of `report`: vega, vega-lite and vega-embed from npm by the lock file, into web/node_modules.
+# Vega for all charts of `report`: vega, vega-lite and vega-embed from npm, pinned by the lock file, into web/node_modules.
 vega:
 	@test web/node_modules/.package-lock.json -nt web/package-lock.json || $(NPM_CI) --prefix web
 
-# The same for a program that is built already: it is linked with them, no source is compiled again.
+# Vega for an existing program: links it in without compiling any source.
 charts:
 	@scripts/install-deps charts
 	@$(MAKE) --no-print-directory vega
@@ -111,7 +111,7 @@ bench-train: program
 bench-python:
 	build/python/python/env/bin/python3 bench/python_package.py
 
-# Charts and the driver of the browser's test, by their lock files.
+# Vega and the browser test's driver, pinned by their lock files.
 NPM_CI = npm ci --loglevel=error --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000
 page-tools:
 	@scripts/install-deps browser
@@ -119,14 +119,14 @@ page-tools:
 	  test $$folder/node_modules/.package-lock.json -nt $$folder/package-lock.json || $(NPM_CI) --prefix $$folder || exit 1; \
 	done
 
-# What a change can break quickly; HACKING.md lists what runs where. Limits end what hangs: ten times what an idle machine takes.
+# All tests but the long ones (HACKING.md lists which run where). The timeout for hanging tests is ten times what an idle machine needs.
 RUN_TESTS = scripts/run-tests
 TEST_JOBS ?= $(shell expr $$(nproc) + 2) # some tests wait more than they compute
 test: build
 	@$(RUN_TESTS) $(BUILD) -j $(TEST_JOBS) --timeout 1800 --label-exclude long
 
-# Everything, long: CUDA kernels, Chromium, Slurm, long kills and signals, all modules under sanitizers, every reader fuzzed, line coverage.
-# The tests of Slurm and of the page in a browser are skipped where their packages cannot be had. TMPDIR: these run on a disk.
+# All tests, including the long ones: CUDA kernels, Chromium, Slurm, many kills and signals; then coverage, sanitizers and fuzzing.
+# Tests of Slurm and of the page in a browser are skipped if their packages are not available. TMPDIR: the long tests run on disk.
 test-all:
 	@$(MAKE) --no-print-directory page-tools || echo "[make test-all] without npm or Chromium: the test of the page in a browser is skipped" >&2
 	@scripts/install-deps slurm || echo "[make test-all] without Slurm: its test is skipped" >&2
@@ -137,12 +137,12 @@ test-all:
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
-# The report page in Chromium, by its driver from npm.
+# The report page in Chromium, with a driver from npm.
 test-browser: page-tools
 	@$(MAKE) --no-print-directory build
 	@$(RUN_TESTS) $(BUILD) --timeout 3600 --tests-regex '^browser'
 
-# One model: what it is, and the tests named after it; e.g. make test-model MODEL=gla
+# Shows one model and runs its tests, e.g. make test-model MODEL=gla
 test-model: deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench models_test
@@ -158,13 +158,13 @@ coverage: deps
 	gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
 	  --filter 'src/(base|random|grammar|tasks|config|store|suites|report|findings|page)/' --fail-under-line 95
 
-# Every module and its tests under the sanitizers of memory and of undefined behaviour; libtorch itself is not instrumented, so what it leaks is not looked for.
+# Every module and its tests under the sanitizers of memory and of undefined behaviour; leak detection is off, since libtorch is not instrumented.
 asan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS)
 	ASAN_OPTIONS=detect_leaks=0 $(RUN_TESTS) build/$@ -j 2 --timeout 7200 --label-exclude 'long|release'
 
-# Threads: the modules without torch, the loader and the suite's processes. Without OpenMP's threads: libgomp orders them by means that
-# the sanitizer does not see, and each of its loops would read as a race.
+# Thread sanitizer for the modules without torch, the loader and the processes of suites. OpenMP has one thread, since the sanitizer does
+# not see libgomp's synchronisation and would report every parallel loop as a race.
 tsan: deps
 	@cmake --preset $@ && ninja -C build/$@ -j $(JOBS) $(TSAN_TESTS)
 	OMP_THREAD_LIMIT=1 $(RUN_TESTS) build/$@ -j 2 --timeout 7200 --tests-regex "^($$(echo $(TSAN_TESTS) | tr ' ' '|'))$$"

@@ -1,7 +1,7 @@
-# cmake -DSOURCE=… -DOUTPUT=… -P commit.cmake: a header with the commit the sources are at; written only where it changed.
+# cmake -DSOURCE=… -DOUTPUT=… -P commit.cmake: writes a header with the commit of the sources, only if it has changed.
 set(commit "unknown")
 find_program(GIT git)
-if(GIT AND EXISTS ${SOURCE}/.git)  # not the repository an unpacked archive happens to lie in
+if(GIT AND EXISTS ${SOURCE}/.git)  # ignores a repository that happens to contain an unpacked archive
   execute_process(COMMAND ${GIT} -C ${SOURCE} describe --always --tags --dirty --abbrev=12
                   OUTPUT_VARIABLE described RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed EQUAL 0 AND described MATCHES "^[A-Za-z0-9._/+-]+$")

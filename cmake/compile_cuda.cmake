@@ -1,5 +1,5 @@
-# cmake -DNVCC=… -DHOST=… -DARCHITECTURE=90a -DINCLUDE=… -DSOURCE=… -DOBJECT=… -P compile_cuda.cmake: OBJECT, OBJECT.d (what it was
-# made from) and OBJECT.log (what ptxas says of each kernel).
+# cmake -DNVCC=… -DHOST=… -DARCHITECTURE=90a -DINCLUDE=… -DSOURCE=… -DOBJECT=… -P compile_cuda.cmake: makes OBJECT, OBJECT.d (its
+# dependencies) and OBJECT.log (the output of ptxas on each kernel).
 list(REMOVE_ITEM NVCC "" SB_CCACHE-NOTFOUND)
 execute_process(
   COMMAND ${NVCC} -ccbin ${HOST} -O3 -std=c++20 -gencode=arch=compute_${ARCHITECTURE},code=sm_${ARCHITECTURE} -I${INCLUDE}

@@ -1,6 +1,6 @@
-# CUDA kernels: SELECTIVBENCH_CUDA = AUTO (with nvcc and a PyTorch that has CUDA), ON or OFF. nvcc is asked for objects file by file, so
-# that no language has to be enabled where there is none. Sets SB_CUDA; with an nvcc, the target and test cuda_kernels compile all
-# kernels and say what each of them takes, whatever libtorch there is.
+# CUDA kernels: SELECTIVBENCH_CUDA = AUTO (if there are nvcc and a PyTorch with CUDA), ON or OFF. Calls nvcc for each file, so that CMake
+# need not enable the language CUDA. Sets SB_CUDA. If there is an nvcc, the target and test cuda_kernels compile all kernels, with any
+# libtorch, and print their registers and spills.
 set(SELECTIVBENCH_CUDA AUTO CACHE STRING "CUDA kernels: AUTO, ON or OFF")
 set(SELECTIVBENCH_CUDA_ARCHITECTURE 90a CACHE STRING "Compute capability the CUDA kernels are compiled for")
 find_package(CUDAToolkit QUIET)
@@ -15,7 +15,7 @@ if(NOT SELECTIVBENCH_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-# Those that take longest first.
+# Files that take longest to compile come first.
 set(SB_CUDA_KERNELS
     general_delta_forward general_delta_backward gated_delta_forward gated_delta_backward general_delta_outer general_delta_channels
     general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
@@ -23,7 +23,7 @@ set(SB_CUDA_KERNELS
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
     general_delta decayed_attention_group_backward decayed_attention_group_forward head_scale residual_norm rope rows
     selective_scan selective_scan_forward tensor_copy)
-# Tensors to pointers: ATen and the toolkit's headers, for any libtorch.
+# Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
     cuda/bind/conv4.cpp
@@ -67,7 +67,7 @@ foreach(name ${SB_CUDA_KERNELS})
   list(APPEND SB_CUDA_OBJECTS ${object})
 endforeach()
 
-if(NOT SB_CUDA)  # else they are compiled anyway
+if(NOT SB_CUDA)  # otherwise the build compiles them anyway
   add_library(sb_cuda_bind OBJECT EXCLUDE_FROM_ALL ${SB_CUDA_BIND})
   target_link_libraries(sb_cuda_bind PUBLIC sb_torch_flags)
   target_precompile_headers(sb_cuda_bind REUSE_FROM sb_torch_pch)

@@ -1,5 +1,5 @@
-# sb_embed(OUTPUT "NAME=path of the checkout" …): files as bytes of the program, for page/assets.h. The assembler takes them as they are, so no
-# tool writes them as text, and a changed file is compiled in anew.
+# sb_embed(OUTPUT "NAME=path in the checkout" …): embeds files as bytes of the program, for page/assets.h. The assembler includes them
+# directly, so nothing converts them to text, and a changed file triggers a new build.
 function(sb_embed output)
   set(data "")
   set(rows "")

@@ -1,17 +1,17 @@
-# Flags of our own files. Third-party headers come in as SYSTEM, so warnings are errors only in what we wrote.
+# Flags of our own files. Third-party headers are included as SYSTEM, so warnings are errors only in our code.
 find_package(Threads REQUIRED)
 
 add_library(sb_flags INTERFACE)
-# Nobody reads errno after a root: without it loops with roots can be vectorised. Values stay the same.
+# No code reads errno after sqrt(). Without errno, loops with sqrt() can be vectorised. Values stay the same.
 target_compile_options(sb_flags INTERFACE -fno-math-errno)
 target_compile_options(sb_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
-# g++ guesses the sizes of strings after inlining: "literal" + std::string is then an overlapping or overrunning copy, and whether it is
-# depends on the length of the path of the checkout (GCC bugs 105651, 105329). The sanitizer builds look for the real ones.
+# g++ guesses string sizes after inlining and reports false overlaps or overruns in "literal" + std::string, depending on the length of the
+# checkout's path (GCC bugs 105651, 105329). The sanitizer builds find real ones.
 target_compile_options(sb_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
 # On arm64 g++ notes that GCC 10.1 changed how pairs of doubles are passed; nothing here is linked with code of older compilers.
 target_compile_options(sb_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
-# g++ 12 takes the "undefined" registers of its own AVX-512 header for uninitialised ones (GCC bug 105593, mended in 13).
+# g++ 12 reports "undefined" registers in its own AVX-512 header as uninitialised (GCC bug 105593, fixed in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(sb_flags INTERFACE -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
@@ -20,7 +20,7 @@ target_link_libraries(sb_flags INTERFACE Threads::Threads)
 if(SELECTIVBENCH_HEADERS)
   target_include_directories(sb_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS})
 endif()
-# SB_PROCESSOR: what the program was compiled for, as --version and the package's description say it.
+# SB_PROCESSOR: the processor the program is compiled for, shown by --version and in the description of the package.
 if(SELECTIVBENCH_NATIVE)
   target_compile_options(sb_flags INTERFACE -march=native)
   set(SB_PROCESSOR "the processor of the machine it was built on")
@@ -39,7 +39,7 @@ else()
 endif()
 if(SELECTIVBENCH_SANITIZE)
   target_compile_options(sb_flags INTERFACE -fsanitize=${SELECTIVBENCH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # Checks as calls, little optimisation, lines without variables: the loops of kernels compile in a sixth of the time.
+  # Checks as function calls, little optimisation, line numbers only: the kernel loops compile in a sixth of the time.
   target_compile_options(sb_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-g1;-Og;--param=asan-instrumentation-with-call-threshold=0>
                                             $<$<NOT:$<CXX_COMPILER_ID:GNU>>:-g;-O1>)
   # Instrumented standard headers look uninitialised to g++ (GCC bug 105562).
@@ -56,7 +56,7 @@ add_library(sb_exact_flags INTERFACE)
 target_compile_options(sb_exact_flags INTERFACE -ffp-contract=off)
 target_link_libraries(sb_exact_flags INTERFACE sb_flags)
 
-# Of the modules without torch.
+# Coverage flags, for the modules without torch.
 add_library(sb_coverage_flags INTERFACE)
 if(SELECTIVBENCH_COVERAGE)
   target_compile_definitions(sb_flags INTERFACE SB_INSTRUMENTED)

@@ -1,4 +1,4 @@
-# `make install` also installs what others may link: grammar, task, score and ceiling, in one archive without torch.
+# `make install` also installs a library for other programs: grammar, task, score and ceiling, in one archive without torch.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 add_library(sb_library STATIC $<TARGET_OBJECTS:sb_base> $<TARGET_OBJECTS:sb_random> $<TARGET_OBJECTS:sb_grammar>

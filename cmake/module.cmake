@@ -1,9 +1,9 @@
-# The modules without torch may end up in shared libraries of others. Nobody replaces their functions there: without this flag g++
-# inlines none that could be, which costs the streams 6 %.
+# The modules without torch may become part of shared libraries. No other library replaces their functions, so g++ may inline them;
+# without this flag it does not, which makes the sample streams 6 % slower.
 set(SB_POSITION_INDEPENDENT -fno-semantic-interposition)
 
-# Files that only arrange, read and print are compiled with little optimisation; inner loops live elsewhere. In Release without
-# sanitizers only: other builds say themselves how much they want, and a precompiled header must agree with its files.
+# Files without loops over elements are compiled with little optimisation. Only in Release without sanitizers: other builds set their own
+# level, and a precompiled header must be compiled with the flags of its files.
 if(SELECTIVBENCH_SANITIZE)
   set(SB_LITTLE_OPTIMISATION)
   set(SB_FULL_OPTIMISATION)
@@ -11,15 +11,15 @@ else()
   set(SB_LITTLE_OPTIMISATION $<$<CONFIG:Release>:-O1>)
   set(SB_FULL_OPTIMISATION $<$<CONFIG:Release>:-O3>)
 endif()
-# With torch's precompiled header, which has -O3 for the few loops there: on x86 g++ 13 refuses to -O1 such a header, since settings
-# of the machine depend on the level there.
+# For files that use torch's precompiled header. On x86, g++ 13 rejects an -O3 header in -O1 files, since machine options depend on the
+# level there.
 set(SB_LITTLE_OPTIMISATION_TORCH ${SB_LITTLE_OPTIMISATION})
 if(SB_LITTLE_OPTIMISATION AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(SB_LITTLE_OPTIMISATION_TORCH $<$<CONFIG:Release>:-O2>)
 endif()
 
-# Templates of these headers cost more than most files that use them: parsed once for the modules without torch that arrange, and once, at
-# their level of optimisation, for those with loops.
+# Parsing these headers takes longer than compiling most files that use them. They are precompiled once for modules with ARRANGES and
+# once, with full optimisation, for modules with loops.
 function(sb_precompile name)
   add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
   target_link_libraries(${name} PUBLIC sb_flags)
@@ -31,7 +31,7 @@ sb_precompile(sb_pch <fmt/core.h> <nlohmann/json.hpp>)
 target_compile_options(sb_pch PRIVATE ${SB_LITTLE_OPTIMISATION})
 sb_precompile(sb_loops_pch <fmt/core.h>)
 
-# sb_module(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … MODULES …): one static library a folder of src/, linked only to the modules below it.
+# sb_module(NAME [EXACT] [TORCH] [ARRANGES] SOURCES … MODULES …): one static library per folder of src/. MODULES: those it links to.
 function(sb_module name)
   cmake_parse_arguments(ARG "EXACT;ARRANGES;TORCH" "" "SOURCES;MODULES" ${ARGN})
   add_library(sb_${name} STATIC ${ARG_SOURCES})
@@ -51,7 +51,7 @@ function(sb_module name)
     target_compile_options(sb_${name} PRIVATE ${SB_POSITION_INDEPENDENT})
   endif()
   if(ARG_EXACT)
-    # Private: the modules above are free to contract.
+    # Private, so that dependent modules may use contraction.
     target_link_libraries(sb_${name} PUBLIC sb_flags PRIVATE sb_exact_flags)
   else()
     target_link_libraries(sb_${name} PUBLIC sb_flags)
@@ -64,7 +64,7 @@ endfunction()
 add_library(sb_unit_flags INTERFACE)
 target_compile_options(sb_unit_flags INTERFACE -Wno-shadow)
 
-# Tests are compiled once and run once; a precompiled header for what they all include.
+# Tests share a precompiled header, compiled with little optimisation.
 if(SELECTIVBENCH_TESTS)
   add_library(sb_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
   target_link_libraries(sb_test_pch PUBLIC sb_flags GTest::gtest)
@@ -94,7 +94,7 @@ function(sb_test name)
   foreach(module ${ARG_MODULES})
     target_link_libraries(${name} PRIVATE sb_${module})
   endforeach()
-  target_link_libraries(${name} PRIVATE sb_unit_flags) # after sb_flags, so that it has the last word
+  target_link_libraries(${name} PRIVATE sb_unit_flags) # after sb_flags, so that it overrides them
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE sb_torch_flags)
     target_compile_options(${name} PRIVATE ${SB_LITTLE_OPTIMISATION_TORCH})

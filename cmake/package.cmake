@@ -28,5 +28,5 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libopenblas0-openmp) # libtorch is content with the slow reference BLAS
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libopenblas0-openmp) # libtorch would also accept the slow reference BLAS
 include(CPack)

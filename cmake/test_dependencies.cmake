@@ -1,5 +1,5 @@
-# GoogleTest and zlib: the system's packages, or what scripts/stage-headers put beside the staged headers (GoogleTest's sources,
-# zlib's headers for the libz that any Linux has).
+# GoogleTest and zlib: the system packages, or the files that scripts/stage-headers put next to the staged headers (GoogleTest sources,
+# and zlib headers for the libz that every Linux has).
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   set(SB_GOOGLETEST ${SELECTIVBENCH_HEADERS}/../googletest)

@@ -1,5 +1,5 @@
-# libtorch: the system's package, or a PyTorch install named by SELECTIVBENCH_TORCH_ROOT (its folder with include/ and lib/).
-# TorchConfig.cmake is not used: it insists on a CUDA toolkit and on packages that a build from staged headers has not got.
+# libtorch: the system package, or a PyTorch install given by SELECTIVBENCH_TORCH_ROOT (its folder with include/ and lib/).
+# TorchConfig.cmake is not used: it requires a CUDA toolkit and packages that a build from staged headers does not have.
 set(SELECTIVBENCH_TORCH_ROOT "" CACHE PATH "Folder of a PyTorch install (empty: the system's libtorch)")
 find_path(SB_TORCH_INCLUDE ATen/ATen.h HINTS ${SELECTIVBENCH_TORCH_ROOT}/include REQUIRED)
 foreach(lib torch torch_cpu c10)
@@ -14,8 +14,8 @@ foreach(lib torch_cuda c10_cuda)
 endforeach()
 find_package(OpenMP REQUIRED)
 
-# Several processes on one run: libtorch's gloo, with the headers of the gloo that it was built with. Debian has them in a package of
-# their own (libgloo-dev); PyTorch's wheels have none, and another version's would not fit.
+# Several processes per run need libtorch's gloo and the headers of the same gloo version. Debian has them in the package libgloo-dev;
+# PyTorch wheels have none, and those of another version would not match.
 if(SELECTIVBENCH_TORCH_ROOT)
   find_path(SB_GLOO_INCLUDE gloo/config.h PATHS ${SELECTIVBENCH_TORCH_ROOT}/include NO_DEFAULT_PATH)
 else()
@@ -25,14 +25,14 @@ if(SB_GLOO_INCLUDE AND NOT EXISTS ${SB_TORCH_INCLUDE}/torch/csrc/distributed/c10
   set(SB_GLOO_INCLUDE "")
 endif()
 
-# Between GPUs it is NCCL, which a PyTorch with CUDA brings along, and of which headers alone are needed: those of the wheel beside
-# PyTorch's, or of CUDA's or the system's packages. The program compares their version with libtorch's.
+# GPUs use NCCL, which a PyTorch with CUDA contains; only headers are needed: those of the NCCL wheel next to PyTorch, or those of CUDA's
+# or the system packages. The program compares their version with libtorch's.
 set(SB_NCCL_INCLUDE "")
 set(SB_NCCL_GROUP ${SB_TORCH_INCLUDE}/torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp)
 if(SB_TORCH_CUDA_LIBS AND EXISTS ${SB_NCCL_GROUP})
   find_package(CUDAToolkit QUIET)
   find_path(SB_NCCL_HEADER nccl.h HINTS ${SB_TORCH_INCLUDE}/../../nvidia/nccl/include ${SB_TORCH_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
-  # Groups of older versions cannot be asked to abort or end.
+  # Process groups of older versions have no abort or shutdown.
   file(STRINGS ${SB_NCCL_GROUP} found REGEX " (abort|shutdown)\\(\\) override")
   list(LENGTH found count)
   if(SB_NCCL_HEADER AND count GREATER_EQUAL 2)
@@ -41,7 +41,8 @@ if(SB_TORCH_CUDA_LIBS AND EXISTS ${SB_NCCL_GROUP})
 endif()
 
 add_library(sb_torch_flags INTERFACE)
-target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SB_TORCH_INCLUDE}
+# PyTorch brings an fmt of its own; every module must see the same one, so the staged headers come before it.
+target_include_directories(sb_torch_flags SYSTEM INTERFACE ${SELECTIVBENCH_HEADERS} ${SB_TORCH_INCLUDE}
                                                            ${SB_TORCH_INCLUDE}/torch/csrc/api/include)
 # PyTorch's libtorch exports a std::filesystem of another compiler; the C++ library must be found before it.
 target_link_libraries(sb_torch_flags INTERFACE sb_flags OpenMP::OpenMP_CXX stdc++ ${SB_TORCH_LIBS})

@@ -1,6 +1,6 @@
-# Debian's libtorch names libraries for images and video of which it uses nothing (`ldd -u`). With what these need in turn, the loader
-# brings in 285 libraries instead of 69: half of every start. An empty library under their names, which the program's RPATH finds first,
-# takes their place. Other builds of libtorch name no such libraries, and nothing is done.
+# Debian's libtorch lists libraries for images and video that it never uses (`ldd -u`). With their dependencies, the loader loads 285
+# libraries instead of 69, which takes half of every start. An empty library under their names, found first through the program's RPATH,
+# replaces them. Other builds of libtorch do not list such libraries; then nothing is done.
 set(SB_UNUSED_LIBRARIES)
 if(NOT CMAKE_CROSSCOMPILING)
   execute_process(COMMAND ldd -u ${SB_LIB_torch_cpu} OUTPUT_VARIABLE unused ERROR_QUIET)
@@ -23,7 +23,7 @@ function(sb_without_unused_libraries target)
                      ${links} VERBATIM)
   add_custom_target(sb_unused_libraries DEPENDS ${folder}/empty.so)
   add_dependencies(${target} sb_unused_libraries)
-  # RPATH, not RUNPATH: it holds for the libraries of libraries too.
+  # RPATH, not RUNPATH, since it also applies to dependencies of libraries.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
   set_target_properties(${target} PROPERTIES INSTALL_RPATH "\$ORIGIN/unused" BUILD_WITH_INSTALL_RPATH ON)
   install(DIRECTORY ${folder} DESTINATION libexec/selectivbench)

@@ -1,5 +1,5 @@
-# zlib for compressed archives, where there is one: SELECTIVBENCH_ZLIB = ON or OFF. The system's package, or staged headers for the libz
-# that any Linux has.
+# zlib for compressed archives, if available: SELECTIVBENCH_ZLIB = ON or OFF. From the system package, or from staged headers and the libz
+# that every Linux has.
 option(SELECTIVBENCH_ZLIB "Compressed archives, where zlib is found" ON)
 set(SB_GZIP_SOURCE gzip_absent.cpp)
 if(SELECTIVBENCH_ZLIB)

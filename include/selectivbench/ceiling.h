@@ -1,4 +1,4 @@
-// What can be reached: the exact ceiling, the filter's beliefs, and what can be had without a network.
+// The best reachable accuracy: the exact ceiling, the exact filter, and baselines without a network.
 #pragma once
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"

@@ -1,4 +1,4 @@
-// The metric: evaluate (a Predictor on a task) and Tally (predictions batch by batch), accuracy, loss and breakdowns.
+// The metric: evaluate() scores a Predictor on a task, MetricAccumulator scores predictions batch by batch.
 #pragma once
 #include "tasks/evaluate.h"
 #include "tasks/metric.h"

@@ -5,7 +5,7 @@
 namespace sb {
 namespace {
 
-// table[k][b]: the effect of byte b followed by k zero bytes; eight tables take eight bytes a step.
+// table[k][b]: the effect of byte b followed by k zero bytes. Eight tables allow eight bytes per step.
 constexpr auto kTables = [] {
   std::array<std::array<uint32_t, 256>, 8> table{};
   for (uint32_t b = 0; b < 256; ++b) {

@@ -21,18 +21,18 @@ namespace sb {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 18;
-constexpr size_t kLargestWrite = size_t{1} << 24;  // a failing disk or a signal is noticed between two
+constexpr size_t kLargestWrite = size_t{1} << 24;  // between two writes, a failing disk or a signal is noticed
 constexpr int kNameAttempts = 100;
-constexpr int kMaxLinks = 40;  // as the system follows them
+constexpr int kMaxLinks = 40;  // the limit of Linux
 
-// Machines that share a disk give the same numbers to their processes: what one is about to rename must not be what
-// another is writing.
+// Process ids alone are not unique on a disk that several machines share, so the name also has a random number: no
+// process may rename a file that another one is writing.
 std::string temporary_name(const std::string& target, int attempt) {
   static const uint32_t machine = std::random_device()();
   return formatted("{}.partial-{}-{:08x}-{}", target, ::getpid(), machine, attempt);
 }
 
-// Names of temporaries, where a signal handler can read them.
+// Names of temporaries, in memory that a signal handler can read.
 struct Unfinished {
   enum State : int { free, taken, named };
   std::atomic<int> state = free;
@@ -60,7 +60,7 @@ struct Descriptor {
   }
 };
 
-// Without waiting: a pipe nobody writes to would block the open itself.
+// Non-blocking, since opening a pipe without a writer would block.
 Descriptor open_for_reading(const std::string& path) {
   return {::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
 }
@@ -69,7 +69,7 @@ std::string_view kind_of(mode_t mode) {
   return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-// True once there is something to read or the writer has gone; a pipe that had no writer yet is waited for.
+// Waits until there is data or the writer has closed; also waits for a first writer. Returns false on timeout.
 bool wait_for_data(int fd, double seconds) {
   pollfd asked{fd, POLLIN, 0};
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
@@ -81,7 +81,7 @@ bool wait_for_data(int fd, double seconds) {
   }
 }
 
-// `expected` bytes are read in one piece where the file has them; `patience` < 0: a regular file, which never waits.
+// Reads up to `limit` bytes. `expected`: size of the first read. `patience` < 0: a regular file, which never blocks.
 template <class Fail>
 std::string read_bounded(int fd, size_t expected, size_t limit, double patience, const Fail& fail) {
   const auto too_long = [&] { return fail("expected at most " + std::to_string(limit) + " bytes, got more"); };

@@ -5,7 +5,7 @@
 
 namespace sb {
 
-// Weak: compiled in two modules, for the fmt that each of them sees, which may be one.
+// Weak, since two modules compile this file, each with the fmt headers that it sees (possibly the same ones).
 [[gnu::weak]] std::string format_arguments(fmt::string_view text, fmt::format_args values) {
   return fmt::vformat(text, values);
 }

@@ -4,7 +4,7 @@
 
 namespace sb {
 
-// A sound JSON text with the white space of json_document(…, 1); numbers and strings stay as they are spelled.
+// Reformats valid JSON text with the white space of json_document(…, 1). Numbers and strings keep their spelling.
 std::string json_laid_out(std::string_view json);
 
 }  // namespace sb

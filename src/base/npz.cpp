@@ -79,7 +79,7 @@ void NpzWriter::begin(const std::string& name, const char* type, size_t item, co
 }
 
 void NpzWriter::write_bytes(const void* data, size_t size) {
-  if (!open_ || size > expected_) throw std::logic_error("npz: more data than the shape holds");
+  if (!open_ || size > expected_) throw std::logic_error("npz: more data than the shape allows");
   Member& member = members_.back();
   member.crc = crc32(member.crc, data, size);
   member.size += static_cast<uint32_t>(size);

@@ -11,7 +11,7 @@ void replace_file(const std::string& path, std::string_view content, FileSystem&
   std::error_code failed;
   const fs::file_type there = fs::symlink_status(path, failed).type();
   if (there != fs::file_type::not_found && there != fs::file_type::regular && there != fs::file_type::directory)
-    files.remove(path);  // what stays is refused or written by the next call
+    files.remove(path);  // if this fails, the next call reports it
   write_file_atomically(path, content, files);
 }
 

@@ -6,8 +6,8 @@
 
 namespace sb {
 
-// write_file_atomically() for names that the program chose in a folder of its own: a symbolic link, pipe or device of
-// that name is removed first, where the other would follow it out of the folder or wait at it.
+// write_file_atomically() for a file name that the program chose in its own folder. A symbolic link, pipe or device of
+// that name is removed first; write_file_atomically() would follow the link or write to the device.
 void replace_file(const std::string& path, std::string_view content, FileSystem& files = real_file_system());
 
 }  // namespace sb

@@ -138,7 +138,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool in_metadata_ = false, in_array_ = false, expecting_object_ = false;
 };
 
-// Bytes of a tensor of this shape, nothing if that overflows.
+// Bytes of a tensor of this shape; nullopt on overflow.
 std::optional<uint64_t> size_of(const std::vector<int64_t>& shape, Dtype dtype) {
   uint64_t size = dtype_bytes(dtype);
   for (const int64_t extent : shape)

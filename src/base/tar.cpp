@@ -14,7 +14,7 @@ namespace {
 constexpr size_t block = 512;
 constexpr size_t longest_name = 100, longest_prefix = 155;
 
-// Where the fields of a header stand.
+// Positions of the fields of a header.
 struct Field {
   size_t at, size;
 };
@@ -22,7 +22,7 @@ constexpr Field name_field{0, 100}, mode_field{100, 8}, owner_field{108, 8}, gro
     time_field{136, 12}, sum_field{148, 8}, type_field{156, 1}, magic_field{257, 5}, version_field{263, 2},
     prefix_field{345, 155};
 
-// The place of the slash that parts prefix and name; 0: the whole name fits without a prefix; npos: it does not fit.
+// Position of the slash between prefix and name; 0: the name needs no prefix; npos: the name is too long.
 size_t split_of(std::string_view name) {
   if (name.size() <= longest_name) return 0;
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
@@ -69,7 +69,7 @@ std::string_view text_in(std::string_view header, Field field) {
   return text.substr(0, std::min(text.find('\0'), text.size()));
 }
 
-// Digits with spaces or zeros around them, as various tars write them.
+// Parses an octal number surrounded by spaces or zero bytes, as various tar programs write it.
 std::optional<uint64_t> octal_in(std::string_view header, Field field) {
   std::string_view text = text_in(header, field);
   for (const char rest : header.substr(field.at + text.size(), field.size - text.size()))
@@ -92,7 +92,7 @@ bool all_zero(std::string_view bytes) {
 std::string name_in(std::string_view header) {
   const std::string_view prefix = text_in(header, prefix_field);
   std::string name(text_in(header, name_field));
-  // The GNU format has other things in the place of the prefix.
+  // The GNU format uses the prefix field for other data.
   const bool plain = header[magic_field.at + magic_field.size] == '\0';
   return plain && !prefix.empty() ? std::string(prefix) + "/" + name : name;
 }
@@ -144,7 +144,7 @@ void TarReader::take(std::string_view piece) {
       content_left_ -= n;
     } else if (padding_left_ > 0) {
       n = std::min(n, padding_left_);
-      if (!all_zero(piece.substr(0, n))) throw refused(file_, "something stands behind the end of a file");
+      if (!all_zero(piece.substr(0, n))) throw refused(file_, "data after the end of a file");
       padding_left_ -= n;
     } else if (zeros_ > 0) {
       if (!all_zero(piece)) throw refused(file_, "expected nothing but zeros behind its last file");
@@ -167,7 +167,7 @@ void TarReader::take_header() {
   }
   if (text_in(header, magic_field).substr(0, magic_field.size) != "ustar" ||
       octal_in(header, sum_field) != sum_of(header))
-    throw refused(file_, "damaged, or no archive: a header does not fit its checksum");
+    throw refused(file_, "damaged, or not an archive: a header does not match its checksum");
   const auto size = octal_in(header, size_field);
   if (!size || *size > left_) throw refused(file_, "a file is longer than the archive");
   const size_t padded = (*size + block - 1) / block * block;
@@ -175,9 +175,8 @@ void TarReader::take_header() {
   std::string name = name_in(header);
   const char type = header[type_field.at];
   if (type == '5' && *size == 0) return;
-  if (type != '0' && type != '\0')
-    throw refused(file_, "expected plain files, got something else, '" + printable(name) + "'");
-  if (!is_tar_name(name)) throw refused(file_, "expected names inside of it, got '" + printable(name) + "'");
+  if (type != '0' && type != '\0') throw refused(file_, "entry is not a plain file: '" + printable(name) + "'");
+  if (!is_tar_name(name)) throw refused(file_, "invalid file name: '" + printable(name) + "'");
   if (!seen_.insert(name).second) throw refused(file_, "expected each file once, got '" + printable(name) + "' twice");
   if (out_.size() == most_files_) throw refused(file_, "expected at most " + std::to_string(most_files_) + " files");
   out_.push_back({std::move(name), {}});

@@ -9,7 +9,7 @@
 
 namespace sb {
 
-// parse_tar() from pieces of an archive of `size` bytes: holds the files, never the archive.
+// parse_tar() for an archive of `size` bytes that arrives in pieces. Keeps the files, never the whole archive.
 class TarReader {
  public:
   TarReader(std::string file, size_t size, size_t most_files);
@@ -19,11 +19,11 @@ class TarReader {
  private:
   void take_header();
   std::string file_;
-  size_t left_;  // bytes that were not taken yet
+  size_t left_;  // bytes not received yet
   size_t most_files_;
-  std::string header_;  // of the next file, as far as it came
+  std::string header_;  // header of the next file, as far as received
   size_t content_left_ = 0, padding_left_ = 0;
-  size_t zeros_ = 0;  // behind the last file
+  size_t zeros_ = 0;  // zero bytes after the last file
   std::vector<TarFile> out_;
   std::set<std::string> seen_;
 };

@@ -12,7 +12,7 @@ void append_escaped(std::string& out, unsigned char byte) {
   out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
 }
 
-// Bytes of the well-formed UTF-8 character at the start, 0 where there is none; its code point.
+// Length in bytes of the UTF-8 character at the start, 0 if it is invalid; sets its code point.
 size_t decode(std::string_view text, uint32_t& point) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) {
@@ -31,7 +31,7 @@ size_t decode(std::string_view text, uint32_t& point) {
   return point < least || point > 0x10FFFF || surrogate ? 0 : length;
 }
 
-// C0 and C1 controls, line and paragraph separators, marks and overrides of direction.
+// C0 and C1 controls, line and paragraph separators, and direction marks and overrides.
 bool steers_a_terminal(uint32_t point) {
   return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || (point >= 0x200E && point <= 0x200F) ||
          (point >= 0x2028 && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;

@@ -19,14 +19,14 @@ namespace sb::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMaxHead = 16384;                 // bytes of a request
-constexpr size_t kMaxConnections = 512;            // beyond, the oldest unfinished request makes room
-constexpr int kMaxNewOnes = 64;                    // accepted before those that are there get their turn again
+constexpr size_t kMaxHead = 16384;                 // bytes of a request head
+constexpr size_t kMaxConnections = 512;            // with more, the oldest unfinished request is dropped
+constexpr int kMaxNewOnes = 64;                    // connections accepted before open ones are served again
 constexpr size_t kOtherFiles = 64;                 // open files left to the rest of the program
-constexpr std::chrono::seconds kMaxRequest{10};    // from the connection to its whole request
-constexpr std::chrono::seconds kMaxSilence{30};    // without taking a byte of the answer
+constexpr std::chrono::seconds kMaxRequest{10};    // from connecting to the complete request
+constexpr std::chrono::seconds kMaxSilence{30};    // without reading any byte of the answer
 constexpr std::chrono::seconds kMaxFarewell{2};    // for the client to close after its answer
-constexpr std::chrono::milliseconds kLookAt{100};  // how often the end is asked for
+constexpr std::chrono::milliseconds kLookAt{100};  // interval between calls of stop()
 
 const char* reason(int status) {
   switch (status) {
@@ -67,7 +67,7 @@ HttpAnswer refusal(int status) {
   return {status, "text/plain; charset=utf-8", std::string(reason(status)) + "\n", ""};
 }
 
-// One client: its request so far, then what is left of its answer, then the wait for it to close.
+// One client: first reads the request, then writes the answer, then waits for the client to close.
 struct Connection {
   enum class State { reading, writing, closing };
   int fd;
@@ -89,7 +89,7 @@ struct Connection {
     until = Clock::now() + kMaxSilence;
   }
 
-  // All these return false once the connection is of no more use.
+  // These functions return false if the connection should be closed.
   bool read(const std::function<void(Connection&, std::string_view head)>& on_request) {
     char bytes[4096];
     const ssize_t got = ::recv(fd, bytes, sizeof bytes, 0);
@@ -202,7 +202,7 @@ void HttpServer::serve(const std::function<HttpAnswer(const HttpRequest&)>& answ
     for (int taken = 0; taken < kMaxNewOnes; ++taken) {
       const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-        if (clients.empty()) {  // others have all files: the connection waits, and poll() would say so at once
+        if (clients.empty()) {  // no free descriptors; without a pause, poll() would return at once
           std::this_thread::sleep_for(kLookAt);
           return;
         }

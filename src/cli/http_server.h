@@ -16,7 +16,7 @@ struct HttpAnswer {
 
 class HttpServer {
  public:
-  // Listens on an address or a name of this machine; port 0 takes any that is free. is_open() is false if it cannot.
+  // Listens on an address or a name of this machine; port 0: any free port. is_open() is false on failure.
   HttpServer(const std::string& host, int port);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -25,8 +25,8 @@ class HttpServer {
   bool is_open() const { return listener_ >= 0; }
   int port() const { return port_; }
 
-  // Answers requests until `stop` says so; it is asked several times a second. Requests whose Host is another name than
-  // this server's never reach `answer`: a page elsewhere could point its own name here (DNS rebinding).
+  // Serves requests until stop() returns true; polls it several times a second. Requests with a foreign Host never
+  // reach `answer`, since another site could point its own name to this address (DNS rebinding).
   void serve(const std::function<HttpAnswer(const HttpRequest&)>& answer, const std::function<bool()>& stop);
 
  private:

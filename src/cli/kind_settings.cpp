@@ -19,7 +19,7 @@ bool KindSettings::asked() const {
   if (name_ != kGapsKind) return true;
   for (const char* flag : {"--set", "--at"})
     if (arguments_->given(flag))
-      throw bad_input(arguments_->where(flag), "requires --kind with another kind than gaps");
+      throw bad_input(arguments_->where(flag), "requires --kind with a kind other than gaps");
   return false;
 }
 

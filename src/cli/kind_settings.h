@@ -1,4 +1,4 @@
-// --kind NAME, --set KEY=VALUE, --at POINT: a task of another kind than gaps, for commands that look at tasks.
+// --kind NAME, --set KEY=VALUE, --at POINT: a task of a kind other than gaps, for commands that show tasks.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,8 +13,8 @@ namespace sb::cli {
 class KindSettings {
  public:
   void add_to(Arguments& arguments);
-  bool asked() const;  // another kind than gaps
-  // Makes the task. Options that only gaps has are errors.
+  bool asked() const;  // whether the kind is not gaps
+  // Makes the task. Options that only the kind gaps has are errors.
   std::shared_ptr<const Task> task(const GrammarSettings& grammar, const SequenceSettings& sequences,
                                    const TaskSettings& gaps) const;
   const std::string& name() const { return name_; }

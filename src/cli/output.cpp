@@ -19,8 +19,8 @@ namespace sb::cli {
 
 namespace {
 
-// False where the descriptor took no more. A signal that interrupts a write is no failure, and one without patience is
-// waited for.
+// Writes all of `text`; returns false on error. Retries after signals, and waits if a non-blocking descriptor is
+// full.
 bool offer(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = ::write(fd, text.data(), text.size());
@@ -61,10 +61,10 @@ void write_error(std::string_view text) {
 
 void complain(std::string_view line) {
   try {
-    // In one write: lines of several processes stay whole.
+    // A single write, so that lines of several processes are not mixed.
     write_error(one_line(line) + "\n");
   } catch (const std::bad_alloc&) {
-    write_error("[memory] not even enough to say what went wrong\n");
+    write_error("[memory] not enough memory to print the error\n");
   }
 }
 

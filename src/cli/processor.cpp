@@ -1,9 +1,9 @@
-// One line instead of an illegal instruction where the processor is older than the one the program was compiled for.
+// Prints a message, instead of an illegal-instruction crash, on a CPU that the program was not compiled for.
 #include <unistd.h>
 
 namespace {
 
-// Before every other constructor of the program, which may already use newer instructions.
+// Runs before the program's other constructors, which may already use newer instructions.
 __attribute__((constructor(101))) void refuse_older_processor() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return;

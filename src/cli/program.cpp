@@ -62,7 +62,7 @@ Error unexpected(const CLI::App& app, const std::string& argument) {
                                      (nearest(argument, names).empty() ? ", expected " + join_or(names) : ""));
 }
 
-// What no command on the path to the innermost could use, options first.
+// An argument that no command on this path accepts; options first.
 std::string leftover(const CLI::App& app) {
   std::string found;
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
@@ -74,7 +74,7 @@ std::string leftover(const CLI::App& app) {
   return found;
 }
 
-// The first words that no command took, with the path of the command they stand under.
+// The first word that no command accepts, preceded by the path of its command.
 std::string unknown_path(const CLI::App& app) {
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     const auto words = at->remaining();
@@ -83,7 +83,7 @@ std::string unknown_path(const CLI::App& app) {
   return "";
 }
 
-// CLI11's own complaint as one of ours, under the command it is about.
+// Converts an error of CLI11 to one in our format, with the command's name.
 Error translated(const CLI::App& root, const CLI::ParseError& error, const std::map<std::string, std::string>& absent) {
   const CLI::App& app = innermost(root);
   if (const auto found = absent.find(unknown_path(app)); found != absent.end())
@@ -103,7 +103,7 @@ Error translated(const CLI::App& root, const CLI::ParseError& error, const std::
   return bad_input(path_of(app), printable(line, 200));
 }
 
-// What was printed before a failure is still printed.
+// Runs the action; flushes the output even if the action fails.
 Exit work(const std::function<Exit()>& action) {
   try {
     return action();

@@ -18,7 +18,7 @@ Size size_of(const ResolvedConfig& run) {
                         std::max<int64_t>(1, std::llround(task.train_frames)));
     return {c.parameters, c.training_flops()};
   } catch (const Error&) {
-    return {};  // the run itself will say what is wrong with it
+    return {};  // the run itself will report the error
   }
 }
 

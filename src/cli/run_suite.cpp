@@ -88,7 +88,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (!options.table_only && !options.slurm.submit)
     code = work_on_suite(options, suite, known, overview_of(options, suite, known), host);
   if (!options.no_table) write_suite_tables(options, suite, rules, known, host);
-  // What the job after the runs would have made.
+  // The report that the final Slurm job would have written.
   if (options.slurm.submit && std::filesystem::exists(options.root + "/" + options.table + ".json"))
     write_report(options.root, options.root + "/report.html", defaults_of(rules));
   return code;

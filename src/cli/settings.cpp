@@ -28,7 +28,7 @@ Json describe(const GapConfig& gap) {
   return out;
 }
 
-// Values of the key near the one given and far from it.
+// Values of the key other than `given`, both near to it and far from it.
 std::vector<TomlValue> other_values(const ConfigKey& key, const TomlValue& given) {
   std::vector<TomlValue> out;
   const auto add = [&](auto value) {
@@ -212,7 +212,7 @@ void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::fun
       changed[option.key].value = other;
       try {
         (seen(changed) == before ? idle : acts) = true;
-      } catch (const Error&) {  // that value cannot stand beside the others: it tells nothing
+      } catch (const Error&) {  // this value is invalid together with the others: no conclusion
       }
     }
     if (!idle || acts) continue;

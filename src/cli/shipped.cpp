@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxNames = 1000;  // of a folder somebody filled with other things
+constexpr size_t kMaxNames = 1000;  // limit, in case the folder contains many other files
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -25,7 +25,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// "configs/quick.toml" and "quick" are the same name: the first is the file's place in a checkout.
+// "configs/quick.toml", the path in a checkout, and "quick" name the same config.
 std::string plain_name(std::string asked) {
   if (asked.starts_with("configs/")) asked.erase(0, 8);
   if (asked.ends_with(".toml")) asked.resize(asked.size() - 5);
@@ -96,7 +96,7 @@ std::string program_path() {
   std::error_code failed;
   const fs::path own = fs::read_symlink("/proc/self/exe", failed);
   if (failed) return {};
-  // Where launcher.cpp looks for the engine, the other way round.
+  // Inverse of the paths in launcher.cpp: from the engine to its launcher.
   const fs::path folder = own.parent_path(), above = folder.parent_path();
   fs::path launcher;
   if (folder.filename() == "engine") launcher = above / "selectivbench";

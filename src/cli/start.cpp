@@ -24,7 +24,7 @@ namespace {
   ::_exit(static_cast<int>(code));
 }
 
-// An exception where none may pass, e.g. no memory while something is being freed: a line and a code, not SIGABRT.
+// Terminate handler, e.g. for bad_alloc in a destructor: prints a line and exits with a code instead of SIGABRT.
 [[noreturn]] void end_at_once() {
   Exit code = Exit::check_failed;
   std::string_view line = "[internal] unexpected error\n";
@@ -41,13 +41,12 @@ namespace {
   say_and_end(line, code);
 }
 
-// Libraries are initialised before main(), which takes a while, and some spin for ever or abort where the address space
-// is limited. before_libraries() runs before any of them.
-constexpr int kSecondsToLoad = 5;  // of the processor; it takes less than one
+// Libraries are initialised before main(). If the address space is limited, some of them loop forever or abort.
+// before_libraries() runs before any of them.
+constexpr int kSecondsToLoad = 5;  // CPU seconds; normally less than one
 
 void cannot_load(int) {
-  say_and_end(
-      "[memory] the libraries cannot be loaded within this limit of memory, expected a larger one (ulimit -v, -d)\n");
+  say_and_end("[memory] cannot load the libraries within the memory limit; raise it (ulimit -v, -d)\n");
 }
 
 bool limited(decltype(RLIMIT_AS) resource) {
@@ -65,15 +64,14 @@ void watch_loading(int seconds, void (*handler)(int)) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// Some libraries use memory they did not get. With a limit set, that is the likely reason for SIGSEGV.
+// Some libraries use memory that they failed to allocate. If a limit is set, this is the likely cause of SIGSEGV.
 void memory_not_had(int) {
   remove_unfinished_files();
-  say_and_end(
-      "[memory] a library did not get the memory it needs within this limit, expected a larger one (ulimit -v, -d)\n");
+  say_and_end("[memory] a library could not allocate memory within the limit; raise it (ulimit -v, -d)\n");
 }
 
 void watch_memory() {
-  alignas(16) static char stack[16384];  // the main thread's own may be what cannot grow
+  alignas(16) static char stack[16384];  // the main thread's stack may be the one that cannot grow
   stack_t other{};
   other.ss_sp = stack;
   other.ss_size = sizeof(stack);
@@ -90,11 +88,11 @@ constexpr rlim_t kLeastStack = rlim_t{1} << 20;
 void refuse_small_stack() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)
-    say_and_end("[memory] the limit of the stack is too low, expected 1024 kB or more (ulimit -s)\n");
+    say_and_end("[memory] the stack limit is too low, expected 1024 kB or more (ulimit -s)\n");
 }
 
-// The main thread's stack grows on demand, and where it cannot, SIGSEGV ends the process. So it grows here, before
-// other memory is taken. Not inlined: its frame is larger than what a refused limit allows.
+// Grows the main thread's stack before other memory is allocated. Otherwise a stack that cannot grow later would end
+// the process with SIGSEGV. Not inlined: its frame is larger than a stack limit that is rejected.
 __attribute__((noinline)) void grow_stack() {
   volatile char pages[kLeastStack / 2];
   for (size_t i = 0; i < sizeof(pages); i += 4096) pages[i] = 0;
@@ -122,8 +120,8 @@ void settle_process() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &ignore, nullptr);
-  // A file opened later would take the number of a closed stream, and what is printed would go into it. Read-only, so
-  // that printing to what was closed still fails.
+  // Otherwise a file opened later would get the number of a closed stream, and output would go into it. Read-only,
+  // so that printing to a closed stream still fails.
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
     if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF && ::open("/dev/null", O_RDONLY) != fd) return;
 }

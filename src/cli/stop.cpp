@@ -24,7 +24,7 @@ constexpr int64_t kOneRequest = 2000;  // milliseconds in which signals count as
 static_assert(std::atomic<int64_t>::is_always_lock_free, "signal handlers use them");
 std::atomic<int64_t> first_at = 0;  // milliseconds; 0: no signal yet
 std::atomic<bool> requested = false, holding = false, end_wanted = false;
-std::atomic<int> graceful = 0;  // GracefulStops there are
+std::atomic<int> graceful = 0;  // number of existing GracefulStops
 std::atomic<int> lifeline = -1;
 
 int64_t milliseconds() {
@@ -33,8 +33,8 @@ int64_t milliseconds() {
   return 1 + int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-// `line` begins with a line break, for terminals. Async-signal-safe. Says nothing where nobody takes it: that must not
-// keep the program.
+// Ends the program. `line` begins with a line break, which is printed only on terminals. Async-signal-safe. Prints
+// nothing if writing would block.
 [[noreturn]] void stop_at_once(std::string_view line) {
   remove_unfinished_files();
   if (::isatty(STDERR_FILENO) == 0) line.remove_prefix(std::min<size_t>(1, line.size()));
@@ -45,7 +45,7 @@ int64_t milliseconds() {
 }
 
 void ask_for_stop() {
-  if (graceful == 0) stop_at_once("\n[stop] stopped at once, there was nothing to save\n");
+  if (graceful == 0) stop_at_once("\n[stop] stopped; there was nothing to save\n");
   requested = true;
 }
 
@@ -122,7 +122,7 @@ void stop_when_closed(int pipe) {
   lifeline = pipe;
   handle(SIGIO, on_pipe);
   unblock(stop_signals(), SIGIO);
-  // The system sends SIGIO when it is closed. Where it does not, stop_requested() finds out.
+  // The system sends SIGIO when the pipe is closed. If it does not, stop_requested() notices.
   ::fcntl(pipe, F_SETOWN, ::getpid());
   ::fcntl(pipe, F_SETFL, ::fcntl(pipe, F_GETFL) | O_ASYNC);
   if (holder_is_gone()) ask_for_stop();

@@ -11,8 +11,8 @@ namespace sb::cli {
 // library, so that it can run before other libraries are initialised.
 void watch_for_stop();
 
-// RAII guard: there is something to save or release, so signals only request a stop. If a signal came, this stays so
-// after the guard: the program is about to end.
+// RAII guard: there is something to save or release, so signals only request a stop. After a signal this remains so
+// even when the guard is gone, since the program is about to end.
 class GracefulStop {
  public:
   GracefulStop();

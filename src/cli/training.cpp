@@ -43,7 +43,7 @@
 namespace sb::cli {
 namespace {
 
-// OpenMP ends the process where it cannot start a thread, so that is tried here. Results do not depend on the number.
+// Threads that can be started. OpenMP would end the process if it cannot start one. Results do not depend on it.
 int threads_to_be_had(int wanted) {
   std::mutex gate;
   std::vector<std::jthread> others;
@@ -58,19 +58,19 @@ int threads_to_be_had(int wanted) {
   return static_cast<int>(others.size()) + 1;
 }
 
-// at::set_num_threads() also makes libpthreadpool's threads, which nothing here uses and which it waits for even where
-// one cannot be started. ATen takes these variables for every thread that meets it first; ours is told directly.
+// at::set_num_threads() would also start threads of libpthreadpool, which are not used here, and hang if one fails to
+// start. ATen reads these variables in every new thread; the current thread is set directly.
 void set_thread_count(int threads) {
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) ::setenv(name, std::to_string(threads).c_str(), 1);
   at::init_num_threads();
-  omp_set_num_threads(threads);                              // libtorch may have an OpenMP of its own
-  at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});  // OpenMP starts them now, while they are known to be had
+  omp_set_num_threads(threads);                              // libtorch may have its own OpenMP
+  at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});  // starts the threads now, while they are available
 }
 
-constexpr double kLockPatience = 30;  // seconds to wait for a process that lives: it may be about to leave the run
+constexpr double kLockPatience = 30;  // seconds to wait for a live lock owner, which may be about to finish
 constexpr auto kTick = std::chrono::milliseconds(200);
 
-// Calls `tick` several times a second from a thread of its own, which takes no signals.
+// Calls `tick` several times a second on its own thread, which blocks signals.
 class Ticker {
  public:
   explicit Ticker(std::function<void()> tick) {
@@ -80,7 +80,7 @@ class Ticker {
         std::unique_lock lock(mutex_);
         while (!wake_.wait_for(lock, end, kTick, [&] { return end.stop_requested(); })) tick();
       });
-    } catch (const std::system_error&) {  // no thread to be had: less is said
+    } catch (const std::system_error&) {  // no thread available: no ticks
     }
   }
 
@@ -94,7 +94,7 @@ RunProgress in_words(const TrainProgress& p) {
   return {p.phase, p.update, p.updates, p.loss, p.valid, p.metric};
 }
 
-// A reader that is gone ends the run as a signal would: after its step, saved.
+// If the reader is gone, stops the run like a signal: after the current update, with a checkpoint.
 void machine_line(const RunProgress& p) {
   try {
     print(to_line(p));
@@ -104,8 +104,8 @@ void machine_line(const RunProgress& p) {
   }
 }
 
-// The run's folder, once nobody else works on it: the runs of a suite that was killed take a moment to save and end. A
-// holder that is not seen to live is waited for until it is, or is known to be dead. `stop` is asked meanwhile.
+// Opens the run folder once no other process works on it; runs of a killed suite need a moment to save and end. Waits
+// for an owner of unknown state until it is known to be alive or dead. Polls `stop` meanwhile.
 std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
                                 const std::function<void(const std::string&)>& waiting,
                                 const std::function<bool()>& stop) {
@@ -138,8 +138,8 @@ void use_threads(int threads, int processes) {
 void warn_about_slow_blas() {
   if (blas_library() != "reference") return;
   complain(
-      "warning: the linear algebra behind libtorch is the slow reference one. Our models do not use it, but mixers of "
-      "your own and the comparisons of bench do: install libopenblas0-openmp.");
+      "warning: libtorch uses the slow reference BLAS. Our models do not use it, but your own mixers and the "
+      "comparisons of `bench` do: install libopenblas0-openmp.");
 }
 
 Cards usable_cards() {
@@ -203,7 +203,7 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
 
 namespace {
 
-// Threads of the process group may hang in what waits for a lost rank: nothing is taken apart.
+// Exits without destructors, since threads of the process group may hang while waiting for a lost rank.
 [[noreturn]] void end_at_once(const GroupEnded& end) {
   const bool lost = end.code() == Exit::lost_rank;
   if (!end.already_reported())
@@ -211,7 +211,7 @@ namespace {
   ::_exit(static_cast<int>(end.code()));
 }
 
-// The run, made ready. There is nothing to save meanwhile: a stop asked of one rank ends all of them at once.
+// Prepares the run. There is nothing to save yet, so a stop request to one rank ends all ranks at once.
 PreparedRun prepared(const ResolvedConfig& config, ProcessGroup* group) {
   std::optional<Ticker> ticker;
   if (group != nullptr) {
@@ -223,7 +223,7 @@ PreparedRun prepared(const ResolvedConfig& config, ProcessGroup* group) {
   return PreparedRun(config, group);
 }
 
-// The rank that writes, or the only one (no group).
+// For rank 0, which writes the files, or for a single process (no group).
 Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by,
                     ProcessGroup* group) {
   const std::string folder = root + "/" + config.run_id;
@@ -273,7 +273,7 @@ Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool 
       people.tick();
       if (said || !(stop_requested() || (group != nullptr && group->stop_asked()))) return;
       said = true;
-      people.say("[train] stopping: saves after this update; a further signal ends it at once");
+      people.say("[train] stopping after this update and saving; another signal stops at once");
     });
   }
   const RunStatus status = train(run, *store, hooks);

@@ -28,10 +28,10 @@ Cards usable_cards();
 
 // Makes a rank on GPUs see only the GPU of its local rank. Call before any use of CUDA.
 void see_own_card(const RankPlace& place);
-bool cards_are_hidden();  // by CUDA_VISIBLE_DEVICES="": whoever set it wants none
+bool cards_are_hidden();  // CUDA_VISIBLE_DEVICES is set, but empty
 // Resolves a config. If its device is not available because the rank has no GPU, the error names the rank.
 ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
-// Refuses a rank whose `auto` came to the CPU since the machine has fewer cards than ranks: others take their cards.
+// Throws bad_input if `auto` resolved to the CPU because the machine has fewer GPUs than ranks.
 void expect_card(const ResolvedConfig& config, const RankPlace& place);
 
 // Reports on standard error if runs fall back to the CPU because the GPU cannot be used, although this build supports

@@ -11,7 +11,7 @@ namespace sb {
 // Reads and parses an automaton file of bounded size. Throws bad_input "[grammar.automaton] …" that ends in `from`.
 std::shared_ptr<const AutomatonFile> read_automaton_file(const std::string& path, const Place& from);
 std::shared_ptr<const AutomatonFile> parse_automaton_file(std::string text, const std::string& path, const Place& from);
-// Digest of an automaton's file in the layout of `grammar --json`: white space makes no other run.
+// Digest of an automaton's JSON in the layout of `grammar --json`, so that white space does not change the run id.
 std::string automaton_identity(const AutomatonFile& file);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// What of a resolved config can change a number, and the text that the run id is made from.
+// Computes the part of a resolved config that can change a number: the text from which the run id is made.
 
 #include <map>
 
@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-// A parameter that the values of others silence has no part in the id.
+// Whether the key is part of the id. A key without effect because of other values is not.
 bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
   const bool unused = (p.name() == "task.kind" && config.values.task.kind == kGapsKind) ||
                       (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
@@ -37,7 +37,7 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   const TrainSection& t = values.train;
   const EvalSection& e = values.eval;
   std::set<std::string> out = {
-      "quirks.padding_correct"};  // every sample has task.length elements, none of padding alone
+      "quirks.padding_correct"};  // samples have exactly task.length elements, so none is only padding
   if (e.points.empty()) out.insert("eval.grid_samples");
   if (t.accumulate == 1 || t.accumulate == kAutomatic) out.insert("quirks.sum_accumulated");
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
@@ -52,11 +52,11 @@ std::set<std::string> idle_keys(const RunConfig& values) {
 std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules) {
   std::map<std::string, std::map<std::string, std::string>> sections;
   RunConfig defaults, values = config.values;
-  // Micro-batches of its own choice change rounding alone: it is the run whose batches are whole.
+  // accumulate = "auto" changes only rounding, so it has the id of accumulate = 1.
   for (RunConfig* each : {&defaults, &values}) {
     if (each->train.accumulate == kAutomatic) each->train.accumulate = 1;
   }
-  // Evaluations at the end alone: spelled as a config that leaves the key open does where that means the same, else 0.
+  // All values that mean "evaluate only at the end" get one spelling: the default if it means the same, else 0.
   const int64_t updates = values.train.updates;
   if (values.eval.every == 0 || values.eval.every >= updates)
     values.eval.every = updates <= defaults.eval.every ? defaults.eval.every : 0;

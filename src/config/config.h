@@ -34,7 +34,7 @@ struct GrammarSection {
 
 struct TaskSection {
   std::string kind = kGapsKind;
-  std::map<std::string, TaskValue> keys;  // of other kinds than `gaps`: their own keys
+  std::map<std::string, TaskValue> keys;  // of kinds other than `gaps`: their own keys
   TaskConfig task;                        // of `gaps`
   int length = 200;                       // elements per sample
   Stream stream = Stream::reference;

@@ -3,7 +3,7 @@
 
 namespace sb {
 
-// All that is wrong with a config, a line a fault, and the key that the first of them is about.
+// Error that holds all faults of a config, one per line, and the key of the first fault.
 class ConfigFaults : public Error {
  public:
   ConfigFaults(const std::string& lines, std::string key) : Error(Exit::bad_input, lines), first_key_(std::move(key)) {}

@@ -33,7 +33,7 @@ std::vector<std::string> keys_of(const std::string& section) {
   return keys;
 }
 
-// "" where the name is a parameter (or may be a model's switch), else what is wrong with it.
+// "" if the name is a config key or may be a switch, else its fault.
 std::string name_fault(const std::string& section, const std::string& key) {
   const auto& sections = section_names();
   if (std::find(sections.begin(), sections.end(), section) == sections.end())
@@ -96,7 +96,7 @@ bool names_automaton(const TomlValue& value) {
   return value.text() && !value.text()->empty();
 }
 
-// Keys of [grammar] that an automaton replaces.
+// Whether an automaton replaces this key of [grammar].
 bool gives_way_to_automaton(const std::string& key) {
   return key != "automaton" && key != "seed" && find_config_key("grammar." + key);
 }
@@ -105,7 +105,7 @@ std::string no_effect(const std::string& key, const Place& place) {
   return formatted("[grammar.{}] has no effect with automaton, expected one of the two, {}", key, place.text());
 }
 
-// What an automaton of the same file replaces.
+// Adds a fault for each key that an automaton in the same file replaces.
 void refuse_beside_automaton(Settings& settings, const TomlValue::Table& grammar) {
   const auto is_automaton = [](const TomlMember& member) {
     return member.key == "automaton" && names_automaton(member.value);
@@ -128,7 +128,7 @@ void move_place(TomlValue& value, const Place& place) {
     for (auto& item : *list) move_place(item, place);
 }
 
-// ", did you mean train.lr?" of a key without its section; all sections that have a key of this name, else of the
+// ", did you mean train.lr?" for a key without its section: every section that has this key, or else the key with the
 // nearest name.
 std::string section_hint(const std::string& key) {
   std::vector<std::string> keys, found;

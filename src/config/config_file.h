@@ -37,7 +37,7 @@ struct ModelRules {
   std::vector<SwitchRow> table;
   // Each throws bad_input with one line "[section.key] …" per error; the caller adds the location of the key.
   std::vector<std::function<void(const RunConfig&)>> checks;
-  std::function<void(const RunConfig&)> each_switch;  // the same for each switch on its own; no check without a model
+  std::function<void(const RunConfig&)> each_switch;  // the same for each switch alone; skips unknown models
   std::function<void(const RunConfig&)> samples;      // the same, after all other checks: the samples can be drawn
   std::function<bool()> has_gpu;                      // whether `train.device = "auto"` means the GPU; unset: the CPU
   // The width and switches that enter the run id. Unset: as given.

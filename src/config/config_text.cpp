@@ -21,13 +21,13 @@ bool has_effect(const ResolvedConfig& config, const ConfigKey& p) {
   return !silenced(config.values, p) && !config.keys_without_effect.contains(p.name());
 }
 
-// Switches are kept as text; numbers and truth values are written bare, as people write them.
+// Writes a switch, which is stored as text; numbers and truth values without quotes.
 std::string switch_toml(const std::string& text) {
   const bool bare = text == "true" || text == "false" || parse_integer(text) || parse_finite(text);
   return bare ? text : toml_quoted(text);
 }
 
-// Keys of other kinds of tasks would be refused.
+// Whether the key belongs to another kind of task and would be rejected.
 bool foreign(const ResolvedConfig& config, const ConfigKey& p) {
   return !p.task_kind.empty() && p.task_kind != config.values.task.kind;
 }
@@ -93,7 +93,7 @@ std::string config_toml(const ResolvedConfig& config, bool origins, const std::s
     size_t widest = 0;
     for (const auto& line : lines) widest = std::max(widest, line.name.size() + line.value.size());
     for (const auto& line : lines) {
-      // A file that gives an automaton gives no grammar.
+      // With an automaton, [grammar] keys that it replaces are not written.
       const bool left_out = section == "grammar" && !line.acts;
       if (left_out && !origins) continue;
       out += (left_out ? "# " : "") + line.name + " = " + line.value;

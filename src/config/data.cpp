@@ -12,7 +12,7 @@ TaskSetup task_setup(const RunConfig& config) {
   out.length = config.task.length;
   out.keys = config.task.keys;
   out.grammar = grammar.build;
-  // A file's automaton lives as long as what was read.
+  // Shares ownership of the file, which contains the automaton.
   if (grammar.file) out.automaton = std::shared_ptr<const Automaton>(grammar.file, &grammar.file->automaton);
   out.stream = config.task.stream;
   out.gaps = config.task.task;
@@ -21,7 +21,7 @@ TaskSetup task_setup(const RunConfig& config) {
 
 RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
   if (!config.grammar.file && !config.grammar.automaton.empty())
-    throw bad_input("grammar.automaton", "named, but not read");
+    throw bad_input("grammar.automaton", "the automaton file has not been read");
   RunData data;
   data.task = make_task(task_setup(config), poll);
   if (config.quirks.select_on_test) data.select = Split::test;

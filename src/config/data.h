@@ -17,9 +17,9 @@ struct RunData {
 // `poll` is called now and then and may throw to end the work.
 RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
 
-// What the task of a run is made from.
+// Everything from which the run's task is made.
 TaskSetup task_setup(const RunConfig& config);
-// Sizes of the task, known without making it; with this point of its test axis on test.
+// Sizes of the task, computed without making the task. `point`: value of the test axis on the test split.
 TaskSize size_of_task(const RunConfig& config, std::optional<int> point = {});
 
 }  // namespace sb

@@ -61,7 +61,7 @@ std::string ConfigDraft::key_of(const std::string& line) {
   return line.starts_with("[") ? line.substr(1, line.find(']') - 1) : "";
 }
 
-// Where what the line speaks of was given.
+// Location of the setting that the line is about.
 std::string ConfigDraft::place_of(const std::string& line) const {
   const std::string key = key_of(line);
   if (key.starts_with("model.")) return place({key, "model.width", "model.name"});
@@ -72,7 +72,7 @@ std::string ConfigDraft::place_of(const std::string& line) const {
   return place({key, "grammar.automaton", "grammar.density", "grammar.depth", "task.length"});
 }
 
-// Where the first of these was given; the config's name if none was.
+// Location of the first of these keys that was given; else the config's name.
 std::string ConfigDraft::place(std::initializer_list<std::string> keys) const {
   for (const auto& key : keys)
     if (const auto found = settings.find(key); found != settings.end()) return found->second.value.place.text();

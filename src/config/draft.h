@@ -1,4 +1,4 @@
-// A config while it is resolved: its values so far, where each comes from, and all that is wrong with it.
+// A config while it is resolved: its values so far, the origin of each value, and all faults found.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -22,26 +22,26 @@ struct ConfigDraft {
   RunConfig& values() { return out.values; }
   const RunConfig& values() const { return out.values; }
   bool given(const std::string& key) const { return settings.contains(key); }
-  // No key that begins so was refused.
+  // Whether no key with this prefix was refused.
   bool good(const std::string& prefix) const;
   // Whether only another kind of task reads the key.
   bool foreign(const ConfigKey& key) const { return !key.task_kind.empty() && key.task_kind != values().task.kind; }
 
   // Sets a key of config_keys() to the given value, if there is one.
   void apply(const std::string& key);
-  // Notes what the value of a key follows from.
+  // Records the cause of a derived value, e.g. the key that it follows from.
   void derived(const std::string& key, const std::string& cause);
-  // Collects what `act` throws as bad_input; `placed`: its lines name their location already.
+  // Runs `act` and collects the lines of a bad_input that it throws. `placed`: the lines already name their location.
   void attempt(const std::function<void()>& act, bool placed = true);
-  // The same; the key counts as refused if there was anything.
+  // Like attempt(); if there was a fault, the key counts as refused.
   void take_key(const std::string& key, const std::function<void()>& act);
-  // `keys`: all that the condition depends on; where one of them was refused, it says nothing.
+  // Adds a fault unless `holds`. `keys`: all keys that the condition depends on; no fault if one of them was refused.
   void refuse_unless(bool holds, const std::string& where, const std::string& what,
                      std::initializer_list<std::string> keys);
   // Throws ConfigFaults if there are faults.
   void end() const;
 
-  // The key that a line "[section.key] …" speaks of.
+  // The key of a line "[section.key] …".
   static std::string key_of(const std::string& line);
 
  private:

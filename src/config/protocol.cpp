@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kPublishedRate = 1e-3;
 constexpr std::array kDeltaFamily = {"delta_net", "gated_delta_net", "gated_delta_product"};
-// Better on valid with the residual around the normalised layer (configs/choices.toml); the other models were not tried
-// with it.
+// Models that are better on valid with a pre-norm residual (configs/choices.toml). The other models were not tried with
+// it.
 constexpr std::array kPreNorm = {"transformer", "gated_delta_net", "mamba2"};
 
 using Config = std::map<std::string, std::string>;
@@ -58,7 +58,7 @@ bool same(const std::string& a, const std::string& b) {
   return x && y ? *x == *y : a == b;
 }
 
-// "residual pre", "dropout 0.2": what the run has where the protocol has something else.
+// "residual pre", "dropout 0.2": values of the run that differ from the protocol.
 std::vector<std::string> differences(Protocol protocol, const Config& config, const std::string& model) {
   std::vector<ProtocolSetting> settings = protocol_settings(protocol, model);
   if (protocol == Protocol::published) settings.push_back({"train.lr", kPublishedRate});

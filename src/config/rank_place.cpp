@@ -24,7 +24,7 @@ int whole(const Variables& variables, const char* name, int least, int most) {
   return static_cast<int>(*value);
 }
 
-// A name or an address: what getaddrinfo may be asked for.
+// Returns a valid host name or address, else throws.
 std::string host(const char* name, const std::string& text) {
   bool sound = !text.empty() && text.size() <= 253 && text.front() != '-';
   for (const unsigned char c : text)
@@ -33,7 +33,7 @@ std::string host(const char* name, const std::string& text) {
   return text;
 }
 
-// A port for each step of a job, so that steps side by side do not meet: the same on all of its ranks.
+// A port for each job step, the same on all of its ranks, so that concurrent steps do not conflict.
 int port_of_step(const Variables& variables) {
   constexpr int first = 20000, count = 10000;
   const auto number = [&](const char* name) {
@@ -49,7 +49,7 @@ void add_torchrun(const Variables& variables, RankPlace& out) {
   const auto address = variables("MASTER_ADDR");
   if (!address) throw bad_input("MASTER_ADDR", "expected the host of rank 0, but it is not set");
   out.address = host("MASTER_ADDR", *address);
-  // torchrun listens there itself, with words of its own version: rank 0 takes the next port.
+  // torchrun itself listens on this port, with the protocol of its own version, so rank 0 uses the next port.
   const bool agent = variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   out.port = whole(variables, "MASTER_PORT", 1, kMaxPort - (agent ? 1 : 0)) + (agent ? 1 : 0);
   if (variables("LOCAL_WORLD_SIZE")) out.local_world_size = whole(variables, "LOCAL_WORLD_SIZE", 1, out.size);

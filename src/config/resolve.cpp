@@ -1,4 +1,4 @@
-// Settings to values: defaults that depend on other values, checks across parameters.
+// Resolves settings to values: derived defaults and checks across keys.
 
 #include <algorithm>
 #include <set>
@@ -21,7 +21,7 @@ int64_t built_states(const GrammarConfig& g) {
   return int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
 }
 
-// The steps in their order; those about keys of a kind of task are in task_keys.h.
+// The steps of resolving, in order; task_keys.h has those for keys of one kind of task.
 class Resolver : private ConfigDraft {
  public:
   Resolver(const Settings& asked, const ModelRules& rules, const std::string& file, AutomatonFiles* files = nullptr)
@@ -31,7 +31,7 @@ class Resolver : private ConfigDraft {
     faults = settings.faults;
     take();
     if (!values().grammar.automaton.empty()) take_key("grammar.automaton", [&] { read_automaton(); });
-    if (settings.whole) {  // else what is missing would look wrong
+    if (settings.whole) {  // otherwise missing values would look like faults
       derive();
       check_across();
       check_reach();
@@ -60,7 +60,7 @@ class Resolver : private ConfigDraft {
 
  private:
   void take() {
-    // These first: they are what defaults of others come from.
+    // First the keys from which defaults of other keys follow.
     take_key("task.kind", [&] { take_kind(*this); });
     for (const auto& p : config_keys())
       if (!foreign(p)) out.origins.emplace(p.name(), Origin{});
@@ -75,13 +75,13 @@ class Resolver : private ConfigDraft {
     switches();
   }
 
-  // All of them at once, whatever else is wrong with the network.
+  // Reports the faults of all switches, even if the network has other faults.
   void ask_switches() {
     if (rules_.each_switch && !refused.contains("model.name"))
       take_key("model.", [&] { attempt([&] { rules_.each_switch(values()); }, false); });
   }
 
-  // What it says of a section whose values it did not get is left out.
+  // Runs a check, and drops faults in sections whose own values were already refused.
   void ask(const std::function<void(const RunConfig&)>& check) {
     const auto before = static_cast<ptrdiff_t>(faults.size());
     attempt([&] { check(values()); }, false);
@@ -127,7 +127,7 @@ class Resolver : private ConfigDraft {
       if (p.section == "model") all.push_back(p.key);
     std::string hint = did_you_mean(key, all);
     if (hint.empty()) {
-      std::vector<std::string> own;  // of the model, where it is one
+      std::vector<std::string> own;  // switches of this model, if it exists
       for (const auto& row : rules_.table)
         if (row.model == values().model.name) own.push_back(row.key);
       hint = formatted(", expected {}", joined(nearest_first(key, own.empty() ? known : own), ", "));
@@ -146,7 +146,7 @@ class Resolver : private ConfigDraft {
       c.train.warmup = c.train.updates * 476 / 3125;
       derived("train.warmup", "476/3125 of train.updates");
     }
-    // Dropout that outlasts the run is dropout in all of it.
+    // If dropout_until exceeds the number of updates, it means the whole run.
     const bool until_given = given("train.dropout_until") || c.run.protocol == Protocol::published;
     if (!until_given || c.train.dropout_until > c.train.updates) {
       c.train.dropout_until = c.train.updates;

@@ -39,7 +39,7 @@ struct ConfigKey {
   std::string range() const;  // "1..65536", "(0, 1]", "cpu or cuda", …
 };
 
-// Keys of one kind of task, without get and set: TaskSection::keys and EvalSection::points hold their values.
+// A key that only one kind of task has. get and set are empty: TaskSection::keys and EvalSection::points hold values.
 ConfigKey own_key(const TaskKey& key);
 ConfigKey own_key(const TestAxis& axis);
 // The key of this name that only this kind has; nullopt if it has none. `gaps` has only keys of config_keys().

@@ -37,7 +37,7 @@ ConfigKey whole(const char* section, const char* key, int64_t least, int64_t mos
   return p;
 }
 
-// Kept as kAutomatic where the config says "auto".
+// An integer key that also accepts "auto", stored as kAutomatic.
 template <class Access>
 ConfigKey whole_or_auto(const char* section, const char* key, int64_t least, int64_t most, const char* meaning,
                         Access access) {
@@ -85,7 +85,7 @@ std::vector<std::string> names_of(int count) {
   return names;
 }
 
-// A choice is kept as its place among the names, which is the enum's value.
+// A choice is stored as its index in the list of names, which is the value of the enum.
 template <int count, class Access>
 ConfigKey choice(const char* section, const char* key, const char* meaning, Access) {
   using Enum = std::remove_reference_t<decltype(Access{}(std::declval<RunConfig&>()))>;

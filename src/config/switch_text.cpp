@@ -9,7 +9,7 @@
 namespace sb {
 namespace {
 
-// One spelling a value: 2, 2.0 and "2" are the same switch.
+// One spelling for each value: 2, 2.0 and "2" are the same.
 std::string spelled_once(const std::string& text) {
   if (const auto whole = parse_integer(text)) return std::to_string(*whole);
   const auto real = parse_finite(text);

@@ -1,4 +1,4 @@
-// Steps of resolving that concern keys of one kind of task: of `gaps`, or those that another kind owns.
+// Steps of resolving for keys that only one kind of task has: `gaps`, or any other kind.
 #pragma once
 #include "config/draft.h"
 
@@ -8,10 +8,10 @@ namespace sb {
 void take_kind(ConfigDraft& draft);
 // task.number of `gaps`: the values of the paper's task.
 void take_task_number(ConfigDraft& draft);
-// Keys that the kind of task has for itself; those of other kinds are refused.
+// Sets the kind's own keys; keys of other kinds are faults.
 void take_own_keys(ConfigDraft& draft);
-// The paper tests tasks 2 and 4 at the longest training gap, the others with the law of training. What the file says
-// about training gaps moves the test gaps along, unless it speaks of those too.
+// Test gaps: the longest training gap in tasks 2 and 4 of the paper, the training distribution otherwise. Settings of
+// training gaps also change the test gaps, unless the config sets those, too.
 void derive_test_gaps(ConfigDraft& draft);
 void check_task(ConfigDraft& draft);
 

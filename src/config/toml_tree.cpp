@@ -1,7 +1,7 @@
 #include "config/toml_tree.h"
 
-// toml++ 3.3 asserts, and with NDEBUG assumes, that a key follows '[' and ','; the branch behind that reports it
-// properly.
+// toml++ 3.3 asserts (with NDEBUG: assumes) that a key follows '[' and ','. Without the assertion it reports a proper
+// error.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_assert(true)
 #define TOML_HEADER_ONLY 1
@@ -28,9 +28,9 @@ Place place_of(const toml::source_region& region, const std::string& file) {
   return {file, region.begin.line, region.begin.column};
 }
 
-// Refuses what toml++ 3.3 cannot take from a hostile file: it nests one table per dot of a key and destroys them
-// recursively, and its test for white space is undefined for letters beyond ASCII, which have a place only in strings
-// and comments; a quote inside a word begins no string.
+// Rejects input that toml++ 3.3 handles unsafely: many dots in a key (nested tables, destroyed recursively), and
+// non-ASCII characters outside of strings and comments (undefined behaviour in its white-space test). A quote inside a
+// word does not start a string.
 class Screen {
  public:
   Screen(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -54,12 +54,12 @@ class Screen {
 
  private:
   void check_plain(char c) {
-    if (static_cast<unsigned char>(c) >= 0x80) refuse("letter beyond ASCII outside of a string");
+    if (static_cast<unsigned char>(c) >= 0x80) refuse("non-ASCII character outside of a string");
     if (c == '\n' || c == ',' || c == '=' || c == '[') dots_ = 0;
     if (c == '.' && ++dots_ > most_dots) refuse("name of more than " + std::to_string(most_dots) + " parts");
   }
 
-  // A string of one line ends with it, whether or not it was closed.
+  // A single-line string ends at the end of the line, even if it is not closed.
   void skip_string(char quote) {
     const bool lines = starts_with(std::string(3, quote));
     const std::string end(lines ? 3 : 1, quote);
@@ -93,7 +93,7 @@ class Screen {
   const std::string& file_;
   size_t at_ = 0;
   size_t dots_ = 0;
-  char before_ = '\n';  // the last that was not blank, outside of comments; a string can begin only after some
+  char before_ = '\n';  // last non-blank character outside of comments; a string can start only after some of them
 };
 
 TomlValue convert(const toml::node& node, const std::string& file) {

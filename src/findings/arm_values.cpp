@@ -14,7 +14,7 @@
 namespace sb {
 namespace {
 
-// Seconds between which a run worked, as a result has them; nullopt if it does not say.
+// Start and end of the run in Unix seconds, from its result; nullopt if not recorded.
 std::optional<std::pair<double, double>> working_time(const Result& result) {
   if (!result.made || !result.made->total_seconds) return std::nullopt;
   const auto end = parse_utc(result.made->finished);
@@ -70,7 +70,7 @@ std::vector<Point> points_asked(const Comparison& c) {
   return asked;
 }
 
-// Ceiling of what value_of measures; the same for every run of a grammar but for the samples it was taken over.
+// Ceiling of what value_of() measures; runs of one grammar differ only in the samples it is estimated from.
 std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
   const auto points = points_of(run);
   const std::vector<Point> asked = points_asked(c);
@@ -119,6 +119,8 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     }
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
+    if (const auto& baselines = rows.runs[run].result.baselines)
+      if (const auto n_gram = baselines->best_n_gram()) arm.n_grams[unit] = *n_gram;
     // Speeds are compared on one device.
     if (speed) unit.push_back(rows.runs[run].result.made->device);
     values[unit].push_back(*value);

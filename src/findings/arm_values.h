@@ -11,8 +11,8 @@ namespace sb {
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t group,
                                   ArmFigures& arm);
 
-// Why the group has no value on a grammar that others have, as words that follow the grammar; empty if there is no such
-// run. nullopt if its runs on the grammar failed.
+// Why the group has no value on a grammar on which others have one, as text that follows the name of the grammar. Empty
+// if there is no such run; nullopt if its runs on the grammar failed.
 std::optional<std::string> how_lacking(const Rows& rows, size_t group, const Unit& grammar,
                                        const Comparison& comparison);
 

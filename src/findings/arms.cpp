@@ -25,7 +25,7 @@ bool in_band(const Result& result, const Scale& scale, bool by_size) {
          params <= (by_size ? scale.most_size : scale.most_params);
 }
 
-// What its parameters follow from.
+// The keys that determine the number of parameters.
 ConfigMap network_of(const Group& group) {
   ConfigMap out;
   for (const auto& [key, value] : group.config)
@@ -74,7 +74,7 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
 
 bool fits(const Group& group, const ArmModel& arm) {
   if (group.model() != arm.model || !meets(group, arm.keys, {})) return false;
-  // Sizes, and what the corrected protocol chooses for each model.
+  // Sizes, and settings that the corrected protocol chooses per model.
   static const std::set<std::string> free = {"heads", "d_state", "conv"};
   std::set<std::string> named;
   for (const auto& [key, json] : group.config) {
@@ -88,7 +88,7 @@ bool fits(const Group& group, const ArmModel& arm) {
       return false;
     }
   }
-  // A config that leaves a switch out has it as the paper does.
+  // A switch that the config does not have counts as having the paper's value.
   for (const auto& [name, value] : arm.switches)
     if (!named.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
   return true;

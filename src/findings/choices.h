@@ -1,4 +1,4 @@
-// Settings of each model (learning rate, residual, convolution) that were chosen on a grammar without reported figures.
+// Settings of each model (learning rate, residual, convolution), chosen on a grammar that no reported figure uses.
 #pragma once
 #include <optional>
 #include <string>

@@ -12,7 +12,7 @@
 
 namespace sb {
 
-// a - b by level; matched in size.
+// Computes a - b at each level, for pairs of groups of matching size.
 void Gatherer::two_arms(Figures& out, const Members& members) {
   const auto left = by_level(members[0]), right = by_level(members[1]);
   std::map<Level, std::pair<size_t, size_t>> pairs;
@@ -62,7 +62,7 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
   }
 }
 
-// One figure of a unit's levels; nothing if a level is missing or a slope has no two.
+// Combines the values of a unit over its levels; nullopt if a level is missing or a slope has only one.
 std::optional<double> Gatherer::over_levels(const std::vector<double>& x, const std::vector<double>& y,
                                             size_t levels) const {
   if (y.size() != levels) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<siz
   return best;
 }
 
-// The mean over models (or their order) by unit, of the accuracy or of its slope.
+// Per unit: the mean over models (or the agreement of their orders), of the accuracy or of its slope.
 void Gatherer::one_arm(Figures& out, const Members& members) {
   std::vector<LevelValues> values(members.size());
   std::vector<GroupsByLevel> groups(members.size());

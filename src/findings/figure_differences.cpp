@@ -34,7 +34,7 @@ std::string sentence(const Difference& row) {
   return out + (row.verdict.empty() ? "." : ", " + row.verdict + ".");
 }
 
-// Without what is not finite.
+// Removes values that are not finite.
 Difference known(Difference row) {
   if (row.interval && !(std::isfinite(row.interval->low) && std::isfinite(row.interval->high))) row.interval.reset();
   if (row.paper && !std::isfinite(*row.paper)) row.paper.reset();
@@ -42,7 +42,7 @@ Difference known(Difference row) {
   return row;
 }
 
-// A comparison, its texts in lines, and where they are.
+// A comparison with its wrapped texts and their positions.
 struct Row {
   Difference data;
   std::vector<std::string> heading, label, verdict;
@@ -150,7 +150,7 @@ class Forest {
     bottom_ = y + 4;
   }
 
-  // Ends of intervals that would squeeze all the others are cut: they get an arrow.
+  // Interval ends that would compress all other rows are cut off and marked with an arrow.
   void scale() {
     double low = -1.5 * std::max(figure_.delta, 1e-3), high = -low;
     const auto take = [&](double value) {

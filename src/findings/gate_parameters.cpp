@@ -6,7 +6,7 @@
 namespace sb {
 namespace {
 
-// A switch of the run; `initial` where its config does not have it.
+// The value of a switch of the run, or `initial` if the config does not have it.
 double value_of(const Result& r, const std::string& key, double initial) {
   const auto it = r.config.find("model.switch " + key);
   if (it == r.config.end()) return initial;

@@ -43,7 +43,7 @@ void Gatherer::name_lacking(Figures& out, const std::vector<GroupsByLevel>& grou
   }
 }
 
-// "on grammar seeds 1, 2" of one model at one level, by why it lacks them.
+// Lines "on grammar seeds 1, 2 …" for the grammars that one model lacks at one level, one line per reason.
 std::vector<std::string> Gatherer::lacked(size_t group, const std::map<Unit, double>& has,
                                           const std::set<Unit>& all) const {
   std::map<std::string, std::vector<std::string>> seeds;
@@ -56,7 +56,7 @@ std::vector<std::string> Gatherer::lacked(size_t group, const std::map<Unit, dou
   return out;
 }
 
-// "GLA, Mamba, Mamba2 and S4 (task 1)": each model once, however many of its levels these are.
+// "GLA, Mamba, Mamba2 and S4 (task 1)": each model once, even if it lacks several levels.
 std::string Gatherer::places_text(const std::vector<size_t>& groups) const {
   std::vector<std::string> models;
   for (const size_t group : groups)
@@ -69,7 +69,7 @@ std::string Gatherer::places_text(const std::vector<size_t>& groups) const {
               : "");
 }
 
-// Where to run for a slope or an order that has only one level.
+// Where a second level could be run, for a slope or order that has only one.
 std::string Gatherer::second_level() const {
   if (by_size_) return "at a second size of the networks";
   if (c_.over != "topological_entropy") return "at a second value of " + c_.over;
@@ -84,7 +84,7 @@ std::string Gatherer::place_text(size_t group) const {
   return levels_ && c_.from == 0 ? group_text(group) + level_text(group) : group_text(group);
 }
 
-// What tells the level of the group from others: the key, or all that is free.
+// Text that identifies the level of the group: the key of the axis, or all free keys.
 std::string Gatherer::level_text(size_t group) const {
   const std::string value = rows_.groups[group].value(c_.over);
   if (!value.empty()) return formatted(" at {} {}", c_.over, plain_value(value));

@@ -16,7 +16,7 @@ double size_of(const Level& level) {
   return parse_finite(level.front()).value_or(1);
 }
 
-// Of every model, the level that goes with `level` of the first: the same one, or the nearest size within the ratio.
+// For every model, the level that matches `level` of the first model: the same one, or the nearest size within `match`.
 Column across_models(const std::vector<LevelValues>& models, const Level& level, bool by_size, double match) {
   Column out;
   for (const auto& model : models) {
@@ -67,7 +67,7 @@ Orders orders_of(const std::vector<LevelValues>& models, bool by_size, double ma
   std::set<const std::map<Unit, double>*> taken;
   for (const auto& level : firsts) {
     Column found = across_models(models, level, by_size, match);
-    // Runs that stood in two levels would agree with themselves.
+    // A run that is used for two levels would agree with itself.
     if (found.size() != models.size() ||
         std::any_of(found.begin(), found.end(), [&](const auto* each) { return taken.contains(each); }))
       continue;

@@ -24,7 +24,7 @@ std::vector<ClaimVerdict> judged(const Rows& rows, const Claims& claims, const s
   return out;
 }
 
-// The results at the paper's scale; none if the claims know no such scale.
+// The results at the paper's scale; empty if the claims do not define this scale.
 ResultsTable results_of(const Rows& rows, const Claims& claims) {
   const Scale* scale = claims.scale("paper");
   if (!scale) return {};
@@ -46,6 +46,9 @@ std::string method_text() {
          "“contradicted "
          "in k of n” and “equivalent in k of n” count comparisons that stay so under Holm's correction over the n with "
          "runs. Diverged and collapsed runs enter no mean: their comparisons are undecided until the run is repeated. "
+         "If both models lie within 2 points of the ceiling, “equivalent” and “at least” would follow from the task "
+         "alone, "
+         "so these comparisons are undecided “at the ceiling”. "
          "Runs of different protocols are never compared or averaged. The paper's figures are the best of six "
          "combinations of learning rate and warm-up, chosen on its test set; its ± are shown with its differences.\n";
 }

@@ -63,9 +63,10 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum),
                      arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
-                     paper_text(one), evidence_text(one), c.reported ? "reported" : to_string(one.verdict));
+                     paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
     say(units, unit_text(c));
     say_variants(below, where_text(stratum), one);
+    for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum), line));
     for (const auto* arm : {&one.figures.a, &one.figures.b})
       for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
   }

@@ -63,8 +63,8 @@ void Gatherer::place_groups() {
   }
 }
 
-// Runs of the population without a figure. A run that is not finished does not say how many parameters it has: runs of
-// the same network do, if there are any.
+// Assigns runs without a figure to arms. An unfinished run has no known number of parameters; runs of the same network
+// provide it, if there are any.
 void Gatherer::place_absent() {
   unfinished_.assign(arms_.size(), 0);
   for (const auto& run : rows_.absent) {
@@ -91,7 +91,7 @@ bool Gatherer::of_task(const Group& group) const {
   return false;
 }
 
-// Some run is on another grammar than that of the choices.
+// Whether some run of the group is not on the grammar of the choices.
 bool Gatherer::is_reported(const Group& group) const {
   for (const auto& candidate : group.candidates)
     for (const auto* runs : {&candidate.runs, &candidate.diverged})
@@ -122,7 +122,7 @@ Level Gatherer::level_of(size_t group) const {
   return out;
 }
 
-// The groups of an arm by level; several sizes at one level: the largest first.
+// The groups of an arm by level; at each level, the largest network first.
 std::map<Level, std::vector<size_t>> Gatherer::by_level(const std::vector<Place>& places) const {
   std::map<Level, std::vector<size_t>> out;
   for (const auto& place : places) out[place.level].push_back(place.group);

@@ -25,6 +25,7 @@ namespace sb {
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
   std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
+  std::map<Unit, double> n_grams;   // of the test, if the runs have baselines
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words

@@ -22,7 +22,7 @@ std::set<std::string> quirks_of(const ConfigMap& config) {
   return out;
 }
 
-// A group's config as a result has it.
+// A group's config in the form of Result::config.
 ConfigMap unfolded(ConfigMap config) {
   for (const auto& quirk : quirks_of(config)) config["quirks." + quirk] = "true";
   config.erase("quirks");
@@ -50,7 +50,7 @@ std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) 
     if (key.starts_with("model.")) config.erase("model.switch " + key.substr(6));
   }
   if (!ignored.contains("model.residual")) return label_of(config);
-  // Every network has a residual: the one of the nearest protocol.
+  // If the residual is ignored, tries all residuals and takes the label with the fewest differences.
   std::string nearest;
   for (const char* residual : {"post", "double", "pre"}) {
     config["model.residual"] = json_quoted(residual);

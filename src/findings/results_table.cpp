@@ -19,7 +19,7 @@ namespace {
 constexpr int tasks = 4;
 const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
 constexpr double error = .05;
-constexpr double clearly_better = .01;  // of another run of the same model
+constexpr double clearly_better = .01;  // margin by which another run of the same model must be better for a footnote
 constexpr ResultColumn columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
 
 using Place = std::pair<int, ResultColumn>;
@@ -78,7 +78,7 @@ class Printer {
     });
   }
 
-  // In the short form: the paper's figures only of tasks that have others.
+  // Short form: shows the paper's figures only for tasks with other figures.
   bool shown(const Place& place) const {
     if (place.second != ResultColumn::paper) return measured(place);
     return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
@@ -204,7 +204,7 @@ class Filler {
     return best;
   }
 
-  // A model that does better under other settings was not measured well: the figure speaks of its settings.
+  // Adds a footnote if the model is better under other settings: the figure then reflects its settings, not the model.
   void note_better(ResultRow& row, const std::string& model, const Place& place) const {
     const auto own = row.cells.find(place);
     if (own == row.cells.end() || !own->second.accuracy) return;
@@ -313,7 +313,7 @@ class Filler {
     return joined(parts, "/");
   }
 
-  // What the task allows on the grammars of a group: the same for all models but for the samples it was taken over.
+  // Adds ceiling and n-gram on the group's grammars; models differ only in the samples these are estimated from.
   void add_references(size_t number, const Place& place) {
     for (const size_t run : rows_.groups[number].averaged) {
       const TableRun& table_run = rows_.runs[run];

@@ -72,7 +72,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
          out;
 }
 
-// Where the corrected protocol moves a model by more than the reproduction allows.
+// Models that the corrected protocol moves by more than `near_paper`.
 std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table) {
   std::string out;
   for (int task = 1; task <= 3; ++task) {
@@ -114,7 +114,7 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
          out;
 }
 
-// The deviations whose effect is known, largest first.
+// The deviations with the largest measured costs.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
   struct Cost {
     double effect;
@@ -133,7 +133,7 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
   std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
   found.resize(std::min<size_t>(3, found.size()));
   std::vector<std::string> parts;
-  while (!found.empty()) {  // models that one deviation costs points in one place share a part
+  while (!found.empty()) {  // one part for all models with the same deviation and place
     const Cost first = found.front();
     const auto together = [&first](const Cost& c) { return c.title == first.title && c.place == first.place; };
     std::vector<std::string> models;

@@ -43,8 +43,8 @@ std::vector<double> spread_labels(const std::vector<double>& wanted, double dist
   std::vector<size_t> order(wanted.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return wanted[a] < wanted[b]; });
-  // Runs of labels that touch; each is centred on the mean of what its labels want, and joins the one before it if they
-  // overlap.
+  // Blocks of touching labels. Each block is centred on the mean of the wanted positions, and is merged with the block
+  // before it if they overlap.
   struct Block {
     double first;  // centre of its first label
     size_t count;

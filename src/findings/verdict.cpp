@@ -20,11 +20,32 @@ bool one_sided(Asks asks) {
   return asks == Asks::at_least || asks == Asks::at_most;
 }
 
-// The effect less its reference, turned so that the claim asks for more.
+// The effect minus its reference, negated if needed so that the claim asks for a larger value.
 Estimate turned(const Comparison& c, Estimate effect) {
   effect.mean -= c.reference;
   if (c.asks == Asks::below || c.asks == Asks::at_most) effect.mean = -effect.mean;
   return effect;
+}
+
+double mean_of(const std::map<Unit, double>& by_unit) {
+  return estimate(values_of(by_unit)).mean;
+}
+
+// Variance of Kendall's tau between two unrelated orders of so many models: the models are a sample too, and more
+// grammars do not make it larger.
+double chance_variance(size_t models) {
+  const auto m = static_cast<double>(models);
+  return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
+}
+
+// Whether both arms lie within two deltas of the ceiling. Such arms cannot differ by much, whatever the models are, so
+// "equivalent" and "at least" would follow from the task and not from the models.
+bool is_at_ceiling(const ComparisonVerdict& v) {
+  if (v.comparison->statistic != Statistic::accuracy || !v.a || !v.b) return false;
+  const auto close = [&](const ArmFigures& arm, const Estimate& figure) {
+    return !arm.ceilings.empty() && figure.mean > mean_of(arm.ceilings) - 2 * v.comparison->delta;
+  };
+  return close(v.figures.a, *v.a) && close(v.figures.b, *v.b);
 }
 
 ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,
@@ -44,14 +65,20 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
     return out;
   }
   out.effect = estimate(values_of(out.figures.effects));
+  if (comparison.statistic == Statistic::published_order)
+    out.effect.other_variance = chance_variance(comparison.a.size());
   if (!out.figures.a.values.empty()) out.a = estimate(values_of(out.figures.a.values));
   if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
   out.interval = out.effect.interval(family_error);
   if (!out.failed()) out.verdict = verdict_of(comparison, out.effect);
+  const bool follows =
+      out.verdict == Verdict::equivalent || (out.verdict == Verdict::supported && one_sided(comparison.asks));
+  out.at_ceiling = follows && is_at_ceiling(out);
+  if (out.at_ceiling) out.verdict = Verdict::undecided;
   return out;
 }
 
-// The runs to repeat, those that are missing, or how many grammars the spread asks for.
+// Lists what would decide the comparison: runs to repeat, missing runs, or the number of grammars needed.
 void say_what_decides(ComparisonVerdict& v) {
   if (v.verdict != Verdict::undecided) return;
   for (const auto* arm : {&v.figures.a, &v.figures.b})
@@ -59,6 +86,10 @@ void say_what_decides(ComparisonVerdict& v) {
   v.decides.insert(v.decides.end(), v.figures.missing.begin(), v.figures.missing.end());
   if (v.exact || !v.figures.found || v.failed()) return;
   const Comparison& c = *v.comparison;
+  if (v.at_ceiling) {
+    v.decides.push_back("a larger grammar: both arms are at the ceiling of this one");
+    return;
+  }
   if (v.effect.n < 2) {
     v.decides.push_back(formatted("at least {} more grammar{} that every model compared has run: an interval needs two",
                                   2 - v.effect.n, v.effect.n == 1 ? "" : "s"));
@@ -72,7 +103,7 @@ void say_what_decides(ComparisonVerdict& v) {
     v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
                                   *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
   else
-    v.decides.push_back("no number of grammars up to 1,000: the effect is too near to the smallest that matters");
+    v.decides.push_back("not even 1,000 grammars: the effect is too close to the smallest difference that matters");
 }
 
 }  // namespace

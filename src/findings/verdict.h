@@ -39,11 +39,13 @@ struct ComparisonVerdict {
   std::optional<Estimate> a, b;      // each arm alone, over the same grammars
   std::optional<Interval> interval;  // 95 %; absent for fewer than two grammars
   bool exact = false;                // an exact statistic, without interval
+  bool at_ceiling = false;           // both arms are so close to the ceiling that they cannot differ by much
   std::optional<PaperEffect> paper;  // only at the paper's scale
   std::vector<std::string> decides;  // what would decide an undecided comparison
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
+  std::string words() const;                                  // "undecided (at the ceiling)"
 };
 
 // The rule for one comparison; ignores failed runs.
@@ -77,15 +79,17 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 // Judges the claim at every scale, or only at `scale`, under every protocol that has a run of one of its comparisons.
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale = {});
 
-// How many runs there are, how many of them diverged, how many left no figure, and the first of these; empty if there
-// are none.
+// Lines that count runs, diverged and collapsed runs and runs per protocol, then name runs that are in no mean. Empty
+// if there are no runs.
 std::vector<std::string> counts_of(const Rows& rows);
 
 // Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
-std::string asks_text(const Comparison& comparison);          // "above +1.0", "at least −1.0"
+// Arms whose accuracy is below that of the n-gram, one line each: they may be trained badly.
+std::vector<std::string> below_n_gram(const ComparisonVerdict& verdict);
+std::string asks_text(const Comparison& comparison);  // "above +1.0", "at least −1.0"
 // What would decide the undecided comparisons, one line each: "task 1: a − b: …", or "10 comparisons: …" if many lack
 // the same.
 std::vector<std::string> decides_of(const ScaleVerdict& verdict);

@@ -14,7 +14,7 @@ std::string capital(std::string text) {
   return text;
 }
 
-// Lines beneath the comparisons: what a reader has to know of the figures.
+// Remarks on the figures, shown below the comparisons.
 std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
   std::vector<std::string> out;
   const auto say = [&](const std::string& line) {
@@ -22,6 +22,7 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
   };
   for (const auto& one : scale.comparisons) {
     const Figures& f = one.figures;
+    for (const auto& line : below_n_gram(one)) say(line);
     for (const auto* arm : {&f.a, &f.b})
       for (const auto& run : arm->unmeasured)
         say((one.comparison->statistic == Statistic::throughput ? "shared its device: "
@@ -44,7 +45,7 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
     table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", asks_text(c), interval_text(one),
-               evidence_text(one), std::string(to_string(one.verdict)) + (c.reported ? " (reported)" : "")});
+               evidence_text(one), one.words() + (c.reported ? " (reported)" : "")});
   }
   const std::string text = table.text();
   for (size_t at = 0; at < text.size();) {
@@ -110,6 +111,7 @@ Json comparison_json(const ComparisonVerdict& one) {
   out["comparison"] = c.name();
   out["statistic"] = to_string(c.statistic);
   out["verdict"] = to_string(one.verdict);
+  out["at_ceiling"] = one.at_ceiling;
   out["asks"] = to_string(c.asks);
   out["delta"] = c.delta;
   out["reference"] = c.reference;

@@ -3,7 +3,9 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "findings/page_text.h"
 #include "findings/verdict.h"
+#include "report/palette.h"
 
 namespace sb {
 
@@ -39,6 +41,26 @@ std::string interval_text(const ComparisonVerdict& v) {
   if (!v.interval) return "–";
   return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
                    effect_text(*v.comparison, v.interval->high));
+}
+
+std::string ComparisonVerdict::words() const {
+  return std::string(to_string(verdict)) + (at_ceiling ? " (at the ceiling)" : "");
+}
+
+std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
+  std::vector<std::string> out;
+  if (v.comparison->statistic != Statistic::accuracy) return out;
+  const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
+    if (!figure || arm.n_grams.empty() || models.size() != 1) return;
+    std::vector<double> values;
+    for (const auto& [unit, value] : arm.n_grams) values.push_back(value);
+    if (const double n_gram = estimate(values).mean; figure->mean < n_gram)
+      out.push_back(formatted("{} is below the n-gram on task {}: {} against {}", model_title(models[0].model),
+                              v.comparison->task, share(figure->mean), share(n_gram)));
+  };
+  add(v.comparison->a, v.figures.a, v.a);
+  add(v.comparison->b, v.figures.b, v.b);
+  return out;
 }
 
 std::string asks_text(const Comparison& c) {

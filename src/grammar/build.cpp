@@ -12,10 +12,10 @@
 namespace sb {
 namespace {
 
-constexpr int kMaxAttempts = 100000;         // of the reference
-constexpr double kMaxDraws = 5e8;            // of all attempts together, about two seconds; four are always made
+constexpr int kMaxAttempts = 100000;         // the reference's limit
+constexpr double kMaxDraws = 5e8;            // over all attempts, about two seconds; at least four attempts are made
 constexpr double kMaxTransitions = 1 << 25;  // expected; 400 MB
-// Chance of a grammar in all attempts below which none is made: where all of the reference's can be, and where not.
+// Least probability of success over all attempts: if as many attempts as the reference's are allowed, and if fewer are.
 constexpr double kHopeless = 1e-9;
 constexpr double kHopelessWhenLarge = 1e-3;
 
@@ -58,7 +58,7 @@ void check_ranges(const GrammarConfig& c) {
   }
 }
 
-// Upper bounds on the chance that an attempt passes, each for one condition that a grammar must meet.
+// Probabilities of single conditions of an attempt; all_exit, end_reached and start bound its chance of success.
 struct Chances {
   double no_exit;      // one state has no edge at all
   double all_exit;     // every state but '#' has one
@@ -107,7 +107,7 @@ void check_feasible(const GrammarConfig& c) {
                             density_of(c), allowed));
 }
 
-// One attempt: which states stand for which letter, and at most one successor for each (state, letter).
+// One attempt: the states of each letter, and at most one successor for each (state, letter).
 class Attempt {
  public:
   Attempt(const GrammarConfig& c, const std::function<void()>& poll)
@@ -129,7 +129,7 @@ class Attempt {
     start_.assign(start.begin(), start.end());
   }
 
-  // The automaton, or none where '#' is a start state or a state has no path to it.
+  // The automaton; null if '#' is a start state or if a state has no path to '#'.
   std::shared_ptr<const Automaton> automaton() const {
     if (!all_exit_ || std::find(start_.begin(), start_.end(), states_ - 1) != start_.end()) return nullptr;
     auto out = std::make_shared<Automaton>();

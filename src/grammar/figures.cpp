@@ -14,7 +14,7 @@
 namespace sb {
 namespace {
 
-constexpr double kWork = 2e9;  // edge visits after which an iteration ends with what it has
+constexpr double kWork = 2e9;  // edge visits after which an iteration stops with its current value
 
 // Edges of the closed chain, '#' to the start states included, over a subset of the states renumbered from 0.
 struct Chain {
@@ -126,8 +126,8 @@ std::vector<double> stationary(const Chain& chain, Poll& poll) {
   return now;
 }
 
-// Modulus of the second eigenvalue, from how a vector without stationary part shrinks. Where a complex pair leads, the
-// shrinkage swings, and the mean over the steps counted leaves about one percent of error.
+// Modulus of the second eigenvalue: the rate at which a vector without stationary part shrinks. If a complex pair
+// dominates, the rate oscillates, and its mean over the counted steps has an error of about one percent.
 double second_modulus(const Chain& chain, const std::vector<double>& law, Poll& poll) {
   constexpr int kSettle = 128;
   constexpr int kCounted = 256;

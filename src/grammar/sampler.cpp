@@ -17,7 +17,7 @@
 namespace sb {
 namespace {
 
-// All that samples depend on.
+// Digest of everything that samples depend on.
 std::string digest_of(const Automaton& a) {
   std::string text = formatted("{} {}", a.vocab, a.end);
   const auto add = [&](char name, const std::vector<int32_t>& values) {
@@ -105,7 +105,7 @@ Sampler::Sampler(std::shared_ptr<const Automaton> automaton, SamplerConfig confi
     throw bad_input("sample.length",
                     formatted("elements of a sample, expected 1 to {}, got {}", kMaxLength, config.length));
   }
-  // Where fewer than half of the strings would be found within the reference's attempts, nothing is worth starting.
+  // Rejects the language if fewer than half of the strings would be found within the reference's number of attempts.
   const double needed = config.stream == Stream::reference ? std::log(2.0) / kMaxStringAttempts : 1e-200;
   if (const double fit = fit_probability(*automaton, config.length, needed); fit < needed) {
     throw bad_input(

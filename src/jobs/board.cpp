@@ -37,7 +37,7 @@ const RunProgress* Board::progress(size_t work) const {
   return job == jobs_.end() || !job->second.pace.known() ? nullptr : &job->second.pace.progress();
 }
 
-// The name at its width, or cut to what `beside` leaves of the line.
+// The name, padded to name_width_ or cut so that `beside` more columns fit into the line.
 std::string Board::padded_name(const std::string& name, size_t beside) const {
   const size_t line =
       lines_.console().terminal ? static_cast<size_t>(std::max(1, lines_.console().size().first - 1)) : kColumns;

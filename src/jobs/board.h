@@ -1,5 +1,5 @@
-// A suite at work. On a terminal: a header with what is done and the time left for all, and below it a line per running
-// job, redrawn in place. Into a log: lines when runs begin and end, and in between often enough to see that it lives.
+// Progress display of a running suite. On a terminal: a header with counts and time left, and one line per running job,
+// redrawn in place. In a log: a line when a run starts or ends, and regular lines in between to show that it is alive.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,8 +16,8 @@ class Board {
 
   void started(size_t work, const std::string& name);
   void said(size_t work, const std::string& line);  // output of a run; everything but progress is ignored
-  void over(size_t work, const std::string& outcome, bool counts);  // `counts`: one more is done
-  void drop(size_t work) { jobs_.erase(work); }                     // over, and nothing to say of it
+  void over(size_t work, const std::string& outcome, bool counts);  // `counts`: the run counts as done
+  void drop(size_t work) { jobs_.erase(work); }                     // ended, but not reported
   void say(const std::string& line) { lines_.say(line); }
   void time_left(std::optional<double> seconds) { left_ = seconds; }  // for all runs that are not done
   void tick();

@@ -17,7 +17,7 @@ std::string cut(const std::string& line, int columns) {
   return line.substr(0, end) + "…";
 }
 
-// A terminal made narrower has wrapped what was drawn: more rows than lines.
+// If the terminal was made narrower, drawn lines are wrapped and occupy more rows.
 std::string LiveLines::erased(int columns) {
   int rows = 0;
   for (const auto& line : drawn_) rows += std::max(1, (static_cast<int>(display_width(line)) + columns - 1) / columns);

@@ -1,4 +1,4 @@
-// Lines for people, on a terminal or not. The program gives the sink; tests give their own.
+// Lines for people, on a terminal or not. The program supplies the output function; tests supply their own.
 #pragma once
 #include <functional>
 #include <string>

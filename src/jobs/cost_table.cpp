@@ -140,7 +140,7 @@ std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& 
     const double now = distance(row, flops, frames), before = distance(*best, flops, frames);
     const bool own = row.model == run.model.name, before_own = best->model == run.model.name;
     if (own != before_own) return own;
-    // Of other models the slowest, by FLOPs, among the nearest.
+    // Among other models of similar size, the one with the fewest FLOPs per second.
     return own ? now < before
                : now < before - 1 || (now < before + 1 && row.rate * row.flops < best->rate * best->flops);
   };

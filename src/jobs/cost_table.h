@@ -48,7 +48,7 @@ class CostTable {
 
   CostTable() = default;
   CostTable(std::string_view text, const std::string& path, const Flops& flops);
-  // From the folder of the shipped configs; without rates if it is empty: none were found.
+  // Reads the rates in the folder of shipped configs. If `folder` is empty (not found), the table has no rates.
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
   // A finished run corrects the estimates of runs like it. The time of runs that shared their device is divided by

@@ -17,7 +17,7 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores) {
 
 namespace {
 
-// Whether "auto" came to the CPU for one of them.
+// Whether "auto" resolved to the CPU for one of the runs.
 bool fell_to_cpu(const std::vector<ResolvedConfig>& runs) {
   return std::any_of(runs.begin(), runs.end(), [](const ResolvedConfig& run) {
     const auto origin = run.origins.find("train.device");
@@ -45,7 +45,7 @@ bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* vis
 
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing) {
   if (!fell_to_cpu(runs) || !built || missing.empty()) return "";
-  return "note: train.device is auto and comes to the CPU, which makes another run than the GPU would: " + missing;
+  return "note: train.device = auto selects the CPU; the run id differs from that on a GPU: " + missing;
 }
 
 std::vector<std::string> visible_cards(const char* visible, int count) {

@@ -15,16 +15,16 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 // `missing` says why the GPU cannot be used. Empty if there is nothing to report.
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
-// Cards that a folder of device files (/dev) has, before CUDA is asked for anything.
+// Number of GPUs that a folder of device files (/dev) shows, without using CUDA.
 int cards_in(const std::string& devices);
 
-// Whether "auto" came to the CPU for a rank alone: the machine has `cards`, and its number `local` is none of them, or
-// it was made to see none (`visible`, as below).
+// Whether "auto" resolved to the CPU although the machine has `cards` GPUs: because local rank `local` has none of
+// them, or because no GPU is visible (`visible`, as below).
 bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible);
 
-// The first `count` cards by the names a process sees them under: those that CUDA_VISIBLE_DEVICES names (`visible`, up
-// to the first that is none, as CUDA reads it; fewer where it names fewer), or their numbers where it is not set
-// (null).
+// The first `count` GPUs, by the names that a process uses for them. `visible`: value of CUDA_VISIBLE_DEVICES, read up
+// to its first invalid name, as CUDA does, so there may be fewer. If it is not set (null), the names are 0, 1, …
+// up to count - 1.
 std::vector<std::string> visible_cards(const char* visible, int count);
 
 // The GPU that a rank should see (a value for CUDA_VISIBLE_DEVICES); `visible` as above. nullopt: no change, since only

@@ -1,4 +1,4 @@
-// What the program lends to work on a suite: this module neither prints nor handles signals.
+// What this module needs from the program: it neither prints nor handles signals itself.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@ namespace sb {
 struct Host {
   std::function<void(std::string_view text)> print;     // results
   std::function<void(std::string_view line)> complain;  // everything else, one line
-  std::function<Console()> console;                     // begins its clock
+  std::function<Console()> console;                     // starts its clock
   std::function<bool()> stop_requested;
   // While the returned object exists, a signal only requests a stop.
   std::function<std::shared_ptr<void>()> graceful_stop;

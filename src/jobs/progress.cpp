@@ -39,7 +39,7 @@ void Pace::reach(double now, int64_t done) {
     now_ = marks_.front();
     first_ = done;
   } else if (!running_) {
-    // The pause's end was not told: what was done meanwhile is left out of the window.
+    // The end of the pause was not reported: work done meanwhile is not counted in the window.
     const int64_t skipped = done - now_.done;
     paused_ += now - last_;
     for (Mark& mark : marks_) mark.done += skipped;
@@ -188,7 +188,7 @@ void RunProgressReport::report(const RunProgress& progress) {
     lines_.say(name_ + "  update " + std::to_string(progress.update) + " of " + std::to_string(progress.updates) +
                ": loss " + fixed(progress.loss, 4) + ", valid " + progress.metric + " " + fixed(progress.valid, 4));
   } else if (!same && progress.phase != "train" && progress.phase != "valid" && progress.phase != "waiting" &&
-             !lines_.console().terminal) {  // for whom it waits was said
+             !lines_.console().terminal) {  // "waiting" was already printed, with the owner
     lines_.say(name_ + (progress.phase == "saving" ? "  saving" : "  evaluating: " + progress.phase));
   }
 }

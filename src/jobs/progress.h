@@ -81,8 +81,8 @@ class RunPace {
   bool known_ = false;
 };
 
-// One run for people; its name begins every line. report() comes from the working thread, tick() several times a second
-// from any other.
+// Progress of one run for people; its name begins every line. Call report() from the working thread, and tick() several
+// times a second from any other thread.
 class RunProgressReport {
  public:
   RunProgressReport(std::string name, Console console);

@@ -17,12 +17,12 @@ Keys base_parts(const RunConfig& config) {
   return {config.model.name, "task " + task_name(config.task), "seed " + std::to_string(config.run.seed)};
 }
 
-// "lr", "train.batch" where eval has one too; switches of a model without "model.".
+// "lr", or "train.batch" since eval has a batch, too; switches without "model.".
 std::string name_of(const std::string& key) {
   return find_config_key(key) ? short_name(key) : key.substr(key.find('.') + 1);
 }
 
-// The fewest keys, found greedily, that tell apart as many runs as all varying keys do.
+// The fewest keys (chosen greedily) that distinguish as many runs as all varying keys do.
 Keys telling_keys(const std::vector<ResolvedConfig>& runs) {
   Keys keys = varying_keys(runs);
   std::erase_if(keys, [](const std::string& key) {

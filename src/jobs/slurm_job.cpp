@@ -22,14 +22,14 @@ std::string job_name(const std::string& suite) {
   return out;
 }
 
-// A path as sbatch's patterns have it.
+// Escapes a path for the patterns of sbatch.
 std::string as_pattern(const std::string& path) {
   std::string out;
   for (const char c : path) out += c == '%' ? std::string("%%") : std::string(1, c);
   return out;
 }
 
-// What all jobs ask for; options on the command line of sbatch take precedence.
+// The #SBATCH lines of all jobs; options on the command line of sbatch take precedence.
 std::string directives(const SlurmJob& job, bool tasks) {
   const SlurmOptions& o = job.options;
   std::string out;

@@ -28,7 +28,7 @@ std::string tasks_path(const SlurmJob& job);
 std::string table_path(const SlurmJob& job);
 std::string log_path(const std::string& folder, const std::string& job, size_t index);
 
-bool is_of_a_name(char c);  // whether a job name may contain it
+bool is_of_a_name(char c);  // whether a job name may contain this character
 // Job names: "sb-NAME-TOKEN" with only characters that Slurm accepts; the name of an array, from its first task; the
 // name of the table job.
 std::string job_label(const std::string& suite, const std::string& token);

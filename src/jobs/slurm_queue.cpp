@@ -24,9 +24,9 @@ namespace {
 
 constexpr size_t kLargestSubmission = size_t{64} << 20;
 constexpr double kPatience = 120;          // seconds; Slurm's own tools give up before
-constexpr int kMaxMissing = 10;            // folders in a row that were taken away
-constexpr uint64_t kMaxIndex = 4'000'000;  // beyond what Slurm can be set to
-constexpr size_t kUsualArrayLimit = 1001;  // MaxArraySize where nothing is said
+constexpr int kMaxMissing = 10;            // consecutive missing folders after which the search stops
+constexpr uint64_t kMaxIndex = 4'000'000;  // above Slurm's maximum
+constexpr size_t kUsualArrayLimit = 1001;  // default of MaxArraySize
 
 std::string submission_path(const std::string& folder) {
   return folder + "/submission.json";
@@ -97,7 +97,7 @@ class TaskFinder {
   std::map<std::string, std::pair<size_t, const Submission::Job*>> known_;
 };
 
-// "4", and what is not told apart yet: "[4-6,9%2]".
+// Expands "4", or the indices of tasks that are still listed together: "[4-6,9%2]".
 std::vector<std::string> indices_of(const std::string& text) {
   if (!text.starts_with('[')) return {text};
   std::vector<std::string> out;
@@ -124,14 +124,14 @@ void note_number(Submission& submission, const std::string& name, const std::str
     if (name == array_name(submission.label, job.first)) note(job.id);
 }
 
-// A row a task of this user's jobs, in hidden partitions too.
+// One row per task of this user's jobs, including hidden partitions.
 ToolOutput ask_squeue(const std::string& format) {
   return run_tool(
       {"squeue", "--noheader", "--all", "--array", "--format=" + format, "--user=" + std::to_string(::getuid())},
       kPatience);
 }
 
-// Whether sbatch complains of how it talked with the controller after the job had been sent: it may have been taken.
+// Whether sbatch lost its connection after it had sent the job: the job may have been accepted.
 bool broke_off(const std::string& complaint) {
   static constexpr std::array<std::string_view, 7> signs = {
       "timed out", "Zero Bytes", "receive failure", "send failure", "shutdown failure", "ncomplete", "Message "};
@@ -169,7 +169,7 @@ std::vector<Submission> read_submissions(const std::string& root) {
     try {
       Submission each = parse_submission(read_file(submission_path(folder), kLargestSubmission), folder);
       if (!each.jobs.empty()) out.push_back(std::move(each));
-    } catch (const Error&) {  // it was stopped before anything was to be submitted
+    } catch (const Error&) {  // stopped before anything was submitted
     }
   }
   return out;
@@ -203,7 +203,7 @@ SlurmTasks tasks_in_queue(std::vector<Submission>& submissions, const std::strin
   SlurmTasks out;
   for (const auto& fields : rows) {
     const auto state = slurm_state(fields[2]);
-    if (state && !state->alive) continue;  // one that is not known here is in the queue all the same
+    if (state && !state->alive) continue;  // a task of unknown state is in the queue nevertheless
     finder.add(out, fields[0], fields[1], {"", state ? state->name : fields[2], fields[3], fields[4], ""});
   }
   return out;
@@ -251,8 +251,8 @@ Submitted submit_job(const std::vector<std::string>& command, const std::string&
   const std::string id = said.out.substr(0, said.out.find_first_not_of("0123456789"));  // "123" or "123;cluster"
   if (said.code == 0 && is_number(id)) return {id, ""};
   Submitted out{"", complaint_of(said, "sbatch")};
-  // The controller may have taken it, or be about to: only where sbatch ended by itself and with another complaint is
-  // it known not to.
+  // The controller may have accepted the job, or may still do so. Only if sbatch exited by itself with another error
+  // was the job certainly not accepted.
   out.certain = said.code != 0 && said.code < 128 && !broke_off(said.err);
   if (out.certain) return out;
   for (const auto& line : split(ask_squeue("%F|%j").out, '\n')) {

@@ -41,8 +41,8 @@ void make_folder(const std::string& folder) {
   if (failed) throw cannot_write("suite", "cannot make " + printable(folder, 400) + ": " + failed.message());
 }
 
-// A folder of the next number, made by this process alone; gone with it unless it is kept, or another process has the
-// lock by then and may have looked into it.
+// A new folder with the next number. The destructor removes it unless it is kept, or another process has the lock by
+// then and may have read it.
 class SubmissionFolder {
  public:
   SubmissionFolder(const std::string& root, const RunLock& alone) : alone_(alone) {
@@ -74,7 +74,7 @@ class SubmissionFolder {
   bool kept_ = false;
 };
 
-// Where runs of the other device than --gpus says were asked for.
+// Throws if a run needs another device than --gpus requests.
 void check_device(const SuiteOptions& options, const Suite& suite) {
   const DeviceKind wanted = options.gpus > 0 ? DeviceKind::cuda : DeviceKind::cpu;
   for (const auto& run : suite.runs)
@@ -145,7 +145,7 @@ std::vector<std::vector<std::string>> in_tasks(const std::vector<std::string>& i
   return out;
 }
 
-// The job that writes the table once these are over. Without it nothing is lost.
+// Submits the job that writes the table after all other jobs. If this fails, no run is affected.
 void submit_table(const SlurmJob& job, Submission& record, const RunLock& alone, const Host& host) {
   std::set<std::string> ids(job.after.begin(), job.after.end());
   for (const auto& array : record.jobs)
@@ -162,7 +162,7 @@ void submit_table(const SlurmJob& job, Submission& record, const RunLock& alone,
   host.complain("[suite] table and report: job " + record.table_job);
 }
 
-// What an earlier command was about when it ended: jobs that it did not note, and one for the table that is not there.
+// Completes the records of earlier commands that were interrupted: adds job ids, and submits a missing table job.
 void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const SlurmTasks& queue,
                     const RunLock& alone, const Host& host) {
   for (size_t i = 0; i < earlier.size(); ++i) {
@@ -170,7 +170,7 @@ void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const
     if (record.changed) {
       alone.check();
       write_submission(record);
-      host.complain("note: an earlier command ended before it noted all that it had submitted, " +
+      host.complain("note: an earlier command ended before it had recorded all its submitted jobs, " +
                     one_line(record.folder));
     }
     const bool alive =
@@ -194,11 +194,11 @@ void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::
   Submission record{job.folder, job.label, job.tasks, {}, ""};
   for (const auto& [first, count] : arrays_of(job.tasks.size(), ask_array_limit()))
     record.jobs.push_back({"", first, count});
-  write_submission(record);  // whoever comes after a command that ends here looks for the jobs by their names
+  write_submission(record);  // if this command ends here, the next one finds its jobs by name
   std::vector<std::string> ids;
   size_t runs = 0;
   for (auto& array : record.jobs) {
-    const bool in_turn = job.options.max_parallel > 0 && !ids.empty();  // each array has its own count of tasks at work
+    const bool in_turn = job.options.max_parallel > 0 && !ids.empty();  // arrays count their active tasks separately
     if (host.stop_requested())
       throw Error(Exit::stopped, "[" + job.options.command + " --slurm] stopped; " +
                                      (ids.empty() ? "nothing was submitted" : "submitted: job " + joined(ids, ", ")) +
@@ -228,7 +228,7 @@ void submit(SlurmJob& job, const Suite& suite, const RunLock& alone, const std::
 Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, const Host& host) {
   check_device(options, suite);
   SlurmJob job = job_of(options, suite, host.program);
-  std::optional<RunLock> alone;  // two of this command at once would submit everything twice
+  std::optional<RunLock> alone;  // two concurrent commands would submit everything twice
   if (!options.slurm.dry_run) {
     make_folder(job.root + "/slurm");
     alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience, host.stop_requested));
@@ -237,7 +237,7 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   std::string fault;
   const auto queue = ask_queue(earlier, fault);
   if (!queue && alone)
-    throw no_scheduler(options.command + " --slurm", fault + "; without it runs in the queue would be submitted again");
+    throw no_scheduler(options.command + " --slurm", fault + "; cannot continue: queued runs would be submitted twice");
   const SlurmTasks queued = queue.value_or(SlurmTasks{});
   const auto notes_jobs = alone ? host.graceful_stop() : nullptr;
   if (alone) finish_earlier(job, earlier, queued, *alone, host);

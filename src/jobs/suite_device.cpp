@@ -32,7 +32,7 @@ size_t shared(const Ids& a, const Ids& b) {
   return static_cast<size_t>(std::count_if(a.begin(), a.end(), [&](const auto& id) { return b.contains(id); }));
 }
 
-// Whether the other is meant rather than the one of this machine.
+// Whether the runs belong to the other device rather than to this machine's.
 bool is_other(const std::string& root, const Ids& own, const Ids& other) {
   const auto submissions = read_submissions(root);
   for (auto last = submissions.rbegin(); last != submissions.rend(); ++last) {
@@ -57,7 +57,7 @@ Suite suite_for_elsewhere(const SuiteOptions& options, ModelRules& rules,
   std::optional<Suite> other;
   try {
     other = read_for(!here);
-  } catch (const Error&) {  // a precision that only this machine's device has
+  } catch (const Error&) {  // e.g. a precision that only this machine's device supports
   }
   std::optional<Suite> own;
   try {

@@ -12,7 +12,7 @@
 namespace sb {
 namespace {
 
-// How far it is, by its files alone.
+// Sets the state of a run from its files.
 void look(Overview::Run& run, int64_t updates) {
   std::error_code ignored;
   const std::filesystem::path folder = run.folder;

@@ -39,7 +39,7 @@ std::string count_text(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what;
 }
 
-// The first cards that this process may use.
+// The names of the GPUs that this process may use.
 std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
   for (const auto* run : runs)
     if (run->values.train.device != DeviceKind::cuda)
@@ -53,13 +53,13 @@ std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::
   return cards;
 }
 
-// The most runs that share what rates were measured on: a card, or all cores.
+// The largest number of runs that share a GPU, or all cores: the unit of the measured rates.
 double sharing(const SuiteOptions& options, int jobs) {
   const int cards = std::max(1, options.gpus);
   return (std::max(1, jobs) + cards - 1) / cards;
 }
 
-// What is missing of a suite, worked through in processes.
+// Runs the missing runs of a suite in separate processes.
 class Session {
  public:
   Session(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview, const Host& host)
@@ -77,7 +77,7 @@ class Session {
       if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
     if (options.gpus > 0) cards_ = hand_out_cards(options, missing);
     jobs_ = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
-    jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // cores are for those there are
+    jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // no more than there are runs
     overview_.sharing = sharing(options, jobs_);
     const std::string threads = std::to_string(std::max(1, cores / jobs_));
     const std::string shared_by = std::to_string(std::lround(overview_.sharing));
@@ -93,7 +93,7 @@ class Session {
       work.arguments = {"suite",       "/dev/stdin", "--only", run.run_id,   "--out",
                         options.root,  "--threads",  threads,  "--lifeline", std::to_string(kLifeline),
                         "--shared-by", shared_by};
-      // The run as it was resolved here: no file is read again, none can change or be gone by then.
+      // Passes the resolved config, so that the process reads no files that may have changed since.
       work.input = config_toml(run, false, "/dev/fd/" + std::to_string(kSecondInput));
       if (const auto& automaton = run.values.grammar.file) work.second_input = automaton->text;
       works_.push_back(std::move(work));
@@ -111,8 +111,8 @@ class Session {
     workers.stop = [&] { return stopping(); };
     workers.stopping = [&] {
       board_.say(host_.stop_requested()
-                     ? "[suite] stopping: runs save after their update; a further signal does not wait for them"
-                     : "[suite] the time is up: runs save after their update");
+                     ? "[suite] stopping: runs finish their update and save; another signal ends them at once"
+                     : "[suite] time limit reached: runs finish their update and save");
     };
     workers.pick = [&](const std::deque<size_t>& waiting) { return next(waiting); };
     workers.started = [&](size_t w) { board_.started(w, works_[w].name); };
@@ -134,7 +134,7 @@ class Session {
     return width;
   }
 
-  // The time left for all is reckoned anew every few seconds, with how far the running ones are.
+  // Recomputes the time left every few seconds, from the progress of the running jobs.
   void tick() {
     constexpr double every = 2;
     const double now = board_.clock()();
@@ -148,7 +148,7 @@ class Session {
     board_.tick();
   }
 
-  // Those that were begun first: they are to be finished.
+  // The order of work, with started runs first.
   std::vector<size_t> in_order(const Suite& suite) const {
     std::vector<size_t> order = order_of_work(suite);
     std::stable_partition(order.begin(), order.end(),
@@ -156,7 +156,7 @@ class Session {
     return order;
   }
 
-  // What another process works on comes after all others, as far as can be seen.
+  // Picks the next run; runs that another process seems to work on come last.
   std::optional<size_t> next(const std::deque<size_t>& waiting) {
     std::vector<size_t> places;
     for (size_t place = 0; place < waiting.size(); ++place) {
@@ -182,7 +182,7 @@ class Session {
     return p == nullptr || p->update == 0 ? "" : std::to_string(p->update) + " of " + std::to_string(p->updates);
   }
 
-  // True: to be tried again after the others.
+  // Returns true if the run should be tried again after all others.
   bool finished(size_t w, const WorkDone& done) {
     Overview::Run& run = overview_.runs[index_[w]];
     const RunProgress* p = board_.progress(w);
@@ -197,7 +197,7 @@ class Session {
         taken->seconds = std::max(taken->seconds, done.seconds);  // with the start of its process
         overview_.costs.learn(suite_.runs[index_[w]].values, run.size.flops, *taken);
       }
-      estimates_.clear();  // others are like it
+      estimates_.clear();  // this run improves the estimates of similar ones
       reckoned_.reset();
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
       states_[w] = held ? State::held : State::stopped;
@@ -224,12 +224,12 @@ class Session {
     return states_[w] == State::held && !tried && !host_.stop_requested();
   }
 
-  // For those who ask later (`--status`): the last line it said, with what came of it.
+  // Stores the last error line and the outcome in the run folder, for `--status`.
   static void remember_failure(const std::string& folder, const std::string& errors, const std::string& outcome) {
     const std::string last = last_line(errors);
     try {
       keep_failure(folder, {(last.empty() ? "" : last + "; ") + outcome, this_slurm_task()});
-    } catch (const std::exception&) {  // the failure itself is said here
+    } catch (const std::exception&) {  // the failure is printed here anyway
     }
   }
 
@@ -244,13 +244,13 @@ class Session {
     }
   }
 
-  // Those that begin so.
+  // Prints the lines that begin with `beginning`.
   void say_lines(const std::string& text, const std::string& beginning) {
     for (const auto& line : split(text, '\n'))
       if (!line.empty() && line.starts_with(beginning)) board_.say("  " + line);
   }
 
-  // " (update 12 of 200, 22 of 200)", if these are few and known.
+  // " (update 12 of 200, 22 of 200)"; empty if there are many or none.
   std::string stopped_updates() const {
     constexpr size_t most = 4;
     const bool few = !stopped_at_.empty() && stopped_at_.size() <= most;
@@ -275,9 +275,9 @@ class Session {
     };
     add(State::diverged, "of them diverged now");
     add(State::failed, "failed");
-    add(State::held, "in the hands of another process");
+    add(State::held, "held by another process");
     add(State::stopped, "stopped" + stopped_updates());
-    add(State::waiting, budget_.limited() ? "not begun, for want of time" : "not begun");
+    add(State::waiting, budget_.limited() ? "not started, since time is too short" : "not begun");
     const bool failed = counts[State::failed] > 0;
     if (done < total) line += failed && !host_.stop_requested() ? "" : "; the same command resumes";
     board_.say(line);
@@ -296,8 +296,8 @@ class Session {
   std::vector<size_t> index_;  // of a work's run in the suite
   std::vector<State> states_;
   std::vector<std::string> stopped_at_;           // updates of runs that were stopped
-  std::optional<double> reckoned_;                // when the time left was, by the board's clock
-  std::vector<std::optional<double>> estimates_;  // seconds of each work, by what is known now; empty: to be asked
+  std::optional<double> reckoned_;                // time of the last estimate, by the board's clock
+  std::vector<std::optional<double>> estimates_;  // current estimate of each work, in seconds; empty: outdated
 };
 
 }  // namespace

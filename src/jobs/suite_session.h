@@ -7,7 +7,7 @@
 
 namespace sb {
 
-// Works through what is missing. `overview` is of the same suite, with rates for estimates.
+// Runs all missing runs. `overview` must describe the same suite and have rates for estimates.
 Exit work_on_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview,
                    const Host& host);
 

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLargestFailure = 1 << 16;
-constexpr size_t kTimingRows = 200;    // of the end, that a rate is taken over
+constexpr size_t kTimingRows = 200;    // last rows from which a rate is computed
 constexpr double kShortUpdate = 0.02;  // seconds
 
 double seconds_of(const timespec& time) {
@@ -39,10 +39,10 @@ std::optional<double> time_of(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? std::optional(seconds_of(info.st_mtim)) : std::nullopt;
 }
 
-// Of a holder on another machine: both times are the file system's own.
+// Whether an owner on another machine still sends heartbeats. Both times come from the clock of the file system.
 bool beats_still(const std::string& lock, const LockRecord& record, std::optional<double> now) {
   const auto beat = time_of(lock);
-  return !now || !beat || *now - *beat <= kMissedBeats * record.heartbeat_seconds;  // true where nobody says otherwise
+  return !now || !beat || *now - *beat <= kMissedBeats * record.heartbeat_seconds;  // true if not known
 }
 
 std::string how_far(const std::string& folder, int64_t updates) {
@@ -125,18 +125,18 @@ std::optional<UpdateRate> pace_of(const std::string& folder) {
       const size_t line = from < 2 ? std::string::npos : text.rfind('\n', from - 2);
       from = line == std::string::npos ? 0 : line + 1;
     }
-    std::map<int64_t, double> walls;  // an update that was done again counts as it was done last
+    std::map<int64_t, double> walls;  // a repeated update counts with its last time
     for (const auto& row : parse_metrics(std::string_view(text).substr(from), path))
       for (const auto& [name, value] : row.values)
         if (row.phase == "train" && name == "wall") walls[row.update] = value;
-    std::vector<double> seconds;  // an update
+    std::vector<double> seconds;  // per update
     for (auto at = walls.begin(), before = at; at != walls.end(); before = at++)
       if (at != before)
         seconds.push_back((at->second - before->second) / static_cast<double>(at->first - before->first));
     if (seconds.empty()) return std::nullopt;
     const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
     std::nth_element(seconds.begin(), middle, seconds.end());
-    // Times are whole milliseconds, too coarse for the median of short updates: the mean of those that no wait is in.
+    // Times are in milliseconds, too coarse for the median of short updates: uses the mean of those without a pause.
     const double longest = std::max(10 * *middle, kShortUpdate);
     double sum = 0, count = 0;
     for (const double each : seconds)
@@ -161,7 +161,7 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
   if (slurm.queued) {
     const SlurmTask& task = *slurm.queued;
     const auto state = slurm_state(task.state);
-    if (failure && failure->task == task.job && state && state->at_work)  // with others of its task
+    if (failure && failure->task == task.job && state && state->at_work)  // other runs of the task still run
       return {RunStanding::failed, failure->line + "; " + of_task(task, false)};
     return {RunStanding::waiting, of_task(task, true) + (failure ? "; failed before: " + failure->line : "")};
   }
@@ -205,9 +205,9 @@ void print_status(const std::string& root, const Suite& suite, const KnownRuns& 
   auto submissions = read_submissions(root);
   std::string fault;
   const auto queue = ask_queue(submissions, fault);
-  if (!queue) host.complain("note: " + fault + "; whether runs that were submitted still wait is not known");
+  if (!queue) host.complain("note: " + fault + "; the state of submitted runs is unknown");
   const auto accounting = ask_accounting(submissions);
-  const auto submitted = submitted_runs(submissions, !queue);  // what has no number is in no queue that was looked at
+  const auto submitted = submitted_runs(submissions, !queue);  // jobs without an id count only if queue is unknown
   const auto now = clock_of(root);
   const auto names = run_names(suite.runs);
   using Align = TextTable::Align;

@@ -54,7 +54,7 @@ struct RunFailure {
 };
 std::string failure_path(const std::string& folder);
 void keep_failure(const std::string& folder, const RunFailure& failure);
-// nullopt if there is a result, or if a process has had the run since.
+// nullopt if there is a result, or if a process has worked on the run since.
 std::optional<RunFailure> last_failure(const std::string& folder);
 // The Slurm task of this process, from its environment; "" if there is none.
 std::string this_slurm_task();

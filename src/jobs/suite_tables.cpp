@@ -27,7 +27,7 @@ void write_suite_tables(const SuiteOptions& options, const Suite& suite, const M
   }
   std::filesystem::create_directories(options.root);
   for (const auto& line : record_suite(options.root, suite, host.stop_requested)) host.complain("warning: " + line);
-  for (auto& missing : found.missing)  // one that was not begun has no config in its folder
+  for (auto& missing : found.missing)  // a run that was not started has no config in its folder
     for (const auto& run : suite.runs)
       if (run.run_id == missing.name) missing.config = config_map(run.canonical);
   for (const auto& line : match_lines(suite.matched)) found.notes.push_back(line);
@@ -40,7 +40,7 @@ void write_suite_tables(const SuiteOptions& options, const Suite& suite, const M
   replace_file(stem + ".csv", cell_table(rows, TableFormat::csv));
   replace_file(stem + ".json", cell_table(rows, TableFormat::json));
   replace_file(stem + ".tex", cell_table(rows, TableFormat::latex));
-  if (host.stop_requested()) return;  // its last line stays the last
+  if (host.stop_requested()) return;  // keeps the message on stopping last
   host.print(text);
   host.print("\nwritten to " + one_line(stem) + ".{txt,md,csv,json,tex}\n");
 }

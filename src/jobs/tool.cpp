@@ -21,7 +21,7 @@ extern char** environ;
 namespace sb {
 namespace {
 
-constexpr size_t kMaxOutput = size_t{64} << 20;  // what comes after it is dropped
+constexpr size_t kMaxOutput = size_t{64} << 20;  // output beyond this is dropped
 
 struct PipeEnds {
   int ends[2] = {-1, -1};
@@ -39,7 +39,7 @@ struct PipeEnds {
   }
 };
 
-// False at the end of the stream.
+// Appends available output; returns false at the end of the stream.
 bool take(int fd, std::string& into) {
   char buffer[65536];
   const ssize_t got = ::read(fd, buffer, sizeof buffer);
@@ -48,8 +48,8 @@ bool take(int fd, std::string& into) {
   return got > 0;
 }
 
-// Without what makes the tools show people a part of the queue, or put jobs into another: a job that is not seen would
-// be submitted again.
+// The environment without variables that make the tools show part of the queue or use another cluster: a job that is
+// not seen would be submitted again.
 std::vector<char*> environment() {
   std::vector<char*> out;
   for (char** each = environ; *each != nullptr; ++each) {

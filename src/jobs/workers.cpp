@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPollMilliseconds = 100;
 constexpr size_t kKeptErrors = 4096, kLongestLine = 65536;
 const std::string kCardsVariable = "CUDA_VISIBLE_DEVICES=";
-constexpr int kFirstOwn = 10;  // descriptors here lie above those a new process is given
+constexpr int kFirstOwn = 10;  // first descriptor number used here; lower ones are for child processes
 
 Error failure(const std::string& doing, int error) {
   rlimit files{};
@@ -60,7 +60,7 @@ class Descriptor {
   int fd_;
 };
 
-// Above the standard ones, which may have been closed when this program began.
+// Moves a descriptor above the standard ones, which may have been closed when this program started.
 Descriptor lifted(Descriptor low, const std::string& what) {
   if (!low.open()) throw failure("make " + what, errno);
   Descriptor high(::fcntl(low.get(), F_DUPFD_CLOEXEC, kFirstOwn));
@@ -99,7 +99,7 @@ struct Child {
   std::string line, errors;
 };
 
-// A stop signal before the program is ready for it waits until it is; nothing ignored here is ignored there.
+// Starts a process of this program. Stop signals stay pending until it has its handlers; no signal is ignored in it.
 pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors, const std::string& card) {
   std::string program = "/proc/self/exe";
   std::vector<char*> list = {program.data()};
@@ -179,14 +179,14 @@ std::optional<WorkDone> reap(Child& child) {
   done.errors = std::move(child.errors);
   if (got == child.pid) {
     done.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  } else {  // somebody else took its exit status
+  } else {  // its exit status was collected elsewhere
     done.exit_code = static_cast<int>(Exit::check_failed);
     done.errors += "[suite] the exit code of process " + std::to_string(child.pid) + " was lost\n";
   }
   return done;
 }
 
-// Ctrl-Z: a terminal suspends this group alone, so the others are suspended and continued from here.
+// Ctrl-Z suspends only this process group, so this process suspends and continues its children.
 volatile std::sig_atomic_t suspend_asked = 0;
 class Suspension {
  public:

@@ -34,7 +34,7 @@ struct Workers {
   // all processes see all GPUs.
   std::vector<std::string> cards;
   std::function<void(size_t work)> started;
-  std::function<void(size_t work, const std::string& line)> said;  // a line of its standard output
+  std::function<void(size_t work, const std::string& line)> said;  // a line of the standard output of the process
   // Returns true to repeat the work after all others.
   std::function<bool(size_t work, const WorkDone&)> finished;
   std::function<bool()> stop;      // true: asks running processes to end and starts no more

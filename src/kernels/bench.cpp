@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -106,6 +108,15 @@ KernelRow measure(const KernelBenchOptions& options, const BenchCase& kernel, co
   return row;
 }
 
+// Throws bad_alloc if the buffers of a BLAS do not fit into memory: OpenBLAS would try to get them for ever.
+void expect_blas_buffers() {
+  constexpr size_t buffer = size_t{32} << 20;
+  const size_t size = buffer * static_cast<size_t>(at::get_num_threads() + 1);
+  void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(block, size);
+}
+
 }  // namespace
 
 double best_seconds(const KernelBenchOptions& options, const std::function<void()>& call) {
@@ -138,6 +149,7 @@ void check_error(const KernelRow& row) {
 }
 
 double measure_gemm_rate(const KernelBenchOptions& options) {
+  expect_blas_buffers();
   constexpr int64_t n = 1024;
   const Tensor a = at::randn({n, n}), b = at::randn({n, n});
   Tensor c = at::empty({n, n});

@@ -119,7 +119,7 @@ void tell_call(const char* name, const Tensors& in, CallForward forward, CallBac
 
 WatchCalls::WatchCalls(std::function<void(Call)> seen) : seen_(std::move(seen)) {
   const std::function<void(Call)>* nobody = nullptr;
-  if (!watching.compare_exchange_strong(nobody, &seen_)) throw check_failed("calls", "watched twice at a time");
+  if (!watching.compare_exchange_strong(nobody, &seen_)) throw check_failed("calls", "another WatchCalls exists");
 }
 WatchCalls::~WatchCalls() {
   watching.store(nullptr);

@@ -67,7 +67,7 @@ at::Tensor dropout(const at::Tensor& x, double p, const std::optional<DropoutKey
 // Causal softmax attention with scale K^-1/2; q, k, v [B,T,h,K]. Never holds a [T,T] matrix. `offset`: number of keys
 // before the first query; k and v then have T + offset frames.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t offset = 0);
-// The same with scores that decay: + the sum of the log-decays g [B,T+offset,h] of the frames after the key.
+// The same with decaying scores: adds the sum of the log-decays g [B,T+offset,h] of all frames after the key.
 at::Tensor forgetting_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
                                 int64_t offset = 0);
 // Rotary embedding of x [B,T,h,K] at positions offset..offset+T-1; x1 and x2 are the halves of the last axis. sense +1:

@@ -1,7 +1,7 @@
 // The recurrences behind all models. Shapes: B batch, T time, H heads, K/V key/value width. Every function is
-// differentiable in all tensor arguments, including the initial state. All but (d) return the final state and (d)
-// all states, so that a sequence can be processed in pieces. Each has a plain loop (naive/), a chunk-parallel form in
-// ATen operations for any device (aten/) and kernels (cpu/, cuda/); the first tensor selects one (backend.h). If the
+// differentiable in all tensor arguments, including the initial state. All but (d) return the final state; (d)
+// returns all states. So a sequence can be processed in pieces. Each has a plain loop (naive/) and a form in ATen
+// operations (aten/); most also have kernels (cpu/, cuda/). The first tensor selects one (backend.h). If the
 // operands have a half-precision type, then states, log-decays, steps, write strengths and parameters may be float32.
 // States are then returned in float32.
 #pragma once
@@ -57,8 +57,8 @@ at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_
                         const at::Tensor& first, double a_min = 0);
 
 // (e) S_t = e^{g_t} (S_{t-1} + before_t k_{t-1} v_{t-1}^T) + here_t k_t v_t^T;  o_t = scale q_t^T S_t
-// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]. The frame before the first one: `first`, zeros if undefined.
-// Output t depends on no frame after t, not even by its rounding.
+// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]. `first`: state and frame before the first; zeros if undefined.
+// Output t does not depend on later frames, not even in its rounding.
 struct TrapezoidStart {
   at::Tensor state, k, v;  // [B,H,K,V]; of the last frame: [B,H,K], [B,H,V]
 };

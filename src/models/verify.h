@@ -47,8 +47,8 @@ void verify_core(const Safetensors& file, const VerifyOptions& options, VerifyRo
 void verify_layer(const Safetensors& file, const VerifyOptions& options, VerifyRow& row);
 void verify_network(const Safetensors& file, const VerifyOptions& options, VerifyRow& row);
 
-// Tolerance for a tensor stored as `stored`: `fp64` or `fp32`, as the precision of the options says (tf32 and bf16 have
-// fixed ones), but at least the rounding error of the stored type.
+// Tolerance for a tensor stored as `stored`: `fp64` or `fp32`, selected by options.precision (tf32 and bf16 have fixed
+// tolerances), but at least the rounding error of the stored type.
 double allowed_error(const VerifyOptions& options, double fp64, double fp32, Dtype stored);
 
 }  // namespace sb

@@ -31,7 +31,7 @@ void add_head(const Outline& outline, const PageRequest& request, PageData& data
   for (const auto& note : outline.rows.notes) data.notes.push_back(one_line(note));
 }
 
-// A run that several cells of a figure average is one of its runs.
+// Removes duplicates from the runs of each figure.
 void name_runs_once(std::vector<Figure>& figures) {
   for (auto& figure : figures) {
     std::set<std::string> seen;
@@ -39,7 +39,7 @@ void name_runs_once(std::vector<Figure>& figures) {
   }
 }
 
-// Ids are anchors: each once, whatever names of gates a file holds.
+// Makes ids unique, since they are anchors; names of gates come from files and may repeat.
 void name_figures_apart(std::vector<Figure>& figures) {
   std::set<std::string> taken;
   for (auto& figure : figures) {

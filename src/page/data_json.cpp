@@ -13,7 +13,7 @@ Json maybe(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// Every member through this: one array of what `each` makes.
+// The JSON array of each(element) over the range.
 template <class Range, class Each>
 Json array_of(const Range& range, const Each& each) {
   Json out = Json::array();
@@ -52,7 +52,7 @@ Json meta_json(const PageData& data, const PageSettings& settings) {
         {"not_chosen", n.not_chosen}}}};
 }
 
-// Numbers as numbers.
+// Task numbers as JSON numbers, other names as text.
 Json task_json(const std::string& task) {
   const auto number = parse_integer(task);
   return number ? Json(*number) : Json(task);

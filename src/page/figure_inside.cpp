@@ -16,7 +16,7 @@ const Result& result_of(const Outline& outline, size_t run) {
   return outline.rows.runs[run].result;
 }
 
-// First, last and evenly between.
+// Up to four layers: the first, the last, and some evenly spaced between them.
 std::set<int> shown_layers(const std::set<int>& all) {
   constexpr size_t most = 4;
   if (all.size() <= most) return all;

@@ -1,4 +1,4 @@
-// Runs that go on: their loss, and what they measured on valid so far. They are in no table yet.
+// Figures of unfinished runs: training loss, and measurements on valid so far. These runs are in no table yet.
 #include <algorithm>
 #include <set>
 

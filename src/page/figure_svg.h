@@ -1,4 +1,4 @@
-// The main figures as SVG, for a page that was built without what draws Vega-Lite.
+// The main figures as SVG, for a page of a program that was built without Vega.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace sb {
 
-// The overview, accuracies while training and accuracies over gap lengths; "" of other figures.
+// Draws the overview, accuracy during training and accuracy over gap length; returns "" for other figures.
 std::string figure_svg(const Figure& figure, const std::vector<PageSeries>& series);
 
 }  // namespace sb

@@ -1,4 +1,4 @@
-// Accuracy over what runs differ in: complexity of the grammar, size of the network, length of the gaps.
+// Accuracy as a function of grammar complexity, network size and gap length.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -25,7 +25,7 @@ std::string metric_of(const PageColumn& column) {
   return column.squared ? "Squared error" : "Accuracy";
 }
 
-// One point a grammar; lines through the means of columns where there are several.
+// One point per grammar; if there are several columns, lines through their means.
 void add_complexity(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
   std::map<size_t, ColumnRuns> by_series;
   std::set<double> entropies;
@@ -205,7 +205,7 @@ const TaskRow* row_of(const std::string& task) {
   return nullptr;
 }
 
-// Columns that differ in the value of the test axis alone.
+// Curves over columns that differ only in the value of the test axis.
 void add_axis(const Outline& outline, const std::string& task, PageData& data, PageSection& section) {
   std::map<std::string, std::vector<size_t>> curves;  // by the data's settings
   for (size_t c = 0; c < outline.columns.size(); ++c) {

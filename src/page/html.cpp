@@ -17,7 +17,7 @@ struct Insert {
   std::string text;
 };
 
-// In one pass over the template: what is put in is not looked into.
+// Replaces the markers in one pass, so that markers inside inserted text are not replaced.
 std::string filled(std::string_view html, const std::vector<Insert>& inserts) {
   for (const auto& insert : inserts) {
     const size_t at = html.find(insert.marker);
@@ -94,7 +94,7 @@ std::string json_in_html(const Json& data) {
 
 std::string script_in_html(std::string_view script) {
   std::string out(script);
-  // Only inside of strings and regular expressions can these stand, where the backslash changes nothing.
+  // These can occur only inside strings and regular expressions, where the backslash changes nothing.
   replace_all(out, "</script", "<\\/script");
   replace_all(out, "<!--", "<\\!--");
   return out;

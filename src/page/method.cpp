@@ -24,7 +24,7 @@ MethodBlock code(std::string text) {
   return out;
 }
 
-// `inner`: presentation MathML; `text`: the same for who sees none.
+// `inner`: presentation MathML; `text`: the same as plain text, for readers without MathML.
 MethodBlock formula(const std::string& inner, std::string text) {
   MethodBlock out = paragraph(std::move(text));
   out.kind = MethodBlock::Kind::formula;

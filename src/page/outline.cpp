@@ -13,7 +13,7 @@
 namespace sb {
 namespace {
 
-// Labels of the row behind the model, where they tell rows apart.
+// The labels after the model, if they distinguish rows.
 std::string setting_of(const Labels& labels, const Group& group) {
   std::vector<std::string> parts;
   for (size_t i = 1; i < labels.rows.size(); ++i)

@@ -13,14 +13,14 @@ namespace sb {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t longest_text = 10000;  // bytes of a text that others wrote
+constexpr size_t longest_text = 10000;  // maximum bytes of text from files
 
 std::string shown(std::string_view text) {
   if (text.size() <= longest_text) return one_line(text);
   return one_line(text.substr(0, longest_text)) + "…";
 }
 
-// As result.json has it, whose writer at times takes more digits than the shortest.
+// Formats a number as in result.json, which may have more digits than the shortest form.
 std::string file_digits(double value) {
   return Json(value).dump();
 }
@@ -84,7 +84,7 @@ const char* standing_text(Standing standing) {
   return "seed not common: the settings compared do not all have its seed";
 }
 
-// Known only where the models are: nothing else says what a switch is by default.
+// Differences from the defaults. Needs the models, since only they define the defaults of switches.
 std::vector<ConfigDifference> differences(const ConfigMap& config, const SwitchDefaults& defaults) {
   const auto value = [&](const char* key) {
     const auto at = config.find(key);

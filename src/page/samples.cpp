@@ -12,13 +12,13 @@
 namespace sb {
 namespace {
 
-// Beliefs of all samples together; about twenty bytes each in the page.
+// Maximum number of recorded predictions in all samples; each takes about twenty bytes of the page.
 constexpr size_t most_beliefs = 60000;
 
-// Names of states by the ids that models are asked for.
+// Names of states by id.
 class StateNames {
  public:
-  // Without a name for every state where the grammar is not one that can be drawn from the config.
+  // Empty if the grammar cannot be rebuilt from the config.
   const std::vector<std::string>& of(const Result& result) {
     std::string key;
     for (const auto& [name, value] : result.config)
@@ -35,7 +35,7 @@ class StateNames {
       return found == result.config.end() ? std::nullopt : parse_finite(found->second);
     };
     const auto whole = [&](const char* name) {
-      return static_cast<int>(std::clamp(number(name).value_or(0), 0.0, 1e9));  // what is too much is refused below
+      return static_cast<int>(std::clamp(number(name).value_or(0), 0.0, 1e9));  // too large: rejected below
     };
     GrammarConfig config;
     config.vocab = whole("grammar.vocab");
@@ -50,7 +50,7 @@ class StateNames {
       if (automaton->states() != result.states && result.objective == "state") return {};
       out.resize(automaton->names.size());
       for (size_t s = 0; s < out.size(); ++s) out[static_cast<size_t>(automaton->id[s])] = automaton->names[s];
-    } catch (const Error&) {  // a config of other rules: numbers serve
+    } catch (const Error&) {  // the config is not valid in this version: shows numbers instead
     }
     return out;
   }
@@ -74,7 +74,7 @@ const Result& whole_result(const Outline& outline, size_t run) {
   return outline.source_run(run).read->run->result;
 }
 
-// The grammar that most rows of the column have samples of; of equals the first.
+// The grammar for which most rows of the column have samples; the first on ties.
 std::vector<std::string> common_grammar(const Outline& outline, size_t column) {
   std::map<std::vector<std::string>, size_t> rows;
   for (const size_t index : outline.column_cells[column]) {
@@ -113,7 +113,7 @@ void add_samples(const Outline& outline, PageData& data) {
     const bool predict = first.objective == "predict";
     const auto& names = all_names.of(first);
     const auto kind = first.config.find("task.kind");
-    const bool other = kind != first.config.end();  // another kind than gaps: its row has the names
+    const bool other = kind != first.config.end();  // a kind other than gaps: its row has the names
     const TaskRow* row = other ? find_kind(plain_value(kind->second)) : nullptr;
     const auto named = [](std::string (*name)(int), int id) { return name ? name(id) : std::to_string(id); };
     const auto symbol = [&](int id) {

@@ -22,7 +22,7 @@ std::optional<double> value_of(const MetricRow& row, const char* name) {
   return std::nullopt;
 }
 
-// Names, sizes and times of a folder's files, but of its lock, which beats; of the archive where it lies in one.
+// Names, sizes and times of a folder's files (except the lock, which changes often), or of the archive it is in.
 std::string stamp_of(const std::string& folder, bool in_archive) {
   std::vector<std::string> parts;
   const auto add = [&](const fs::path& path) {
@@ -45,14 +45,14 @@ std::string stamp_of(const std::string& folder, bool in_archive) {
   return joined(parts, "\n");
 }
 
-// What stands behind "numbers_sha256" in the result.
+// The value of "numbers_sha256" in the result.
 std::string digest_of(const std::string& folder, const RunTree& tree) {
   const std::string text = load_result_text(folder, tree), start = "\"numbers_sha256\": \"";
   const size_t at = text.rfind(start);
   return at == std::string::npos ? "" : printable(text.substr(at + start.size(), 64), 64);
 }
 
-// Rows of a run that goes on: whole lines of a file that is replaced from time to time.
+// Metrics of an unfinished run. The file is replaced as a whole, so it has no partial lines.
 std::vector<MetricRow> rows_so_far(const std::string& path, const RunTree& tree) {
   if (!tree.exists(path)) return {};
   return parse_metrics(tree.read(path, kMaxMetricsBytes), path);

@@ -103,7 +103,7 @@ void mark_missing(const Outline& outline, size_t index, const std::map<size_t, M
   if (!parts.empty()) out.marks.push_back({"missing", joined(parts, "; ")});
 }
 
-// Whether networks and training of these cells are of one size: a best among others would say little of the models.
+// Whether networks and training have similar sizes in all cells. Otherwise marking the best says little about models.
 bool one_scale(const Outline& outline, const std::vector<size_t>& indices) {
   constexpr double most_ratio = 4;
   int64_t least = INT64_MAX, most = 0;
@@ -120,8 +120,8 @@ bool one_scale(const Outline& outline, const std::vector<size_t>& indices) {
   return training.size() <= 1 && static_cast<double>(most) <= most_ratio * static_cast<double>(least);
 }
 
-// Against the best mean of the column: paired over grammars, Holm's correction over the column. A mean over fewer
-// grammars than others have is of another population: it is marked, and not the best.
+// Tests each cell against the best mean of the column: paired over grammars, with Holm's correction over the column. A
+// mean over fewer grammars than others is not comparable: it is marked and cannot be the best.
 void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& cells) {
   const auto& indices = outline.column_cells[column];
   std::vector<ByGrammar> values(cells.size());

@@ -11,7 +11,7 @@ void add_compare(const Outline& outline, PageData& data);
 // Differences a - b on their common grammars.
 Estimate paired_difference(const std::map<std::vector<std::string>, double>& a,
                            const std::map<std::vector<std::string>, double>& b);
-// In points, "[-1.0, +3.4]"; squared errors as they are. "" if there is no interval.
+// "[-1.0, +3.4]" in points, or in the unit of squared errors; "" if there is no interval.
 std::string interval_text(const PageColumn& column, const std::optional<Interval>& interval);
 std::string p_text(std::optional<double> p);  // "0.210", "< 0.001", "–"
 

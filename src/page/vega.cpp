@@ -30,7 +30,7 @@ void add_references(Json& layers, const Axis& x, const Axis& y) {
          {"tooltip", {{"content", "data"}}}}},
        {"encoding",
         {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
-  // Names stand at different ends, for the lines of the best learners may lie on each other.
+  // Labels are at different ends, since the lines of the best learners may coincide.
   struct Place {
     const char *align, *end, *which;
   };
@@ -87,7 +87,7 @@ Json legend_pick() {
   return {{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"series"}}}}, {"bind", "legend"}};
 }
 
-// The wheel alone scrolls the page.
+// Zooms only with Ctrl; the wheel alone scrolls the page.
 Json pan_and_zoom() {
   return {{"name", "view"}, {"select", {{"type", "interval"}, {"zoom", "wheel![event.ctrlKey]"}}}, {"bind", "scales"}};
 }

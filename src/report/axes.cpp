@@ -62,12 +62,12 @@ std::vector<MatchedNetwork> networks_of(const nlohmann::json& entry, const std::
   return found == entry.end() ? std::vector<MatchedNetwork>{} : parse_networks(*found, path);
 }
 
-// Empty where there is no such file.
+// Returns an empty list if the file does not exist.
 std::vector<Recorded> read_record(const std::string& path, const RunTree& tree = RunTree::disk()) {
   if (!tree.exists(path)) return {};
   const std::string text = tree.read(path, kMaxRecordBytes);
   const nlohmann::json parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
-  // Before they had a schema these files had another seal: what they say is taken, within the bounds below.
+  // Files without a schema are of an older version with another seal. They are accepted, within the bounds below.
   if (!is_sealed(text) && parsed.contains("schema"))
     throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
   const auto suites = parsed.find("suites");
@@ -83,7 +83,7 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
   return out;
 }
 
-// Two suites that end at once must not lose each other's entry. Nothing and a warning where the lock stays held.
+// Two suites that end at the same time must not lose entries. Returns nullopt with a warning if the lock stays held.
 std::optional<RunLock> lock_within(const std::string& path, double seconds, const std::function<bool()>& stop,
                                    std::vector<std::string>& warnings) {
   try {
@@ -148,9 +148,9 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
   } catch (const Error& error) {
     warnings.push_back(std::string(error.what()) + "; kept as " + printable(set_aside(path), 400) + ", written anew");
   }
-  // Suites without a name are told apart by their axes.
+  // Suites without a name are distinguished by their axes.
   Recorded now{suite.name, suite.select, suite.average, suite.matched};
-  for (const auto& each : all)  // a part of a suite may have been run before
+  for (const auto& each : all)  // part of the suite may have been run before
     if (each.name == now.name && each.select == now.select && each.average == now.average)
       add_networks(now.matched, each.matched);
   std::sort(now.matched.begin(), now.matched.end());
@@ -164,7 +164,7 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
   Json suites = Json::array();
   for (const auto& each : all) suites.push_back(recorded_json(each));
   const std::string text = sealed_json(json_document({{"schema", record_schema}, {"suites", std::move(suites)}}));
-  FencedFiles files(real_file_system(), *lock);  // one that slept must not overwrite what its taker recorded
+  FencedFiles files(real_file_system(), *lock);  // a suspended process must not overwrite later entries
   try {
     replace_file(path, text, files);
   } catch (const Error& error) {
@@ -184,7 +184,7 @@ std::string record_fault(const std::string& root, const RunTree& tree) {
 }
 
 Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes, const RunTree& tree) {
-  std::map<std::string, std::string> told[2];  // by key: averaged over, selected over, and who says so
+  std::map<std::string, std::string> told[2];  // by key: which suite averages over it [0] or selects over it [1]
   std::vector<MatchedNetwork> matched;
   for (const auto& root : roots) {
     try {

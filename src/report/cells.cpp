@@ -24,12 +24,12 @@ std::map<Point, const Measurement*> points_of(const TableRun& run) {
   if (!r.test) return out;
   out[{}] = &*r.test;
   for (const auto& m : r.grid) out.emplace(point_of(m), &m);
-  // One of as many samples as the config says for gap lengths is the measurement a run with that gap would have made.
+  // An evaluation with eval.grid_samples samples equals the one that a run with this point in its grid would have made.
   const auto asked = r.config.find("eval.grid_samples");
   const auto usual = asked == r.config.end() ? std::nullopt : parse_integer(asked->second);
   for (const auto& m : run.evaluations) {
     if (!std::isfinite(m.score())) continue;
-    if (!m.computed.empty()) {  // other numbers, whatever they are of
+    if (!m.computed.empty()) {  // computed differently: a point of its own
       out.emplace(point_of(m, m.split, m.samples, m.computed), &m);
       continue;
     }
@@ -112,7 +112,7 @@ std::vector<std::string> differing(const Rows& rows, const std::vector<size_t>& 
   return out;
 }
 
-// Without one, the seed decides the grammar; with one, its samples alone.
+// Without an automaton, the seed determines the grammar; with one, only its samples.
 bool has_automaton(const Rows& rows, size_t run) {
   return rows.runs[run].result.config.contains("grammar.automaton");
 }

@@ -16,7 +16,7 @@ std::map<std::vector<std::string>, double> means_by_grammar(const Rows& rows, co
 // "± 0.012", or "[0.951, 1.000]" if an end is cut at 0 or 1, or if the interval is around another value than the mean:
 // grammars may have different numbers of runs. Empty without an interval.
 std::string interval_text(const Cell& cell);
-// Evaluations saved later may be there for some runs only.
+// Adds notes on points that only some runs of a cell have, since evaluations can be saved later.
 void note_missing_points(Rows& rows, const Labels& labels);
 
 }  // namespace sb

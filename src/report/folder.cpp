@@ -39,7 +39,7 @@ bool begun(const std::string& run, const RunTree& tree) {
   return tree.exists(run + "/config.json") || tree.exists(run + "/result.json");
 }
 
-// Only those of the run's own final weights say something of the run: by name, and by the digest in its result.
+// Adds saved evaluations of the run's own final weights, identified by name and by the digest in the result.
 void add_evaluations(TableRun& run, const RunTree& tree, std::vector<Note>& notes, size_t& other_weights) {
   std::vector<std::string> problems;
   const auto final_weights = run.result.files.find("final.safetensors");
@@ -64,7 +64,7 @@ void add_evaluations(TableRun& run, const RunTree& tree, std::vector<Note>& note
   for (const auto& problem : problems) notes.push_back(damaged_note(problem));
 }
 
-// Of a run that is not finished; empty where it cannot be read.
+// The config of an unfinished run; empty if it cannot be read.
 ConfigMap config_of(const std::string& folder, const RunTree& tree) {
   try {
     return config_map(check_identity(folder, tree).canonical);
@@ -141,7 +141,7 @@ AllRuns read_each(const std::vector<std::string>& folders, const RunTree& tree, 
   return out;
 }
 
-// Runs that differ in their seeds alone are one setting, also where a suite named some of them and another did not.
+// Removes labels from runs if other runs of the same setting, except for seeds, have none: they form one setting.
 void drop_partial_labels(std::vector<TableRun>& runs) {
   const auto setting = [](const TableRun& run) {
     auto out = run.result.config;
@@ -157,7 +157,7 @@ void drop_partial_labels(std::vector<TableRun>& runs) {
 
 FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
-  std::set<std::string> whole;  // run ids
+  std::set<std::string> whole;  // ids of intact runs
   for (const auto& read : all)
     if (read->run) whole.insert(read->run->result.run_id);
   std::vector<std::string> unfinished;
@@ -172,7 +172,7 @@ FoundRuns found_runs(const AllRuns& all) {
       out.runs.push_back(*read->run);
       out.runs.back().result.samples.clear();  // large, and in no table
     } else if (read->report.state == RunState::unfinished || !read->begun) {
-      if (!whole.contains(name)) unfinished.push_back(name);  // there is no whole copy of it
+      if (!whole.contains(name)) unfinished.push_back(name);  // no other copy is intact
       out.missing.push_back({name, read->config, Why::unfinished});
     } else if (read->other_schema) {
       schemas[*read->other_schema].push_back(name);

@@ -26,13 +26,13 @@ bool in_column(const std::string& key) {
   return key.starts_with("grammar.") || key.starts_with("task.");
 }
 
-// Keys that tell rows apart by themselves, even where model or column would decide them.
+// Keys that are always in row labels, even if the model or the column determines their value.
 bool always_in_row(const std::string& key) {
   static const std::set<std::string> keys = {"run.label", "quirks", "model.width", "train.precision", "train.device"};
   return keys.contains(key);
 }
 
-// Order of labels: label and quirks behind the model, then as the parameters are documented, then all else.
+// Order of labels: model, label and quirks first, then the order of documentation, then all other keys.
 std::pair<size_t, std::string> rank(const std::string& key) {
   static const Keys first = {"model.name", "run.label", "quirks", "task.number", "task.objective"};
   const auto it = std::find(first.begin(), first.end(), key);
@@ -117,7 +117,7 @@ class Labeller {
     });
   }
 
-  // Nothing where the model's defaults are not known.
+  // nullopt if the model's defaults are not known.
   std::optional<bool> switch_by_default(const Group& group, const std::string& key) {
     if (!defaults_) return std::nullopt;
     const std::pair of(group.model(), group.value("model.width"));
@@ -127,8 +127,8 @@ class Labeller {
     return found == known->second.end() ? std::nullopt : std::optional(found->second == plain_value(group.value(key)));
   }
 
-  // A switch is compared with its model's default, or where that is not known with the paper's network; one that no
-  // model of the paper has, and all groups, is told.
+  // Compares a switch with its model's default or, if that is not known, with the paper's network. A switch that no
+  // model of the paper has is listed if all groups have it.
   bool switch_as_usual(const std::string& key) {
     bool known = false, absent_somewhere = false;
     for (const auto& group : groups_) {
@@ -144,7 +144,7 @@ class Labeller {
   }
 
   void share() {
-    // The line of the protocol names a residual that is not the protocol's.
+    // The line on protocols already names a residual that differs from the protocol's.
     static const std::set<std::string> shown = {"model.name", "model.width", "model.residual", "task.number",
                                                 "run.label"};
     for (const auto& [key, values] : values_) {
@@ -188,7 +188,7 @@ class Labeller {
     return out;
   }
 
-  // How the groups fall apart by this key.
+  // Numbers the groups by their value of this key.
   std::vector<size_t> partition(const std::string& key) const {
     std::map<std::string, size_t> number;
     std::vector<size_t> out;

@@ -13,7 +13,7 @@ namespace sb {
 struct LabelAxis {
   std::vector<std::string> keys, names;
   std::vector<std::map<std::string, std::string>> shown;  // by key: value to a text that no other value has
-  // Values of all keys to one word that stands for them, "quick"; empty where there is none for each.
+  // One word for a combination of values, e.g. "quick"; empty unless every combination has one.
   std::map<std::vector<std::string>, std::string> together;
 
   std::string name() const;  // "vocab/depth"
@@ -27,8 +27,9 @@ struct Labels {
   std::vector<LabelAxis> columns;                             // the first is the task
   std::vector<std::string> varying;                           // every key that differs
   std::map<std::vector<std::string>, std::string> row_names;  // by row_values
-  // What all groups share and is not the default (of the task as in the paper, of a switch that of its model): quirks
-  // first, then switches, then as documented. A switch that only some models have is shared by those.
+  // Settings that all groups share and that differ from the default (the task's, as in the paper; for a switch, its
+  // model's): quirks first, then switches, then the others in order of documentation. A switch that only some models
+  // have counts if these share it.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // identifies the row
@@ -37,12 +38,12 @@ struct Labels {
   // "gated_delta_net · bf16": the model, and the fewest labels that tell its row from the other rows of this model.
   std::string row_name(const Group& group) const;
   std::string name(const Group& group) const;     // row_name and column in one line, for notes
-  bool everywhere(const std::string& key) const;  // whether all groups have it alike
+  bool everywhere(const std::string& key) const;  // whether the key has the same value in all groups
 };
 
 Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defaults = {});
-// "Everywhere: lr 0.004, quirks dropout_stops, layers 2."; `first` comes before what the labels have in common. Without
-// settings of evaluations, and of a long list only the beginning: JSON has all. Empty if there is nothing to say.
+// "Everywhere: lr 0.004, quirks delta_bf16, layers 2."; `first` precedes Labels::common. Omits settings of evaluations,
+// and the end of a long list, which JSON has in full. Empty if there is nothing to list.
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first = {});
 
 // Default settings of the task (JSON text), by its number or the name of its kind; those of task 1 if it is not known.

@@ -28,7 +28,7 @@ struct Range {
   }
 };
 
-// Whether cells must say themselves how many runs they average.
+// Whether cells average different numbers of runs, so that each must show its own.
 bool counts_differ(const Rows& rows) {
   std::set<std::pair<size_t, int64_t>> counts;
   for (const auto& cell : rows.cells)
@@ -41,7 +41,7 @@ bool several_splits(const Rows& rows) {
   return std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return !cell.point.split.empty(); });
 }
 
-// Whether columns must say what they measure.
+// Whether there are saved evaluations, so that columns must name what they measure.
 bool saved_among(const Rows& rows) {
   return std::any_of(rows.groups.begin(), rows.groups.end(), [&](const Group& group) {
     return std::any_of(group.averaged.begin(), group.averaged.end(),
@@ -49,7 +49,7 @@ bool saved_among(const Rows& rows) {
   });
 }
 
-// The selected axes whose chosen value is not the same everywhere.
+// The selected axes whose chosen value differs between groups.
 std::vector<size_t> open_settings(const Rows& rows) {
   std::vector<size_t> out;
   for (size_t i = 0; i < rows.axes.select.size(); ++i) {
@@ -124,7 +124,7 @@ class CellSheet {
     return std::any_of(cells.begin(), cells.end(), [&](size_t i) { return has(rows_.cells[i]); });
   }
 
-  // "test, 1000 samples" or "test, 40 or 1000 samples"; without the samples where they differ within a cell.
+  // "test, 1000 samples" or "test, 40 or 1000 samples"; omits the samples if they differ within a cell.
   std::string measured_line(const std::vector<size_t>& cells) const {
     std::set<std::string> splits;
     std::set<int64_t> samples;
@@ -138,7 +138,7 @@ class CellSheet {
     return samples.contains(0) ? split : formatted("{}, {} samples", split, joined(samples, " or "));
   }
 
-  // Of one column: the mean, the settings where they differ and the paper's figure.
+  // Adds the columns of one measurement: mean, chosen settings if they differ, and the paper's figure.
   void value_columns(const ColumnKey& key, const std::vector<size_t>& cells, int block) {
     std::vector<std::string> header = labels_.column_lines(rows_.groups[rows_.cells[cells[0]].group]);
     for (const auto& line : point_lines(key.point)) header.push_back(line);
@@ -232,7 +232,7 @@ class CellSheet {
   Sheet sheet_;
 };
 
-// What ± stands for, wherever it stands.
+// The meaning of ± in all tables.
 constexpr const char* kHalf = "half of the 95 % interval";
 
 std::string averaging_text(const Rows& rows) {
@@ -333,7 +333,7 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
     same.push_back(short_name(config_key(axis)) + " " + shown_value(value));
   if (most > 1) {
     const auto [on_test, all] = chosen_from_by_test(rows);
-    out.push_back(formatted("Chosen of {} settings of {} by mean {} over the seeds that all of them have.",
+    out.push_back(formatted("Chosen from {} settings of {} by mean {} over their common seeds.",
                             least == most ? std::to_string(most) : formatted("{} to {}", least, most),
                             joined(names, " and "),
                             on_test == 0     ? "valid accuracy"

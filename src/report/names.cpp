@@ -44,7 +44,7 @@ Values quirks_of(const Group& group) {
   return quirks.empty() ? Values{} : split(quirks, ' ');
 }
 
-// Quirks that every row has tell nothing.
+// Quirks that every row has do not distinguish rows.
 std::set<std::string> common_quirks(const RowsOfModel& rows) {
   std::map<std::string, size_t> counts;
   for (const auto& [values, group] : rows)
@@ -69,7 +69,7 @@ std::string part_of(const LabelAxis& axis, const Group& group, const std::set<st
   return by_value.contains(key) ? axis.shown.front().at(group.value(key)) : axis.lines(group).front();
 }
 
-// How the groups fall apart by these values.
+// Numbers the groups by these values.
 template <class ValueOf>
 std::vector<size_t> partition(const std::vector<Group>& groups, const ValueOf& value_of) {
   std::map<Values, size_t> number;

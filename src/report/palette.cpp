@@ -8,7 +8,7 @@ namespace {
 struct Known {
   const char *name, *title;
 };
-// Place in this list is the colour.
+// The position in this list is the colour.
 constexpr Known known[] = {{"delta_net", "DeltaNet"},
                            {"gla", "GLA"},
                            {"mamba", "Mamba"},
@@ -37,9 +37,9 @@ const Known* find(const std::string& model) {
 
 }  // namespace
 
-// Hues that people with red-green blindness tell apart by lightness; at least 3:1 against their ground. Models come
-// first, then frames and answers, which are no model's colours and differ among themselves by 33 or more of CIEDE2000,
-// for people without red, green or blue cones too. The last are for models that are not ours.
+// People with red-green blindness can tell these hues apart by lightness; contrast with the background is at least 3:1.
+// Models come first, then frames and answers, whose colours no model uses and which differ by CIEDE2000 >= 33, also for
+// people without red, green or blue cones. The last colours are for models that are not ours.
 const std::vector<std::string>& palette_light() {
   static const std::vector<std::string> colours = {"#0072b2", "#d55e00", "#00805e", "#94690d", "#7b3294", "#c51b7d",
                                                    "#4d4d4d", "#0e7f86", "#6a3000", "#3f51b5", "#b2182b", "#5d7052",

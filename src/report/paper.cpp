@@ -17,12 +17,12 @@ struct Size {
   int64_t d_state;  // 0: the model has none
 };
 
-// By task 1, 2, 3.
+// Figures and sizes for tasks 1, 2 and 3.
 struct Row {
   const char* model;
   std::array<PaperFigure, 3> figure;
   std::array<Size, 3> size;
-  std::map<std::string, std::string> switches;  // beyond d_state and heads, as the network has them
+  std::map<std::string, std::string> switches;  // switches of the network other than d_state and heads
 };
 
 const std::vector<Row>& paper_rows() {
@@ -69,11 +69,11 @@ const std::vector<Row>& paper_rows() {
   return rows;
 }
 
-// Every key of a run of this task that the paper fixes; what is not set there has the paper's value by default.
+// All keys that the paper fixes for a run of this task; the program's defaults are the paper's values.
 const std::map<std::string, std::string>& fixed_settings(int task) {
   static const auto all = [] {
     std::array<std::map<std::string, std::string>, 3> out;
-    // Dropout and residual are a protocol's: the paper's figure stands beside runs of either.
+    // Dropout and residual depend on the protocol; the paper's figure is shown for either.
     static const std::set<std::string> free = {"grammar.seed",     "train.seed",         "train.lr",
                                                "train.warmup",     "train.device",       "train.precision",
                                                "train.accumulate", "train.dropout_until"};
@@ -114,7 +114,7 @@ bool same_switches(const Result& result, const Row& row, const Size& size) {
     const auto it = wanted.find(name);
     if (it == wanted.end() || !same_value(switch_plain(value), it->second)) return false;
   }
-  // Where it is not given it is the model's own: 64 for Mamba, 128 for Mamba2.
+  // If it is not given, it has the model's default: 64 for Mamba, 128 for Mamba2.
   return d_state_given || size.d_state == 0 || size.d_state == (result.model == "mamba" ? 64 : 128);
 }
 
@@ -157,7 +157,7 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   const auto& test = result.test;
   if (!test || test->samples < papers_samples || (test->split != "test" && test->split != "reference"))
     return std::nullopt;
-  // Keys of grammar, task and training that the paper's runs have not: an automaton of one's own, another gap law.
+  // Rejects keys that the paper's runs do not have, e.g. a user's own automaton or another gap law.
   for (const auto& [key, value] : result.config) {
     const bool data = key.starts_with("grammar.") || key.starts_with("task.");
     if (data && key != "grammar.seed" && !fixed_settings(result.task).contains(key)) return std::nullopt;

@@ -22,14 +22,14 @@ std::string entry(const ConfigMap& config, const std::string& key) {
   return it == config.end() ? std::string() : it->second;
 }
 
-// A whole config in the form of Group::config; `quirks`: those that were on without standing in it.
+// A complete config in the form of Group::config. `quirks`: quirks that were on but are not in the config.
 ConfigMap settings_of(const ConfigMap& config, std::set<std::string> quirks = {}) {
   ConfigMap out;
   for (const auto& [key, value] : config) {
     if (key.starts_with("quirks.") && (value == "true" || value == "false")) {
       if (value == "true") quirks.insert(key.substr(7));
     } else {
-      // Names that tables have a use for stay theirs.
+      // Keys that would collide with our own keys get a prefix.
       out[key.find('.') == std::string::npos || key == "run.label" ? "config." + key : key] = value;
     }
   }
@@ -48,7 +48,7 @@ ConfigMap settings_of(const Result& result) {
   return out;
 }
 
-// What a reader of result.json would not let pass; empty: nothing.
+// Why a result cannot be used, e.g. it contradicts its own config; empty if it can.
 std::string fault_of(const Result& r) {
   const auto says = [&](const char* key, const std::string& value) {
     const auto it = r.config.find(key);
@@ -67,7 +67,7 @@ std::string fault_of(const Result& r) {
   return "";
 }
 
-// Done, and an output was not finite on the test set: whole, and without a figure.
+// An intact run without a figure, since an output on the test set was not finite.
 bool untested(const Result& r) {
   return r.status == "done" && !r.test;
 }
@@ -76,7 +76,7 @@ std::string name_of(const TableRun& run) {
   return printable(run.result.run_id, 64) + (run.folder.empty() ? "" : " in " + printable(run.folder, 400));
 }
 
-// The place of the copy to take of each run: the first with the fewest damaged evaluations.
+// Index of the copy to use for each run: the first one with the fewest damaged evaluations.
 std::map<std::string, size_t> best_copies(const std::vector<TableRun>& runs) {
   std::map<std::string, size_t> best;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -106,7 +106,7 @@ void leave_out(std::vector<TableRun>& runs, std::vector<LeftOut>& left_out, std:
     } else if (const TableRun& taken = runs[best.at(run.result.run_id)]; &taken != &run) {
       leave(run, LeftOut::Why::copy,
             "a second copy of the run in " + printable(taken.folder, 400) +
-                (taken.damaged < run.damaged ? ", taken since here a saved evaluation is damaged" : ""));
+                (taken.damaged < run.damaged ? ", used instead since a saved evaluation of this copy is damaged" : ""));
     } else if (const auto [twin, only] = configs.emplace(settings_of(run.result), run.result.run_id); !only) {
       leave(run, LeftOut::Why::copy, "the config of run " + printable(twin->second, 64));
     } else {
@@ -119,7 +119,7 @@ void leave_out(std::vector<TableRun>& runs, std::vector<LeftOut>& left_out, std:
   runs = std::move(left);
 }
 
-// The value of an axis; one that no file names for being the default is that.
+// The value of an axis; train.order_seed is 0 if it is absent.
 std::string axis_value(const ConfigMap& config, const std::string& axis) {
   const std::string value = entry(config, config_key(axis));
   return value.empty() && axis == "train.order_seed" ? "0" : value;
@@ -193,7 +193,7 @@ AbsentRun absent_run(const Axes& axes, const MissingRun& run, const std::string&
   return out;
 }
 
-// "gla, task 1, lr 0.001, seed 2": model, task, seeds, and what else differs between all runs, there or missing.
+// "gla, task 1, lr 0.001, seed 2": model, task, seeds, and other keys that differ between runs, including missing ones.
 void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
   std::map<std::string, std::set<std::string>> values;
   std::vector<ConfigMap> all;
@@ -204,7 +204,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     for (const auto& [key, value] : config) values[key];
   for (auto& [key, seen] : values)
     for (const auto& config : all) seen.insert(entry(config, key));
-  // What the model decides, and a switch that another model lacks, tell nothing.
+  // Keys that the model determines, and switches that other models lack, do not identify a run.
   const auto differs_within_model = [&](const std::string& key, const ConfigMap& own) {
     return std::any_of(all.begin(), all.end(), [&](const ConfigMap& other) {
       return entry(other, "model.name") == entry(own, "model.name") && entry(other, key) != entry(own, key);
@@ -332,7 +332,7 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
     for (const auto& [point, m] : points_of(run)) {
       if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
       const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
-      // Where the ceiling is not exact the best causal model lies between it and its upper bound.
+      // If the ceiling is not exact, the best causal model lies between it and its upper bound.
       const double most = m->mse ? m->ceiling->score() : std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
       if (m->mse ? m->score() >= most - 4 * error : m->score() <= most + 4 * error) continue;
       const std::string at = point.at ? formatted(", {} {}", point.axis.empty() ? "gap" : point.axis, *point.at) : "";
@@ -370,7 +370,7 @@ Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<Note> n
   rows.axes = axes;
   rows.runs = std::move(runs);
   leave_out(rows.runs, rows.left_out, missing);
-  // A column of its own only where some run has another order.
+  // train.order_seed is an axis only if some run sets it.
   const bool ordered = std::any_of(rows.runs.begin(), rows.runs.end(),
                                    [](const TableRun& run) { return run.result.config.contains("train.order_seed"); });
   if (!ordered) std::erase(rows.axes.average, "train.order_seed");

@@ -46,7 +46,7 @@ struct Candidate {
   std::vector<std::string> settings;  // of Axes::select, in order
   std::vector<size_t> runs;           // finished, in order of seeds
   std::vector<size_t> diverged;
-  std::vector<std::string> missing;  // seeds that others finished or diverged on and this one has not run, in words
+  std::vector<std::string> missing;  // seeds that only other candidates ran, as text
   bool eligible = false;
   std::optional<double> valid;  // mean accuracy over the seeds used for selection
 };
@@ -102,15 +102,15 @@ SwitchDefaults defaults_of(const ModelRules& rules);
 enum class Standing { averaged, not_chosen, not_eligible, none_chosen, diverged, seed_not_common };
 const char* to_string(Standing standing);
 
-// A line beneath tables, safe to print.
+// A line below tables, safe to print.
 struct Note : std::string {
-  enum class Kind { other, left_out, damaged, collapsed };  // damaged: left out, since it cannot be read
+  enum class Kind { other, left_out, damaged, collapsed };  // damaged: excluded because it cannot be read
   Note(const char* text) : std::string(text) {}
   Note(std::string text, Kind of = Kind::other) : std::string(std::move(text)), kind(of) {}
   Kind kind = Kind::other;
 };
 
-// A run that was read and is in no row.
+// A run that was read but is in no row.
 struct LeftOut {
   enum class Why { fault, untested, copy };
   std::string folder;
@@ -152,8 +152,8 @@ struct Rows {
   SwitchDefaults defaults;
 };
 
-// `notes` come behind those of the choice. Runs without usable figures, second copies of a run and runs that
-// contradict their own config are left out and named; of two copies the one with fewer damaged evaluations stays.
+// `notes` follow those on the selection of settings. Runs without usable figures, second copies and runs that
+// contradict their own config are excluded and named; of two copies, the one with fewer damaged evaluations is kept.
 Rows make_rows(std::vector<TableRun> runs, const Axes& axes, std::vector<Note> notes = {},
                std::vector<MissingRun> missing = {}, SwitchDefaults defaults = {});
 

@@ -1,4 +1,4 @@
-// One line a run.
+// Table with one line per run.
 
 #include <algorithm>
 #include <functional>
@@ -74,7 +74,7 @@ class RunSheet {
           [this, i](size_t run) { return shown_value(rows_.settings[run][i]); });
   }
 
-  // ", test, 200 samples": what the point does not say itself.
+  // ", test, 200 samples": split and samples of a point.
   std::string measured_text(const Point& point) const {
     std::set<std::string> splits;
     std::set<int64_t> samples;
@@ -91,7 +91,7 @@ class RunSheet {
     return out + formatted(", {} samples", joined(samples, " or "));
   }
 
-  // Where the accuracies under "valid" are not all of that split; else empty.
+  // A line if some accuracies in the column "valid" are on the test set; else empty.
   std::string valid_line() const {
     size_t on_test = 0, all = 0;
     for (const auto& run : rows_.runs) {

@@ -67,7 +67,7 @@ class Choice {
     return out;
   }
 
-  // Nothing where a run lacks its valid accuracy.
+  // nullopt if a run has no valid accuracy.
   std::optional<double> mean_valid(const Candidate& candidate, const std::set<Seeds>& over) const {
     double sum = 0;
     size_t n = 0;
@@ -127,7 +127,7 @@ class Choice {
     for (const auto& candidate : group_.candidates)
       if (!candidate.missing.empty() || !candidate.valid) say(settings_text(candidate) + ": " + lacks(candidate));
     if (common.empty()) {
-      say("none chosen: no setting has every seed, and no seed every setting");
+      say("no setting chosen: none has every seed, and they share no seed");
       return;
     }
     for (auto& candidate : group_.candidates) candidate.eligible = !candidate.runs.empty();
@@ -137,7 +137,7 @@ class Choice {
     std::vector<std::string> names;
     for (const auto& seeds : common) names.push_back(seeds_text(rows_, known_.at(seeds)));
     say(formatted(
-        "no setting has every seed: {} chosen of {} over those that all have, and averaged over these alone ({})",
+        "no setting has every seed: {} chosen from {} settings and averaged over their common seeds only ({})",
         settings_text(group_.candidates[*group_.chosen]), competing, joined(names, ", ")));
   }
 
@@ -152,10 +152,10 @@ class Choice {
     return out.empty() ? "a run has no valid accuracy" : out;
   }
 
-  // Of a candidate that has every seed that any has finished.
+  // For an eligible candidate: names seeds that it has not run, since all others diverged there.
   void say_untried(const Candidate& candidate) {
     if (!candidate.missing.empty())
-      say(formatted("{}: lacks {}, at which all that ran diverged", settings_text(candidate),
+      say(formatted("{}: has not run {}; the settings that did diverged there", settings_text(candidate),
                     joined(candidate.missing, ", ")));
   }
 

@@ -21,7 +21,7 @@ std::string replaced(const std::string& text, const std::string& from, const std
   return out + text.substr(at);
 }
 
-// Index by index, the columns of each part: labels first, then as many blocks as fit.
+// Splits a wide table into parts, each a list of column indices: the labels, then as many blocks as fit.
 std::vector<std::vector<size_t>> parts_of(const Sheet& sheet, const std::vector<size_t>& width) {
   std::vector<size_t> labels;
   size_t label_width = 0;

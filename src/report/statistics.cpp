@@ -82,40 +82,53 @@ double student_quantile(double probability, double degrees) {
 
 namespace {
 
-// Quantiles are solved for; a page asks for few of them many times.
-double remembered_quantile(double probability, size_t degrees) {
-  thread_local std::map<std::pair<double, size_t>, double> known;
+constexpr double many_degrees = 1e6;  // Student's t is normal to six digits
+
+// Caches quantiles, since they are expensive and a page needs few of them many times.
+double remembered_quantile(double probability, double degrees) {
+  thread_local std::map<std::pair<double, double>, double> known;
   const auto [at, fresh] = known.emplace(std::pair(probability, degrees), 0);
-  if (fresh) at->second = student_quantile(probability, static_cast<double>(degrees));
+  if (fresh) at->second = student_quantile(probability, degrees);
   return at->second;
 }
 
 }  // namespace
 
+double Estimate::standard_error(size_t count) const {
+  return std::sqrt(*sd * *sd / static_cast<double>(count) + other_variance);
+}
+
+double Estimate::degrees(size_t count) const {
+  const auto own = static_cast<double>(count - 1);
+  if (other_variance == 0) return own;
+  const double ratio = 1 + other_variance * static_cast<double>(count) / (*sd * *sd);
+  return *sd == 0 ? many_degrees : std::min(own * ratio * ratio, many_degrees);
+}
+
 std::optional<Interval> Estimate::interval(double error) const {
   if (!sd) return std::nullopt;
-  const double half = remembered_quantile(1 - error / 2, n - 1) * *sd / std::sqrt(double(n));
+  const double half = remembered_quantile(1 - error / 2, degrees(n)) * standard_error(n);
   return Interval{mean - half, mean + half};
 }
 
 std::optional<double> Estimate::p_against(double value) const {
   if (!sd) return std::nullopt;
-  if (*sd == 0) return mean == value ? 1 : 0;
-  const double t = (mean - value) / (*sd / std::sqrt(static_cast<double>(n)));
-  return 2 * upper_tail(std::abs(t), static_cast<double>(n - 1));
+  const double error = standard_error(n);
+  if (error == 0) return mean == value ? 1 : 0;
+  return 2 * upper_tail(std::abs((mean - value) / error), degrees(n));
 }
 
 std::optional<double> Estimate::p_outside(double bound) const {
   if (!sd) return std::nullopt;
-  const double nearest = bound - std::abs(mean);
-  if (*sd == 0) return nearest > 0 ? 0 : 1;
-  return 1 - student_cdf(nearest / (*sd / std::sqrt(static_cast<double>(n))), static_cast<double>(n - 1));
+  const double nearest = bound - std::abs(mean), error = standard_error(n);
+  if (error == 0) return nearest > 0 ? 0 : 1;
+  return 1 - student_cdf(nearest / error, degrees(n));
 }
 
 std::optional<size_t> Estimate::needed(double value, double error) const {
-  if (!sd || *sd == 0) return std::nullopt;
+  if (!sd || standard_error(n) == 0) return std::nullopt;
   for (size_t count = 2; count <= most_grammars; ++count) {
-    const double half = remembered_quantile(1 - error / 2, count - 1) * *sd / std::sqrt(static_cast<double>(count));
+    const double half = remembered_quantile(1 - error / 2, degrees(count)) * standard_error(count);
     if (half < std::abs(mean - value)) return count;
   }
   return std::nullopt;

@@ -26,7 +26,8 @@ bool leaves_shares(const Interval& interval);
 struct Estimate {
   size_t n = 0;
   double mean = 0;
-  std::optional<double> sd;  // n >= 2
+  std::optional<double> sd;   // n >= 2
+  double other_variance = 0;  // known variance of the mean that more values would not reduce
 
   // Two-sided interval that misses the truth with probability `error`; nullopt for n < 2.
   std::optional<Interval> interval(double error) const;
@@ -37,6 +38,11 @@ struct Estimate {
   // The smallest n, up to 1,000, at which the interval of this error, with the same mean and spread, would exclude
   // `value`; nullopt if there is none or the spread is not known.
   std::optional<size_t> needed(double value, double error) const;
+
+ private:
+  // Standard error of the mean of `count` values with this spread, and its degrees of freedom after Welch.
+  double standard_error(size_t count) const;
+  double degrees(size_t count) const;
 };
 Estimate estimate(std::span<const double> values);
 

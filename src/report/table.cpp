@@ -31,7 +31,7 @@ Json config_value(const std::string& text) {
   return parsed.is_discarded() ? Json(text) : parsed;
 }
 
-// Keys of axes that the record has under names of its own.
+// Axes that have their own field in a record.
 bool named_otherwise(const std::string& key) {
   return key == "model.name" || key == "task.number" || key == "model.width";
 }
@@ -69,9 +69,9 @@ Json candidates_json(const Rows& rows, const Group& group) {
 }
 
 struct CellFields {
-  bool paper, computed;  // some cell has such a figure, or is so computed
-  bool whole;            // json
-  bool other;            // some cell has another metric than accuracy or another test axis than gap
+  bool paper, computed;  // whether some cell has a figure of the paper, or was computed on another device or precision
+  bool whole;            // all fields, for json
+  bool other;            // whether some cell has a metric other than accuracy, or a test axis other than gap
 };
 
 Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const CellFields& fields) {
@@ -134,7 +134,7 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   return out;
 }
 
-// Rows leave out the order of the samples where no run has one of its own.
+// The averaged axes, always including train.order_seed, which Rows omits if no run sets it.
 std::vector<std::string> averaged_axes(const Rows& rows) {
   Axes axes = rows.axes;
   axes.add_average("train.order_seed");
@@ -211,7 +211,7 @@ std::string csv_text(const std::vector<Json>& records) {
   return out;
 }
 
-// Letters beyond ASCII as JSON escapes: text from outside reaches no terminal raw. `json` is sound UTF-8.
+// Writes non-ASCII characters as JSON escapes, so that no foreign text reaches a terminal. `json` is valid UTF-8.
 std::string ascii(const std::string& json) {
   std::string out;
   for (size_t i = 0; i < json.size();) {

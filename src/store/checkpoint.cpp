@@ -47,7 +47,7 @@ size_t bytes_of(const NamedBytes& tensor) {
   return size;
 }
 
-// Tensors that are expected, and room for the header, the metrics and tensors of other versions.
+// Size limit: the expected tensors, plus room for header, metrics and tensors of other versions.
 size_t kMaxCheckpointBytes(const std::vector<NamedBytes>& expected) {
   size_t size = size_t{1} << 30;
   for (const auto& tensor : expected) size += bytes_of(tensor);
@@ -61,7 +61,7 @@ Safetensors parse_sealed(std::string content, const std::string& path) {
   return file;
 }
 
-// The sealed header, then the tensors where they lie.
+// The sealed header, and views of the tensors.
 struct Pieces {
   std::string header;
   std::vector<std::string_view> data;
@@ -154,7 +154,7 @@ void save_checkpoint(const std::string& folder, int64_t update, const std::vecto
                      std::map<std::string, std::string> metadata, FileSystem& files) {
   metadata["update"] = std::to_string(update);
   const std::string path = (fs::path(folder) / checkpoint_name(update)).string();
-  write_pieces(path, sealed_pieces(tensors, std::move(metadata)), files);  // nobody asks for the file's own digest
+  write_pieces(path, sealed_pieces(tensors, std::move(metadata)), files);  // the file's digest is not needed
   prune_checkpoints(folder, update, kept_checkpoints, files);
 }
 

@@ -58,7 +58,7 @@ Json json_of(const SavedEvaluation& evaluation) {
   return std::move(writer.out);
 }
 
-// The points, and their figures, on lines of their own.
+// Writes points and their figures on separate lines.
 std::string text_of(const Json& json) {
   return json_document(json, 3);
 }
@@ -118,7 +118,7 @@ std::string evaluation_name(const SavedEvaluation& evaluation) {
   FieldWriter writer;
   writer.out["evaluation_schema"] = evaluation_schema;
   describe_request(writer, evaluation);
-  // These bytes name files that exist: never laid out anew.
+  // The digest of these bytes names existing files: never change the format.
   const std::string text = writer.out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return "eval-" + sha256_hex(text).substr(0, 16) + ".json";
 }

@@ -18,7 +18,7 @@ bool is_run(const std::string& folder, const RunTree& tree) {
          (tree.exists(file_in(folder, "config.json")) || tree.exists(file_in(folder, "result.json")));
 }
 
-// Folders and archives below a root; `archives`: null where these are not opened.
+// Searches folders and archives below a root. `archives` null: archives are not opened.
 class Search {
  public:
   Search(const RunTree& tree, RunTree* archives) : tree_(tree), archives_(archives) {}

@@ -31,7 +31,7 @@ std::string first_line_of(const std::string& path) {
   return line;
 }
 
-// Containers share the boot but not the process numbers.
+// Scope of a process id: containers share the boot id but not the process ids.
 std::string this_place() {
   const std::string boot = first_line_of("/proc/sys/kernel/random/boot_id");
   char space[128] = "";
@@ -48,7 +48,7 @@ struct ProcessFacts {
   uint64_t started = 0;
 };
 
-// "12 (name, with anything in it) S 1 …", the start as the 22nd.
+// Reads state and start time from /proc/PID/stat: "12 (name, may contain anything) S 1 …", the start is field 22.
 std::optional<ProcessFacts> facts_of(int64_t process) {
   const std::string line = first_line_of(formatted("/proc/{}/stat", process));
   const size_t name = line.rfind(')');
@@ -81,7 +81,7 @@ double beat_seconds() {
   const auto seconds = parse_finite(asked);
   if (!seconds || *seconds < kLeastBeat || *seconds > kMaxBeat)
     throw bad_input("SELECTIVBENCH_HEARTBEAT",
-                    formatted("expected seconds from {} to {}, got '{}'", kLeastBeat, kMaxBeat, printable(asked)));
+                    formatted("expected {} to {} seconds, got '{}'", kLeastBeat, kMaxBeat, printable(asked)));
   return *seconds;
 }
 
@@ -136,7 +136,7 @@ std::string holder_text(const LockRecord& record) {
 Holder look_for(const LockRecord& record) {
   if (record.place.empty() || record.started == 0 || record.place != this_place()) return Holder::unknown;
   const auto facts = facts_of(record.process);
-  if (!facts) {  // /proc may be closed to us: only the system says that there is none
+  if (!facts) {  // /proc may be unreadable, so kill() decides whether the process exists
     return ::kill(static_cast<pid_t>(record.process), 0) != 0 && errno == ESRCH ? Holder::gone : Holder::unknown;
   }
   const bool over = facts->state == 'Z' || facts->state == 'X' || facts->started != record.started;

@@ -136,7 +136,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
     NgramFigures found;
     try {
       found = count_ngrams(counted->shared_language(), counted->config(), ask);
-    } catch (const std::exception& error) {  // a trained network is not lost for want of something to compare it with
+    } catch (const std::exception& error) {  // missing baselines must not lose a trained network
       warn(error, "; the result has no baselines");
       return std::nullopt;
     }

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t longest_line = size_t{1} << 16;
 constexpr size_t most_numbers = 1000;
 
-// One flat object of numbers; everything else is refused where it is met.
+// Accepts one flat object of numbers; rejects everything else at once.
 class RowReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit RowReader(const std::string& place) : place_(place) {}

@@ -40,7 +40,7 @@ void check_files(const std::string& folder, const Result& result) {
     std::error_code failed;
     if (name == "metrics.jsonl" && !fs::exists(path, failed) &&
         fs::exists(file_in(folder, thinned_metrics_name), failed)) {
-      load_metrics(folder);  // a run that was packed
+      load_metrics(folder);  // a packed run
       continue;
     }
     if (sha256_hex(read_file(path, kMaxMetricsBytes)) != digest) {

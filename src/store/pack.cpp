@@ -52,7 +52,7 @@ class Packer {
     out_.damaged = true;
   }
 
-  // A run that is the root itself lies in a folder of its own in the archive.
+  // Name of a file in the archive. If the root is itself a run, its files get a folder of their own.
   std::string name_of(const std::string& folder, const std::string& run_id, const std::string& file) const {
     const std::string place = fs::path(folder).lexically_relative(root_).string();
     const std::string inside = place == "." ? run_id : place;
@@ -109,7 +109,7 @@ class Packer {
     if (!tree_.exists(path)) return;
     try {
       std::string text = tree_.read(path, kMaxRecordBytes);
-      // Before they had a schema these files had another seal; tables read them.
+      // Files without a schema are of an older version with another seal; tables accept them.
       const auto parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
       const bool older = !parsed.contains("schema") && parsed.contains("suites");
       if (!is_sealed(text) && !older) throw bad_input("suite", path + ": SHA-256 mismatch");

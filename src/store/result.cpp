@@ -85,7 +85,7 @@ void describe(Fields& f, T& v) {
 
 namespace {
 
-// Members on lines of their own, those of short objects too; lists and what lies deeper in one line each.
+// Writes each member on its own line, also those of short objects; lists and deeper objects in one line.
 std::string laid_out(const Json& object) {
   std::string out = "{";
   const auto plain = [](const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); };

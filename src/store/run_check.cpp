@@ -91,7 +91,7 @@ class Inspector {
     }
   }
 
-  // They say nothing of the result: it stands with or without them.
+  // Problems of saved evaluations do not affect the result.
   void look_at_evaluations() {
     if (out_.run_id.empty()) return;
     for (const auto& saved : load_evaluations(out_.folder, out_.run_id, &out_.problems, tree_)) {
@@ -139,8 +139,8 @@ class Inspector {
 
   const RunTree& tree_;
   RunReport out_;
-  std::string canonical_;          // empty where config.json cannot be read
-  std::string weights_digest_;     // as result.json has it; empty where it names none
+  std::string canonical_;          // empty if config.json cannot be read
+  std::string weights_digest_;     // as in result.json; empty if it has none
   std::optional<RunState> other_;  // older or newer
   bool lacks_weights_ = false, packed_ = false;
 };

@@ -35,7 +35,7 @@ OtherSchema other_schema(int64_t schema, int64_t expected, const std::string& pa
       "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " + std::to_string(expected));
 }
 
-// Older schemas had other seals.
+// Throws OtherSchema for an older schema with a valid old seal, else bad_input.
 void check_seal(const std::string& text, const std::string& path, int64_t expected) {
   if (is_sealed(text)) return;
   const int64_t schema = schema_of(text, path);
@@ -119,7 +119,7 @@ bool restore_config(const std::string& path, FileSystem& files) {
   } catch (const Error&) {
     return false;  // nothing to restore it from
   }
-  // Another automaton would be another run, begun without a word.
+  // Another automaton would silently start another run.
   const std::string automaton = file_in(folder, "automaton.json");
   if (!config.automaton_digest.empty() &&
       sha256_hex(read_file(automaton, kMaxAutomatonBytes)) != config.automaton_digest)

@@ -32,7 +32,7 @@ Result load_result(const std::string& folder, const RunTree& tree = RunTree::dis
 // The text of the result: bounded and with a valid seal, but not parsed.
 std::string load_result_text(const std::string& folder, const RunTree& tree = RunTree::disk());
 
-// The value of a member as it stands on its line of such a file: digests are of these bytes. Empty if there is none.
+// A member's value, exactly as in its line of such a file; digests are computed over these bytes. Empty if absent.
 std::string line_of(const std::string& text, const std::string& key);
 
 // If `path` is the changed config.toml of a run folder, restores it from config.json and returns true. Throws bad_input

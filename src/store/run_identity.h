@@ -1,4 +1,4 @@
-// Whose config a run folder holds. `check`, `eval` and everybody who opens a run decide by the same functions.
+// Decides to which run the config in a run folder belongs. Every command that opens a run uses these functions.
 #pragma once
 #include <string>
 
@@ -15,19 +15,19 @@ struct RunIdentity {
 };
 RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
 
-// Whether a canonical config names the same run, as this or an earlier version wrote it: keys without effect may
+// Whether a canonical config, written by this or an earlier version, is of the same run. Keys without effect may
 // differ.
 bool is_same_run(const ResolvedConfig& config, const std::string& canonical);
 
-// The config of a run, from config.toml and automaton.json of its folder; throws bad_input where it cannot be resolved.
+// The config of a run, from config.toml and automaton.json of its folder; throws bad_input on failure.
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules);
-// Throws bad_input where that is another run than config.json says.
+// Throws bad_input if the config is of another run than config.json.
 void expect_run(const ResolvedConfig& config, const RunIdentity& identity, const std::string& folder);
 
-// What `eval` makes of the config of a folder whose files fit their digests.
+// Whether `eval` can use the config of a folder whose files match their digests.
 struct ConfigVerdict {
-  std::string problem;        // of another run than config.json says
-  std::string not_evaluated;  // cannot be resolved, as configs of another version or of models elsewhere
+  std::string problem;        // the config is of another run than config.json
+  std::string not_evaluated;  // why it cannot be resolved, e.g. a config of another version, or an unknown model
 };
 ConfigVerdict judge_config(const std::string& folder, const RunTree& tree, const ModelRules& rules);
 

@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kLongestLock = 4096;  // bytes
-constexpr int kMaxFollowed = 1000;     // files of a chain: what is longer is no lock of ours
-constexpr int kStaleTries = 5;         // a file that another machine replaced while it was being opened
+constexpr int kMaxFollowed = 1000;     // maximum files of a chain; a longer one is not ours
+constexpr int kStaleTries = 5;         // retries if another machine replaces the file while it is opened
 constexpr int kMaxAttempts = 1000;
 constexpr auto kLook = std::chrono::milliseconds(20);
 
@@ -49,7 +49,7 @@ struct Descriptor {
   }
 };
 
-// Opened by its name each time, which network file systems answer afresh; nothing where there is none.
+// Opens the file by name each time, since network file systems then fetch it anew; nullopt if it does not exist.
 std::optional<std::string> read_lock(const std::string& path) {
   for (int tries = 1;; ++tries) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -79,7 +79,7 @@ std::string next_of(const std::string& path, const std::string& token) {
   return path + ".next-" + token;
 }
 
-// Of a record that cannot be read: of its place in the chain and its bytes.
+// Token of an unreadable record, made from its file name and content.
 std::string token_of_unreadable(const std::string& name, const std::string& content) {
   const size_t slash = name.rfind('/');
   return "x" + sha256_hex(name.substr(slash == std::string::npos ? 0 : slash + 1) + "\n" + content).substr(0, 31);
@@ -100,7 +100,7 @@ std::optional<Last> follow(const std::string& path, const std::string& until = {
   return last.files.empty() ? std::nullopt : std::optional(std::move(last));
 }
 
-// Asked in this order: a taker first follows the token and then renames its file over the chain.
+// Whether the token holds the lock. Reads in this order, since a new owner first follows the token, then renames.
 bool holds(const std::string& path, const std::string& token) {
   if (read_lock(next_of(path, token))) return false;
   const auto last = follow(path, token);
@@ -111,15 +111,15 @@ std::string described(const Last& last) {
   return last.record ? holder_text(*last.record) : "another process";
 }
 
-// "process 12 on host since …" of versions before, which locked the file by flock: it ended with them.
+// Whether an earlier version left this file ("process 12 on host since …"). Its lock was a flock, which died with it.
 bool left_by_older(const std::string& path, const std::string& content) {
   if (!content.starts_with("process ")) return false;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   return file.fd >= 0 && ::flock(file.fd, LOCK_SH | LOCK_NB) == 0;
 }
 
-// Whole, and where other machines see it: network file systems send what was written when any descriptor of the file
-// is closed, and a local one need not wait for its disk.
+// Writes the text and makes it visible to other machines: closing any descriptor of the file flushes it on a network
+// file system. Unlike fsync, this does not wait for a local disk.
 bool written(int fd, const std::string& text) {
   const bool whole = ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -130,7 +130,7 @@ void write_all(const std::string& path, int fd, const std::string& text) {
   if (!written(fd, text)) throw unusable(path, std::strerror(errno));
 }
 
-// The record as a file of the chain of `path`, if there was none of this name; its descriptor, or -1.
+// Creates the record as file `target` of the chain unless it exists. Returns the descriptor, or -1.
 int make(const std::string& path, const std::string& target, const LockRecord& record) {
   const std::string draft = path + ".partial-" + record.token;
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
@@ -145,13 +145,13 @@ int make(const std::string& path, const std::string& target, const LockRecord& r
     throw;
   }
   const int error = errno;
-  // Over a network an answer may be lost and the call done twice: then there is a second name all the same.
+  // Over a network, a reply may be lost and link() repeated: then the link count is 2 although the call failed.
   struct stat info {};
   if (!made && ::fstat(file.fd, &info) == 0 && info.st_nlink > 1) made = true;
   ::unlink(draft.c_str());
   if (made) return std::exchange(file.fd, -1);
-  if (error == EEXIST || error == ENOENT) return -1;  // ENOENT: who took it has removed the draft
-  // Links are not to be had here.
+  if (error == EEXIST || error == ENOENT) return -1;  // ENOENT: a new owner has removed the draft
+  // This file system has no hard links.
   Descriptor direct(::open(target.c_str(), kFlags, 0666));
   if (direct.fd < 0 && errno == EEXIST) return -1;
   if (direct.fd < 0) throw unusable(target, std::strerror(errno));
@@ -172,14 +172,14 @@ bool LockWatch::still(const std::string& content, const std::string& token, doub
     beating_ = true;
     still_ = 0;
   } else {
-    still_ += std::min(passed, every);  // this process may have slept too
+    still_ += std::min(passed, every);  // this process may have been suspended, too
   }
   content_ = content;
   looked_ = now;
   return still_ > seconds;
 }
 
-// Beats from a thread of its own, which takes no signals.
+// Sends heartbeats from its own thread, which blocks signals.
 class RunLock::Holding {
  public:
   Holding(std::string path, LockRecord record, int fd)
@@ -187,7 +187,7 @@ class RunLock::Holding {
     const SignalBlocker here;
     try {
       thread_ = std::jthread([this](const std::stop_token& end) { beat_until(end); });
-    } catch (const std::system_error&) {  // check() beats
+    } catch (const std::system_error&) {  // no thread: check() sends heartbeats
     }
   }
 
@@ -210,10 +210,10 @@ class RunLock::Holding {
   bool lost() const { return lost_; }
 
  private:
-  // Into the file that was made, whatever its name is by now: a file of another holder is never written.
+  // Writes through the descriptor, whatever the name of the file is now, so it never writes to a file of another owner.
   void beat() {
     ++record_.heartbeat_count;
-    written(fd_, lock_text(record_));  // one that fails is a beat missed
+    written(fd_, lock_text(record_));  // a failed write counts as a missed heartbeat
   }
 
   void beat_until(const std::stop_token& end) {
@@ -223,7 +223,7 @@ class RunLock::Holding {
       beat();
       try {
         if (!holds(path_, token_)) lost_ = true;
-      } catch (const Error&) {  // check() says it
+      } catch (const Error&) {  // check() will report it
       }
     }
   }
@@ -257,12 +257,12 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
     }
     Descriptor made(make(path, target, record));
     if (!holds(path, record.token)) {
-      // Another was first, or the chain went on from elsewhere meanwhile.
+      // Another process was first, or the chain was continued elsewhere.
       if (made.fd >= 0 && target != path) ::unlink(target.c_str());
       record = own_record();
       continue;
     }
-    if (made.fd < 0) made = Descriptor(::open(target.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));  // an answer was lost
+    if (made.fd < 0) made = Descriptor(::open(target.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));  // lost reply
     if (made.fd < 0) throw unusable(target, std::strerror(errno));
     if (target != path && ::rename(target.c_str(), path.c_str()) == 0)
       for (const auto& passed : last->files)
@@ -270,7 +270,7 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
     holding_ = std::make_unique<Holding>(path, std::move(record), std::exchange(made.fd, -1));
     return;
   }
-  throw Error(Exit::stopped, formatted("[run] {} is wanted by too many processes", path));
+  throw Error(Exit::stopped, formatted("[run] {}: too many processes compete for the lock", path));
 }
 
 RunLock::~RunLock() = default;
@@ -322,7 +322,7 @@ int FencedFiles::rename(const std::string& from, const std::string& to) {
 }
 
 int FencedFiles::remove(const std::string& path) {
-  if (path.find(".partial-") == std::string::npos) lock_.check();  // of what has no name yet nobody else knows
+  if (path.find(".partial-") == std::string::npos) lock_.check();  // unpublished files are known only to this process
   return files_.remove(path);
 }
 

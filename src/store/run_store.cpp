@@ -49,7 +49,7 @@ Was write_if_changed(const std::string& path, const std::string& content, FileSy
   return old.empty() ? Was::missing : Was::changed;
 }
 
-// Files of the config are written before any of these.
+// Whether a process has worked on the run; config files are written before any of these.
 bool was_worked_on(const std::string& folder) {
   std::error_code ignored;
   for (const char* name : {"metrics.jsonl", "result.json"})
@@ -57,15 +57,15 @@ bool was_worked_on(const std::string& folder) {
   return !list_checkpoints(folder).empty();
 }
 
-// Writing would follow a link out of the folder and wait at a pipe. Pipes and the like are removed: there is nothing in
-// them; one line each.
+// Throws for symbolic links, which writing would follow out of the folder. Removes pipes and devices, which have no
+// content; returns one line for each.
 std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem& files) {
   std::vector<std::string> removed;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder, failed)) {
     const std::string path = entry.path().string();
     if (entry.is_symlink(failed))
-      throw cannot_write("run", "cannot write " + path + ": it is a symbolic link, expected a file");
+      throw cannot_write("run", "cannot write " + path + ": it is a symbolic link, not a file");
     if (entry.is_regular_file(failed) || entry.is_directory(failed)) continue;
     if (files.remove(path) == 0)
       removed.push_back("[run] " + path + ": expected a file, got a pipe or device; removed");
@@ -73,8 +73,8 @@ std::vector<std::string> clear_odd_entries(const std::string& folder, FileSystem
   return removed;
 }
 
-// What a killed process left of a file it was writing, and what one that sleeps is about to rename. Only the holder of
-// the lock may call this, before it reads anything: asked once the names are known, since they may be its taker's.
+// Removes partial files of killed processes, and files that a suspended process is about to rename. Only for the lock
+// owner, before it reads anything. Lists first, then checks the lock, since the files may be those of a new owner.
 void remove_partial_files(const std::string& folder, const RunLock& lock, FileSystem& files) {
   std::vector<std::string> stale;
   std::error_code failed;
@@ -84,8 +84,8 @@ void remove_partial_files(const std::string& folder, const RunLock& lock, FileSy
   for (const auto& path : stale) files.remove(path);
 }
 
-// Updates whose checkpoint the metrics speak of: they are written just before it. The last row is of the last update,
-// counted from 0 or 1.
+// Updates whose checkpoint must exist according to the metrics, which are written just before it. The last row is of
+// the last update, counted from 0 or 1.
 std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
   try {
     const std::string text = read_if_there(metrics, kMaxMetricsBytes);
@@ -147,15 +147,15 @@ void RunStore::write_config(const ResolvedConfig& config) {
     }
   };
   const bool json = holds("config.json", sealed), toml = holds("config.toml", stored.toml);
-  // The same run may have been asked for with another label, or other values of keys that change no number: files that
-  // bear each other out were not changed.
+  // The same run may have been requested with another label or with other values of keys without effect. Config files
+  // that agree with each other were not tampered with.
   const auto before = stored_before();
   const bool whole = before && holds("config.toml", before->toml);
   mend("config.toml", stored.toml, json ? "config.json" : asked, whole);
   mend("config.json", sealed, toml ? "config.toml" : asked, before.has_value());
 }
 
-// config.json as it is, where it is whole and of this run.
+// The existing config.json, if it is intact and of this run.
 std::optional<StoredConfig> RunStore::stored_before() const {
   try {
     StoredConfig found = read_stored_config(folder_);
@@ -165,7 +165,7 @@ std::optional<StoredConfig> RunStore::stored_before() const {
   return std::nullopt;
 }
 
-// A result that does not stand, e.g. one whose weights were changed: the run is not over.
+// Removes an invalid result, e.g. one whose weights were changed: the run is then not finished.
 void RunStore::drop_result(std::vector<std::string>& warnings) {
   std::error_code ignored;
   if (!fs::exists(path("result.json"), ignored)) return;
@@ -200,7 +200,7 @@ std::optional<Checkpoint> RunStore::resume(std::vector<std::string>& warnings, c
   return checkpoint;
 }
 
-// Of each metric row that the checkpoint brought the time when it was made; later ones are made again.
+// Restores the times of the metric rows in the checkpoint. Rows after it are made again.
 void RunStore::keep_timing(std::vector<std::string>& warnings) {
   std::set<std::pair<int64_t, std::string>> undated;
   for (const auto& row : rows_) undated.emplace(row.update, row.phase);
@@ -262,7 +262,7 @@ void RunStore::finish(Result result, const std::vector<NamedBytes>& weights,
         write_sealed_safetensors(path("final.safetensors"), weights, std::move(metadata), *files_);
   }
   write_file_atomically(path("result.json"), sealed_json(result_text(result)), *files_);
-  forget_failure();  // of another's attempt, that ended since
+  forget_failure();  // left by an earlier attempt of another process
 }
 
 }  // namespace sb

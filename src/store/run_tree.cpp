@@ -46,7 +46,7 @@ void check_list(const ArchivedFiles& files, const std::string& list, const std::
       throw refused(file, "holds '" + printable(name) + "', which " + packing_list_name + " does not name");
 }
 
-// Unpacked twice where it is compressed: what is damaged or too long is refused before anything of it is kept.
+// Unpacks a compressed archive twice: the first pass rejects damaged or too long archives before anything is kept.
 std::vector<TarFile> files_of(std::string_view bytes, const std::string& file) {
   if (!is_gzip(bytes)) return parse_tar(bytes, file, most_archived);
   TarReader reader(file, gunzip(bytes, file, kMaxArchiveBytes, [](std::string_view) {}), most_archived);

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t longest_text = 1000, most_items = 100, most_steps = 1000;
 
-// Files of SHIPPED/experiments that are no experiments, and the order of those that are.
+// Files in SHIPPED/experiments that are not experiments, and the experiments that come first in the catalogue.
 const std::vector<std::string> others = {"claims", "queue"};
 const std::vector<std::string> first_names = {"main_table", "task1_complexity", "task1_size", "task2", "task3",
                                               "task4"};

@@ -51,8 +51,8 @@ class Expansion {
     return bad_input(where, what + ", " + Place{path_, 1, 1}.text());
   }
 
-  // What the settings so far give `name`: a value nobody set is its default, or follows from others, as does the device
-  // where it is "auto"; nothing for a switch that is not set.
+  // The value of `name` in these settings: as set, or its default or derived value (also for device "auto"). nullopt
+  // for a switch that is not set.
   static std::optional<std::string> value_now(const std::string& name, const Settings& settings,
                                               const ModelRules& rules) {
     static const std::string open = toml_text(std::string(to_string(DeviceKind::automatic)));
@@ -68,8 +68,8 @@ class Expansion {
     return toml_text(config_value(row.find(name.substr(5))->initial));
   }
 
-  // What a machine that has a GPU where this one has none, or none where it has one, would give; nothing for keys that
-  // do not depend on it.
+  // The value on a machine that differs from this one in having a GPU or not; nullopt for keys that do not depend on
+  // this.
   std::optional<std::string> value_elsewhere(const std::string& name, const Settings& settings) const {
     if (name != "train.device" && name != "train.precision") return std::nullopt;
     ModelRules other;
@@ -77,14 +77,14 @@ class Expansion {
     return value_now(name, settings, other);
   }
 
-  // `mark`: remember what was met and seen.
+  // Whether the condition is met. `mark`: record values seen and met.
   bool holds(SuiteCondition& condition, const Settings& settings, bool mark) {
     std::optional<std::string> now, elsewhere;
     try {
       now = value_now(condition.name, settings, rules_);
       if (mark) elsewhere = value_elsewhere(condition.name, settings);
     } catch (const Error&) {
-      condition.unclear = true;  // the run itself says what is wrong with it
+      condition.unclear = true;  // the run itself reports the fault
     }
     if (!now) return false;
     bool met = false;
@@ -98,7 +98,7 @@ class Expansion {
     return met;
   }
 
-  // False where one of them takes the combination out.
+  // Returns false if an override skips the combination.
   bool apply_overrides(Settings& settings, bool mark) {
     for (auto& rule : file_.overrides) {
       bool all = !rule.broken;
@@ -114,8 +114,8 @@ class Expansion {
     for (const auto& [name, setting] : more) settings.insert_or_assign(name, setting);
   }
 
-  // Nothing where an override takes the combination out. Conditions see the command line, but are asked of the file as
-  // it stands whether any run meets them.
+  // nullopt if an override skips the combination. Conditions see the command line; but whether any run meets a
+  // condition is judged by the file alone.
   std::optional<Settings> combination(size_t number) {
     Settings settings = file_.base;
     for (size_t i = file_.axes.size(); i-- > 0;) {
@@ -140,7 +140,7 @@ class Expansion {
     return file_.match->sizes[number];
   }
 
-  // The width, and d_state where that is solved too, of the network nearest to the size asked for.
+  // Sets the width (and d_state, if it is searched, too) of the network nearest to the requested size.
   void solve(Settings& settings, size_t number, AutomatonFiles& files) {
     const SuiteTargets& match = *file_.match;
     if (const auto given = settings.find("model.width"); given != settings.end())
@@ -156,7 +156,7 @@ class Expansion {
       }
       found = rules_.match(values, {*match.by, target(number), match.step});
     } catch (const Error& error) {
-      resolve(settings, rules_, path_, &files);  // where the model itself is wrong, that is the fault to tell
+      resolve(settings, rules_, path_, &files);  // reports a fault of the model itself first
       throw Error(error.code(), std::string(error.what()) + ", " + match.place.text());
     }
     const auto put = [&](const std::string& key, int64_t value) {
@@ -169,7 +169,7 @@ class Expansion {
     if (std::find(known.begin(), known.end(), network) == known.end()) known.push_back(network);
   }
 
-  // Values and keys of conditions that no run has, each with the nearest that one has.
+  // Reports keys and values of conditions that no run has, with the nearest existing one.
   void check_conditions() {
     std::vector<std::string> keys(keys_.begin(), keys_.end());
     for (const auto& key : rules_.switches) keys.push_back("model." + key);
@@ -229,7 +229,7 @@ class Expansion {
     return number % file_.axes[axis].size();
   }
 
-  // What tells the combinations of one run apart: their choices on the axes where these differ.
+  // Names the combinations that resolved to one run by their choices on the axes on which they differ.
   void name_merged() {
     for (const auto& [run, numbers] : merged_) {
       auto& names = suite_.names[run];
@@ -249,7 +249,7 @@ class Expansion {
     }
   }
 
-  // Of two axes that set a key only one could act.
+  // Reports keys that two axes set, since only one could take effect.
   void check_axes() {
     std::map<std::string, std::pair<size_t, Place>> owner;
     for (size_t axis = 0; axis < file_.axes.size(); ++axis)
@@ -300,7 +300,7 @@ class Expansion {
         note(error.what());
       }
     }
-    // What acts on one run may be idle on others.
+    // A command-line setting without effect on some runs is a fault only if it has no effect on any run.
     for (const auto& [line, runs] : idle_)
       if (runs == count - suite_.skipped &&
           std::find(file_.faults.begin(), file_.faults.end(), line) == file_.faults.end())
@@ -315,12 +315,12 @@ class Expansion {
   std::string path_;
   Settings command_line_;
   const ModelRules& rules_;
-  std::set<std::string> keys_;                    // that some run sets
-  std::map<std::string, size_t> faults_;          // runs by line
-  std::vector<std::string> order_;                // of the lines
+  std::set<std::string> keys_;                    // keys that some run sets
+  std::map<std::string, size_t> faults_;          // number of runs with each fault
+  std::vector<std::string> order_;                // faults in order of occurrence
   std::vector<std::string> condition_faults_;     // conditions of overrides that no run meets
-  std::map<std::string, size_t> idle_;            // runs by what the command line says without effect on them
-  std::map<size_t, std::vector<size_t>> merged_;  // combinations by the run they all came to
+  std::map<std::string, size_t> idle_;            // number of runs on which a command-line override has no effect
+  std::map<size_t, std::vector<size_t>> merged_;  // combinations by the run that they resolved to
   Suite suite_;
 };
 

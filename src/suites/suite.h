@@ -72,8 +72,8 @@ bool is_suite(std::string_view text, const std::string& path);
 // bad_input that begins with `where` for an invalid condition, for a key or value that no run has, and if no run is
 // left.
 void keep_where(Suite& suite, const std::vector<std::string>& conditions, const std::string& where);
-// Positions of the runs in the order of work: first the first seeds of all, then the second seeds, and so on; otherwise
-// in grid order.
+// Indices of the runs in the order of work: the first seed of every setting, then the second seeds, and so on; within
+// each round in grid order.
 std::vector<size_t> order_of_work(const Suite& suite);
 
 // Keys ("section.key", or "model.KEY" for a switch) that are set by files or the command line and differ between the

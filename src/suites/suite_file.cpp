@@ -50,21 +50,20 @@ class SuiteFileReader {
     return found == table.end() ? nullptr : &*found;
   }
 
-  // What a file says at every scale, then what it says at the one that is asked for.
+  // Reads the sections for all scales, then those of the requested scale.
   void read_own(const TomlValue::Table& members) {
     const TomlMember* scales = member_of(members, "scale");
     if (scales && !scales->value.table())
       attempt([&] { throw fault("scale", "expected sections [scale.NAME]", scales->value.place); });
     if (scales && scale_.empty())
-      attempt([&] {
-        throw fault("scale", "expected one scale to be asked for, as `experiments run` does", scales->place);
-      });
+      attempt(
+          [&] { throw fault("scale", "a scale must be chosen; `experiments run --scale` does this", scales->place); });
     read_part(members);
     if (const auto* own = scales ? scales->value.table() : nullptr)
       for (const auto& part : *own) attempt([&] { read_scale(part); });
   }
 
-  // A name that is no scale's would never be read, whatever stands there.
+  // Throws for an unknown scale, since its section would never be read.
   void read_scale(const TomlMember& part) {
     const std::vector<std::string> names = scale_names();
     if (std::find(names.begin(), names.end(), part.key) == names.end()) {
@@ -79,7 +78,7 @@ class SuiteFileReader {
     if (part.key == scale_) read_part(*part.value.table());
   }
 
-  // Those with a file, beside this one, beside the one that was asked for, or among the shipped ones.
+  // Scales with a file: next to this suite, next to the suite that was requested, or shipped.
   std::vector<std::string> scale_names() const {
     std::set<std::string> names;
     for (const auto& folder : {folder_, first_folder_, rules_.shipped}) {
@@ -91,7 +90,7 @@ class SuiteFileReader {
     return {names.begin(), names.end()};
   }
 
-  // What the file builds on comes first.
+  // Reads the extended file first.
   void read_extended(const TomlValue::Table& members) {
     const TomlMember* suite = member_of(members, "suite");
     const TomlMember* extends = suite && suite->value.table() ? member_of(*suite->value.table(), "extends") : nullptr;
@@ -103,7 +102,7 @@ class SuiteFileReader {
     });
   }
 
-  // Another suite's file; its overrides need not hold for any run of this one.
+  // Reads an extended suite; its overrides need not apply to any run of this one.
   void read_file_beneath(const std::string& name, const std::string& where, const Place& place) {
     const std::string target = named_file(folder_, name, rules_.shipped);
     std::error_code ignored;
@@ -128,7 +127,7 @@ class SuiteFileReader {
     inherited_ = inherited;
   }
 
-  // Sections on top of those before, axes in place of those of the same name, overrides behind.
+  // Sections override earlier ones, axes replace those of the same name, overrides are appended.
   void read_part(const TomlValue::Table& members) {
     TomlValue::Table sections;
     for (const auto& member : members) {
@@ -298,7 +297,7 @@ class SuiteFileReader {
       Settings choice;
       add_settings(choice, {{section.key, section.place, {TomlValue::Table{{key.key, key.place, item}}, item.place}}},
                    folder_);
-      // A name that is none is one fault, however many values it has.
+      // Reports an unknown name once, not for each of its values.
       for (const auto& line : choice.faults)
         if (std::find(out_.faults.begin(), out_.faults.end(), line) == out_.faults.end()) out_.faults.push_back(line);
       choice.faults.clear();

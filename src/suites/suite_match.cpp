@@ -55,8 +55,7 @@ void check_match(const std::optional<SuiteTargets>& match, const ModelRules& rul
   if (!match) return;
   if (!match->by) throw match_fault("match", "required by match_target and match_step", match->place);
   if (match->sizes.empty()) throw match_fault("match", "requires match_target", match->place);
-  if (!rules.match)
-    throw match_fault("match", "this build knows no models to match, expected one with libtorch", match->place);
+  if (!rules.match) throw match_fault("match", "matching sizes requires a program built with libtorch", match->place);
 }
 
 }  // namespace sb

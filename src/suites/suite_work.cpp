@@ -26,7 +26,7 @@ Wanted parse_condition(const std::string& text, const std::string& where) {
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     throw bad_input(where, "expected SECTION.KEY=VALUE or several values with commas, got '" + printable(text) + "'");
   Wanted wanted{text.substr(0, equals), {""}};
-  int depth = 0;  // a comma inside of a list parts its numbers, not values
+  int depth = 0;  // commas inside brackets separate numbers of one list value
   for (const char c : text.substr(equals + 1)) {
     depth += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (c == ',' && depth <= 0) {
@@ -38,8 +38,8 @@ Wanted parse_condition(const std::string& text, const std::string& where) {
   return wanted;
 }
 
-// One spelling a value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. A text may stand without quotes, whatever is in
-// it; what is no value of the key stays as it is.
+// One spelling for each value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. Text needs no quotes. Anything that is not
+// a value of the key stays unchanged.
 std::string spelled_as_value(const std::string& key, const std::string& text) {
   const ConfigKey* parameter = find_config_key(key);
   try {
@@ -49,7 +49,7 @@ std::string spelled_as_value(const std::string& key, const std::string& text) {
   }
 }
 
-const std::string id_key = "run.id";  // of no file: what the rest comes to
+const std::string id_key = "run.id";  // in no file: derived from all other keys
 
 std::string value_spelled(const ResolvedConfig& run, const std::string& key) {
   if (key == id_key) return run.run_id;
@@ -107,7 +107,7 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
 
 std::vector<size_t> order_of_work(const Suite& suite) {
   static const std::set<std::string> seeds = {"grammar.seed", "train.seed", "train.order_seed"};
-  std::map<std::map<std::string, std::string>, size_t> count;  // runs so far that differ in their seeds alone
+  std::map<std::map<std::string, std::string>, size_t> count;  // number of earlier runs that differ only in seeds
   std::vector<std::pair<size_t, size_t>> rounds;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     auto config = config_map(suite.runs[i].canonical);

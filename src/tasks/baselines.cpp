@@ -137,7 +137,7 @@ double table_accuracy(const GapTask& task, const Counts& counts, Split split, ui
         core.reset();
         for (int e = 0; e < batch.elements; ++e) {
           for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
-            // A class not seen after a state need not be forbidden there: it may wait for a gap that never comes.
+            // A class never seen after a state may still follow it; then no hypothesis explains the frame.
             if (!core.frame(batch.symbol[t]) && !core.frame_without_law(batch.symbol[t])) {
               throw check_failed("baselines", "the table learner lost the sample");
             }

@@ -35,7 +35,7 @@ struct Batch {
   const int32_t* starts(int row) const { return start.data() + static_cast<size_t>(row) * (elements + 1); }
 };
 
-// Writes frames [from, to) of a row as dense frames, [to - from][channels]: those of the batch, or made from symbols.
+// Writes frames [from, to) of a row, [to - from][channels]: the dense frames of the batch, or frames made from symbols.
 // Symbols are one-hot; blanks and padding are
 // zero. Real frames get noise: channel c of frame t of sample i adds float(noise) * unit_float(w), where w is word
 // t*channels + c of the stream (seed, split, i, noise). The product is rounded to float before the sum (no FMA), so

@@ -9,9 +9,9 @@ namespace sb {
 namespace {
 
 constexpr int64_t kProbabilityBudget = int64_t{1} << 23;  // floats of probabilities held at a time
-constexpr size_t kUnderWay = 2;                           // batches handed over before the oldest is counted
+constexpr size_t kUnderWay = 2;                           // batches submitted before the oldest one is read
 
-// The batches of a request in order, each from where an earlier evaluation kept it or made anew.
+// The batches of a request in order, reused if an earlier evaluation kept them, else newly made.
 class Batches {
  public:
   Batches(const Task& task, const EvaluationRequest& request)

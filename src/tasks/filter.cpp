@@ -25,7 +25,7 @@ class FilterModel {
     language_->successors(end_, next);
     double likeliest = 0, fits = 0;
     for (const Successor& s : next) likeliest = std::max(likeliest, s.probability);
-    // Relative to the likeliest: starts that are drawn uniformly weigh exactly 1 each.
+    // Relative to the most likely start, so that uniform starts have weight exactly 1.
     const auto weight = [&](const Successor& s) {
       return s.probability / likeliest * language_->ends_within(length_ - 1, s.state);
     };

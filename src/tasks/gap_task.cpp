@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-constexpr int kWide = 16;  // frames written at once; what goes past a run is overwritten by the next one
+constexpr int kWide = 16;  // frames written at once; those beyond the run are overwritten by the next run
 
 struct Row {
   int16_t* symbol;
@@ -19,7 +19,7 @@ struct Row {
   int32_t* element;
 };
 
-// Frames [at, at + frames) of element e; writes up to kWide frames past `at` where `room` allows it.
+// Writes frames [at, at + frames) of element e, and up to kWide frames if `room` allows it.
 inline void lay_run(const Row& row, int at, int frames, int room, int16_t symbol, int32_t id, int32_t e) {
   const int width = frames <= kWide && room >= kWide ? kWide : frames;
   if (width == kWide) {
@@ -159,7 +159,7 @@ void GapTask::fill(Split split, std::span<const uint64_t> samples, Batch& out, i
   const auto length = static_cast<size_t>(language_->length());
   thread_local std::vector<uint16_t> states;
   states.resize(samples.size() * length);
-  for (size_t b = 0; b < samples.size();) {  // what follows one another is drawn at once
+  for (size_t b = 0; b < samples.size();) {  // consecutive samples are drawn together
     size_t end = b + 1;
     while (end < samples.size() && samples[end] == samples[b] + (end - b)) ++end;
     language_->draw(split, samples[b], end - b, states.data() + b * length);

@@ -37,7 +37,7 @@ void softmax(const float* logits, size_t answers, std::vector<float>& out) {
   for (size_t c = 0; c < answers; ++c) out[c] = static_cast<float>(std::exp(logits[c] - top) / total);
 }
 
-// An element that has frames and no answer is not padding.
+// Elements that are only padding; an element with frames but without an answer is not.
 int64_t elements_without_frames(const Batch& batch, int row) {
   const int32_t* start = batch.starts(row);
   int64_t out = 0;
@@ -48,9 +48,8 @@ int64_t elements_without_frames(const Batch& batch, int row) {
 }  // namespace
 
 NotFinite::NotFinite(Split split_, int64_t sample_, int frame_)
-    : Error(Exit::bad_input, "[evaluation] output of the network, expected finite numbers, got others, " +
-                                 std::string(to_string(split_)) + " sample " + std::to_string(sample_) + ", frame " +
-                                 std::to_string(frame_)),
+    : Error(Exit::bad_input, "[evaluation] network output is not finite, " + std::string(to_string(split_)) +
+                                 " sample " + std::to_string(sample_) + ", frame " + std::to_string(frame_)),
       split(split_),
       sample(sample_),
       frame(frame_) {}
@@ -113,7 +112,7 @@ void MetricAccumulator::begin(const Batch& batch) {
     task_.answers(batch, b, row.answers.data());
   }
   if (!options_.breakdowns || shape_.loss == Loss::squared_error) return;
-  // An oracle for each thread: some laws take longer to prepare than a sample to follow.
+  // One oracle per thread, since preparing one may take longer than following a sample.
   const auto threads = static_cast<size_t>(thread_count(options_.threads, rows_.size()));
   parallel_for(rows_.size(), (rows_.size() + threads - 1) / threads, options_.threads, [&](size_t first, size_t last) {
     const std::unique_ptr<Oracle> oracle = task_.oracle(batch.split);
@@ -139,7 +138,7 @@ void MetricAccumulator::expect_finite() const {
   }
 }
 
-// rows(b, t): what was predicted for frame t of row b.
+// rows(b, t, scratch): the prediction for frame t of row b.
 template <class Rows>
 void MetricAccumulator::take(int from, int to, const Rows& rows) {
   expect_from(from, to);

@@ -52,8 +52,8 @@ class Counter {
     commonest_ = static_cast<uint32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
   }
 
-  // Calls visit(right) for each sample in order; right[n]: elements that the n-gram names, right[0] the commonest
-  // state.
+  // Calls visit(right) for each sample in order. right[n]: number of elements that the n-gram predicts right; right[0]:
+  // the same for the most frequent state.
   template <class Visit>
   void score(Split split, uint64_t first, uint64_t samples, const Visit& visit) {
     const uint64_t round = std::max<uint64_t>(1, kRound / length_);
@@ -116,7 +116,7 @@ class Counter {
     }
   }
 
-  // Moves keys so that those of one symbol are neighbours; where each symbol's end.
+  // Groups the keys by symbol; returns the end of each symbol's group.
   std::vector<size_t> part_by_symbol(std::vector<Key>& keys) const {
     std::vector<size_t> ends(classes_, 0), next(classes_, 0);
     for (const Key key : keys) ++ends[symbol_of(key)];
@@ -181,7 +181,7 @@ class Counter {
     }
   }
 
-  // `counts`: zero, and zero again after.
+  // The most frequent state. `counts` is zero on entry and on return.
   template <class Iterator>
   uint32_t commonest(Iterator begin, Iterator end, std::vector<uint32_t>& counts) const {
     uint32_t best = state_of(*begin);

@@ -30,7 +30,7 @@ struct TaskKey {
   std::vector<std::string> choices = {};  // of a text
 };
 
-// What a test can vary without retraining.
+// A quantity that tests can vary without retraining.
 struct TestAxis {
   std::string name;  // "gap"; "gap 20" labels a point in tables
   std::string key;   // "gaps": the key of [eval] that lists points
@@ -39,7 +39,7 @@ struct TestAxis {
   std::string title;    // of the axis of a chart
 };
 
-// What a task is made from.
+// Everything from which a task is made.
 struct TaskSetup {
   std::string kind = kGapsKind;
   uint64_t seed = 1;                      // of everything random in samples: grammar.seed
@@ -78,9 +78,9 @@ struct TaskRow {
   std::string length_meaning = "elements per sample";
   std::optional<TestAxis> axis = {};
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
-  // The size with this point of the axis on test. Null: the task is made and asked.
+  // The size with this point of the axis on test. Null: it is computed by making the task.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
-  // Names of symbols and answers where a sample is shown. Null: their numbers.
+  // Names of symbols and answers for displayed samples. Null: their numbers.
   std::string (*symbol_name)(int) = nullptr;
   std::string (*answer_name)(int) = nullptr;
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has

@@ -29,7 +29,7 @@ void check_name(const std::string& where, const std::string& what, const std::st
 
 void check_free(const std::string& where, const std::vector<std::string>& reserved, const std::string& name) {
   for (const std::string& taken : reserved)
-    if (taken == name) throw bad_input(where, "the program has a key of this name, expected another");
+    if (taken == name) throw bad_input(where, "this name is reserved");
 }
 
 void check_number(const std::string& where, const TaskKey& key) {

@@ -75,7 +75,7 @@ void CheckpointManager::keep_split(std::optional<int64_t> before) {
     run_.warn("train.accumulate comes to " + std::to_string(now) + ", the last updates were made with " +
               std::to_string(*before) + ": the GPU has less memory free, and the rest rounds otherwise");
   } else if (!before && now > 1) {
-    run_.warn("train.accumulate comes to " + std::to_string(now) + ": the GPU's memory does not hold more at once");
+    run_.warn("train.accumulate = auto selects " + std::to_string(now) + " because of the GPU's memory");
   }
 }
 

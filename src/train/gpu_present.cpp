@@ -42,7 +42,7 @@ GpuFacts look() {
     out.missing = "the driver is too old: it serves CUDA " + out.driver + ", this build runs with " + out.runtime +
                   "; install a newer driver, or set train.device=cpu";
   } else if (status != cudaSuccess || count == 0) {
-    out.missing = "this machine shows no GPU" +
+    out.missing = "no GPU found" +
                   (status == cudaErrorNoDevice || status == cudaSuccess
                        ? std::string()
                        : " (" + printable(cudaGetErrorString(status), 200) + ")") +
@@ -53,7 +53,7 @@ GpuFacts look() {
   cudaDeviceProp properties{};
   if (const cudaError_t failure = cudaGetDeviceProperties(&properties, 0); failure != cudaSuccess) {
     cudaGetLastError();
-    out.missing = "the GPU does not tell what it is (" + printable(cudaGetErrorString(failure), 200) +
+    out.missing = "cannot query the GPU (" + printable(cudaGetErrorString(failure), 200) +
                   "); see `nvidia-smi`, or set train.device=cpu";
   } else {
     out.name = printable(properties.name, 200);
@@ -295,7 +295,7 @@ class GraphExecutor final : public Executor {
                                                " or more micro-batches, got " + micro_batches());
     }
     return bad_input("model.width", "the GPU's " + memory() +
-                                        " are full with one sample at a time, expected a smaller "
+                                        " do not suffice for one sample at a time, expected a smaller "
                                         "network or shorter samples");
   }
 

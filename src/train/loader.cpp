@@ -144,7 +144,7 @@ Batch Loader::next() {
   changed_.wait(lock, [this] { return failure_ || ended_ || !ready_.empty(); });
   waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   if (ready_.empty() && failure_) std::rethrow_exception(failure_);
-  if (ready_.empty()) throw check_failed("loader", "asked for a batch after the last one");
+  if (ready_.empty()) throw check_failed("loader", "no batches left");
   Batch out = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();

@@ -48,8 +48,8 @@ auto RunEvaluator::with_memory(const Call& call) {
     return call();
   } catch (const c10::OutOfMemoryError&) {
     save_();
-    throw bad_input("eval.batch", "the GPU's memory does not hold an evaluation, expected more of it free (the run " +
-                                      ("goes on after update " + std::to_string(run_.done)) +
+    throw bad_input("eval.batch", "an evaluation does not fit into the GPU's memory; free some (the run " +
+                                      ("resumes after update " + std::to_string(run_.done)) +
                                       ") or a smaller number (which is another run), got " +
                                       std::to_string(run_.config.eval.batch));
   }

@@ -127,8 +127,7 @@ double Trainer::learning_rate_of(int64_t update) const {
 }
 
 void Trainer::prepare(int64_t real_frames, int64_t update) {
-  if (real_frames == 0)
-    throw check_failed("trainer", formatted("no frame of update {} asks for something, expected at least one", update));
+  if (real_frames == 0) throw check_failed("trainer", formatted("no frame of update {} has a target", update));
   number_.fill_(update);
   frames_.fill_(real_frames);
   lr_.fill_(learning_rate_of(update));

@@ -78,7 +78,7 @@ TEST(Interrupt, LeavesNoFilesAndReportsIt) {
       const TemporaryFolder folder;
       const Outcome outcome = end_a_long_job(folder, signal, format);
       EXPECT_EQ(outcome.code, 75) << outcome.err;
-      EXPECT_EQ(outcome.err, "[stop] stopped at once, there was nothing to save\n");
+      EXPECT_EQ(outcome.err, "[stop] stopped; there was nothing to save\n");
       EXPECT_EQ(folder.entries(), 0U);
     }
   }

@@ -239,7 +239,7 @@ TEST(Config, RejectsDeepNamesAndNestingWithoutRecursion) {
 
 TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
   EXPECT_EQ(fault_of("[run]\nlabel = 'x' \xD0\x93\n"),
-            "[config] letter beyond ASCII outside of a string, run.toml:2:13");
+            "[config] non-ASCII character outside of a string, run.toml:2:13");
   EXPECT_EQ(fault_of("[run]\nseed = 1a\"\xC8\x95\"\n"), "[config] quote inside a word, run.toml:2:10");
   EXPECT_EQ(fault_of("[run]\nlabel = \"\"\"a\\\n  b\"\"\"\n"), "[config] '\\' at the end of a line, run.toml:2:14");
   EXPECT_EQ(resolve_text("\xEF\xBB\xBF[run] # \xD0\x93\nlabel = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");

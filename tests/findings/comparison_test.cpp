@@ -194,6 +194,9 @@ TEST(PublishedOrder, IsRankCorrelationOfAccuracyAndPerplexity) {
   const auto alike = judged(world(1), "language_ranks").comparisons[0];
   EXPECT_EQ(alike.effect.mean, 1);
   EXPECT_EQ(alike.verdict, Verdict::supported);
+  // All grammars agree, so the interval is that of five models: 1 ± 1.96 sqrt(2 · 15 / (9 · 5 · 4)).
+  EXPECT_NEAR(alike.interval->low, 1 - 1.959964 * std::sqrt(30. / 180), 1e-4);
+  EXPECT_EQ(judged(world(-1), "language_ranks").comparisons.back().verdict, Verdict::undecided) << "four models";
   EXPECT_EQ(judged(world(-1), "language_ranks").comparisons[0].verdict, Verdict::contradicted);
 }
 

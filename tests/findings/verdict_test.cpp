@@ -57,6 +57,31 @@ Rows two_models(const std::string& a, const std::string& b, double effect) {
                  [&](Result& r) { set_accuracy(r, .5 + (r.model == a ? effect + spread[r.grammar_seed - 1] : 0)); }));
 }
 
+TEST(Claim, IsUndecidedIfBothArmsAreAtTheCeiling) {
+  const Rows rows = rows_from(table_runs([](const Result&) { return .98; }));  // the ceiling is .99
+  const ScaleVerdict v = judged(rows, "attention_leads");
+  EXPECT_EQ(v.verdict, Verdict::undecided);
+  EXPECT_EQ(v.comparisons[0].words(), "undecided (at the ceiling)");
+  EXPECT_EQ(v.comparisons[0].decides,
+            std::vector<std::string>{"a larger grammar: both arms are at the ceiling of this one"});
+  EXPECT_EQ(judged(rows, "mixing_not_needed").comparisons[0].words(), "undecided (at the ceiling)");
+  // A difference that is there is there at the ceiling too.
+  const Rows apart = rows_from(table_runs([](const Result& r) { return r.model == "transformer" ? .99 : .972; }));
+  EXPECT_EQ(judged(apart, "attention_leads").words(), "supported");
+}
+
+TEST(Comparison, NamesArmsBelowTheNGram) {
+  auto runs = table_runs([](const Result& r) { return r.model == "delta_net" ? .3 : .8; });
+  for (auto& run : runs) {
+    run.result.baselines.emplace().n_gram = {.1, .5};
+    run.result.baselines->n = 2;
+  }
+  const auto lines = below_n_gram(judged(rows_from(runs), "gates").comparisons[0]);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].starts_with("DeltaNet is below the n-gram on task 1: .")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" against .500")) << lines[0];
+}
+
 TEST(Claim, AtLeastIsContradictedOnlyBelowDelta) {
   for (const auto& [effect, verdict] : {std::pair(-.01, Verdict::undecided), std::pair(-.03, Verdict::contradicted),
                                         std::pair(-.002, Verdict::supported), std::pair(.03, Verdict::supported)})

@@ -119,7 +119,7 @@ class ScoreTest(unittest.TestCase):
         broken = good.copy()
         broken[1, 7, 3] = np.nan
         for values, line in [
-            (broken, r"\[evaluation\] output of the network, expected finite numbers, got others, test sample 1, frame 7"),
+            (broken, r"\[evaluation\] network output is not finite, test sample 1, frame 7"),
             (broken.astype(np.float32), "test sample 1, frame 7"),
             (good[:, :, :5], r"\[score\] values, expected shape \[2, 1\.\.40, 10\], got \[2, 40, 5\]"),
             (good[:1], r"got \[1, 40, 10\]"),

@@ -85,7 +85,7 @@ TEST(Folder, PrefersCopyWithoutDamagedEvaluation) {
   const Rows rows = read_rows(root.file(""));
   ASSERT_EQ(rows.runs.size(), 1U);
   EXPECT_TRUE(rows.runs[0].folder.starts_with(root.file("b"))) << rows.runs[0].folder;
-  EXPECT_TRUE(noted(rows.notes, "taken since here a saved evaluation is damaged"));
+  EXPECT_TRUE(noted(rows.notes, "used instead since a saved evaluation of this copy is damaged"));
 }
 
 TEST(Folder, ListsDamagedRunsAndKeepsOthers) {

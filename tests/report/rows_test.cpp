@@ -92,7 +92,7 @@ TEST(Rows, SelectByCommonSeedsIfNoCandidateIsComplete) {
       scores({{{1, 1}, {.5, .5}}, {{1, 2}, {.99, .5}}, {{2, 1}, {.6, .5}}, {{2, 3}, {.1, .5}}}));
   EXPECT_EQ(rate_of(rows), 2e-3);
   EXPECT_TRUE(noted(rows, "no setting has every seed"));
-  EXPECT_TRUE(noted(rows, "averaged over these alone (seed 1)"));
+  EXPECT_TRUE(noted(rows, "averaged over their common seeds only (seed 1)"));
   ASSERT_EQ(rows.cells[0].runs.size(), 1U);
   EXPECT_EQ(rows.runs[rows.cells[0].runs[0]].result.run_seed, 1U);
   size_t not_common = 0;
@@ -107,7 +107,7 @@ TEST(Rows, SelectNoCandidateWithoutCommonSeed) {
   ASSERT_EQ(rows.cells.size(), 1U);
   EXPECT_FALSE(rows.groups[0].chosen.has_value());
   EXPECT_TRUE(rows.cells[0].runs.empty());
-  EXPECT_TRUE(noted(rows, "none chosen"));
+  EXPECT_TRUE(noted(rows, "no setting chosen"));
   EXPECT_EQ(status_of(rows, rows.cells[0]), "none chosen");
   for (const auto standing : rows.standing) EXPECT_EQ(standing, Standing::none_chosen);
 }
@@ -151,7 +151,7 @@ TEST(Rows, SeedDivergedOnlyInOtherCandidatesIsMissing) {
   EXPECT_EQ(rate_of(rows), 1e-3);
   EXPECT_EQ(rows.groups[0].candidates[0].missing, std::vector<std::string>{"seed 2"});
   EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
-  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: lacks seed 2, at which all that ran diverged"));
+  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: has not run seed 2; the settings that did diverged there"));
   EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: diverged at seed 1, seed 2"));
   const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
   EXPECT_EQ(json.at("cells").at(0).at("settings").at(0).at("missing"), nlohmann::json({"seed 2"}));
@@ -381,7 +381,7 @@ TEST(Rows, UndamagedCopyIsPreferred) {
   for (const auto& run : rows.runs) EXPECT_NE(run.folder, torn);
   ASSERT_EQ(rows.notes.size(), 1U);
   EXPECT_NE(rows.notes[0].find(torn + ": a second copy of the run in copies/"), std::string::npos) << rows.notes[0];
-  EXPECT_NE(rows.notes[0].find("taken since here a saved evaluation is damaged"), std::string::npos) << rows.notes[0];
+  EXPECT_NE(rows.notes[0].find("used instead since a saved evaluation of this copy is damaged"), std::string::npos) << rows.notes[0];
 }
 
 TEST(Rows, IndexOrderIsOrderSeedZero) {

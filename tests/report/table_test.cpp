@@ -51,7 +51,7 @@ TEST(ShippedTables, KeepTheirAxes) {
   for (const char* size : {"vocab 21", "vocab 25", "vocab 27", "vocab 31", "vocab 35", "vocab 39", "vocab 41",
                            "ambiguities 40", "depth 40", "density 0.01"})
     EXPECT_TRUE(has(text, size)) << size;
-  EXPECT_TRUE(has(text, "Chosen of 6 settings of lr and warmup"));
+  EXPECT_TRUE(has(text, "Chosen from 6 settings of lr and warmup"));
 
   const Suite faults = shipped("paper/published_faults.toml");
   EXPECT_EQ(cells_of(faults), faults.runs.size() / 4);

@@ -75,7 +75,7 @@ done
 for ((mb = least; mb < least + 160; mb += 4 * step)); do
   limited $mb doctor "$program" doctor
   limited $mb eval "$program" eval "$folder"
-  limited $mb bench "$program" bench kernels --only rope --width 128 --time 30 --seconds 0.001
+  limited $mb bench "$program" bench train --model gla --width 32 --layers 2 --batch 2 --elements 20 --repeats 1 --no-plain
 done
 
 # A small stack: refused before it can overflow.
@@ -165,7 +165,7 @@ run 0 "check without weights" "$program" check bare
 says out "intact without weights"
 cp -r clean part && rm part/*/{result.json,final.safetensors}
 run 0 "check of an unfinished run" "$program" check part
-says out "unfinished: all 8 updates are made"
+says out "unfinished: all 8 updates are done"
 run 1 "check of many" bash -c "printf x >> bare/$id/metrics.jsonl; exec '$program' check clean bare part --json -"
 says out '"damaged": 1'
 refused 2 "check of nothing" "$program" check afolder

@@ -72,7 +72,7 @@ done
 
 rm "$odd/result.json" "$odd/final.safetensors"
 evaluates 2
-if [[ $update -eq 60 ]]; then left="unfinished: all 60 updates are made, there is no result that can be read"; else left="unfinished at update $update of 60"; fi
+if [[ $update -eq 60 ]]; then left="unfinished: all 60 updates are done, but there is no readable result"; else left="unfinished at update $update of 60"; fi
 says 0 "$left"
 
 # A checkpoint of a finished run does not matter.

@@ -206,7 +206,7 @@ def silent(program, work, count):
         (code, _, complained), = ranks.end(BOUND).values()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        expect(code == 79 and f"rank {victim} of 2 gave no sign of life" in complained,
+        expect(code == 79 and f"rank {victim} of 2 sent no heartbeat" in complained,
                f"SIGSTOP of rank {victim}: {code}, {complained[-300:]}")
         ends = Ranks(program, out, 2, LONGER).end(600)
         expect(all(end[0] == 0 for end in ends.values()), f"after SIGSTOP: {ends}")
@@ -243,14 +243,14 @@ def refusals(program, work):
     refused("a host that is none", Ranks(program, out, 2, own_variables={1: {"MASTER_ADDR": "nowhere.invalid"}}, patience=ENDLESS, come=(1,)).end(BOUND),
             "[MASTER_ADDR] expected the host of rank 0, got 'nowhere.invalid', which is not found: ", speaker=1)
     refused("a rank that does not come", Ranks(program, out, 3, patience=HURRY, come=(0, 2)).end(BOUND),
-            f"rank 1 of 3 did not come within {HURRY} s")
+            f"rank 1 of 3 did not connect within {HURRY} s")
     refused("nobody there", Ranks(program, out, 2, patience=2, come=(1,)).end(BOUND), "[MASTER_ADDR]", speaker=1)
     # All of them long before the ranks would be missed.
     for world, sizes in ((2, {1: 3}), (3, {0: 2}), (3, {1: 4}), (2, {0: 4})):
         other = {rank: {"WORLD_SIZE": str(size)} for rank, size in sizes.items()}
         refused(f"{world} ranks, but {sizes}", Ranks(program, out, world, own_variables=other, patience=ENDLESS).end(BOUND),
                 "[WORLD_SIZE] expected the same number on all ranks, rank 0 has ")
-    refused("a rank twice", Ranks(program, out, 3, own_variables={2: {"RANK": "1"}}, patience=ENDLESS).end(BOUND), "[RANK] expected a number of its own")
+    refused("a rank twice", Ranks(program, out, 3, own_variables={2: {"RANK": "1"}}, patience=ENDLESS).end(BOUND), "[RANK] two ranks have the number 1")
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()

@@ -205,7 +205,7 @@ TEST(Executor, AutomaticMicroBatchesEqualExplicitOnes) {
   TrainHooks hooks;
   hooks.warning = [&](const std::string& line) { told.push_back(line); };
   ASSERT_EQ(work_split(config, alone.path(), 2, hooks), RunStatus::done);
-  EXPECT_EQ(told, std::vector<std::string>{"train.accumulate comes to 2: the GPU's memory does not hold more at once"});
+  EXPECT_EQ(told, std::vector<std::string>{"train.accumulate = auto selects 2 because of the GPU's memory"});
   EXPECT_EQ(test::content(asked.path(), given, "metrics.jsonl"), test::content(alone.path(), config, "metrics.jsonl"));
   const auto result = [&](const TemporaryFolder& root) { return load_result(root.path() + "/" + config.run_id); };
   EXPECT_EQ(result(alone).made->accumulate, 2);

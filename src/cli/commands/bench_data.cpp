@@ -19,7 +19,7 @@ namespace bench_data_command {
 
 // The reference in Python, one process, paper scale, measured on a 2-core arm64 machine.
 constexpr double kReferenceGrammar = 18.0;  // s
-constexpr double kReferenceSample = 6.7;    // s a sample of 200 elements
+constexpr double kReferenceSample = 6.7;    // s per sample of 200 elements
 constexpr int kLength = 200;
 
 struct Options {
@@ -34,10 +34,10 @@ struct Line {
   double target;
   bool at_most;  // the target is an upper bound
   std::string unit;
-  double reference;  // the same of the Python reference, 0 where not measured
+  double reference;  // the value of the Python reference; 0: not measured
 };
 
-// Processor time, of this thread or of all, so that a busy machine does not blur what a core can do.
+// CPU time of this thread or of the process, so that other load on the machine does not matter.
 double core_seconds(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   timespec now{};
   ::clock_gettime(clock, &now);

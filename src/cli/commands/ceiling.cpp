@@ -29,7 +29,7 @@ struct Options {
   const Arguments* arguments = nullptr;
 };
 
-using Describe = std::function<void(Json&)>;  // adds what was asked for
+using Describe = std::function<void(Json&)>;  // adds the request to the output
 
 void describe_all(Json& json, const Options& options, const TaskConfig& task) {
   json["grammar"] = options.grammar.description();
@@ -89,7 +89,7 @@ std::string mean(const std::vector<double>& values, size_t from, size_t to) {
   return asked == 0 ? "–" : fixed(sum / static_cast<double>(asked), 4);
 }
 
-// One or two columns over elements, in stretches that double.
+// A table of one or two columns by element index, in ranges of doubling width.
 std::string by_position(const std::vector<double>& a, const std::string& name_a, const std::vector<double>& b,
                         const std::string& name_b) {
   TextTable table(b.empty() ? std::vector<std::string>{"elements", name_a}
@@ -109,12 +109,12 @@ TextTable figures() {
   return TextTable({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
 }
 
-// "standard error 0.00120, "; one sample has none.
+// "standard error 0.00120, "; empty for one sample.
 std::string spread_text(double error, uint64_t samples) {
   return samples > 1 ? "standard error " + fixed(error, 5) + ", " : "";
 }
 
-constexpr const char* kHidden = "noise above 1 hides symbols: of a filter that sees them all";
+constexpr const char* kHidden = "noise above 1 hides symbols; computed for a filter that sees all symbols";
 
 // Whether the baselines are scored on samples they learnt from.
 bool overlaps(const Options& options) {
@@ -149,8 +149,8 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
     }
     table.row({"table learner", fixed(b->table_learner, 5),
                "transitions counted in " + grouped(b->train_samples) + " labelled samples, then filtered"});
-    table.row({"", "", "scored on these samples alone: by their chance a baseline may exceed a bound of the mean"});
-    if (!c.exact) table.row({"", "", "the baselines see the true symbols whatever the noise"});
+    table.row({"", "", "scored on these samples only, so a baseline may by chance exceed a bound of the mean"});
+    if (!c.exact) table.row({"", "", "the baselines see the true symbols, without noise"});
     if (overlaps(options)) table.row({"", "", "the baselines are scored on samples they learnt from"});
   }
   return table.text() + "\n" +

@@ -27,11 +27,11 @@ struct Findings {
   std::vector<DamagedArchive> archives;
   std::vector<RunReport> reports;
   std::vector<std::string> not_evaluated;  // by report: why `eval` cannot test it, "" if it can
-  std::vector<std::string> notes;          // what was not looked into
-  std::vector<std::string> suites;         // damaged suite.json beside runs
+  std::vector<std::string> notes;          // what was not searched
+  std::vector<std::string> suites;         // damaged suite.json files next to runs
 };
 
-// A config.json that tells of another network than config.toml is damaged.
+// Marks the run as damaged if config.json and config.toml describe different networks.
 void look_at_network(RunReport& report, std::string& not_evaluated, const RunTree& tree, const ModelRules& rules) {
   if (report.state == RunState::damaged || report.state == RunState::older || report.state == RunState::newer) return;
   ConfigVerdict verdict = judge_config(report.folder, tree, rules);
@@ -44,8 +44,8 @@ void look_at_network(RunReport& report, std::string& not_evaluated, const RunTre
 Findings inspect_all(const Options& options) {
   Findings out;
   RunTree tree;
-  std::map<std::filesystem::path, std::string> seen;  // by where it really is
-  // Whether the folder comes for the first time.
+  std::map<std::filesystem::path, std::string> seen;  // by canonical path
+  // Whether the folder was not seen before.
   const auto fresh = [&](const std::string& folder) {
     std::error_code failed;
     const auto place = std::filesystem::canonical(folder, failed);
@@ -90,7 +90,7 @@ std::string said_of(const RunReport& report) {
   if (without_result && known && report.updates > 0) {
     const bool trained = report.update >= report.updates;
     const std::string at =
-        trained ? "all " + std::to_string(report.updates) + " updates are made, there is no result that can be read"
+        trained ? "all " + std::to_string(report.updates) + " updates are done, but there is no readable result"
                 : "at update " + std::to_string(report.update) + " of " + std::to_string(report.updates);
     out += (report.state != RunState::unfinished ? ", " : trained ? ": " : " ") + at;
   }

@@ -4,7 +4,7 @@
 
 namespace sb::cli {
 
-// With the rules of models, which `eval` resolves configs by; without them networks are not compared.
+// `rules`: the rules of models with which `eval` resolves configs; without them, networks are not compared.
 void add_check(Program& program, ModelRules rules);
 
 }  // namespace sb::cli

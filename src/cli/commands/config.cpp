@@ -22,7 +22,7 @@ std::string suite_text(const Suite& suite, const Options& options) {
   const std::vector<std::string> keys = varying_keys(suite.runs);
   std::string out = "# a suite" + (suite.name.empty() ? "" : " '" + printable(suite.name) + "'") + " of " +
                     grouped(suite.runs.size()) + (suite.runs.size() == 1 ? " run" : " runs");
-  if (suite.merged > 0) out += ", " + grouped(suite.merged) + " combinations twice in other words";
+  if (suite.merged > 0) out += ", " + grouped(suite.merged) + " duplicate combinations";
   if (suite.skipped > 0) out += ", " + grouped(suite.skipped) + " taken out";
   out += "; `selectivbench suite " + printable(options.file, 200) + "` runs it\n";
   std::vector<std::string> header = {"run"};
@@ -34,7 +34,7 @@ std::string suite_text(const Suite& suite, const Options& options) {
     for (const auto& key : keys) cells.push_back(printable(value_text(run, key)));
     table.row(cells);
   }
-  return out + table.text() + "# and all of them:\n" + common_toml(suite.runs);
+  return out + table.text() + "# common to all runs:\n" + common_toml(suite.runs);
 }
 
 std::string suite_json(const Suite& suite) {
@@ -70,7 +70,7 @@ Exit show(const Options& options) {
   }
   if (options.json != "-") {
     print(config_toml(config, true) + "\n# world = " + std::to_string(place.size) + "  # ranks, by the environment" +
-          (place.origin.empty() ? "" : " (" + place.origin + ")") + "; no key, no part of the run's id\n");
+          (place.origin.empty() ? "" : " (" + place.origin + ")") + "; not a config key, not part of the run id\n");
   }
   return Exit::done;
 }

@@ -94,7 +94,7 @@ void check_tensors(const Safetensors& file, const ParameterList& parameters) {
                                         std::to_string(lines.size()) + " do not fit, " + printable(file.name(), 400));
 }
 
-// A run of a GPU can be tested on a machine without: in fp32, as `eval` says.
+// Without a GPU, a GPU run is evaluated on the CPU in fp32; a note reports this.
 TrainSection as_here(TrainSection train) {
   if (train.device == DeviceKind::cuda && !has_gpu()) {
     train.device = DeviceKind::cpu;
@@ -130,7 +130,7 @@ class Evaluator {
     }
   }
 
-  // One line where the network is not computed as in the run; empty: it is.
+  // One line if device or precision differ from those of the run; else empty.
   std::string computed_note() const {
     if (!out_.device) return "";
     return "note: the run was made with device " + std::string(to_string(config_.train.device)) + " in " +
@@ -142,7 +142,7 @@ class Evaluator {
     if (!options_.weights.empty()) {
       out_.weights = "file";
       std::string content = read_file(options_.weights, kMaxWeightsBytes);
-      // Files of others have no digest of their own.
+      // Weights of other programs have no seal.
       if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
         throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(options_.weights, 400));
       }
@@ -184,7 +184,7 @@ class Evaluator {
   }
 
  private:
-  // The newest whole one; its digest is that of the bytes that were loaded.
+  // Loads the newest intact checkpoint and records the digest of its bytes.
   void load_checkpoint() {
     for (const StoredCheckpoint& stored : list_checkpoints(run_.folder)) {
       try {
@@ -202,13 +202,13 @@ class Evaluator {
     throw bad_input("eval --checkpoint", "expected a checkpoint, got none, " + shown_folder());
   }
 
-  // A finished run without its weights: what can be done about it.
+  // Throws bad_input with the remedy if a finished run lacks its weights.
   void expect_final_weights() const {
     std::error_code failed;
     if (!run_.result || run_.result->status != "done") return;
     if (std::filesystem::exists(run_.folder + "/final.safetensors", failed) || failed) return;
     const bool kept = !list_checkpoints(run_.folder).empty();
-    const std::string again = "`train` makes it again once result.json is removed";
+    const std::string again = "to make it again, remove result.json and run `train`";
     throw bad_input("eval", printable(run_.folder + "/final.safetensors", 400) +
                                 ", expected the weights of the finished run, got no file; " +
                                 (kept ? "`eval --checkpoint` tests the newest checkpoint, " : "") + again);
@@ -224,7 +224,7 @@ class Evaluator {
   }
 
   Measurement evaluate_at(const Task& task, std::optional<int> at) {
-    // Without a grid its samples have no part in the run, and are the usual ones.
+    // Without a grid, eval.grid_samples has no effect on the run, so its default is used.
     const bool grid = !run_.config.keys_without_effect.contains("eval.grid_samples");
     const int64_t usual = at                          ? (grid ? config_.eval : EvalSection()).grid_samples
                           : options_.split == "valid" ? config_.eval.valid_samples
@@ -241,7 +241,7 @@ class Evaluator {
     std::optional<TestPoint> point;
     if (at) point = {find_task(config_.task.kind).axis->name, *at};
     Measurement out = measurement(evaluate(predictor, task, request), split_, task, point, !at);
-    // As many as the run's own result has, unless another number of samples was asked for.
+    // As many samples as in the run's own result, unless --samples asks for fewer.
     const int64_t most = config_.eval.ceiling_samples;
     out.ceiling = measured_ceiling(task, split_, std::min(out_.samples.value_or(most), most), request.threads);
     return out;
@@ -363,8 +363,8 @@ Exit run(const Options& options) {
     return evaluated(options);
   } catch (const c10::OutOfMemoryError&) {
     throw bad_input("eval",
-                    "the GPU's memory does not hold the evaluation, expected more of it free (`nvidia-smi` says who "
-                    "has it; CUDA_VISIBLE_DEVICES= before the command computes on the CPU)");
+                    "the evaluation does not fit into the GPU's free memory (`nvidia-smi` lists the processes that "
+                    "use it; set CUDA_VISIBLE_DEVICES= to evaluate on the CPU)");
   }
 }
 

@@ -22,8 +22,8 @@ struct Options {
 struct StepState {
   QueueStep step;
   size_t runs = 0, done = 0;
-  size_t above = 0;                   // not done, and a step before brings them
-  std::optional<double> seconds = 0;  // of what is missing, on one GPU; nothing where a rate is not known
+  size_t above = 0;                   // not done, but part of an earlier step
+  std::optional<double> seconds = 0;  // of the missing runs on one GPU; nullopt if a rate is not known
 
   size_t missing() const { return runs - done - above; }
 };
@@ -43,7 +43,7 @@ std::vector<StepState> look(const KnownRuns& known) {
     steps.push_back({{step, suite.runs.size(), 0, 0, 0.0}, std::move(suite)});
   }
   std::vector<StepState> out;
-  std::set<std::string> asked;  // a run that two steps ask for is missing in, and costs, the first of them
+  std::set<std::string> asked;  // a run of several steps counts as missing, and costs, only in the first
   for (auto& [state, suite] : steps) {
     for (const auto& run : suite.runs) {
       if (known.find(run.run_id)) {

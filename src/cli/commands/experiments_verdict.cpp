@@ -37,7 +37,7 @@ std::string claims_path(const std::string& where, const std::string& given) {
   return (fs::path(folder) / "experiments/claims.toml").string();
 }
 
-// Experiments beside the claims file, by name.
+// Names of the experiments in the folder of the claims file.
 std::vector<std::string> experiment_names(const std::string& claims) {
   std::vector<std::string> names;
   std::error_code failed;
@@ -121,10 +121,10 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
   const ValidCurves curves = read_valid_curves(rows);
   const std::string page = findings_page(rows, claims, source, curves);
-  // All of it is made before any of it is written.
+  // Everything is computed before anything is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
   if (options.out != "-" && current(options.out) != page) stale.emplace_back(options.out, page);
-  // Figures lie in a folder beside the page that has its name.
+  // The figures are in the folder findings/ next to the page.
   if (options.out != "-")
     for (const auto& figure : findings_figures(rows, claims, curves)) {
       const std::string path = (fs::path(options.out).parent_path() / "findings" / (figure.name + ".svg")).string();
@@ -136,9 +136,8 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
     if (made != readme) stale.emplace_back(options.readme, made);
   }
   if (options.out == "-") print(page);
-  // Collapsed runs are averaged in tables, not on this page.
   for (const auto& note : rows.notes)
-    if (note.kind != Note::Kind::collapsed) complain("note: " + note);
+    if (note.kind == Note::Kind::left_out) complain("note: " + note);
   for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
   if (options.check && !stale.empty()) {
     std::vector<std::string> names;

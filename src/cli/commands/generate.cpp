@@ -40,7 +40,7 @@ struct Options {
 constexpr size_t kBlockElements = size_t{1}
                                   << 19;  // of a block of samples: some milliseconds of work, a few MB of text
 constexpr size_t kGrain = 64;             // samples a thread formats at a time
-constexpr auto kAnyThread = std::launch::async | std::launch::deferred;  // where no thread is to be had: later, here
+constexpr auto kAnyThread = std::launch::async | std::launch::deferred;  // deferred: if no thread can be started
 
 // The data file and its digest, or standard output.
 class Output : public ByteSink {
@@ -56,7 +56,7 @@ class Output : public ByteSink {
     hash_.update(data, size);
     bytes_ += size;
   }
-  // Data and manifest appear both or not at all; what is no file has no manifest.
+  // Writes both data and manifest, or neither. A pipe or device gets no manifest.
   void commit(const std::string& path, const std::string& manifest) {
     if (!file_) return;
     if (file_->direct()) return file_->commit();
@@ -156,7 +156,7 @@ void write_jsonl(const Source& source, const Options& options, Output& out, Sha2
   });
 }
 
-// One row after the other of an array, converted through `row(i, values)`.
+// Writes an array row by row; `row(i, values)` computes row i.
 template <class T, class Row>
 void write_rows(NpzWriter& npz, uint64_t count, const Row& row) {
   std::vector<T> values;
@@ -239,9 +239,9 @@ std::string manifest(const Source& source, const Options& options, Output& out, 
   return json_document(json);
 }
 
-// What was asked for and would change nothing that is written.
+// Rejects options that would not change the output.
 void refuse_idle(const Options& options) {
-  options.task.config(options.sequences);  // what cannot be comes first
+  options.task.config(options.sequences);  // reports invalid values first
   if (options.digest) {
     const std::string task = options.task.first_given();
     const std::string flag = !task.empty() ? task : options.arguments->given("--format") ? "--format" : "";
@@ -251,7 +251,7 @@ void refuse_idle(const Options& options) {
   if (!options.dense) {
     for (const char* flag : {"--noise", "--objective"}) {
       if (options.arguments->given(flag))
-        throw bad_input(options.arguments->where(flag), "has no effect on symbols and gaps, expected --dense with it");
+        throw bad_input(options.arguments->where(flag), "has no effect on symbols and gaps; requires --dense");
     }
   }
   options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
@@ -262,7 +262,7 @@ Exit run(const Options& options) {
     throw bad_input("generate --kind", "writes samples of gaps only, got " + options.kind +
                                            "; `show` and, in Python, Task.batch() give samples of every kind");
   if (options.digest && !options.out.empty()) {
-    throw bad_input("generate", "--digest writes no file, expected it without --out");
+    throw bad_input("generate", "--digest writes no file and cannot be combined with --out");
   }
   if (!options.digest && options.out.empty()) {
     throw bad_input("generate --out", "expected a file (or --digest, which writes none), got nothing");
@@ -272,7 +272,7 @@ Exit run(const Options& options) {
                                             std::string(options.digest ? "--digest" : options.format));
   }
   if (options.start > UINT64_MAX - options.count) {
-    throw bad_input("generate --start", "samples pass index 2^64, expected a smaller --start or --count");
+    throw bad_input("generate --start", "sample indices exceed 2^64; use a smaller --start or --count");
   }
   refuse_idle(options);
   const Source source(options);
@@ -284,7 +284,7 @@ Exit run(const Options& options) {
     return Exit::done;
   }
   if (options.format == "npz" && options.out == "-" && ::isatty(STDOUT_FILENO) == 1) {
-    throw bad_input("generate --out", "an npz file is not for a terminal, expected a file name");
+    throw bad_input("generate --out", "cannot write npz to a terminal; give a file name");
   }
   Output out(options.out);
   if (options.format == "npz")

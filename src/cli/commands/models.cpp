@@ -140,7 +140,7 @@ std::vector<SwitchLine> switch_lines(const Line& line) {
   try {
     plain = model_config(line.model, line.config.width).mixer;
   } catch (const Error&) {
-    plain.reset();  // no such width without switches
+    plain.reset();  // this width is valid only with the given switches
   }
   std::vector<SwitchLine> out;
   for (const auto& each : row.switches) {
@@ -331,7 +331,7 @@ Exit run_probe(const Options& options) {
   return all ? Exit::done : Exit::check_failed;
 }
 
-// Options that another one keeps from acting.
+// Rejects options that have no effect because of another option.
 void refuse_idle(const Options& options) {
   const auto refuse = [&](std::initializer_list<const char*> names, const std::string& other) {
     for (const char* name : names)
@@ -348,7 +348,7 @@ void refuse_idle(const Options& options) {
 Exit run(const Options& options) {
   if (!options.model.empty()) find_model(options.model);
   refuse_idle(options);
-  options.switches();  // a name or value that is none is refused, not noted model by model
+  options.switches();  // rejects an invalid name or value once, not for every model
   if (const auto match = match_of(options)) return run_match(options, *match);
   if (options.probe) return run_probe(options);
   std::vector<Line> lines;

@@ -6,7 +6,7 @@
 
 namespace sb::cli {
 
-// `defaults`: of every model's switches; without them, switches are compared only with the paper's.
+// `defaults`: defaults of every model's switches; without them, switches are compared only with the paper's.
 void add_report(Program& program, SwitchDefaults defaults);
 // Writes the page of a folder's runs, like `report FOLDER --out OUT`.
 void write_report(const std::string& folder, const std::string& out, const SwitchDefaults& defaults);

@@ -58,7 +58,7 @@ Exit run(const Options& options) {
     return Exit::done;
   }
   if (options.task.asks_objective())
-    throw bad_input("show --objective", "has no effect: the filter's belief is of the state; `ceiling` takes it");
+    throw bad_input("show --objective", "has no effect: the filter's belief is about the state; use `ceiling`");
   const TaskConfig task = options.task.config(options.sequences);
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   const Automaton& automaton = sampler->automaton();

@@ -23,7 +23,7 @@ struct Options : SuiteOptions {
   const Arguments* arguments = nullptr;
 };
 
-// The ids that --where names: of a suite with thousands of runs a task reads its own alone.
+// The run ids in --where. A task of a large suite then reads only its own runs.
 std::vector<std::string> ids_asked_for(const Options& options) {
   static const std::string key = "run.id=";
   std::vector<std::string> ids;
@@ -68,7 +68,7 @@ Exit run(const Options& options) {
                                                                                : options.table_only ? "--table-only"
                                                                                                     : "--list"));
   check_slurm_options(options.slurm, *options.arguments);
-  // A run that is worked on is checked as it is built, one for another machine there.
+  // A run of --only is checked when it is built, and a run for another machine is checked there.
   ModelRules rules = options.elsewhere() || !options.only.empty() ? model_rules() : run_rules();
   rules.shipped = shipped_folder();
   Suite suite = suite_asked_for(options, rules);
@@ -96,7 +96,7 @@ void add_suite(Program& program) {
   add_suite_options(arguments, *options);
   arguments.text("--only", options->only, "RUN", "Work only on the run with this id; print progress as JSON lines");
   add_slurm_options(arguments, options->slurm);
-  arguments.heading("");  // between a suite and its runs, not for people
+  arguments.heading("");  // internal options, between a suite and its processes
   arguments.text("--table-name", options->table, "NAME", "Name of the table's files");
   arguments.integer("--lifeline", options->lifeline, 0, 1 << 20, "Stop when the other end of this pipe closes");
   arguments.integer("--shared-by", options->shared_by, 1, 65536, "Runs at a time on the device, for the result");

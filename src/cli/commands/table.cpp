@@ -24,7 +24,7 @@ Exit run(const Options& options) {
   check_roots(options.folders, "table DIR");
   const Rows rows = read_rows(options.folders, options.select, options.average, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
-  // A CSV file has no place for them.
+  // CSV has no place for notes.
   if (format == TableFormat::csv)
     for (const auto& line : head_of(rows)) complain("note: " + line);
   if (format == TableFormat::csv)

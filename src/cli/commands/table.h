@@ -4,7 +4,7 @@
 
 namespace sb::cli {
 
-// `defaults`: of every model's switches; without them, switches are compared only with the paper's.
+// `defaults`: defaults of every model's switches; without them, switches are compared only with the paper's.
 void add_table(Program& program, SwitchDefaults defaults);
 
 }  // namespace sb::cli

@@ -22,11 +22,11 @@ struct Options {
   double every = 2;
 };
 
-// Part of every address: another user of the machine, or a page open in the browser, does not know it.
+// Secret part of the address, unknown to other users of the machine and to other sites in the browser.
 std::string random_token() {
   unsigned char bytes[16];
   if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    throw check_failed("watch", "the system gives no random bytes");
+    throw check_failed("watch", "cannot get random bytes from the system");
   static constexpr char digits[] = "0123456789abcdef";
   std::string out;
   for (const unsigned char byte : bytes) out += {digits[byte >> 4], digits[byte & 15]};
@@ -42,19 +42,19 @@ HttpAnswer answer_to(const HttpRequest& request, LivePage& page, const std::stri
       if (request.if_none_match == data.tag) return {304, "", "", data.tag};
       return {200, "application/json", std::move(data.json), data.tag};
     }
-  } catch (const std::exception& error) {  // what cannot be read just now: the page shows the line, and asks again
+  } catch (const std::exception& error) {  // not readable now: the page shows the message and polls again
     return {500, "text/plain; charset=utf-8", one_line(error.what()) + "\n", ""};
   }
   return {404, "text/plain; charset=utf-8", "Not Found\n", ""};
 }
 
-// One line that names the option at fault: an address of this machine takes connections on some port.
+// Names the option at fault: --host if no port of the address can be opened, else --port.
 Error cannot_listen(const Options& options) {
   if (options.port == 0 || !HttpServer(options.host, 0).is_open())
     return bad_input("watch --host", "cannot listen on '" + printable(options.host, 200) +
                                          "', expected an address of this machine, as 127.0.0.1");
   return bad_input("watch --port", "cannot listen on port " + std::to_string(options.port) + " of " +
-                                       printable(options.host, 200) + ": it is taken, or needs other rights");
+                                       printable(options.host, 200) + ": it is in use, or needs other permissions");
 }
 
 Exit run(const Options& options, const SwitchDefaults& defaults) {
@@ -69,7 +69,7 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   print("http://" + shown + ":" + std::to_string(server.port()) + "/" + token + "/\n");
   finish_output();
   complain("Ctrl-C ends it.");
-  // Folders may just be being read, for longer than a user waits; there is nothing to save.
+  // Reading folders may take longer than a user waits, so a stop request ends the process; nothing needs saving.
   std::jthread ender([](const std::stop_token& over) {
     while (!over.stop_requested())
       if (stop_within(.2)) {

@@ -47,7 +47,7 @@ kernels::Tensors decayed_attention(const op::DecayedAttention& op, const kernels
   return {join_time(out, T, v_in.scalar_type()), S};
 }
 
-// Of the public functions, whose kernels the device may have.
+// Calls the public functions, so that the device can use their kernels.
 kernels::Tensors written_attention(const op::WrittenAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
   const Tensor &x = in[2], &skip = in[5];
   const OutAndState read = sb::decayed_attention(in[0], in[1], sb::scale_heads(x, in[4]), in[3], op.scale, in[6]);

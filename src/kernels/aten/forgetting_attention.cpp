@@ -14,7 +14,7 @@ constexpr int64_t kMaxForgettingScores = int64_t{1} << 24;  // at a time
 }  // namespace
 
 // q, k, v, g
-// As causal_attention. Decays are differences of sums in double, taken before they are rounded.
+// Like causal_attention. Decays are differences of cumulative sums in double, rounded after the subtraction.
 kernels::Tensors forgetting_attention(const op::ForgettingAttention& op, const kernels::Tensors& in,
                                       kernels::Tensors*) {
   const auto type = in[0].scalar_type(), inner = compute_type(in[0]);

@@ -16,7 +16,7 @@ Tensors gate_swish(const op::GateSwish&, const Tensors& in, Tensors*) {
 Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
   return {at::softplus(in[0] + in[1])};
 }
-// Of the public functions, whose kernels the device may have.
+// The next functions call public functions, so that the device can use their kernels.
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
   return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
 }

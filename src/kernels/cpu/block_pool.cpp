@@ -43,12 +43,12 @@ void* map(size_t size) {
   void* wide = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (wide == MAP_FAILED) throw std::bad_alloc();
   char* begin = static_cast<char*>(wide);
-  if (spare > 0) {  // cut what lies before and behind, so that huge pages begin with the block
+  if (spare > 0) {  // unmap the parts before and after, so that the block starts at a huge page
     const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(wide) % kHugePage) % kHugePage;
     if (before > 0) munmap(begin, before);
     begin += before;
     if (before < spare) munmap(begin + size, spare - before);
-    madvise(begin, size, MADV_HUGEPAGE);  // a wish: systems without huge pages ignore it
+    madvise(begin, size, MADV_HUGEPAGE);  // only a hint; ignored by systems without huge pages
   }
   return staggered(begin);
 }
@@ -62,7 +62,7 @@ class Pool {
     const size_t size = block_size(bytes);
     {
       const std::lock_guard lock(mutex_);
-      // The last one given back: the caches may still hold it.
+      // Takes the block that was released last, which may still be in the cache.
       if (const auto after = free_.upper_bound(size); after != free_.begin() && std::prev(after)->first == size) {
         const auto found = std::prev(after);
         void* block = found->second;
@@ -85,7 +85,7 @@ class Pool {
     most_used_ = std::max(most_used_, used_ + size);
     try {
       free_.emplace(size, block);
-    } catch (const std::bad_alloc&) {  // no place to note it: tensors are freed where nothing may be thrown
+    } catch (const std::bad_alloc&) {  // cannot be recorded; freeing a tensor must not throw
       unmap(block, size);
       return;
     }
@@ -131,7 +131,7 @@ class PoolAllocator final : public c10::Allocator {
  public:
   explicit PoolAllocator(c10::Allocator* small) : small_(small) {}
 
-  // Overrides either form: libtorch 2 took away the const.
+  // Overrides either signature: libtorch 2 removed the const.
   c10::DataPtr allocate(size_t bytes) const {
     void* data = nullptr;
     if (bytes < kPooledBytes || kernels::aten_is_forced()) {

@@ -4,7 +4,7 @@
 
 namespace sb::cpu {
 
-// Threads own columns, blocks of rows bound the rounding.
+// Each thread sums some columns. Summing in blocks of rows limits the rounding error.
 template <class T>
 void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out) {
   constexpr int64_t block = 64;

@@ -28,8 +28,8 @@ __device__ inline void invert_diagonal(const float* A, float* inverse) {
   }
 }
 
-// Rows 16.. (of a 2 Half x 2 Half diagonal block): lower left = -(lower right) A (upper left), 16 rows from `row` and
-// 8 Tiles columns from `column`
+// Merges two inverted halves of a 2 Half x 2 Half diagonal block: lower left = -(lower right) A (upper left). Computes
+// 16 rows from `row` on and 8 Tiles columns from `column` on.
 template <int Half, int Tiles>
 __device__ void merge(const float* A, float* inverse, int row, int column) {
   Sum left[Half / 8], sums[Tiles];
@@ -50,8 +50,8 @@ __device__ void merge(const float* A, float* inverse, int row, int column) {
   store_sums(sums, inverse + (Half + row) * kFloatLd + column, kFloatLd);
 }
 
-// inverse = (I + A)^{-1}, both [64][kFloatLd]. The inverse is zero before. Called by all threads of a block, with the
-// number of their warp: the first four warps do the work.
+// inverse = (I + A)^{-1}, both [64][kFloatLd]. `inverse` must be zero on entry. Called by all threads of a block, with
+// the index of their warp; the first four warps do the work.
 __device__ inline void invert_chunk(const float* A, float* inverse, int warp) {
   const int first = 16 * warp * (kFloatLd + 1), block = 32 * (warp >> 1) * (kFloatLd + 1);
   if (warp < 4) invert_diagonal(A + first, inverse + first);

@@ -1,6 +1,6 @@
 // Tiles of the generalised delta rule's loops over chunks. A chunk is processed in three phases, each with its own
-// decayed rows and matrices of pairs. If shared memory has room, those of all phases are loaded at once, and those of
-// the next chunk meanwhile; otherwise each phase loads its own, in the place of those before.
+// decayed rows and matrices of pairs. If shared memory has room, all phases are loaded at once, and the next chunk is
+// loaded meanwhile; otherwise each phase loads its own tiles and overwrites those of the phase before.
 #pragma once
 #include "kernels/cuda/general_delta_problem.cuh"
 

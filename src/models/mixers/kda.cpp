@@ -14,8 +14,7 @@ namespace {
 enum class Strength { per_head, per_channel };
 
 constexpr TruthSwitch negative_eigenvalues{
-    "negative_eigenvalues", false,
-    "erase strength in (0, 2) instead of (0, 1): a step may turn a direction of the state round"};
+    "negative_eigenvalues", false, "erase strength in (0, 2) instead of (0, 1), which allows negative eigenvalues"};
 
 constexpr TruthSwitch output_gate{"output_gate", true,
                                   "the output is multiplied by sigma of a projection of the input"};

@@ -63,7 +63,7 @@ class Meeting {
     if (!stays_on_machine(route.there)) put_first(store_, kSeenAt, route.there);
     if (place_.rank == 0) put(store_, "size", std::to_string(place_.size));
     if (store_.add(numbered("came", place_.rank), 1) != 1)
-      object(formatted("[RANK] expected a number of its own for each rank, got {} twice", place_.rank));
+      object(formatted("[RANK] two ranks have the number {}", place_.rank));
     if (place_.rank != 0) compare_sizes();
     if (odd_.empty()) put(store_, numbered("identity", place_.rank), identity_);
   }
@@ -77,7 +77,7 @@ class Meeting {
   void wait_for_start() {
     std::string fault;
     try {
-      await(kStart, "expected all ranks to come, rank 0 still waits for one", kLateness);  // it says which
+      await(kStart, "rank 0 still waits for another rank", kLateness);  // it says which
       fault = got(store_, kStart);
       store_.add("started", 1);
     } catch (const Error&) {
@@ -102,7 +102,7 @@ class Meeting {
       } else if (missing.empty()) {
         return tell("", place_.size - 1, kFarewell);
       } else if (late()) {
-        fault = formatted("[RANK] {} did not come within {} s", names(missing, place_.size), place_.timeout_seconds);
+        fault = formatted("[RANK] {} did not connect within {} s", names(missing, place_.size), place_.timeout_seconds);
         tell(fault, place_.size - 1 - static_cast<int64_t>(missing.size()), kFarewell);
       } else {
         std::this_thread::sleep_for(kTick);
@@ -135,7 +135,7 @@ class Meeting {
   }
 
   void compare_sizes() {
-    await("size", "expected rank 0 to say how many ranks there are, it does not");
+    await("size", "rank 0 does not report the number of ranks");
     const std::string size = got(store_, "size");
     if (size == std::to_string(place_.size)) return;
     object(formatted("[{}] expected the same number on all ranks, rank 0 has {}, rank {} has {}", place_.origin, size,

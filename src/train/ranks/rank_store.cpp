@@ -137,7 +137,7 @@ void check_address_is_here(const RankPlace& place) {
     if (here) return;
   }
   const std::string why =
-      fault == 0 ? "which is another's" : std::string("which is not found: ") + ::gai_strerror(fault);
+      fault == 0 ? "which belongs to another machine" : std::string("which is not found: ") + ::gai_strerror(fault);
   throw bad_input("MASTER_ADDR", formatted("expected an address of this machine, on which rank 0 is, got '{}', {}",
                                            place.address, why));
 }

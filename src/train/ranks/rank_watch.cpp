@@ -96,7 +96,7 @@ struct RankWatch::Shared {
   }
   Verdict silent(int rank) const {
     return {1, Exit::lost_rank, kNobody,
-            formatted("[train] {} gave no sign of life for {} s", names({rank}, place.size), place.timeout_seconds)};
+            formatted("[train] {} sent no heartbeat for {} s", names({rank}, place.size), place.timeout_seconds)};
   }
   Verdict missing(const std::vector<int>& ranks) const {
     return {static_cast<int64_t>(ranks.size()), Exit::lost_rank, kNobody,
@@ -191,7 +191,7 @@ void RankWatch::Shared::count() {
   }
   if (absent.empty()) {
     return pronounce({0, Exit::lost_rank, kNobody,
-                      formatted("[train] a connection between the {} ranks broke and all are there: {}", place.size,
+                      formatted("[train] a connection between the {} ranks broke, but all are alive: {}", place.size,
                                 got(*store, "broke"))});
   }
   if (called->seconds() >= kRollCall) pronounce(missing(absent));

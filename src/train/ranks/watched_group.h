@@ -1,4 +1,4 @@
-// Base class of the gloo and NCCL worlds: ranks monitor each other while they wait.
+// Base class of the gloo and NCCL process groups: ranks monitor each other while they wait.
 #pragma once
 #include <chrono>
 #include <functional>

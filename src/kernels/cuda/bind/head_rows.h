@@ -1,4 +1,4 @@
-// Tensors [B,T,heads,width] as the recurrences' kernels take them.
+// Converts tensors [B,T,heads,width] to the row arguments of the recurrence kernels.
 #pragma once
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/decayed_attention.h"

@@ -17,7 +17,7 @@ SB_CUDA(SelectiveScan, selective_scan)
 SB_CUDA(DecayedAttention, decayed_attention)
 SB_CUDA(WrittenAttention, written_attention)
 SB_CUDA(GatedDelta, gated_delta)
-SB_CUDA_NONE(GeneralDelta)  // general_delta, once general_delta_check has passed on a GPU
+SB_CUDA(GeneralDelta, general_delta)
 SB_CUDA_NONE(ForgettingAttention)
 SB_CUDA_NONE(TrapezoidAttention)
 SB_CUDA_NONE(Mesa)
