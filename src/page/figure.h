@@ -58,4 +58,8 @@ std::string figure_csv(const Figure& figure);  // RFC 4180 with line feeds; the 
 // The specification with its data inside: opens in the Vega editor and in Altair.
 Json standalone_spec(const Figure& figure);
 
+// Writes ID.vl.json and ID.csv of each figure, and a list of their names. Removes files of an earlier list that are not
+// written this time, and returns their number.
+size_t write_figures(const std::string& folder, const std::vector<Figure>& figures);
+
 }  // namespace sb
