@@ -14,7 +14,8 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
 void check_options(const SuiteOptions& options);
 
 void add_slurm_options(Arguments& arguments, SlurmOptions& options);
-// Throws bad_input for options that require --slurm or cannot be combined with it, and for an invalid time or --sbatch.
+// Throws bad_input for options that require --slurm or cannot be combined with it, and for values that
+// check_slurm_values rejects.
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments);
 
 }  // namespace sb::cli

@@ -166,8 +166,8 @@ TEST(Slurm, SplitsArraysAtLimit) {
   job.options.max_parallel = 50;
   job.options.raw = {"--qos=x"};
   EXPECT_EQ(tasks_command(job, 0, 2, "12"),
-            (std::vector<std::string>{"sbatch", "--qos=x", "--parsable", "--job-name=sb-x-1a2b-0", "--array=0-1%50",
-                                      "--output=/ru%%ns/slurm/001/%A_%a.log", "--dependency=afterany:12",
+            (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-0", "--array=0-1%50",
+                                      "--output=/ru%%ns/slurm/001/%A_%a.log", "--dependency=afterany:12", "--qos=x",
                                       "/ru%ns/slurm/001/tasks.sh", "0"}));
   EXPECT_EQ(arrays_of(2500, 1001).size(), 3U);
   EXPECT_EQ(arrays_of(2500, 1001).back(), (std::pair<size_t, size_t>{2002, 498}));
