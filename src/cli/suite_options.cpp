@@ -70,19 +70,26 @@ void add_slurm_options(Arguments& arguments, SlurmOptions& options) {
       "Submit the missing runs as an array job, then a job that writes table and report. --gpus is the number of "
       "GPUs per task (0: CPU runs), --jobs the number of concurrent runs per task");
   arguments.flag("--dry-run", options.dry_run, "Print the scripts and submission commands, and submit nothing");
+  arguments.text("--partition", options.partition, "NAME", "Partition of the jobs");
+  arguments.text("--account", options.account, "NAME", "Account of the jobs");
   arguments.integer("--cpus", options.cpus, 1, 1024, "Cores per task, shared by its runs");
+  arguments.text("--mem", options.memory, "SIZE", "Memory per task, such as 16G");
   arguments.text("--time", options.time, "TIME", "Time limit per task, in Slurm's format: 2:00:00, 1-12:00:00");
+  arguments.text("--signal", options.signal, "TIME",
+                 "How long before the time limit runs are asked to save; default: 5m, at most a quarter of --time");
   arguments.integer("--per-task", options.per_task, 1, 100000, "Runs per task");
   arguments.integer("--max-parallel", options.max_parallel, 0, 100000,
                     "Maximum number of active tasks; 0: Slurm's limit");
   arguments.flag("--requeue", options.requeue, "Requeue a task at its time limit and when its node fails");
-  arguments.texts("--sbatch", options.raw, "OPTIONS",
-                  "Options for sbatch, each as --key=value or a flag: \"--partition=gpu --mem=16G\"; can be repeated");
+  arguments.texts(
+      "--sbatch", options.raw, "OPTIONS",
+      "More options for sbatch, each as --key=value or a flag: \"--qos=long --constraint=a100\"; can be repeated");
 }
 
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments) {
   if (!options.submit)
-    for (const char* name : {"--dry-run", "--cpus", "--time", "--per-task", "--max-parallel", "--requeue", "--sbatch"})
+    for (const char* name : {"--dry-run", "--partition", "--account", "--cpus", "--mem", "--time", "--signal",
+                             "--per-task", "--max-parallel", "--requeue", "--sbatch"})
       if (arguments.given(name)) throw bad_input(arguments.where(name), "requires --slurm");
   static const std::vector<std::pair<const char*, const char*>> instead = {
       {"--threads", "--cpus"}, {"--time-limit", "--time"}, {"--only", "--where run.id=ID"}};
@@ -90,8 +97,7 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
     for (const auto& [name, other] : instead)
       if (arguments.given(name))
         throw bad_input(arguments.where(name), std::string("expected ") + other + " with --slurm, got " + name);
-  notice_of(options);  // checks the time
-  split_raw_options(options.raw, options.command + " --sbatch");
+  check_slurm_values(options);
 }
 
 }  // namespace sb::cli

@@ -29,16 +29,19 @@ std::string as_pattern(const std::string& path) {
   return out;
 }
 
-// The #SBATCH lines of all jobs; options on the command line of sbatch take precedence.
+// The #SBATCH lines of all jobs. All values are checked, so a line cannot hold more than one option.
 std::string directives(const SlurmJob& job, bool tasks) {
   const SlurmOptions& o = job.options;
   std::string out;
   const auto add = [&](const std::string& line) { out += "#SBATCH " + line + "\n"; };
   add("--job-name=" + job_name(job.name) + (tasks ? "" : "-table"));
+  if (!o.partition.empty()) add("--partition=" + o.partition);
+  if (!o.account.empty()) add("--account=" + o.account);
   add("--nodes=1");
   add("--ntasks=1");
   add("--cpus-per-task=" + std::to_string(tasks ? o.cpus : 1));
   if (tasks && job.gpus > 0) add("--gres=gpu:" + std::to_string(job.gpus));
+  if (!o.memory.empty()) add("--mem=" + o.memory);
   if (!o.time.empty()) {
     const bool shorter = parse_slurm_time(o.time, o.command + " --time") <= kTableSeconds;
     add("--time=" + (tasks || shorter ? o.time : std::string("1:00:00")));
@@ -54,12 +57,10 @@ std::string names(const SlurmJob& job) {
          "\nout=" + shell_quoted(job.root) + "\n";
 }
 
-// Of two options of the same name sbatch takes the last: the suite's own come after the user's.
-std::vector<std::string> sbatch(const std::string& name, const std::vector<std::string>& raw,
-                                const std::vector<std::string>& more, const std::vector<std::string>& script) {
-  std::vector<std::string> out = {"sbatch"};
-  const std::vector<std::string> own = {"--parsable", "--job-name=" + name};
-  for (const auto* words : {&raw, &own, &more, &script}) out.insert(out.end(), words->begin(), words->end());
+std::vector<std::string> sbatch(const std::string& name, const std::vector<std::string>& more,
+                                const std::vector<std::string>& raw, const std::vector<std::string>& script) {
+  std::vector<std::string> out = {"sbatch", "--parsable", "--job-name=" + name};
+  for (const auto* words : {&more, &raw, &script}) out.insert(out.end(), words->begin(), words->end());
   return out;
 }
 
@@ -143,7 +144,7 @@ std::string table_script(const SlurmJob& job) {
 }
 
 bool is_of_a_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+  return is_letter_or_digit(c) || c == '.' || c == '-' || c == '_';
 }
 
 std::string job_label(const std::string& suite, const std::string& token) {
@@ -163,13 +164,13 @@ std::vector<std::string> tasks_command(const SlurmJob& job, size_t first, size_t
   if (job.options.max_parallel > 0) array += "%" + std::to_string(job.options.max_parallel);
   std::vector<std::string> more = {array, "--output=" + as_pattern(job.folder) + "/%A_%a.log"};
   if (!after.empty()) more.push_back("--dependency=afterany:" + after);
-  return sbatch(array_name(job.label, first), raw_words(job), more, {tasks_path(job), std::to_string(first)});
+  return sbatch(array_name(job.label, first), more, raw_words(job), {tasks_path(job), std::to_string(first)});
 }
 
 std::vector<std::string> table_command(const SlurmJob& job, const std::vector<std::string>& jobs) {
-  return sbatch(table_name(job.label), words_for_any_job(raw_words(job)),
+  return sbatch(table_name(job.label),
                 {"--dependency=afterany:" + joined(jobs, ":"), "--output=" + as_pattern(job.folder) + "/table.log"},
-                {table_path(job)});
+                words_for_any_job(raw_words(job)), {table_path(job)});
 }
 
 std::vector<std::pair<size_t, size_t>> arrays_of(size_t tasks, size_t most) {

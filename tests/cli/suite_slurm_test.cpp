@@ -135,6 +135,18 @@ TEST_F(SuiteOnSlurm, RejectsGpusWithoutGpuSupport) {
   EXPECT_EQ(suite({"--slurm", "--gpus", "1", "--dry-run"}).code, 0);
 }
 
+TEST_F(SuiteOnSlurm, WarnsAboutMemoryWithoutUnit) {
+  const auto warned = [&](const std::string& memory) {
+    const Outcome outcome = suite({"--slurm", "--dry-run", "--mem", memory});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("--mem=" + memory), std::string::npos) << outcome.out;
+    return outcome.err.find("warning: Slurm reads --mem 16 as 16 megabytes; for gigabytes write --mem 16G\n") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(warned("16"));
+  EXPECT_FALSE(warned("16G"));
+}
+
 // Regression: a node without a GPU assumed CPU runs, and a node with one assumed GPU runs.
 TEST_F(SuiteOnSlurm, StatusUsesSubmittedDeviceOnAnyMachine) {
   for (const Words& device : {Words{"--gpus", "1"}, Words{}}) {
@@ -270,9 +282,9 @@ TEST_F(SuiteOnSlurm, RejectsLocalOptions) {
   refused({"--slurm", "--threads", "2"}, "[suite --threads] expected --cpus with --slurm");
   refused({"--slurm", "--time-limit", "9m"}, "[suite --time-limit] expected --time with --slurm");
   refused({"--slurm", "--only", "0123456789abcdef"}, "[suite --only] expected --where run.id=ID with --slurm");
-  for (const char* words : {"", " ", "--", "--qos long"})
+  for (const char* words : {"", " ", "--=x", "--qos", "-C"})
     refused({"--slurm", "--sbatch", words}, "[suite --sbatch] expected options as --key=value, got '");
-  refused({"--slurm", "--sbatch", "--clusters=x"}, "[suite --sbatch] jobs on other clusters cannot be found again");
+  refused({"--slurm", "--sbatch", "--job-name=x"}, "[suite --sbatch] the suite sets this option itself");
   EXPECT_EQ(submitted(), 0U);
 }
 
@@ -341,9 +353,9 @@ TEST_F(SuiteOnSlurm, ExperimentsAreSubmittedLikeSuites) {
   const Outcome status = call(experiment + Words{"--status"});
   EXPECT_EQ(ids_in(status.out), ids);
   EXPECT_NE(status.err.find(std::to_string(ids.size()) + " waiting"), std::string::npos) << status.err;
-  const Outcome odd = call(experiment + Words{"--slurm", "--sbatch", "gpu"});
+  const Outcome odd = call(experiment + Words{"--slurm", "--partition", "$(id)"});
   EXPECT_EQ(odd.code, 2);
-  EXPECT_TRUE(odd.err.starts_with("[experiments run --sbatch] expected options")) << odd.err;
+  EXPECT_TRUE(odd.err.starts_with("[experiments run --partition] expected letters")) << odd.err;
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ SlurmJob job_in(const std::string& root) {
   job.suite = job.folder + "/frozen-suite.json";
   job.tasks = {{"0123456789abcdef", "1123456789abcdef"}, {"2123456789abcdef"}};
   job.options.time = "2:00:00";
+  job.options.memory = "16G";
+  job.options.partition = "gpu,short";
   job.gpus = 1;
   return job;
 }
@@ -44,27 +46,91 @@ TEST(Slurm, ParsesTimesAsSlurmDoes) {
 TEST(Slurm, SplitsRawOptionsIntoWords) {
   EXPECT_EQ(split_raw_options({"--qos=long  --comment='two words'", "-Ca100", "--x=\"$(id)\""}, "x"),
             (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
-  for (const char* text : {"", "  ", "script.sh", "--qos long", "--", "-", "''", "--q='", "--clusters=x", "-Mx"})
+  EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
+            (std::vector<std::string>{"--exclusive", "-s", "--nice"}));
+  for (const char* text :
+       {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array", "--depend=1",
+        "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx", "--quiet", "-Q"})
     EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
+}
+
+// The script's path follows the options on the command line.
+TEST(Slurm, RejectsOptionThatWouldTakeScriptAsValue) {
+  for (const char* text : {"", "  ", "--=x", "--", "--qos", "--qos=", "-C", "-q", "--help", "-h", "--qos=a --gres",
+                           "-Ha1", "---=x", "-=x"})
+    try {
+      split_raw_options({text}, "suite --sbatch");
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_TRUE(std::string(error.what()).starts_with("[suite --sbatch] expected options as --key=value, got '"))
+          << error.what();
+    }
 }
 
 TEST(Slurm, TableJobRequestsNoComputeResources) {
   SlurmJob job = job_in("/runs");
-  job.options.raw = {
-      "--gres=gpu:8 --nodes=4 --qos=long -N4 -pother --constraint=a100 --exclusive --mail-user=me --mem=1G",
-      "--comment='two words'"};
-  EXPECT_EQ(
-      table_command(job, {"1", "2"}),
-      (std::vector<std::string>{"sbatch", "--qos=long", "-pother", "--mail-user=me", "--mem=1G", "--comment=two words",
-                                "--parsable", "--job-name=sb-x-1a2b-table", "--dependency=afterany:1:2",
-                                "--output=/runs/slurm/001/table.log", "/runs/slurm/001/table.sh"}));
+  job.options.raw = {"--gres=gpu:8 --nodes=4 --qos=long -N4 -pother --constraint=a100 --exclusive --mail-user=me",
+                     "--comment='two words'"};
+  EXPECT_EQ(table_command(job, {"1", "2"}),
+            (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-table", "--dependency=afterany:1:2",
+                                      "--output=/runs/slurm/001/table.log", "--qos=long", "-pother", "--mail-user=me",
+                                      "--comment=two words", "/runs/slurm/001/table.sh"}));
   const auto tasks = tasks_command(job, 0, 2, "");
   EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--gres=gpu:8"), 1);
   EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--exclusive"), 1);
-  job.options.raw = {"--job-name=x --array=0-9"};
-  const auto again = tasks_command(job, 0, 2, "");
-  EXPECT_LT(std::find(again.begin(), again.end(), "--array=0-9"), std::find(again.begin(), again.end(), "--array=0-1"))
-      << "of two options sbatch takes the last";
+}
+
+TEST(Slurm, RejectsValuesOtherThanNamesAndNumbers) {
+  const std::vector<std::pair<std::string SlurmOptions::*, std::string>> places = {
+      {&SlurmOptions::partition, "[suite --partition]"},
+      {&SlurmOptions::account, "[suite --account]"},
+      {&SlurmOptions::memory, "[suite --mem]"},
+      {&SlurmOptions::time, "[suite --time]"},
+      {&SlurmOptions::signal, "[suite --signal]"}};
+  const std::vector<std::string> hostile = {"a b",
+                                            " ",
+                                            "a'b",
+                                            "a\"b",
+                                            "$(id)",
+                                            "`id`",
+                                            "$x",
+                                            "a\nb",
+                                            "a\n#SBATCH --wrap=id",
+                                            "-p",
+                                            "--wrap=id",
+                                            "a;b",
+                                            "a#b",
+                                            "a\\b",
+                                            "a|b",
+                                            "a&b",
+                                            "a/b",
+                                            "a\tb",
+                                            std::string("a\0b", 3),
+                                            "\xc3\xa4",
+                                            std::string(201, 'a')};
+  for (const auto& [member, where] : places)
+    for (const auto& value : hostile) {
+      SlurmOptions options;
+      options.*member = value;
+      try {
+        check_slurm_values(options);
+        ADD_FAILURE() << where << " " << value;
+      } catch (const Error& error) {
+        const std::string line = error.what();
+        EXPECT_TRUE(line.starts_with(where + " expected ")) << line;
+        EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+      }
+    }
+  SlurmOptions options;
+  options.partition = "gpu-a100,short_2.x";
+  options.account = "group.me@place";
+  options.memory = "16G";
+  options.time = "1-12:00:00";
+  options.signal = "10m";
+  EXPECT_NO_THROW(check_slurm_values(options));
+  options.signal = "20h";
+  EXPECT_THROW(check_slurm_values(options), Error) << "Slurm's own bound";
 }
 
 TEST(Slurm, QuotesWordsForShell) {
@@ -94,7 +160,7 @@ TEST(Slurm, WritesOneLineDirectivesForAnySuiteName) {
       << script;
   EXPECT_NE(script.find("#SBATCH --gres=gpu:1\n"), std::string::npos);
   EXPECT_NE(script.find("#SBATCH --signal=B:USR2@300\n"), std::string::npos);
-  EXPECT_EQ(directives, 9U) << script;
+  EXPECT_EQ(directives, 11U) << script;
   EXPECT_EQ(script.find("scontrol"), std::string::npos) << "only with --requeue";
 }
 

@@ -258,7 +258,7 @@ def main():
         if dry.returncode != 0 or root.exists() or "#SBATCH --signal=B:USR2@300" not in dry.stdout:
             fail(f"--dry-run: {dry.returncode} {dry.stdout} {dry.stderr}")
 
-        refused = subprocess.run([*submit, "--sbatch", "--partition=nowhere"], capture_output=True, text=True)
+        refused = subprocess.run([*submit, "--partition", "nowhere"], capture_output=True, text=True)
         if refused.returncode != 69 or refused.stderr.count("\n") != 1 or (root / "slurm" / "001").exists():
             fail(f"a partition that is none: {refused.returncode} {refused.stderr}")
 
