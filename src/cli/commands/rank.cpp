@@ -42,7 +42,8 @@ void add_rank(Program& program) {
                  "Total time, such as 90s, 10min or 1.5h; a budget that is too small is refused");
   arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
   arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
-  arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
+  arguments.text("--peers", options->peers, "SCALE",
+                 "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
   arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
   arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
   arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");
