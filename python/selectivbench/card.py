@@ -201,7 +201,7 @@ def _ranks(ranking: Ranking) -> Table:
 
 def _accuracies(ranking: Ranking) -> Table:
     """Accuracies of the mixer and of every model it was compared with, best first."""
-    found: dict[str, dict[int, float]] = {ranking.name: {each.task: each.accuracy for each in ranking.standings}}
+    found: dict[str, dict[int, float]] = {ranking.label: {each.task: each.accuracy for each in ranking.standings}}
     for each in ranking.standings:
         for other in each.against:
             found.setdefault(other.model, {})[each.task] = other.accuracy
