@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_config test_store test_suites test_report test_findings test_page test_jobs test_http test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python wheel charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-check dist install deb python python-build site wheel charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -69,12 +69,20 @@ deb: deps
 # Builds the Python package (docs/python.md) without torch for the given Python, installs it into a private environment and tests it
 # there. `pip install .` builds the same package.
 PYTHON ?= /usr/bin/python3
-python: deps
-	@scripts/install-deps python
+python-build: deps
 	@cmake -S . -B build/python -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_TORCH=OFF -DSELECTIVBENCH_TESTS=OFF -DSELECTIVBENCH_PYTHON=ON \
 	  -DSELECTIVBENCH_PYTHON_EXECUTABLE=$(PYTHON) $(CMAKE_FLAGS)
 	@ninja -C build/python -j $(JOBS) sb_python selectivbench
+
+python:
+	@scripts/install-deps python
+	@$(MAKE) --no-print-directory python-build
 	scripts/test-python build/python $(PYTHON) build/python/selectivbench
+
+# The leaderboard of shipped and submitted results, static pages: build/site/index.html
+site: python-build
+	@scripts/python-env build/python $(PYTHON) > /dev/null
+	build/python/python/env/bin/python3 -m selectivbench site --out build/site results/*.tar.gz python/peers/*.tar.gz
 
 # The package as a wheel for this architecture and Python, compiled for x86-64-v3 or armv8-a: dist/selectivbench-*.whl
 wheel: deps

@@ -19,6 +19,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "selectivbench"
+ENTRY_POINTS = "[console_scripts]\nselectivbench = selectivbench._program:main\n"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources, equal wheels
 PROCESSOR_MINUTES = 7  # of compiling without a compiler cache: 4.5 measured for the module on a Xeon, the rest of the program estimated
 
@@ -166,7 +167,7 @@ def pack(wheel_directory, add_files):
     add_files(wheel)
     wheel.add(f"{info}/METADATA", metadata().encode())
     wheel.add(f"{info}/WHEEL", wheel_text().encode())
-    wheel.add(f"{info}/entry_points.txt", b"[console_scripts]\nselectivbench = selectivbench._program:main\n")
+    wheel.add(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
     wheel.add(f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes())
     wheel.finish(info)
     return name
@@ -195,6 +196,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     folder.mkdir()
     (folder / "METADATA").write_text(metadata())
     (folder / "WHEEL").write_text(wheel_text())
+    (folder / "entry_points.txt").write_text(ENTRY_POINTS)
     return info
 
 

@@ -2,13 +2,16 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "config/protocol.h"
 #include "native/json.h"
 #include "native/task.h"
 #include "report/folder.h"
+#include "report/names.h"
 #include "report/table.h"
 #include "store/evaluation_file.h"
 #include "store/measure.h"
 #include "store/open_run.h"
+#include "store/pack.h"
 #include "store/run_check.h"
 #include "store/run_store.h"
 
@@ -155,6 +158,19 @@ std::string record(const std::string& root, const PyTask& task, const Config& co
   return store.folder();
 }
 
+// Packs the finished runs below a folder into an archive; what was left out, a line each.
+std::vector<std::string> pack(const std::string& root, const std::string& file) {
+  const Unlocked here;
+  const Packed packed = pack_runs(root, file);
+  write_archive(file, packed.files);
+  return packed.notes;
+}
+
+// Scale and protocol of a run, by the config of its result; empty if they have no name.
+std::pair<std::string, std::string> scale_and_protocol(const std::map<std::string, std::string>& config) {
+  return {scale_name(config), protocol_label(config)};
+}
+
 std::string check(const std::string& folder) {
   const Unlocked here;
   const RunReport report = inspect_run(folder);
@@ -178,6 +194,8 @@ void bind_results(py::module_& m) {
   m.def("load_weights", &load_weights);
   m.def("table", &table);
   m.def("record", &record);
+  m.def("pack", &pack);
+  m.def("scale_and_protocol", &scale_and_protocol);
   m.def("check", &check);
 }
 

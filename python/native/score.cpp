@@ -48,6 +48,12 @@ class Score {
     return batch_.frames - seen_;
   }
 
+  // Answers for the last batch, [batch][elements]; -1: none.
+  py::array_t<int32_t> named() const {
+    const std::vector<py::ssize_t> shape{batch_.batch, batch_.elements};
+    return py::array_t<int32_t>(shape, metrics_.named().data());  // copies
+  }
+
   std::string measured(int64_t ceiling_samples) {
     if (open_)
       throw check_failed("score", "a batch of which " + std::to_string(batch_.frames - seen_) +
@@ -153,6 +159,7 @@ void bind_score(py::module_& m) {
       .def("begin", &Score::begin)
       .def("add_floats", &Score::add<float>, py::arg("values").noconvert(), py::arg("logits"))
       .def("add_doubles", &Score::add<double>, py::arg("values").noconvert(), py::arg("logits"))
+      .def("named", &Score::named)
       .def("measured", &Score::measured);
 }
 

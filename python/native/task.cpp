@@ -24,6 +24,15 @@ std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::
   return point ? at(*out, *point) : out;
 }
 
+// Amplitude of the noise; of another kind than gaps, as its samples have it.
+double noise(const PyTask& task) {
+  const TaskSection& section = task.config->resolved.values.task;
+  if (section.kind == kGapsKind) return section.task.noise;
+  Batch one;
+  task.task().fill(Split::test, 0, 1, one);
+  return one.noise;
+}
+
 }  // namespace
 
 void bind_task(py::module_& m) {
@@ -39,7 +48,7 @@ void bind_task(py::module_& m) {
                                                    : std::nullopt;
                              })
       .def_property_readonly("objective", [](const PyTask& t) { return t.task().objective(); })
-      .def_property_readonly("noise", [](const PyTask& t) { return t.config->resolved.values.task.task.noise; })
+      .def_property_readonly("noise", &noise)
       .def_property_readonly("squared_error",
                              [](const PyTask& t) { return t.task().shape().loss == Loss::squared_error; })
       .def_property_readonly("dense", [](const PyTask& t) { return t.task().shape().dense; })

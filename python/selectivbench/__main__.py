@@ -1,4 +1,4 @@
-"""Commands of the package: python3 -m selectivbench rank, check or freeze."""
+"""Commands of the package: python3 -m selectivbench rank, check, submit, site or freeze."""
 from __future__ import annotations
 
 import argparse
@@ -17,6 +17,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from .peers import freeze
 
             sys.stdout.write(freeze(options.runs, options.scale))
+            return 0
+        if options.command == "submit":
+            return _submit(options)
+        if options.command == "site":
+            from .site import build
+
+            print(build(options.out, options.runs, options.submissions))
             return 0
         if importlib.util.find_spec("torch") is None:
             hint = "; selectivbench rank --python names another interpreter" if options.command == "rank" else ""
@@ -71,14 +78,45 @@ def _parser() -> argparse.ArgumentParser:
     ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; too small a budget is refused (default: 10min)")
     ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
     ranks.add_argument("--name", help="name on the card (default: NAME)")
-    ranks.add_argument("--peers", default="quick", help="scale of the shipped results, or a file that freeze wrote (default: quick)")
+    ranks.add_argument("--peers", help="scale of the shipped results, or a file that freeze wrote (default: small on a GPU, else quick)")
     ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")
     checks.add_argument("--width", type=int, default=64, help="width of the mixer (default: 64)")
+    submits = commands.add_parser("submit", help="pack a ranked mixer for a pull request, or check packed ones", allow_abbrev=False)
+    submits.add_argument("folders", metavar="DIR", nargs="+", help="folder of a ranking; with --check or --card: submissions")
+    submits.add_argument("--out", help="folder to write (default: submissions/ and the mixer's name)")
+    submits.add_argument("--source", metavar="FILE", help="source of the mixer, published with the result")
+    submits.add_argument("--check", action="store_true", help="check seals and protocol, and score the predictions again")
+    submits.add_argument("--card", action="store_true", help="check, and draw the card again")
+    sites = commands.add_parser("site", help="write a static leaderboard", allow_abbrev=False)
+    sites.add_argument("runs", nargs="*", help="archives of shipped runs")
+    sites.add_argument("--submissions", default="submissions", help="folder of submissions (default: submissions)")
+    sites.add_argument("--out", default="build/site", help="folder to write (default: build/site)")
     freezes = commands.add_parser("freeze", help="print the results of these runs as JSON, for rank --peers FILE", allow_abbrev=False)
     freezes.add_argument("scale", metavar="SCALE.toml", help="configs/scales/NAME.toml")
     freezes.add_argument("runs", nargs="+", help="folders and archives of the program's runs")
     return parser
+
+
+def _submit(options: argparse.Namespace) -> int:
+    """Packs one ranking, or checks any number of submissions: one line for each, and exit code 1 if one is refused."""
+    from .submission import check, redraw, submit
+
+    if not (options.check or options.card):
+        if len(options.folders) != 1:
+            raise ValueError(f"[submit] expected one folder of a ranking, got {len(options.folders)}")
+        print(submit(options.folders[0], options.out, options.source))
+        return 0
+    if options.out or options.source:
+        raise ValueError("[submit] --check and --card cannot be combined with --out and --source")
+    refused = False
+    for folder in options.folders:
+        try:
+            print(redraw(folder) if options.card else check(folder))
+        except (OSError, ValueError) as error:
+            refused = True
+            print(error, file=sys.stderr)
+    return 1 if refused else 0
 
 
 def _mixer(where: str, text: str) -> Any:

@@ -9,10 +9,9 @@ from typing import Any, TypedDict
 import torch
 
 from .network import Network
-from .peers import CHOICE_SEED, Peers
+from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers
 from .training import _forward
 
-LEAST_GRAMMARS = 2  # an interval needs two
 _ORDER = (1, 3, 2)  # tasks by what they cost
 _UPDATES, _SECONDS = 5, 0.5  # measured at least
 _RESERVE = 1.1  # checks before training, ceilings, files

@@ -10,7 +10,7 @@ from .peers import CHOICE_SEED
 from .standing import QUESTIONS, Standing
 
 if TYPE_CHECKING:
-    from .ranking import Ranking
+    from .ranked import Ranking
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -84,7 +84,7 @@ def figures(ranking: Ranking) -> dict[str, str]:
     shown = ranking.nearest
     tasks = ranking.standings
     out = {}
-    profile: dict[str, list[float | None]] = {ranking.name: [each.accuracy for each in tasks]}
+    profile: dict[str, list[float | None]] = {ranking.label: [each.accuracy for each in tasks]}
     for model in shown:
         profile[model] = [next((a.accuracy for a in each.against if a.model == model), None) for each in tasks]
     out["profile"] = line_chart("Accuracy by task", "task", [str(each.task) for each in tasks], profile)
@@ -125,7 +125,7 @@ def _state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
     for each in ranking.standings:
         for other in each.against:
             means.setdefault(other.model, []).append(other.accuracy)
-    out = {ranking.name: (float(mine), sum(each.accuracy for each in ranking.standings) / len(ranking.standings))}
+    out = {ranking.label: (float(mine), sum(each.accuracy for each in ranking.standings) / len(ranking.standings))}
     for model, values in means.items():
         size = next(run["state_size"] for run in ranking.peers.runs if run["model"] == model)
         if size and len(values) == len(ranking.standings):
@@ -153,7 +153,7 @@ def _rows(ranking: Ranking, task: int, seeds: list[int], models: list[str]) -> l
     """Runs of the mixer and of these models on these grammars."""
     mine: list[Any] = [ranking.runs[task, seed] for seed in seeds]
     theirs = [(model, [row for seed in seeds for row in ranking.peers.runs_of(task, model, seed)]) for model in models]
-    return [(ranking.name, mine), *theirs]
+    return [(ranking.label, mine), *theirs]
 
 
 def _at(values: list[float | None], place: int) -> float | None:
@@ -168,7 +168,8 @@ def _mean(values: list[float | None]) -> float | None:
 def _facts(ranking: Ranking) -> str:
     facts = ranking.facts
     tested = sorted({seed for each in ranking.standings for seed in each.seeds})
-    state = f"{facts['state_size']:,} state values per layer" if facts["state_size"] is not None else "state size unknown or growing"
+    known = f"{facts['state_size']:,} state values per layer" if facts["state_size"] else "no state"
+    state = "state size unknown or growing" if facts["state_size"] is None else known
     return (
         f"Width {facts['width']}, {facts['layers']} layers, {facts['parameters']:,} parameters, {state}. "
         f"{facts['tokens_per_second']:,} training tokens/s on this machine ({facts['machine']}, {facts['identity']['device']}, "
@@ -200,7 +201,7 @@ def _ranks(ranking: Ranking) -> Table:
 
 def _accuracies(ranking: Ranking) -> Table:
     """Accuracies of the mixer and of every model it was compared with, best first."""
-    found: dict[str, dict[int, float]] = {ranking.name: {each.task: each.accuracy for each in ranking.standings}}
+    found: dict[str, dict[int, float]] = {ranking.label: {each.task: each.accuracy for each in ranking.standings}}
     for each in ranking.standings:
         for other in each.against:
             found.setdefault(other.model, {})[each.task] = other.accuracy
@@ -237,6 +238,8 @@ def _interval(low: float | None, high: float | None) -> str:
 
 def _state_section(ranking: Ranking) -> list[tuple[str, Any]]:
     sized = _state_sizes(ranking)
+    if ranking.facts["state_size"] == 0:
+        return [("text", f"None: {ranking.name} carries no values from frame to frame, so there is no figure against state size.")]
     if not sized:
         return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
     missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
@@ -276,7 +279,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
             "Difference to every model",
             [
                 ("table", _against(ranking)),
-                ("text", f"{ranking.name} minus the model, in points, with 95 % intervals (Student's t) paired over common grammars, without correction for several comparisons."),
+                ("text", f"{ranking.label} minus the model, in points, with 95 % intervals (Student's t) paired over common grammars, without correction for several comparisons."),
             ],
         ),
         ("State size", _state_section(ranking)),
@@ -289,7 +292,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
                 (
                     "text",
                     f"Digest of the mixer (weights and outputs at seed 1): {facts['identity']['mixer']}. Valid accuracy by learning rate on grammar "
-                    f"{CHOICE_SEED}: {', '.join(f'{rate:g}: {value:.4f}' for rate, value in facts['valid'].items())}. Runs compared with: {ids}.",
+                    f"{CHOICE_SEED}: {', '.join(f'{rate:g}: {value:.4f}' for rate, value in facts['valid'])}. Runs compared with: {ids}.",
                 ),
                 ("text", "Cite the benchmark: Bouhadjar, Fabre, Schmidt, Neftci, arXiv:2601.12598."),
             ],

@@ -30,12 +30,17 @@ MOST_GAPS = 1000  # lengths of an evaluation
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measurements of a model on a task: on test with breakdowns, on valid, and on test at other gap lengths (``grid``)."""
+    """Measurements of a model on a task: on test with breakdowns, on valid, and on test at other gap lengths (``grid``).
+
+    ``answers``: what the model answered, [samples, elements], under "test" and under each gap length as text. Empty with squared
+    error.
+    """
 
     task: Task
     test: Measurement
     valid: Measurement | None = None
     grid: list[Measurement] = field(default_factory=list)
+    answers: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         lines = [f"test: {self.test}"]
@@ -96,8 +101,11 @@ def evaluate(
     if len({point.point for point in points}) != len(points):
         raise ValueError(f"[evaluate] gaps, expected different lengths, got {shown(gaps)}")
 
+    answers: dict[str, NDArray[Any]] = {}
+
     def measured(of: Task, split: str, count: int, breakdowns: bool, ceiling: int) -> Measurement:
-        return measure(
+        named: list[NDArray[Any]] = []
+        found = measure(
             predict,
             of,
             split,
@@ -108,13 +116,19 @@ def evaluate(
             kind=kind,
             dense=dense,
             threads=threads,
+            answers=named if split == "test" and not of.squared_error else None,
         )
+        if named:
+            import numpy as np
+
+            answers["test" if of.point is None else str(of.point)] = np.concatenate(named)
+        return found
 
     check_causal("evaluate", "predict", predict, task, dense=dense)
     valid = measured(task, "valid", valid_samples, False, 0) if valid_samples else None
     test = measured(task, "test", samples, True, ceiling_samples)
     grid = [measured(point, "test", grid_samples, False, ceiling_samples) for point in points]
-    return Evaluation(task, test, valid, grid)
+    return Evaluation(task, test, valid, grid, answers)
 
 
 def measure(
@@ -129,8 +143,9 @@ def measure(
     kind: str = "logits",
     dense: bool = True,
     threads: int = 0,
+    answers: list[NDArray[Any]] | None = None,
 ) -> Measurement:
-    """One pass over a split; :func:`evaluate` makes several."""
+    """One pass over a split; :func:`evaluate` makes several. ``answers`` receives the model's answers for each batch."""
     score = Score(task, split, breakdowns=breakdowns, threads=threads)
     for batch in task.batches(split, batch_size, count=samples, dense=dense, threads=threads):
         frames = batch.shape[1]
@@ -140,6 +155,8 @@ def measure(
             missing = score.missing
         if missing:
             raise ValueError(f"[evaluate] predict, expected outputs for {frames} frames of a batch, got {frames - missing}")
+        if answers is not None:
+            answers.append(score.answers.astype("int16" if task.answers < 2**15 else "int32"))
     return score.result(ceiling_samples)
 
 

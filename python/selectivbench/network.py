@@ -4,9 +4,9 @@ from __future__ import annotations
 import torch
 
 from ._mixer import Failed, Make, build, own_state
+from .peers import BEYOND
 
 RESIDUALS = ("post", "pre")
-_BEYOND = 2  # the search for a width stops at this multiple of the target
 _WIDEST = 1 << 16
 
 
@@ -58,17 +58,17 @@ def _nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: i
     why = ""
     for width in range(step, _WIDEST, step):
         around = (inputs + outputs + 1 + 2 * (layers + (residual == "pre"))) * width + outputs
-        if around > _BEYOND * target:
+        if around > BEYOND * target:
             break
         try:
-            count = around + layers * parameters(build(make, width, 0, _BEYOND * target))
+            count = around + layers * parameters(build(make, width, 0, BEYOND * target))
         except Failed as error:
             why = str(error)
             if "more than" in why:
                 break
             continue
         found.append((abs(count - target), width))
-        if count > _BEYOND * target:
+        if count > BEYOND * target:
             break
     for _, width in sorted(found):
         try:

@@ -14,6 +14,8 @@ from .config import Config
 from .results import Run, load_runs
 
 FORMAT = 1
+LEAST_GRAMMARS = 2  # of a ranking: an interval needs two
+BEYOND = 2  # a network has at most this multiple of the scale's parameters
 CHOICE_SEED = 11  # the grammar on which rates are chosen; no table reports it
 _FOLDER = pathlib.Path(__file__).parent / "frozen"
 # What may differ between the models of a task: the model itself, its rate, and the seeds.

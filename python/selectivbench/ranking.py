@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pathlib
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,43 +16,20 @@ import torch
 from . import _native
 from ._checks import path, shown, text
 from ._mixer import Make, name_of, said, state_size
-from ._rank_plan import LEAST_GRAMMARS, Job, cost_of, make_plan, plan_text
+from ._rank_plan import Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
 from .config import Config
 from .evaluation import Evaluation, record
 from .network import RESIDUALS, Network, nearest_width, parameters
-from .peers import CHOICE_SEED, Peers, load_peers
+from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers, load_peers
+from .ranked import Ranking, digest_of, make_ranking, row_of, write
 from .results import Measurement
-from .standing import Standing, nearest, standings
 from .training import precision_of, train
 
-_FORMAT = 1
+_FORMAT = 2
 _SAVE_EVERY = 25  # updates between two checkpoints
 _EVAL_BATCH = 8  # samples: a sequence of task 2's longest gaps has 4000 frames
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Result of :func:`rank`: the mixer's standing on each task, and how it was found. ``str`` is the summary."""
-
-    name: str
-    peers: Peers = field(repr=False)
-    standings: list[Standing]
-    runs: dict[tuple[int, int], dict[str, Any]] = field(repr=False)
-    facts: dict[str, Any] = field(repr=False)
-    notes: list[str] = field(default_factory=list)
-    folder: str = ""
-
-    @property
-    def nearest(self) -> list[str]:
-        """The three models with the most similar accuracies."""
-        return nearest(self.peers, self.standings)
-
-    def __str__(self) -> str:
-        from .card import summary
-
-        return summary(self)
 
 
 def seconds_of(budget: str | float) -> float:
@@ -75,7 +52,7 @@ def rank(
     *,
     out: str | os.PathLike[str] = "runs/rank",
     name: str | None = None,
-    peers: str | os.PathLike[str] = "quick",
+    peers: str | os.PathLike[str] | None = None,
     device: torch.device | str = "cpu",
     residual: str = "post",
     skip: Sequence[str] = (),
@@ -89,8 +66,8 @@ def rank(
     is shown before the first update. A budget too small for two grammars of task 1 is a ``ValueError`` with the time it would take.
 
     ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
-    ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote. ``residual``: post or pre. ``skip``: checks to leave out, which the card
-    names. ``progress``: plan and progress on standard error.
+    ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote; by default ``small`` on a GPU and
+    ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to leave out, which the card names. ``progress``: plan and progress on standard error.
     """
     limit = seconds_of(budget)
     folder = pathlib.Path(path("rank", out))
@@ -99,10 +76,10 @@ def rank(
     if not callable(mixer) or isinstance(mixer, torch.nn.Module):
         raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
-    others = load_peers(peers)
+    place = torch.device(device)
+    others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers)
     if len(others.seeds(1)) < LEAST_GRAMMARS:
         raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {others.seeds(1)}")
-    place = torch.device(device)
     precision = precision_of(others.config(1, CHOICE_SEED), place)
     if progress:
         print(f"{title}: choosing a width, checking", file=sys.stderr, flush=True)
@@ -158,7 +135,7 @@ class _Ranker:
             "version": _native.version,
             "name": self.name,
             "mixer": self._digest(network),
-            "peers": hashlib.sha256(json.dumps(self.peers.runs, sort_keys=True).encode()).hexdigest()[:16],
+            "peers": digest_of(self.peers),
             "budget": limit,
             "residual": self.residual,
             "device": self.device.type,
@@ -191,7 +168,7 @@ class _Ranker:
             "jobs": jobs,
         }
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(file, json.dumps(plan, indent=1) + "\n")
+        write(file, json.dumps(plan, indent=1) + "\n")
         return plan
 
     def _failure(self, error: BaseException) -> RuntimeError:
@@ -214,22 +191,23 @@ class _Ranker:
         if not valid:
             raise RuntimeError(f"[rank] training diverged at every learning rate: {', '.join(map(str, rates))}; nothing was ranked")
         rate = max(valid, key=lambda each: (valid[each], -each))
-        runs, notes = {}, []
+        runs, diverged = {}, []
         for job in plan["jobs"]:
             if job["rate"] is None:
                 row = self._done(job, rate, board)
                 if "diverged" in row:
-                    notes.append(f"Task {job['task']}, grammar {job['seed']}: {row['diverged']}; in no mean.")
+                    diverged.append([job["task"], job["seed"], row["diverged"]])
                 else:
                     runs[job["task"], job["seed"]] = row
                     self._record(job, rate, row, plan)
         if not runs:
             raise RuntimeError(f"[rank] training diverged on every grammar at rate {rate:g}; nothing was ranked")
         facts = {key: value for key, value in plan.items() if key != "jobs"}
-        facts.update(rate=rate, valid=valid, layers=self.peers.layers, machine=os.uname().machine)
-        found = standings(self.peers, runs)
-        ranking = Ranking(self.name, self.peers, found, runs, facts, notes + self._notes(plan, found), str(self.folder))
+        facts.update(rate=rate, valid=list(valid.items()), layers=self.peers.layers, machine=os.uname().machine, scale=self.peers.scale)
+        facts.update(tasks=sorted({job["task"] for job in plan["jobs"]}), diverged=diverged)
+        ranking = make_ranking(self.name, self.peers, facts, runs, str(self.folder))
         self._write_card(ranking)
+        write(self.folder / "ranking.json", json.dumps({"name": self.name, "facts": facts}, indent=1) + "\n")
         return ranking
 
     def _done(self, job: Job, rate: float, board: RankProgress | None) -> dict[str, Any]:
@@ -253,8 +231,12 @@ class _Ranker:
                 raise self._failure(error) from error
             row = {"diverged": str(error)}
         else:
-            row = _row(trained.result, rate)
-        _write(file, json.dumps(row, indent=1) + "\n")
+            found = trained.result
+            assert found.valid is not None
+            row = row_of(rate, found.test, found.valid, found.grid)
+            if job["rate"] is None:
+                write(file.with_suffix(".npz"), _packed(found.answers))
+        write(file, json.dumps(row, indent=1) + "\n")
         saved.unlink(missing_ok=True)
         if board is not None:
             board.finished(job, row)
@@ -278,61 +260,21 @@ class _Ranker:
             overwrite=True,
         )
 
-    def _notes(self, plan: dict[str, Any], found: list[Standing]) -> list[str]:
-        theirs = sorted({(run["device"], run["precision"]) for run in self.peers.runs})
-        out = [
-            f"Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
-            f"{self.name} by torch {plan['torch']} on {self.device.type} in {self.precision}, with initial weights of its own."
-        ]
-        rates = sorted({run["lr"] for run in self.peers.runs})
-        out.append(
-            f"Learning rate {plan_rates(rates)} of the peers is the scale's; {self.name}'s was chosen from "
-            f"{plan_rates(self.peers.rates)} on valid on grammar {CHOICE_SEED}."
-        )
-        out.append("Speed of the peers is left out: it was not measured on this machine (`selectivbench bench train` does so).")
-        if any(len(each.seeds) < 2 for each in found):
-            out.append("With one common grammar there is no interval: such a rank decides nothing.")
-        if plan["identity"]["skip"]:
-            out.append(f"Checks left out: {', '.join(plan['identity']['skip'])}.")
-        missing = sorted(set(self.peers.settings) - {job["task"] for job in plan["jobs"]})
-        if missing:
-            out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
-        return out
-
     def _write_card(self, ranking: Ranking) -> None:
         from ._svg import write_png
         from .card import as_html, as_markdown, figures
 
         for name, drawn in figures(ranking).items():
-            _write(self.folder / f"card-{name}.svg", drawn)
+            write(self.folder / f"card-{name}.svg", drawn)
             write_png(self.folder / f"card-{name}.svg")
-        _write(self.folder / "card.html", as_html(ranking))
-        _write(self.folder / "card.md", as_markdown(ranking))
+        write(self.folder / "card.html", as_html(ranking))
+        write(self.folder / "card.md", as_markdown(ranking))
 
 
-def plan_rates(rates: Sequence[float]) -> str:
-    """Rates as text."""
-    return ", ".join(f"{rate:g}" for rate in rates)
+def _packed(answers: dict[str, Any]) -> bytes:
+    """A compressed .npz; equal answers give equal bytes."""
+    import numpy as np
 
-
-def _row(result: Evaluation, rate: float) -> dict[str, Any]:
-    """What is kept of a run: the fields of a peer's row, and the measurements."""
-    assert result.valid is not None
-    return {
-        "lr": rate,
-        "accuracy": result.test.accuracy,
-        "valid": result.valid.accuracy,
-        "grid": {str(point.gap): point.accuracy for point in result.grid},
-        "by_position": result.test.by_position,
-        "by_entropy": [[bin.low, bin.accuracy, bin.count] for bin in result.test.by_entropy],
-        "test": result.test.to_dict(),
-        "valid_set": result.valid.to_dict(),
-        "points": [point.to_dict() for point in result.grid],
-    }
-
-
-def _write(file: pathlib.Path, content: str) -> None:
-    """Replaces the file as a whole."""
-    unfinished = file.with_name(file.name + ".tmp")
-    unfinished.write_text(content, encoding="utf-8")
-    os.replace(unfinished, file)
+    file = io.BytesIO()
+    np.savez_compressed(file, **answers)
+    return file.getvalue()

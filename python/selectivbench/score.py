@@ -11,6 +11,7 @@ from .results import Measurement
 from .task import Task
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 KINDS = ("logits", "probabilities")
@@ -94,6 +95,14 @@ class Score:
     def missing(self) -> int:
         """Number of frames of the last batch whose outputs are still missing."""
         return self._left if self._batch is not None else 0
+
+    @property
+    def answers(self) -> NDArray[np.int32]:
+        """The model's answers for the last complete batch, [batch, elements]; -1 if an element has no frames."""
+        with self._lock:
+            if self._batch is not None or not self._seen:
+                raise ValueError("[score] answers, expected outputs for all frames of a batch first")
+            return self._native.named()
 
     def result(self, ceiling_samples: int = 1000) -> Measurement:
         """The measurement so far, with the ceiling over this many samples (0: without ceiling)."""

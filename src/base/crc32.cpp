@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "base/digest_instructions.h"
-
 namespace sb {
 namespace {
 
@@ -23,7 +21,8 @@ constexpr auto kTables = [] {
 
 }  // namespace
 
-uint32_t crc32_bytes(uint32_t crc, const uint8_t* p, size_t size) {
+uint32_t crc32(uint32_t crc, const void* data, size_t size) {
+  const auto* p = static_cast<const uint8_t*>(data);
   crc = ~crc;
   for (; size >= 8; p += 8, size -= 8) {
     const uint32_t low = crc ^ (p[0] | static_cast<uint32_t>(p[1]) << 8 | static_cast<uint32_t>(p[2]) << 16 |
@@ -33,11 +32,6 @@ uint32_t crc32_bytes(uint32_t crc, const uint8_t* p, size_t size) {
   }
   for (; size > 0; ++p, --size) crc = kTables[0][(crc ^ *p) & 255] ^ (crc >> 8);
   return ~crc;
-}
-
-uint32_t crc32(uint32_t crc, const void* data, size_t size) {
-  static const Crc32Bytes best = crc32_instructions() ? crc32_instructions() : crc32_bytes;
-  return best(crc, static_cast<const uint8_t*>(data), size);
 }
 
 }  // namespace sb

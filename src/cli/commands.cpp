@@ -9,6 +9,7 @@ void add_all_commands(Program& program) {
   add_ceiling(program);
   add_bench_data(program);
   add_rank(program);
+  add_submit(program);
   add_torch_commands(program);
 }
 

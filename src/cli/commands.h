@@ -10,6 +10,7 @@ void add_show(Program& program);
 void add_ceiling(Program& program);
 void add_bench_data(Program& program);
 void add_rank(Program& program);
+void add_submit(Program& program);
 
 void add_bench_gpu(Program& program);
 void add_bench_kernels(Program& program);

@@ -29,24 +29,17 @@ Host this_program() {
 }
 
 Overview overview_of(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
-  Overview out(options.root, suite, options.start, size_of, known);
-  out.rates = shipped_costs();
-  return out;
+  return Overview(options.root, suite, shipped_costs(), size_of, known);
 }
-
-// Shown with estimates that are not based on runs of this folder.
-const std::string rates_text = "(from configs/rates.toml if no similar run is finished here)";
 
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
   const Overview overview = overview_of(options, suite, known);
   using Align = TextTable::Align;
   TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
-  bool by_rates = false;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
     const auto estimate = overview.estimate(suite, i);
-    by_rates |= !run.done && estimate && overview.by_rates(suite, i);
-    const std::string took = run.taken ? "took " + duration_text(run.taken->total) : "time unknown";
+    const std::string took = run.taken ? "took " + duration_text(run.taken->seconds) : "time unknown";
     table.row({suite.runs[i].run_id, run.state, grouped(static_cast<uint64_t>(run.size.parameters)) + " parameters",
                run.done   ? took
                : estimate ? "estimate " + duration_text(*estimate)
@@ -60,8 +53,9 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   if (damaged > 0) line += std::to_string(damaged) + " damaged, ";
   line += std::to_string(overview.count("missing")) + " missing";
   if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
-    line += left ? ", estimate one after another " + duration_text(*left) + (by_rates ? " " + rates_text : "")
-                 : ", time unknown until runs like them are done in " + one_line(options.root);
+    line += left ? ", estimate one after another " + duration_text(*left) +
+                       " (by configs/rates.toml and the runs finished here)"
+                 : ", time unknown";
   complain(line);
   return Exit::done;
 }

@@ -128,7 +128,6 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   name_failed(rows, claims, group, arm);
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
-  if (const std::string variant = variant_of(group).text(); !variant.empty()) arm.variants.push_back(variant);
   std::map<Unit, double> out;
   for (const auto& [unit, all] : values) {
     arm.runs += all.size();

@@ -42,17 +42,6 @@ void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
-// Residuals and convolutions of the networks compared.
-void say_variants(std::vector<std::string>& lines, const std::string& where, const ComparisonVerdict& one) {
-  const auto add = [&](const Arm& models, const ArmFigures& arm) {
-    for (size_t i = 0; i < std::min(models.size(), arm.variants.size()); ++i)
-      if (arm.variants[i] != "post")
-        say(lines, formatted("{}: {} with residual {}.", where, model_title(models[i].model), cell(arm.variants[i])));
-  };
-  add(one.comparison->a, one.figures.a);
-  add(one.comparison->b, one.figures.b);
-}
-
 std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string>& units,
                             std::vector<std::string>& below) {
   std::string out;
@@ -65,7 +54,6 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
                      paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
     say(units, unit_text(c));
-    say_variants(below, where_text(stratum), one);
     for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum), line));
     for (const auto* arm : {&one.figures.a, &one.figures.b})
       for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");

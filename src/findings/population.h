@@ -33,7 +33,6 @@ struct ArmFigures {
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
-  std::vector<std::string> variants;    // residual and convolution of the networks, if the config has them
   std::optional<int64_t> gate_parameters;
   bool swept = false;  // its learning rate was selected from several
 };

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/arms.h"
+#include "findings/choices.h"
 #include "findings/lost_runs.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
@@ -46,10 +47,10 @@ std::string in_words(std::string protocol) {
 
 class Printer {
  public:
-  Printer(const ResultsTable& table, bool brief) : table_(table), brief_(brief) {
+  Printer(const ResultsTable& table, bool brief, bool all) : table_(table), brief_(brief) {
     for (int task = 1; task <= tasks; ++task)
       for (const ResultColumn column : columns)
-        if (const Place place{task, column}; exists(place) && (!brief || shown(place))) places_.push_back(place);
+        if (const Place place{task, column}; exists(place) && (all || shown(place))) places_.push_back(place);
   }
 
   std::string text() {
@@ -88,7 +89,7 @@ class Printer {
 
   // Short form: shows the paper's figures only for tasks with other figures.
   bool shown(const Place& place) const {
-    if (place.second != ResultColumn::paper) return measured(place);
+    if (place.second != ResultColumn::paper || !measured(place)) return measured(place);
     return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
   }
 
@@ -191,7 +192,7 @@ class Filler {
   std::optional<ResultValue> value_of(const std::string& model, const Place& place) {
     if (place.second == ResultColumn::paper) {
       const auto paper = paper_table(model, place.first);
-      if (!paper) return std::nullopt;
+      if (!paper || scale_.name != "paper") return std::nullopt;
       return ResultValue{
           paper->accuracy, Interval{paper->accuracy - paper->spread, paper->accuracy + paper->spread}, {}, {}};
     }
@@ -293,6 +294,7 @@ class Filler {
     std::vector<size_t> runs;
     std::vector<double> values;
     for (const size_t run : group.averaged) {
+      if (is_choice(rows_, claims_, run)) continue;
       if (const auto words = collapsed_run(rows_, run)) {
         out.footnotes.push_back("Collapsed in training and in no mean: " + *words + ".");
       } else if (const auto value =
@@ -311,6 +313,11 @@ class Filler {
     if (!runs.empty()) {
       out.lr = lr_of(runs.front());
       out.residual = plain_value(group.value("model.residual"));
+      const Result& some = rows_.runs[runs.front()].result;
+      const std::string gate = plain_value(group.value("model.switch output_gate"));
+      out.network = {std::to_string(some.width), grouped(static_cast<uint64_t>(some.params)),
+                     some.state_size ? grouped(static_cast<uint64_t>(*some.state_size)) : "grows", out.residual,
+                     gate.empty() ? "–" : gate};
     }
     std::vector<double> means;
     for (const auto& [unit, mean] : means_by_grammar(rows_, runs, values)) {
@@ -332,6 +339,7 @@ class Filler {
   // Adds ceiling and n-gram on the group's grammars; models differ only in the samples these are estimated from.
   void add_references(size_t number, const Place& place) {
     for (const size_t run : rows_.groups[number].averaged) {
+      if (is_choice(rows_, claims_, run)) continue;
       const TableRun& table_run = rows_.runs[run];
       const std::string grammar = name_of(grammar_of(rows_, run));
       if (const auto ceiling = measured(table_run, place, [](const Measurement& m) {
@@ -374,11 +382,28 @@ const char* to_string(ResultColumn column) {
 }
 
 std::string results_markdown(const ResultsTable& table) {
-  return Printer(table, false).text();
+  return Printer(table, false, true).text();
+}
+
+std::string measured_results_markdown(const ResultsTable& table) {
+  return Printer(table, false, false).text();
+}
+
+std::string networks_markdown(const ResultsTable& table) {
+  std::string lines;
+  for (const auto& row : table) {
+    const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const auto& each) {
+      return each.first.second == ResultColumn::corrected && !each.second.network.empty();
+    });
+    if (cell != row.cells.end()) lines += formatted("| {} | {} |\n", row.name, joined(cell->second.network, " | "));
+  }
+  if (lines.empty()) return "";
+  return "| model | width | parameters | state per layer | residual | output gate |\n|---|---:|---:|---:|---|---|\n" +
+         lines;
 }
 
 std::string short_results_markdown(const ResultsTable& table) {
-  return Printer(table, true).text();
+  return Printer(table, true, false).text();
 }
 
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,

@@ -23,7 +23,9 @@ struct ResultValue {
   std::set<std::string> grammars;    // grammars of the mean; empty for the paper
   std::vector<std::string> footnotes;
   std::string lr = {}, residual = {};  // of its runs; empty for the paper
-  bool not_best = false;               // another run of the model at this scale is better; a footnote says which
+  std::vector<std::string> network =
+      {};                 // width, parameters, state per layer, residual, output gate; empty for the paper
+  bool not_best = false;  // another run of the model at this scale is better; a footnote says which
 };
 
 struct ResultRow {
@@ -35,19 +37,23 @@ using ResultsTable = std::vector<ResultRow>;
 // Markdown, one line per row, then footnotes. The long form has every task and column, each mean with its interval and
 // number of grammars. The short form has only means, of the measured tasks and columns.
 std::string results_markdown(const ResultsTable& table);
+std::string measured_results_markdown(const ResultsTable& table);  // as the long form, only measured tasks and columns
 std::string short_results_markdown(const ResultsTable& table);
+
+// The networks of the corrected runs, one line per model; empty without such runs.
+std::string networks_markdown(const ResultsTable& table);
 
 // Returns "published", "corrected" or another label for the config of a result.
 using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 // Accuracy of n-grams on the run's task and grammar, if the result has it.
 using NGramAccuracy = std::function<std::optional<double>(const Result& result)>;
 
-// Rows: the paper's models in its order, then n-grams and the ceiling, each as the mean over all grammars of its
-// column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must have the paper's switches, this scale and
-// exactly this protocol. Of several groups, the one with the most grammars is used, then the one with more updates,
-// then the larger, then the first. Collapsed and diverged runs are excluded; a footnote names them.
-// Runs that collapsed at another learning rate are named too, and a better run of the model under other settings.
-// Lines below the table give learning rates and residuals.
+// The paper's numbers are there only at its scale. Rows: the paper's models in its order, then n-grams and the ceiling,
+// each as the mean over all grammars of its column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must
+// have the paper's switches, this scale and exactly this protocol. Of several groups, the one with the most grammars is
+// used, then the one with more updates, then the larger, then the first. Collapsed and diverged runs are excluded; a
+// footnote names them. Runs that collapsed at another learning rate are named too, and a better run of the model under
+// other settings. Lines below the table give learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
                            const NGramAccuracy& n_gram);
 

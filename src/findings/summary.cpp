@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "findings/choices.h"
 #include "findings/model_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
@@ -42,13 +43,14 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
   size_t grammars = 0;
   for (int task = 1; task <= 3; ++task) {
     std::vector<std::string> far, failed;
-    size_t near = 0, below = 0;
+    size_t near = 0, below = 0, inside = 0;  // inside: within the paper's own ±
     for (const auto& model : paper_models()) {
       const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
       if (!figure.failed.empty()) failed.push_back(model_title(model));
       if (figure.accuracy.n == 0) continue;
       grammars = std::max(grammars, static_cast<size_t>(figure.accuracy.n));
       const Gain d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
+      inside += std::abs(d.size()) <= paper_table(model, task)->spread;
       if (std::abs(d.size()) <= near_paper) {
         ++near;
         below += d.size() < 0;
@@ -62,19 +64,46 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
                        near == 1 ? "is" : "are", fixed(near_paper * 100, 0));
       if (near > 0) out += below == near ? ", all of them below it" : formatted(", {} of them below it", below);
       out += far.empty() ? "." : formatted(". Further away {} {}.", far.size() == 1 ? "is" : "are", and_list(far));
+      out += formatted(" {} of them {} within the paper's own ±.", inside == 0 ? "None" : std::to_string(inside),
+                       inside == 1 ? "is" : "are");
     }
     if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
   }
   if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
-  if (grammars == 1) out += " Each of these numbers comes from one run on one grammar, so it has no interval.";
+  if (grammars == 1)
+    out +=
+        " Each of these numbers comes from one run with one setting on one grammar, so it has no interval; the paper's "
+        "are the best of six settings, chosen on its test set.";
   return "**Reproduced.** These runs train as published, at the paper's scale. The delta family trains in bfloat16, as "
          "published; the other models train in mixed precision, where the published code uses float32." +
          out;
 }
 
+// The learning rate chosen for a model, by its title; empty if there is none.
+std::string chosen_rate(const std::vector<Choice>& choices, const std::string& title) {
+  for (const auto& choice : choices)
+    if (choice.chosen && model_title(choice.model) == title) return choice.lr;
+  return "";
+}
+
+// "8 of 9 models are best at the largest or smallest learning rate that was tried, on task 1: …"
+std::string caveat(const Rows& rows, const Claims& claims) {
+  size_t chosen = 0, edges = 0;
+  for (const auto& choice : choices_of(rows, claims)) {
+    chosen += choice.chosen;
+    edges += choice.at_edge;
+  }
+  if (edges == 0) return "";
+  return formatted(
+      " Settings were chosen on task 1, and {} of {} models were best at the largest or smallest learning rate tried: "
+      "verdicts hold for these settings.",
+      edges, chosen);
+}
+
 // Models that the corrected protocol moves by more than `near_paper`.
 std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table) {
   std::string out;
+  const std::vector<Choice> choices = choices_of(rows, claims);
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
     bool any = false;
@@ -99,6 +128,12 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     for (const auto& row : table)
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.not_best)
         worse.push_back(row.name);
+    for (const auto& row : table)
+      if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
+        if (const std::string rate = chosen_rate(choices, row.name);
+            !rate.empty() && !at->second.lr.empty() && at->second.lr != rate)
+          out += formatted(" {} was trained at learning rate {}, because training failed at the chosen {}.", row.name,
+                           at->second.lr, rate);
     if (!worse.empty())
       out += formatted(" {} {} better with other settings (see the footnotes), so {} not show what {} can reach.",
                        and_list(worse), worse.size() == 1 ? "does" : "do",
@@ -155,7 +190,7 @@ std::string share_text(const ScaleVerdict& stratum) {
 }
 
 // "At `small`, corrected protocol: supported: …; contradicted: …. 4 other claims have no runs there yet."
-std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
+std::string conclusions(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::string out;
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
     std::vector<std::string> titles[4];
@@ -181,7 +216,11 @@ std::string conclusions(const std::vector<ClaimVerdict>& verdicts) {
     if (untested > 0)
       out += formatted(" {} other claim{} no runs there yet.", untested, untested == 1 ? " has" : "s have");
   }
-  return out.empty() ? "No claim of the paper has runs of either protocol yet." : "**The claims.** " + out;
+  if (out.empty()) return "No claim of the paper has runs of either protocol yet.";
+  std::vector<std::string> scales;
+  for (const auto& scale : claims.scales)
+    if (scale.name != "quick") scales.push_back(formatted("{} has {}", code(scale.name), scale.title));
+  return formatted("**The claims.** {}. {}{}", capitalised(joined(scales, "; ")), out, caveat(rows, claims));
 }
 
 }  // namespace
@@ -197,7 +236,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)). All runs are tested on "
          "unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table) + costs(deviations) + "\n\n" +
-         conclusions(verdicts) + "\n";
+         conclusions(rows, claims, verdicts) + "\n";
 }
 
 }  // namespace sb

@@ -4,104 +4,79 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/suggest.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "config/data.h"
 
 namespace sb {
 namespace {
 
-Error fault(const std::string& what, const Place& place) {
-  return bad_input("rates", what + ", " + place.text());
+Error fault(const std::string& what, const TomlValue& value) {
+  return bad_input("rates", what + ", " + value.place.text());
 }
 
-double number_of(const TomlValue& value, const std::string& key, double low, double high) {
+// Every key of the file is required.
+const TomlValue& member(const TomlValue& table, const std::string& key) {
+  if (table.table())
+    for (const auto& each : *table.table())
+      if (each.key == key) return each.value;
+  throw fault("expected a table with '" + key + "'", table);
+}
+
+double number(const TomlValue& value, double low, double high) {
   const auto* whole = std::get_if<int64_t>(&value.content);
   const auto* real = std::get_if<double>(&value.content);
-  const double number = whole ? static_cast<double>(*whole) : real ? *real : low - 1;
-  if (!(number >= low && number <= high))
-    throw fault("expected a number for " + key + ", got " + shown(value), value.place);
-  return number;
+  const double out = whole ? static_cast<double>(*whole) : real ? *real : NAN;
+  if (!(out >= low && out <= high)) throw fault("expected a number, got " + shown(value), value);
+  return out;
 }
 
-std::string text_of(const TomlMember& member) {
-  if (!member.value.text()) throw fault("expected text, got " + shown(member.value), member.value.place);
-  return *member.value.text();
+std::string text(const TomlValue& value) {
+  if (!value.text()) throw fault("expected text, got " + shown(value), value);
+  return *value.text();
 }
 
-const TomlValue::List& list_of(const TomlMember& member) {
-  if (!member.value.list()) throw fault("expected a list, got " + shown(member.value), member.value.place);
-  return *member.value.list();
+const TomlValue::List& list(const TomlValue& value) {
+  if (!value.list()) throw fault("expected a list, got " + shown(value), value);
+  return *value.list();
 }
 
-DeviceKind device_named(const TomlMember& member) {
-  const std::string name = text_of(member);
-  if (name == to_string(DeviceKind::cpu)) return DeviceKind::cpu;
-  if (name == to_string(DeviceKind::cuda)) return DeviceKind::cuda;
-  throw fault("expected cpu or cuda, got '" + printable(name) + "'", member.value.place);
+DeviceKind device(const TomlValue& value) {
+  for (const DeviceKind each : {DeviceKind::cpu, DeviceKind::cuda})
+    if (text(value) == to_string(each)) return each;
+  throw fault("expected cpu or cuda, got " + shown(value), value);
 }
 
-// Adds the rates of one line; the i-th width and rate belong to the i-th model.
-void add_line(const TomlValue& line, const MeasuredRate& machine, const std::vector<std::string>& models,
-              std::vector<MeasuredRate>& out) {
-  if (!line.table()) throw fault("expected {widths, frames, rates}", line.place);
-  std::vector<double> widths, rates;
-  MeasuredRate row = machine;
-  for (const auto& member : *line.table()) {
-    if (member.key == "frames") row.frames = number_of(member.value, "frames", 1, 1e9);
-    if (member.key == "widths")
-      for (const auto& item : list_of(member)) widths.push_back(number_of(item, "a width", 1, 65536));
-    if (member.key == "rates")
-      for (const auto& item : list_of(member)) rates.push_back(number_of(item, "a rate", 1e-3, 1e15));
-  }
-  if (widths.size() != models.size() || rates.size() != models.size() || row.frames <= 0)
-    throw fault("expected frames, and as many widths and rates as models", line.place);
-  for (size_t i = 0; i < models.size(); ++i) {
-    row.model = models[i];
-    row.width = static_cast<int64_t>(widths[i]);
-    row.rate = rates[i];
-    out.push_back(row);
-  }
-}
-
-void add_machine(const TomlValue& block, std::vector<MeasuredMachine>& machines, std::vector<MeasuredRate>& out) {
-  if (!block.table()) throw fault("expected blocks [[machine]]", block.place);
-  MeasuredMachine machine;
+// In a line of rates, the i-th width and rate are those of the i-th model.
+void add_machine(const TomlValue& block, std::vector<MeasuredRate>& out) {
   MeasuredRate row;
-  std::vector<std::string> models;
-  const TomlMember* rates = nullptr;
-  for (const auto& member : *block.table()) {
-    if (member.key == "device") {
-      machine.device = row.device = device_named(member);
-    } else if (member.key == "name") {
-      machine.name = text_of(member);
-    } else if (member.key == "source") {
-      machine.source = text_of(member);
-    } else if (member.key == "eval_speed") {
-      row.eval_speed = number_of(member.value, member.key, 1e-3, 1e3);
-    } else if (member.key == "start_seconds") {
-      row.start_seconds = number_of(member.value, member.key, 0, 1e6);
-    } else if (member.key == "models") {
-      for (const auto& item : list_of(member)) models.push_back(text_of({"model", item.place, item}));
-    } else if (member.key == "layers") {
-      row.layers = static_cast<int64_t>(number_of(member.value, member.key, 1, 1024));
-    } else if (member.key == "inputs") {
-      row.inputs = static_cast<int64_t>(number_of(member.value, member.key, 1, 1e6));
-    } else if (member.key == "outputs") {
-      row.outputs = static_cast<int64_t>(number_of(member.value, member.key, 1, 1e6));
-    } else if (member.key == "rates") {
-      rates = &member;
-    } else {
-      throw fault("unknown key '" + printable(member.key) + "'" +
-                      did_you_mean(member.key, {"device", "name", "source", "eval_speed", "start_seconds", "models",
-                                                "layers", "inputs", "outputs", "rates"}),
-                  member.place);
+  const auto whole = [&](const char* key) { return static_cast<int64_t>(number(member(block, key), 1, 1e6)); };
+  row.device = device(member(block, "device"));
+  row.eval_speed = number(member(block, "eval_speed"), 1e-3, 1e3);
+  row.start_seconds = number(member(block, "start_seconds"), 0, 1e6);
+  row.layers = whole("layers");
+  row.inputs = whole("inputs");
+  row.outputs = whole("outputs");
+  const auto& models = list(member(block, "models"));
+  for (const auto& line : list(member(block, "rates"))) {
+    const auto &widths = list(member(line, "widths")), &rates = list(member(line, "rates"));
+    if (widths.size() != models.size() || rates.size() != models.size())
+      throw fault("expected as many widths and rates as models", line);
+    row.frames = number(member(line, "frames"), 1, 1e9);
+    for (size_t i = 0; i < models.size(); ++i) {
+      row.model = text(models[i]);
+      row.width = static_cast<int64_t>(number(widths[i], 1, 65536));
+      row.rate = number(rates[i], 1e-3, 1e15);
+      out.push_back(row);
     }
   }
-  if (!rates || models.empty() || row.layers == 0 || row.inputs == 0 || row.outputs == 0)
-    throw fault("expected models, layers, inputs, outputs and rates", block.place);
-  for (const auto& line : list_of(*rates)) add_line(line, row, models, out);
-  machines.push_back(std::move(machine));
+}
+
+// What a run has in common with others, from the most to the least similar.
+std::array<std::string, 3> likeness(const RunConfig& run, double flops) {
+  const std::string device = formatted("{} {}", to_string(run.train.device), to_string(run.train.precision));
+  const std::string model = device + " " + run.model.name;
+  return {formatted("{} {} {}", model, flops, run.train.batch), model, device};
 }
 
 double distance(const MeasuredRate& row, double flops, double frames) {
@@ -121,11 +96,11 @@ RunFrames frames_of(const RunConfig& run) {
   return out;
 }
 
-CostTable::CostTable(std::string_view text, const std::string& path, const Flops& flops) {
-  const TomlValue document = parse_toml(text, path);
-  for (const auto& member : *document.table()) {
-    if (member.key != "machine") throw fault("unknown section '" + printable(member.key) + "'", member.place);
-    for (const auto& block : list_of(member)) add_machine(block, machines_, rates_);
+CostTable::CostTable(std::string_view text_of_file, const std::string& path, const Flops& flops) {
+  const TomlValue document = parse_toml(text_of_file, path);
+  for (const auto& block : list(member(document, "machine"))) {
+    machines_.push_back({text(member(block, "name")), text(member(block, "source"))});
+    add_machine(block, rates_);
   }
   for (auto& row : rates_) row.flops = flops(row);
   std::erase_if(rates_, [](const MeasuredRate& row) { return !(row.flops > 0); });
@@ -137,8 +112,22 @@ CostTable CostTable::shipped(const std::string& folder, const Flops& flops) {
   return CostTable(read_config_text(path), path, flops);
 }
 
+void CostTable::learn(const RunConfig& run, double flops, const TimeTaken& taken) {
+  const auto by_rates = seconds_on(run.train.device, run, flops);
+  if (taken.diverged || !taken.shared_by || !(taken.seconds > 0) || !by_rates) return;
+  for (const auto& key : likeness(run, flops)) {
+    measured_[key].taken += taken.seconds / static_cast<double>(std::max<int64_t>(1, *taken.shared_by));
+    measured_[key].by_rates += *by_rates;
+  }
+}
+
 std::optional<double> CostTable::seconds(const RunConfig& run, double flops, double left) const {
-  return seconds_on(run.train.device, run, flops, left);
+  const auto by_rates = seconds_on(run.train.device, run, flops, left);
+  if (by_rates)
+    for (const auto& key : likeness(run, flops))
+      if (const auto like = measured_.find(key); like != measured_.end())
+        return *by_rates * like->second.taken / like->second.by_rates;
+  return by_rates;
 }
 
 std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& run, double flops, double left) const {

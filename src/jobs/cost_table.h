@@ -1,6 +1,8 @@
-// Cost of runs on machines with measured rates: configs/rates.toml.
+// Estimates the time of runs: by measured rates (configs/rates.toml), corrected by the time of finished runs.
 #pragma once
+#include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +25,6 @@ struct MeasuredRate {
 };
 
 struct MeasuredMachine {
-  DeviceKind device = DeviceKind::cpu;
   std::string name, source;
 };
 
@@ -32,6 +33,13 @@ struct RunFrames {
   double training = 0, evaluation = 0;
 };
 RunFrames frames_of(const RunConfig& run);
+
+// Time of a finished run.
+struct TimeTaken {
+  double seconds = 0;
+  bool diverged = false;
+  std::optional<int64_t> shared_by = {};  // concurrent runs on its device, including this run; absent: not known
+};
 
 class CostTable {
  public:
@@ -43,15 +51,24 @@ class CostTable {
   // Reads the rates in the folder of shipped configs. If `folder` is empty (not found), the table has no rates.
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
-  // Estimated seconds of the run if the share `left` of its updates remains; `flops`: training FLOPs per frame. nullopt
-  // if no rate of the device is known.
+  // A finished run corrects the estimates of runs like it. The time of runs that shared their device is divided by
+  // their number. Diverged runs, and runs without this number, are ignored. `flops`: training FLOPs per frame.
+  void learn(const RunConfig& run, double flops, const TimeTaken& taken);
+  // Estimated seconds of a run that has its device to itself, if the share `left` of its updates remains: by rates
+  // times (time taken / time by rates) of finished runs of the same device, precision, model and size, else of the same
+  // model, else of the same device. nullopt if no rate of the device is known.
   std::optional<double> seconds(const RunConfig& run, double flops, double left = 1) const;
+  // By rates alone.
   std::optional<double> seconds_on(DeviceKind device, const RunConfig& run, double flops, double left = 1) const;
   const std::vector<MeasuredMachine>& machines() const { return machines_; }
 
  private:
+  struct Measured {
+    double taken = 0, by_rates = 0;  // seconds
+  };
   std::vector<MeasuredMachine> machines_;
   std::vector<MeasuredRate> rates_;
+  std::map<std::string, Measured> measured_;  // by what runs have in common
 };
 
 }  // namespace sb

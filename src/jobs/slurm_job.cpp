@@ -29,7 +29,7 @@ std::string as_pattern(const std::string& path) {
   return out;
 }
 
-// The #SBATCH lines of all jobs. Values were checked, so none can add an option of its own.
+// The #SBATCH lines of all jobs. All values are checked, so a line cannot hold more than one option.
 std::string directives(const SlurmJob& job, bool tasks) {
   const SlurmOptions& o = job.options;
   std::string out;

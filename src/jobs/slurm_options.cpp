@@ -45,14 +45,14 @@ std::string key_of(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-// sbatch accepts abbreviated options, so any prefix of a name counts.
+// sbatch takes what begins like an option for it.
 template <class Names>
 bool begins_one_of(const Names& names, const std::string& key) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view each) { return each.starts_with(key); });
 }
 
-// Options of sbatch that we set ourselves, that would replace the script or hide the job id, or that select another
-// cluster than the one whose queue we read.
+// Options of sbatch that are made here, those that would put something else in the place of the script or keep a job's
+// number from us, and other clusters than the one whose queue is asked.
 bool is_ours(const std::string& word) {
   static constexpr std::array<std::string_view, 15> ours = {
       "--array", "--dependency", "--parsable", "--wrap",       "--wait",    "--test-only", "--clusters", "--output",
@@ -62,7 +62,7 @@ bool is_ours(const std::string& word) {
          std::string_view("adWMoetJQ").find(word[1]) != std::string_view::npos;
 }
 
-// An option without its value would take the next word, the path of the script, as its value.
+// A word that is not whole by itself would take the next one, the script's path, for its value.
 bool is_whole_option(const std::string& word) {
   static constexpr std::array<std::string_view, 14> flags = {
       "--contiguous", "--exclusive",     "--get-user-env", "--hold",   "--ignore-pbs", "--nice",          "--no-kill",

@@ -18,10 +18,10 @@ struct SlurmOptions {
 // Throws bad_input for values that sbatch would not take as data.
 void check_slurm_values(const SlurmOptions& options);
 
-// A warning if --mem has no unit, since Slurm then assumes megabytes; "" if it has one.
+// A warning where --mem has no unit: Slurm takes it for megabytes. "" if it has one.
 std::string memory_note(const SlurmOptions& options);
 
-bool is_letter_or_digit(char c);  // ASCII only
+bool is_letter_or_digit(char c);  // of ASCII
 
 // Converts "90", "30:00", "2:00:00", "1-12", "1-12:30" or "1-12:30:00" to seconds; throws bad_input.
 double parse_slurm_time(const std::string& text, const std::string& where);

@@ -38,27 +38,22 @@ std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tr
     const std::string path = folder + "/result.json";
     const Result result = parse_result(tree.read(path, kMaxResultBytes), path);
     const bool by_several = result.made && result.made->world.value_or(1) > 1;
-    if (result.made && !by_several && result.made->train_seconds && result.made->total_seconds)
-      return TimeTaken{*result.made->train_seconds, *result.made->total_seconds, result.status == "diverged",
-                       result.made->shared_by};
+    if (result.made && !by_several && result.made->total_seconds)
+      return TimeTaken{*result.made->total_seconds, result.status == "diverged", result.made->shared_by};
   } catch (const Error&) {
   }
   return std::nullopt;
 }
 
-std::optional<double> alone_seconds(const RunCosts& costs, const CostTable& rates, const ResolvedConfig& run,
-                                    double flops, double left) {
-  if (const auto seen = costs.seconds_alone(run, flops, left)) return seen;
-  return rates.seconds(run.values, flops, left);
+double seconds_in_parallel(const std::vector<double>& each, int jobs) {
+  std::vector<double> busy(static_cast<size_t>(std::max(1, jobs)), 0.0);
+  for (const double seconds : each) *std::min_element(busy.begin(), busy.end()) += seconds;
+  return *std::max_element(busy.begin(), busy.end());
 }
 
-TimeTaken with_start(TimeTaken taken, double start, double whole) {
-  taken.total = std::max(taken.total + start, whole);
-  return taken;
-}
-
-Overview::Overview(const std::string& root, const Suite& suite, double start, const SizeOf& size_of,
-                   const KnownRuns& known) {
+Overview::Overview(const std::string& root, const Suite& suite, CostTable rates, const SizeOf& size_of,
+                   const KnownRuns& known)
+    : costs(std::move(rates)) {
   const auto names = run_names(suite.runs);
   for (const auto& config : suite.runs) {
     Run run;
@@ -74,7 +69,7 @@ Overview::Overview(const std::string& root, const Suite& suite, double start, co
     }
     if (run.done) run.taken = time_taken(run.folder, *tree);
     look(run, config.values.train.updates);
-    if (run.taken) costs.learn(config, run.size.flops, with_start(*run.taken, start));
+    if (run.taken) costs.learn(config.values, run.size.flops, *run.taken);
     runs.push_back(std::move(run));
   }
 }
@@ -88,18 +83,9 @@ size_t Overview::count(const std::string& state) const {
       std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return run.state.starts_with(state); }));
 }
 
-bool Overview::by_rates(const Suite& suite, size_t i) const {
-  return !costs.seconds_alone(suite.runs[i], runs[i].size.flops, runs[i].left) &&
-         rates.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
-}
-
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
-  const auto alone = alone_seconds(costs, rates, suite.runs[i], runs[i].size.flops, runs[i].left);
-  if (alone) return *alone * sharing;
-  if (const auto as_it_was = costs.seconds_as_they_were(suite.runs[i], runs[i].size.flops, runs[i].left))
-    return as_it_was;
-  const auto far = costs.seconds_far(suite.runs[i], runs[i].size.flops, runs[i].left);
-  return far ? std::optional(*far * sharing) : std::nullopt;
+  const auto alone = costs.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
+  return alone ? std::optional(*alone * sharing) : std::nullopt;
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

@@ -65,7 +65,6 @@ class Session {
   Session(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview, const Host& host)
       : suite_(suite),
         host_(host),
-        start_(options.start),
         overview_(std::move(overview)),
         board_(suite.runs.size(), overview_.done(), longest_name(overview_), host.console()) {
     if (!options.time_limit.empty())
@@ -194,8 +193,10 @@ class Session {
     if (run.done) {
       states_[w] = State::done;
       outcome = outcome_of(run.folder, w);
-      if (const auto taken = time_taken(run.folder))
-        overview_.costs.learn(suite_.runs[index_[w]], run.size.flops, with_start(*taken, start_, done.seconds));
+      if (auto taken = time_taken(run.folder)) {
+        taken->seconds = std::max(taken->seconds, done.seconds);  // with the start of its process
+        overview_.costs.learn(suite_.runs[index_[w]].values, run.size.flops, *taken);
+      }
       estimates_.clear();  // this run improves the estimates of similar ones
       reckoned_.reset();
     } else if (done.exit_code == static_cast<int>(Exit::stopped)) {
@@ -286,7 +287,6 @@ class Session {
 
   const Suite& suite_;
   const Host& host_;
-  double start_;  // seconds a process takes to begin
   Overview overview_;
   Board board_;
   TimeBudget budget_;

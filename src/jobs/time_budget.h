@@ -9,6 +9,8 @@ namespace sb {
 
 // "90s", "9m", "1.5h", or seconds; 1 s to 1000 h. Throws bad_input "[where] …".
 double parse_duration(const std::string& text, const std::string& where);
+// Seconds since the system started this process, including the loading of libraries; 0 if not known.
+double seconds_since_start();
 
 class TimeBudget {
  public:

@@ -1,9 +1,15 @@
 #include "page/figure.h"
 
 #include <cmath>
+#include <filesystem>
+#include <set>
 
+#include "base/file.h"
 #include "base/format.h"
+#include "base/json.h"
+#include "base/replace_file.h"
 #include "base/spreadsheet.h"
+#include "base/text.h"
 
 namespace sb {
 namespace {
@@ -13,6 +19,12 @@ std::string csv_field(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
+}
+
+// Names of figures lead out of no folder.
+bool is_figure_name(std::string_view name) {
+  return (name.ends_with(".vl.json") || name.ends_with(".csv")) &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == name.npos;
 }
 
 }  // namespace
@@ -71,6 +83,34 @@ Json standalone_spec(const Figure& figure) {
   out["data"] = {{"values", std::move(values)}};
   if (out.contains("width") && out["width"] == "container") out["width"] = 640;
   return out;
+}
+
+size_t write_figures(const std::string& folder, const std::vector<Figure>& figures, FileSystem& files) {
+  namespace fs = std::filesystem;
+  constexpr size_t most_bytes = size_t{1} << 24;
+  const auto path = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
+  const std::string list = path("selectivbench-figures.txt");
+  std::error_code failed;
+  const std::string before = fs::exists(list, failed) ? read_file(list, most_bytes) : "";
+  std::set<std::string> now, gone;
+  for (const auto& figure : figures) now.insert({figure.id + ".vl.json", figure.id + ".csv"});
+  for (const auto& name : split(before, '\n'))
+    if (is_figure_name(name) && !now.contains(name)) gone.insert(name);
+  const auto write_list = [&](const std::set<std::string>& names) {
+    replace_file(list, joined(names, "\n") + "\n", files);
+  };
+  // The list names every file before it is written: if the disk is full, a later report can remove all of them.
+  std::set<std::string> all = now;
+  all.insert(gone.begin(), gone.end());
+  write_list(all);
+  for (const auto& figure : figures) {
+    replace_file(path(figure.id + ".vl.json"), json_document(standalone_spec(figure), 3), files);
+    replace_file(path(figure.id + ".csv"), figure_csv(figure), files);
+  }
+  size_t removed = 0;
+  for (const auto& name : gone) removed += fs::remove(path(name), failed) ? 1 : 0;
+  if (!gone.empty()) write_list(now);
+  return removed;
 }
 
 }  // namespace sb

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/file_system.h"
 #include "base/json.h"
 
 namespace sb {
@@ -57,5 +58,10 @@ struct Figure {
 std::string figure_csv(const Figure& figure);  // RFC 4180 with line feeds; the keys, then the rows
 // The specification with its data inside: opens in the Vega editor and in Altair.
 Json standalone_spec(const Figure& figure);
+
+// Writes a list of names, then ID.vl.json and ID.csv of each figure. A link of such a name is replaced, not followed.
+// Removes files of an earlier list that are not written this time, and returns their number.
+size_t write_figures(const std::string& folder, const std::vector<Figure>& figures,
+                     FileSystem& files = real_file_system());
 
 }  // namespace sb

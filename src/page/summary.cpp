@@ -267,7 +267,6 @@ void add_summary(const Outline& outline, PageData& data) {
   data.caption = caption_of(
       outline.rows, outline.labels,
       most_grammars > 1 ? "mean ± half of its 95 % interval over grammars (a cell of one grammar has none)" : "");
-  for (const auto& line : outline.labels.brief) data.caption.push_back(line);
   if (most_grammars > 1)
     data.caption.push_back(
         "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "

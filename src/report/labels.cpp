@@ -72,24 +72,14 @@ class Labeller {
     name_scales(groups_, out_.columns);
     share();
     out_.row_names = row_names(groups_, out_);
-    legend("By column", by_column_, [this](const std::string&) {
-      return [this](const Group& group) { return joined(out_.column_lines(group), " "); };
-    });
-    legend("By model", by_model_, [this](const std::string& key) {
-      const bool model = decided(key, {"model.name"}), width = !model && decided(key, {"model.width"}, true);
-      return [=](const Group& group) {
-        return (width ? "width" : group.model()) + (model ? "" : " " + shown_value(group.value("model.width")));
-      };
-    });
     return std::move(out_);
   }
 
  private:
-  bool decided(const std::string& key, const Keys& by, bool where_present = false) const {
+  bool decided(const std::string& key, const Keys& by) const {
     std::map<Keys, std::string> seen;
     for (const auto& group : groups_) {
       const std::string value = group.value(key);
-      if (where_present && value.empty()) continue;
       if (seen.emplace(values_of(group, by), value).first->second != value) return false;
     }
     return true;
@@ -105,19 +95,11 @@ class Labeller {
     for (const auto& key : out_.varying) {
       if (key == "model.name" || key == "task.number") continue;
       if (in_column(key)) {
-        if (!decided(key, {"task.number"})) {
-          column_keys_.push_back(key);
-        } else if (!as_the_paper(key)) {
-          by_column_.push_back(key);
-        }
+        if (!decided(key, {"task.number"})) column_keys_.push_back(key);
       } else if (always_in_row(key)) {
         row_keys_.push_back(key);
         width |= key == "model.width";
-      } else if (!key.starts_with("model.") && decided(key, data)) {
-        by_column_.push_back(key);
-      } else if (decided(key, {"model.name", "model.width"})) {
-        by_model_.push_back(key);
-      } else {
+      } else if ((key.starts_with("model.") || !decided(key, data)) && !decided(key, {"model.name", "model.width"})) {
         row_keys_.push_back(key);
       }
     }
@@ -134,9 +116,6 @@ class Labeller {
       return group.value(key) == (it == defaults.end() ? "" : it->second);
     });
   }
-
-  // "task 3" implies the paper's values of that task, which are not listed.
-  bool as_the_paper(const std::string& key) const { return key.starts_with("task.") && as_by_default(key); }
 
   // nullopt if the model's defaults are not known.
   std::optional<bool> switch_by_default(const Group& group, const std::string& key) {
@@ -239,48 +218,11 @@ class Labeller {
     }
   }
 
-  // Whether readers need it below the table: settings of training and task, and switches set by the user.
-  bool is_needed(const std::string& key) {
-    if (key.starts_with("eval.") || key.starts_with("run.") || key == "model.residual" || key == "train.dropout_until")
-      return false;
-    if (key.starts_with("task.test_") && values_.contains("task." + key.substr(10)) &&
-        partition(key) == partition("task." + key.substr(10)))
-      return false;
-    return !key.starts_with("model.switch ") || !switch_as_usual(key);
-  }
-
-  // Lists values that column or model determine, in their order. A model without a switch does not differ in it; a
-  // value that is not the default is listed for the models that have it. Tested gap lengths are columns, not legend.
-  template <class Naming>
-  void legend(const std::string& title, const Keys& keys, const Naming& naming) {
-    std::vector<std::string> lines, needed;
-    for (const auto& key : keys) {
-      const bool one_switch = key.starts_with("model.switch ");
-      const bool told =
-          std::any_of(out_.common.begin(), out_.common.end(), [&](const auto& e) { return e.first == key; });
-      if (is_axis(key) || (one_switch && !told && values_.at(key).size() - values_.at(key).count("") < 2)) continue;
-      const auto texts = texts_of(key);
-      const auto name_of = naming(key);
-      std::map<std::string, std::set<std::string>> where;
-      for (const auto& group : groups_)
-        if (!one_switch || !group.value(key).empty()) where[group.value(key)].insert(name_of(group));
-      std::map<std::string, std::string> parts;
-      for (const auto& [value, names] : where)
-        parts[*names.begin()] = formatted("{} ({})", texts.at(value), joined(names, ", "));
-      std::vector<std::string> ordered;
-      for (const auto& [name, part] : parts) ordered.push_back(part);
-      lines.push_back(formatted("{} {}", short_name(key), joined(ordered, ", ")));
-      if (is_needed(key)) needed.push_back(lines.back());
-    }
-    if (!lines.empty()) out_.legend.push_back(formatted("{}: {}.", title, joined(lines, "; ")));
-    if (!needed.empty()) out_.brief.push_back(formatted("{}: {}.", title, joined(needed, "; ")));
-  }
-
   const std::vector<Group>& groups_;
   const SwitchDefaults& defaults_;
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::string>> switches_;  // by model and width
   std::map<std::string, std::set<std::string>> values_;
-  Keys row_keys_, column_keys_, by_column_, by_model_;
+  Keys row_keys_, column_keys_;
   Labels out_;
 };
 
@@ -349,8 +291,9 @@ Labels make_labels(const std::vector<Group>& groups, const SwitchDefaults& defau
 std::string everywhere_line(const Labels& labels, std::vector<std::string> first) {
   constexpr size_t most = 10;
   for (const auto& [key, value] : labels.common)
-    if (labels.everywhere(key) && !key.starts_with("eval."))
-      first.push_back(short_name(key) + " " + shown_value(value));
+    if (!key.starts_with("eval."))
+      first.push_back(short_name(key) + " " + shown_value(value) +
+                      (labels.everywhere(key) ? "" : " (models that have it)"));
   if (first.empty()) return "";
   const size_t more = first.size() > most ? first.size() - most : 0;
   first.resize(first.size() - more);

@@ -1,5 +1,5 @@
-// Labels of rows and columns. Every key that differs between groups is shown: in the label of the row (model, training,
-// quirks), in the label of the column (grammar and task), or in the legend if row or column determine its value.
+// Labels of rows and columns. A key that differs between groups is shown in the label of the row (model, training,
+// quirks) or of the column (grammar and task), unless row or column determine its value.
 #pragma once
 #include <map>
 #include <string>
@@ -23,15 +23,13 @@ struct LabelAxis {
 };
 
 struct Labels {
-  std::vector<LabelAxis> rows;       // the first is the model
-  std::vector<LabelAxis> columns;    // the first is the task
-  std::vector<std::string> varying;  // every key that differs
-  std::vector<std::string> legend;   // values that the row or column determines: "updates 700 (task 1), 350 (task 2)"
-  std::vector<std::string> brief;    // the part of the legend that readers of the table need
+  std::vector<LabelAxis> rows;                                // the first is the model
+  std::vector<LabelAxis> columns;                             // the first is the task
+  std::vector<std::string> varying;                           // every key that differs
   std::map<std::vector<std::string>, std::string> row_names;  // by row_values
   // Settings that all groups share and that differ from the default (the task's, as in the paper; for a switch, its
   // model's): quirks first, then switches, then the others in order of documentation. A switch that only some models
-  // have counts if these share it; it is listed in the legend.
+  // have counts if these share it.
   std::vector<std::pair<std::string, std::string>> common;  // key, value
 
   std::vector<std::string> row_values(const Group& group) const;     // identifies the row

@@ -106,7 +106,6 @@ class CellSheet {
     sheet_.foot = foot_;
     sheet_.head = head_of(rows_);
     sheet_.caption = caption_of(rows_, labels_);
-    for (const auto& line : labels_.brief) sheet_.caption.push_back(line);
     add_notes(sheet_, rows_);
     return std::move(sheet_);
   }

@@ -81,15 +81,26 @@ std::vector<size_t> partition(const std::vector<Group>& groups, const ValueOf& v
 }  // namespace
 
 std::string scale_name(const Group& group) {
+  std::map<std::string, std::string> config;
+  for (const char* key : {"grammar.automaton", "grammar.vocab", "grammar.ambiguities", "grammar.depth", "task.length"})
+    config[key] = group.value(key);
+  return scale_name(config);
+}
+
+std::string scale_name(const std::map<std::string, std::string>& config) {
   struct Named {
     const char *name, *vocab, *ambiguities, *depth, *length;
   };
   static constexpr Named scales[] = {
       {"quick", "13", "12", "12", "40"}, {"small", "21", "20", "20", "200"}, {"paper", "41", "40", "40", "200"}};
-  if (!group.value("grammar.automaton").empty()) return "";
+  const auto value = [&](const char* key) {
+    const auto at = config.find(key);
+    return at == config.end() ? std::string() : at->second;
+  };
+  if (!value("grammar.automaton").empty()) return "";
   for (const auto& scale : scales)
-    if (group.value("grammar.vocab") == scale.vocab && group.value("grammar.ambiguities") == scale.ambiguities &&
-        group.value("grammar.depth") == scale.depth && group.value("task.length") == scale.length)
+    if (value("grammar.vocab") == scale.vocab && value("grammar.ambiguities") == scale.ambiguities &&
+        value("grammar.depth") == scale.depth && value("task.length") == scale.length)
       return scale.name;
   return "";
 }

@@ -36,7 +36,6 @@ class RunSheet {
     sheet.head = head_of(rows_);
     if (const std::string line = valid_line(); !line.empty()) sheet.caption.push_back(line);
     if (const std::string line = everywhere_line(labels_); !line.empty()) sheet.caption.push_back(line);
-    for (const auto& line : labels_.brief) sheet.caption.push_back(line);
     add_notes(sheet, rows_);
     return sheet;
   }

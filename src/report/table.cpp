@@ -250,7 +250,6 @@ std::string table_json(const Rows& rows, const Labels& labels,
   out["other_schema"] = rows.other_schema;
   out["above_ceiling"] = above_ceiling(rows);
   out[name] = std::move(records);
-  out["legend"] = labels.legend;
   out["notes"] = rows.notes;
   return ascii(json_document(out, 2));
 }

@@ -98,7 +98,8 @@ class Packer {
           thinned_text(thin_metrics(rows, report.run_id, sha256_hex(text))));
     }
     std::vector<std::string> problems;
-    for (const auto& saved : load_evaluations(folder, evaluated_run(report.run_id, report.result->config), &problems, tree_))
+    for (const auto& saved :
+         load_evaluations(folder, evaluated_run(report.run_id, report.result->config), &problems, tree_))
       copy(evaluation_name(saved), kMaxResultBytes);
     for (const auto& problem : problems) refuse(problem);
     ++out_.runs;

@@ -100,6 +100,7 @@ void MetricAccumulator::begin(const Batch& batch) {
   batch_ = &batch;
   seen_ = 0;
   rows_.assign(static_cast<size_t>(batch.batch), {});
+  named_.assign(rows_.size() * static_cast<size_t>(batch.elements), -1);
   for (int b = 0; b < batch.batch; ++b) {
     Row& row = rows_[static_cast<size_t>(b)];
     row.sum.assign(static_cast<size_t>(shape_.answers), 0.0F);
@@ -246,6 +247,7 @@ void MetricAccumulator::settle_frame(int b, int t, int best, float target_probab
 void MetricAccumulator::settle_element(int b, int e, int32_t best, const float* sum) {
   const Batch& f = *batch_;
   Row& row = rows_[static_cast<size_t>(b)];
+  named_[static_cast<size_t>(b) * static_cast<size_t>(f.elements) + static_cast<size_t>(e)] = best;
   const int32_t answer = row.answers[static_cast<size_t>(e)];
   if (answer >= 0) {
     const bool right = best == answer;

@@ -79,6 +79,8 @@ class MetricAccumulator {
   void predictions(const ReducedPredictions& reduced);        // all frames of the batch; throws like probabilities()
   void end();                                                 // throws check_failed if frames are missing
   Evaluation result() const;
+  // Answers of the model for the last batch, [batch][elements]; -1: no frames, or squared error.
+  const std::vector<int32_t>& named() const { return named_; }
 
  private:
   // Contribution of one sample. Samples are kept apart until the end of the batch, so that sums are in sample order.
@@ -123,6 +125,7 @@ class MetricAccumulator {
   const Batch* batch_ = nullptr;
   int seen_ = 0;  // frames of the batch so far
   std::vector<Row> rows_;
+  std::vector<int32_t> named_;
   Totals totals_;
 };
 

@@ -92,6 +92,19 @@ std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() 
   };
 }
 
+// Makes the task at every point that the config tests, so that impossible points are rejected before training.
+void check_points(const RunConfig& config, const Task& task) {
+  for (const int point : config.eval.points) {
+    try {
+      task.at(Split::test, point);
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+      const std::string line = error.what();  // "[where] what"
+      throw bad_input("eval." + find_task(config.task.kind).axis->key, line.substr(line.find(']') + 2));
+    }
+  }
+}
+
 std::vector<SwitchRow> switch_rows() {
   std::vector<SwitchRow> out;
   for (const auto& row : registry())
@@ -138,7 +151,7 @@ ModelRules run_rules() {
   ModelRules rules = model_rules();
   rules.checks.emplace_back([](const RunConfig& config) { storage_type(config.train); });
   rules.checks.emplace_back(check_dropout);
-  // Caches grammars that passed, since a suite has few grammars and many runs.
+  // Caches tasks that passed, since a suite has few tasks and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {
     const GrammarConfig& g = config.grammar.build;
@@ -149,8 +162,11 @@ ModelRules run_rules() {
                                 static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
                                 longest_gap(config.task.task.test));
     for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
+    // Grammars take long to build, so those of `gaps` are not built again for other points.
+    if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");
     if (sound->contains(key)) return;
-    make_data(config);
+    const RunData data = make_data(config);
+    check_points(config, *data.task);
     sound->insert(key);
   };
   return rules;

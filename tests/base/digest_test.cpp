@@ -6,7 +6,6 @@
 
 #include "base/base64.h"
 #include "base/crc32.h"
-#include "base/digest_instructions.h"
 #include "base/sha256.h"
 
 namespace sb {
@@ -57,24 +56,18 @@ std::vector<uint8_t> noise(size_t size) {
   return out;
 }
 
-TEST(Sha256, CpuInstructionsMatchPortableCode) {
-  const Sha256Blocks fast = sha256_instructions();
-  if (fast == nullptr) GTEST_SKIP() << "this processor has none";
-  const std::vector<uint8_t> data = noise(64 * 40 + 1);
-  uint32_t a[8] = {1, 2, 3, 4, 5, 6, 7, 0xffffffffU}, b[8] = {1, 2, 3, 4, 5, 6, 7, 0xffffffffU};
-  for (const size_t blocks : {0U, 1U, 2U, 7U, 40U}) {
-    fast(a, data.data() + 1, blocks);
-    sha256_blocks(b, data.data() + 1, blocks);
-    for (int i = 0; i < 8; ++i) EXPECT_EQ(a[i], b[i]) << blocks << " blocks, word " << i;
-  }
+// The first bytes of a stream are digested by portable code, the others by libcrypto if there is one.
+TEST(Sha256, LongStreamsMatchPublishedDigest) {
+  Sha256 hash;
+  for (int i = 0; i < 1000; ++i) hash.update(std::string(1000, 'a'));
+  EXPECT_EQ(hash.hex(), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Crc32, EveryImplementationMatchesZlib) {
+TEST(Crc32, MatchesZlib) {
   const std::vector<uint8_t> data = noise(2100);
   for (size_t size = 0; size < data.size() - 3; size += size < 300 ? 1 : 37) {
     const uint8_t* from = data.data() + size % 3;
     const auto want = static_cast<uint32_t>(::crc32(size, from, static_cast<uInt>(size)));
-    EXPECT_EQ(crc32_bytes(static_cast<uint32_t>(size), from, size), want) << size;
     EXPECT_EQ(crc32(static_cast<uint32_t>(size), from, size), want) << size;
   }
 }

@@ -21,6 +21,7 @@ TEST(Help, EveryCommandExplainsItselfWithAnExample) {
                                                                    {"pack"},
                                                                    {"rank"},
                                                                    {"report"},
+                                                                   {"submit"},
                                                                    {"watch"},
                                                                    {"experiments", "verdict"},
                                                                    {"experiments", "findings"}}) {

@@ -154,6 +154,8 @@ TEST(Rank, SaysWhichPythonOrPackageIsMissing) {
   refused({"rank", "a.py:A", "--python", "/no/such/python"}, "[rank --python] cannot start '/no/such/python'");
   refused({"rank", "a.py:A", "--python", "false"}, "[rank --python] 'false' cannot import the package selectivbench");
   refused({"rank", "a.py:A", "--residual", "pst"}, "did you mean post?");
+  refused({"submit"}, "[submit] DIR is required");
+  refused({"submit", "a", "--python", "/no/such/python"}, "[submit --python] cannot start '/no/such/python'");
 }
 
 TEST(ImpossibleGrammars, AreRejectedWithViolatedConstraint) {

@@ -167,7 +167,7 @@ TEST(Check, ReportsUnreadableResultAsDamaged) {
   const double weight = 1;
   for (const auto& [updates, said] : std::map<int64_t, std::string>{
            {40, ": damaged, at update 40 of 100\n"},
-           {100, ": damaged, all 100 updates are made, there is no result that can be read\n"}}) {
+           {100, ": damaged, all 100 updates are done, but there is no readable result\n"}}) {
     save_checkpoint(folder, updates, {{"weight", "F64", {1}, &weight}},
                     {{"run_id", fs::path(folder).filename().string()}});
     const std::string out = run({"check", root.path()}).out;

@@ -185,7 +185,7 @@ TEST_F(SuiteOnSlurm, SubmittedRunsAreUnknownIfQueueFails) {
     EXPECT_EQ(lines(status.err), 2U) << status.err;
   };
   put("silent", "");
-  said("slurm_load_jobs error: Unable to contact slurm controller; whether", "[suite] 2 runs, 2 unknown");
+  said("slurm_load_jobs error: Unable to contact slurm controller; the state of", "[suite] 2 runs, 2 unknown");
   put("accounting", "101_0|CANCELLED by 0|None assigned|0:0\n101_1|PENDING|None assigned|0:0\n");
   said("slurm_load_jobs", "[suite] 2 runs, 1 waiting, 1 lost");
   put("accounting", "101_0|SOMETHING|x|0:0\ngarbage\n|\n101_1|\n");

@@ -122,8 +122,8 @@ TEST(Config, ReportsAllErrorsAtOnce) {
 
 TEST(Config, IntegersBeyond64BitsAreOutOfRange) {
   for (const std::string number : {"99999999999999999999999", "-9223372036854775809"})
-    EXPECT_EQ(fault_of("", {"train.batch=" + number}), "[train.batch] out of range, expected 1..65536, got " + number +
-                                                           ", --set train.batch=" + number);
+    EXPECT_EQ(fault_of("", {"train.batch=" + number}),
+              "[train.batch] out of range, expected 1..65536, got " + number + ", --set train.batch=" + number);
 }
 
 TEST(Config, UnknownNamesDoNotHideOtherErrors) {

@@ -75,7 +75,7 @@ std::optional<double> no_n_gram(const Result&) {
 
 Scale eight_layers() {
   Scale out;
-  out.name = "small";
+  out.name = "paper";
   out.keys = {{"model.layers", "8"}};
   return out;
 }

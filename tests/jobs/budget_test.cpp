@@ -151,6 +151,28 @@ TEST(CostTable, UsesNearestRateOfModelScaledByFlops) {
   EXPECT_EQ(table.seconds(run_of("gla", 256), 0), std::nullopt);
 }
 
+TEST(CostTable, FinishedRunsCorrectEstimates) {
+  CostTable table(kRates, "rates.toml", square);
+  const RunConfig one = run_of("gla", 256), wide = run_of("gla", 1024), other = run_of("mamba", 256);
+  const auto seconds = [&](const RunConfig& run) {
+    return table.seconds(run, static_cast<double>(run.model.width * run.model.width)).value();
+  };
+  const double by_rates = seconds(one), wide_by_rates = seconds(wide), other_by_rates = seconds(other);
+  table.learn(one, 256 * 256, {90, true, 1});
+  table.learn(one, 256 * 256, {90, false, {}});
+  table.learn(one, 256 * 256, {0, false, 1});
+  EXPECT_EQ(seconds(one), by_rates) << "diverged, of unknown sharing, or without a time";
+  table.learn(one, 256 * 256, {6 * by_rates, false, 3});
+  EXPECT_NEAR(seconds(one), 2 * by_rates, 1e-9) << "three at a time";
+  EXPECT_NEAR(seconds(other), 2 * other_by_rates, 1e-9) << "the machine is half as fast";
+  table.learn(wide, 1024 * 1024, {3 * wide_by_rates, false, 1});
+  EXPECT_NEAR(seconds(one), 2 * by_rates, 1e-9);
+  EXPECT_NEAR(seconds(wide), 3 * wide_by_rates, 1e-9) << "runs of the same size count first";
+  RunConfig exact = one;
+  exact.train.precision = Precision::fp64;
+  EXPECT_NEAR(seconds(exact), by_rates, 1e-9) << "another precision has another speed";
+}
+
 TEST(CostTable, ReportsInvalidTablesInOneLine) {
   const auto fault = [](const std::string& text) -> std::string {
     try {
@@ -160,11 +182,14 @@ TEST(CostTable, ReportsInvalidTablesInOneLine) {
     }
     return "";
   };
-  EXPECT_EQ(fault("[x]\n"), "[rates] unknown section 'x', r.toml:1:2");
-  EXPECT_EQ(fault("[[machine]]\ndevice = 'tpu'\n"), "[rates] expected cpu or cuda, got 'tpu', r.toml:2:10");
-  std::string few = kRates;
-  few.replace(few.find("[1000, 500]"), 11, "[1000]");
-  EXPECT_NE(fault(few).find("as many widths and rates as models"), std::string::npos);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = kRates;
+    return fault(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_EQ(fault("[x]\n"), "[rates] expected a table with 'machine', r.toml:1:1");
+  EXPECT_EQ(with("layers", "layer"), "[rates] expected a table with 'layers', r.toml:2:1");
+  EXPECT_EQ(with("\"cuda\"", "\"tpu\""), "[rates] expected cpu or cuda, got 'tpu', r.toml:3:10");
+  EXPECT_NE(with("[1000, 500]", "[1000]").find("as many widths and rates as models"), std::string::npos);
 }
 
 TEST(Devices, DetectsRankWithoutGpu) {

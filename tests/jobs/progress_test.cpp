@@ -10,8 +10,9 @@
 #include "base/text.h"
 #include "jobs/board.h"
 #include "jobs/devices.h"
-#include "jobs/run_costs.h"
 #include "jobs/run_names.h"
+#include "jobs/suite_overview.h"
+#include "jobs/time_budget.h"
 #include "suites/suite.h"
 
 namespace sb {
@@ -226,90 +227,7 @@ TEST(RunNames, HaveModelTaskSeedAndFewestDistinguishingKeys) {
       << "what follows from the task is not said";
 }
 
-TEST(RunCosts, AreEstimatedFromSameRunOrOtherSizesOfModel) {
-  const Suite suite = parse_suite(
-      "[grid]\nmodel.name = ['mamba2', 'gla']\ntrain.updates = [100, 200]\nrun.seed = [1, 2]\nmodel.width = [64, "
-      "128]\n",
-      "suite.toml", {}, {});
-  const auto find = [&](const std::string& model, int64_t updates, uint64_t seed, int width) {
-    for (const auto& run : suite.runs)
-      if (run.values.model.name == model && run.values.train.updates == updates && run.values.run.seed == seed &&
-          run.values.model.width == width)
-        return run;
-    throw std::runtime_error("no such run");
-  };
-  RunCosts costs;
-  EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
-  costs.learn(find("mamba2", 100, 1, 64), 1e6, {0, 0});          // teaches nothing
-  costs.learn(find("mamba2", 100, 1, 64), 1e6, {50, 50, true});  // nor one that diverged
-  EXPECT_FALSE(costs.seconds(find("mamba2", 100, 1, 64), 1e6));
-  costs.learn(find("mamba2", 100, 1, 64), 1e6, {50, 50});
-  EXPECT_NEAR(costs.seconds(find("mamba2", 200, 2, 64), 1e6).value(), 100, 1e-9);
-  EXPECT_NEAR(costs.seconds(find("mamba2", 100, 1, 128), 4e6).value(), 200, 1e-9);
-  EXPECT_FALSE(costs.seconds(find("gla", 100, 1, 64), 1e6));
-}
-
-TEST(RunCosts, AreCorrectedForSharedDevices) {
-  const Suite suite = parse_suite(
-      "[eval]\nevery = 0\nvalid_samples = 1\ntest_samples = 1\ngaps = []\n[grid]\ntrain.updates = [100]\n"
-      "run.seed = [1, 2]\n",
-      "suite.toml", {}, {});
-  const ResolvedConfig &one = suite.runs.at(0), &other = suite.runs.at(1);
-  RunCosts costs;
-  costs.learn(one, 1e6, {90, 90});
-  EXPECT_FALSE(costs.seconds_alone(other, 1e6)) << "nobody knows how many shared the device";
-  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 90, 1e-9);
-  costs.learn(one, 1e6, {90, 90, false, 3});
-  EXPECT_NEAR(costs.seconds_alone(other, 1e6).value(), 30, 1e-9) << "three at a time";
-  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 30, 1e-9);
-  costs.learn(one, 1e6, {40, 40, false, 1});
-  EXPECT_NEAR(costs.seconds(other, 1e6).value(), 40, 1e-9) << "measured alone";
-}
-
-// Runs of 4.7 M parameters reach a third of the rate in FLOPs that those of 87 M do.
-TEST(RunCosts, UseNearestSizeAndFarSizesOnlyAsFallback) {
-  const Suite suite =
-      parse_suite("[eval]\nevery = 0\n[grid]\nmodel.width = [64, 128, 256, 1024]\n", "suite.toml", {}, {});
-  ASSERT_EQ(suite.runs.size(), 4U);
-  RunCosts costs;
-  costs.learn(suite.runs[0], 1e6, {10, 10, false, 1});
-  EXPECT_NEAR(costs.seconds_alone(suite.runs[1], 4e6).value(), 40, 1e-9);
-  EXPECT_FALSE(costs.seconds_alone(suite.runs[2], 16e6));
-  EXPECT_NEAR(costs.seconds(suite.runs[2], 16e6).value(), 160, 1e-9) << "better than nothing";
-  costs.learn(suite.runs[1], 4e6, {20, 20, false, 1});
-  EXPECT_NEAR(costs.seconds_alone(suite.runs[2], 16e6).value(), 80, 1e-9) << "the nearest";
-  EXPECT_FALSE(costs.seconds_alone(suite.runs[3], 256e6));
-  EXPECT_NEAR(costs.seconds(suite.runs[3], 256e6).value(), 1280, 1e-9);
-}
-
-TEST(RunCosts, IgnoreOtherDevicesAndPrecisions) {
-  const Suite suite = parse_suite(
-      "[grid]\nhow = [{train.device = 'cuda', train.precision = 'amp'}, {train.device = 'cuda', train.precision = "
-      "'fp32'}, {train.device = 'cpu', train.precision = 'fp32'}]\nmodel.width = [64, 128]\n",
-      "suite.toml", {}, {});
-  ASSERT_EQ(suite.runs.size(), 6U);
-  RunCosts costs;
-  costs.learn(suite.runs[0], 1e6, {10, 10});
-  EXPECT_TRUE(costs.seconds(suite.runs[1], 4e6));
-  for (const size_t other : {2U, 3U, 4U, 5U}) EXPECT_FALSE(costs.seconds(suite.runs[other], 4e6)) << other;
-}
-
-// Regression: a run of 2 updates was estimated at a hundredth of a run of 200, without startup and evaluation.
-TEST(RunCosts, IncludeFixedTimePerRun) {
-  const Suite suite = parse_suite(
-      "[train]\nbatch = 10\n[eval]\nevery = 0\nvalid_samples = 30\ntest_samples = 60\ngaps = []\n"
-      "[grid]\ntrain.updates = [200, 2]\nmodel.width = [64, 128]\n",
-      "suite.toml", {}, {});
-  ASSERT_EQ(suite.runs.size(), 4U);
-  RunCosts costs;
-  // 20 s of updates; the 90 samples of evaluation are worth 3 updates, 0.3 s; start, ceiling and the rest 4.7 s.
-  costs.learn(suite.runs[0], 1e6, {20, 25});
-  EXPECT_NEAR(costs.seconds(suite.runs[0], 1e6).value(), 25, 1e-9);
-  EXPECT_NEAR(costs.seconds(suite.runs[2], 1e6).value(), 0.2 + 0.3 + 4.7, 1e-9);
-  EXPECT_NEAR(costs.seconds(suite.runs[1], 3e6).value(), 60 + 0.9 + 4.7, 1e-9) << "a ceiling has no width";
-}
-
-TEST(RunCosts, ScheduleRunsOverParallelJobs) {
+TEST(Overview, SchedulesRunsOverParallelJobs) {
   EXPECT_DOUBLE_EQ(seconds_in_parallel({}, 2), 0);
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 2), 8) << "the third waits for one of the others";
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 1), 12);
@@ -341,7 +259,7 @@ TEST(Devices, NotesUnusableGpuIfDeviceIsAuto) {
 }
 
 // Tested in a new process, because this one may be too old to count as just started.
-TEST(RunCosts, MeasureTimeSinceProcessStart) {
+TEST(TimeBudget, MeasuresTimeSinceProcessStart) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::usleep(20000);  // two ticks of the clock it is written in

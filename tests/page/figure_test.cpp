@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "../base/faulty_file_system.h"
 #include "made_up.h"
 
 namespace sb::test {
@@ -158,6 +159,57 @@ TEST(Figure, RunsEvaluatedOnceHaveBars) {
   settings.charts = false;
   for (const auto& one : page_json(data, settings)["figures"])
     EXPECT_EQ(one.contains("svg"), one["kind"] == "learning_end" || one["kind"] == "overview") << one["kind"];
+}
+
+Figure figure_named(const std::string& id) {
+  Figure out;
+  out.id = out.title = id;
+  out.columns = {{"x", "x", "quantitative"}};
+  out.rows = {{1.0}};
+  out.spec = Json::object();
+  return out;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) out.insert(entry.path().filename().string());
+  return out;
+}
+
+constexpr const char* figure_list = "selectivbench-figures.txt";
+
+TEST(FigureFiles, RemoveThoseOfEarlierReportOnly) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.file("mine.csv"), "mine");
+  EXPECT_EQ(write_figures(folder.path(), {figure_named("a"), figure_named("b")}), 0U);
+  EXPECT_EQ(write_figures(folder.path(), {figure_named("b")}), 2U);
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"b.csv", "b.vl.json", "mine.csv", figure_list}));
+}
+
+TEST(FigureFiles, ReplaceLinksAndKeepTheirTargets) {
+  TemporaryFolder folder, elsewhere;
+  write_file_atomically(elsewhere.file("mine"), "mine");
+  for (const char* name : {"a.csv", "a.vl.json", figure_list})
+    std::filesystem::create_symlink(elsewhere.file("mine"), folder.file(name));
+  write_figures(folder.path(), {figure_named("a")});
+  EXPECT_EQ(read_file(elsewhere.file("mine"), 100), "mine");
+  for (const auto& name : names_in(folder.path())) EXPECT_FALSE(std::filesystem::is_symlink(folder.file(name))) << name;
+}
+
+TEST(FigureFiles, OfFullDiskAreRemovedByNextReport) {
+  for (int call = 0;; ++call) {
+    TemporaryFolder folder;
+    write_figures(folder.path(), {figure_named("old")});
+    FaultyFileSystem full(call);
+    try {
+      write_figures(folder.path(), {figure_named("a"), figure_named("b")}, full);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::cannot_write);
+    }
+    write_figures(folder.path(), {});
+    EXPECT_EQ(names_in(folder.path()), std::set<std::string>{figure_list}) << "call " << call;
+    if (!full.failed()) break;
+  }
 }
 
 }  // namespace

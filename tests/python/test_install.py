@@ -66,6 +66,14 @@ class AnnouncementTest(TemporaryFolder):
         self.assertEqual((said.returncode, said.stdout), (0, ""))  # there is little to compile
 
 
+class MetadataTest(TemporaryFolder):
+    def test_metadata_prepared_before_the_build_names_the_command(self):
+        code = f"import sys; sys.path.insert(0, {BACK_END!r}); import selectivbench_build as b; print(b.prepare_metadata_for_build_wheel({str(self.folder)!r}))"
+        info = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+        entry = (self.folder / info / "entry_points.txt").read_text()
+        self.assertEqual(entry, "[console_scripts]\nselectivbench = selectivbench._program:main\n")
+
+
 @unittest.skipUnless(WHEEL, "SELECTIVBENCH_WHEEL names no wheel to install")
 @unittest.skipIf("LD_PRELOAD" in os.environ, "pip does not run under a sanitizer")
 class WheelTest(unittest.TestCase):
@@ -124,6 +132,28 @@ class WheelTest(unittest.TestCase):
         self.assertIn("grammar", whole)
         for name in set(whole) - set(commands(self.command("selectivbench", "--help").stdout)):
             self.assertIn(f"[{name}] requires a program built with libtorch", self.command("selectivbench", name).stderr)
+
+    def test_commands_with_torch_are_those_of_the_whole_program_if_it_is_installed(self):
+        other = self.folder / "other"
+        other.mkdir()
+        path = f"{self.bin}{os.pathsep}{other}{os.pathsep}/usr/bin:/bin"
+
+        def doctor():
+            return subprocess.run([self.bin / "selectivbench", "doctor"], capture_output=True, text=True, env={"PATH": path})
+
+        (other / "selectivbench").write_text("#!/bin/sh\necho a script\n")  # the launcher of another environment
+        (other / "selectivbench").chmod(0o755)
+        self.assertIn("requires a program built with libtorch", doctor().stderr)
+        (other / "selectivbench").unlink()
+        (other / "selectivbench").symlink_to("/bin/echo")
+        self.assertEqual(doctor().stdout, "doctor\n")
+
+    def test_the_launcher_knows_which_commands_need_torch(self):
+        from selectivbench._program import TORCH_COMMANDS
+
+        source = (SOURCE / "src" / "cli" / "no_torch_commands.cpp").read_text()
+        absent = re.findall(r'"([a-z ]+)"', re.search(r"absent\(\{(.*?)\}", source, re.S)[1])
+        self.assertEqual(sorted({each.split()[0] for each in absent}), sorted(TORCH_COMMANDS))
 
     def test_it_needs_only_libraries_of_every_debian(self):
         base = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libpthread.so.0"}

@@ -1,4 +1,4 @@
-"""Tasks of other kinds than the paper's: copying and tracking."""
+"""Tasks of other kinds than the paper's."""
 import pickle
 import re
 import tempfile
@@ -53,6 +53,25 @@ class KindTest(unittest.TestCase):
         assert [(point.axis, point.point) for point in found.grid] == [("length", 2), ("length", 7)]
         assert pickle.loads(pickle.dumps(task.at(7))) == task.at(7)
 
+    def test_dyck(self):
+        task = sb.Task(kind="dyck", types=3, share=1, children=3, depth=4, length=30, test_length=50)
+        batch = task.batch("test", range(20))
+        for symbols, targets in zip(batch.symbols, batch.targets):
+            stack = []
+            for symbol, target in zip(symbols, targets):
+                if symbol % 2 == 0:
+                    stack.append(symbol // 2)
+                else:
+                    assert stack.pop() == symbol // 2
+                assert len(stack) <= 4 and target == (stack[-1] + 1 if stack else 0)
+        self.assertAlmostEqual(sb.ceiling(task.at(7), samples=20).accuracy, 1)
+        assert task.at(7).batch("test", [0]).shape[1] == 50 and task.axis == "depth"
+        ambiguous = sb.Task(kind="dyck", as_task=2, length=30)
+        beliefs = sb.filter(ambiguous, ambiguous.sample("test", 0))
+        assert beliefs.probability.min() < 0.9 and ambiguous.noise == 0.2 and task.noise == 0
+        frames = ambiguous.sample("test", 0).frames
+        assert frames.shape == (330, 4) and 0 < frames[1].max() < 0.2 and frames[0].max() >= 1
+
     def test_tracking_is_scored_by_squared_error(self):
         task = sb.Task(kind="tracking", missing=50, length=30)
         batch = task.batch("test", [0, 5])
@@ -69,14 +88,14 @@ class KindTest(unittest.TestCase):
 
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
-            for kind in ("copying", "tracking"):
+            for kind in ("copying", "dyck", "tracking"):
                 task = sb.Task(kind=kind, length=5)
                 found = sb.evaluate(
                     lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [3], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
                 )
                 sb.record(runs, name="zero", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
             loaded = sb.load_runs(runs)
-            assert {run.kind for run in loaded} == {"copying", "tracking"}
+            assert {run.kind for run in loaded} == {"copying", "dyck", "tracking"}
             text = sb.table(runs)
             assert "task copying" in text and "squared error" in text
 

@@ -21,6 +21,7 @@ if has("torch"):
 from selectivbench._svg import has_png
 from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
+from selectivbench.ranked import make_ranking
 from selectivbench.standing import standings
 
 UPDATES = 30
@@ -87,9 +88,10 @@ class StandingTest(TemporaryFolder):
         self.assertEqual(len(shipped.models(1)), 7)
         self.assertNotIn(CHOICE_SEED, shipped.seeds(1))
         if sys.version_info >= (3, 11):
-            archives = [SOURCE / "results" / "quick.tar.gz", *sorted((SOURCE / "python" / "peers").glob("quick-*.tar.gz"))]
-            file = SOURCE / "python" / "selectivbench" / "frozen" / "quick.json"
-            self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / "quick.toml"), file.read_text())
+            for scale in ("quick", "small"):
+                archives = [SOURCE / "results" / f"{scale}.tar.gz", *sorted((SOURCE / "python" / "peers").glob(f"{scale}-*.tar.gz"))]
+                file = SOURCE / "python" / "selectivbench" / "frozen" / f"{scale}.json"
+                self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / f"{scale}.toml"), file.read_text())
 
     def test_settings_of_the_peers_are_those_of_their_runs(self):
         peers = load_peers("quick")
@@ -260,18 +262,18 @@ class RankTest(TemporaryFolder):
 
 
 class CardTest(TemporaryFolder):
-    def card(self, state_size):
+    def card(self, state_size, name="mine"):
         """Figures and text of a card of made-up rows on two grammars."""
         file = self.folder / "peers.json"
         file.write_text(json.dumps(tiny_peers()))
         peers = load_peers(file)
         rows = {(1, seed): {**made_up("mine", 1, seed, 0.9), "by_entropy": [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]]}
                 for seed in (1, 2)}
-        identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0"}
+        identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0", "skip": []}
         facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
-                 "precision": "fp32", "threads": 1, "rate": 0.01, "valid": {}, "torch": "1", "identity": identity}
-        ranking = SimpleNamespace(name="mine", peers=peers, standings=standings(peers, rows), runs=rows, facts=facts, notes=[],
-                                  folder="", nearest=["always", "never"])
+                 "precision": "fp32", "threads": 1, "rate": 0.01, "valid": [[0.01, 0.5]], "torch": "1", "identity": identity,
+                 "tasks": [1], "diverged": []}
+        ranking = make_ranking(name, peers, facts, rows)
         return figures(ranking), as_markdown(ranking)
 
     def test_accuracy_by_certainty_is_over_all_elements_of_a_bin(self):
@@ -289,6 +291,16 @@ class CardTest(TemporaryFolder):
         drawn, text = self.card(None)
         self.assertNotIn("state", drawn)
         self.assertIn("Unknown: mine has no method step and no attribute state_size, or its state grows.", text)
+        drawn, text = self.card(0)
+        self.assertNotIn("state", drawn)
+        self.assertIn("1,500 parameters, no state.", text)
+        self.assertIn("None: mine carries no values from frame to frame", text)
+
+    def test_a_mixer_named_like_a_shipped_model_replaces_none_of_it(self):
+        drawn, text = self.card(32, name="always")
+        for figure in ("profile", "state", "position-1"):
+            self.assertEqual(len(set(re.findall(r">(always \(external\)|always|never)<", drawn[figure]))), 3, figure)
+        self.assertIn("always (external) minus the model", text)
 
 
 @needs_torch

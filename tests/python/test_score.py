@@ -6,6 +6,7 @@ import numpy as np
 
 import selectivbench as sb
 from common import GRAMMAR_OPTIONS, needs_program, program, small
+from selectivbench.submission import score_answers
 
 
 def task(number=1, length=20, **keys):
@@ -58,6 +59,32 @@ class ScoreTest(unittest.TestCase):
             self.assertAlmostEqual(found.accuracy, accuracy, 12)
             self.assertAlmostEqual(found.loss, loss, 6)
             self.assertAlmostEqual(found.stderr, error, 12)
+
+    def test_answers_are_the_largest_sums_of_an_element(self):
+        of = task(2)
+        score = sb.Score(of)
+        with self.assertRaisesRegex(ValueError, r"\[score\] answers, expected outputs for all frames of a batch first"):
+            score.answers
+        for batch in of.batches("test", 5, count=10):
+            logits = noise(batch, of.answers)
+            score.update(batch, logits[:, :30])
+            with self.assertRaisesRegex(ValueError, "answers, expected outputs for all frames"):
+                score.answers
+            score.update(batch, logits[:, 30:])
+            p = np.exp(logits - logits.max(-1, keepdims=True))
+            p /= p.sum(-1, keepdims=True)
+            sums = [[p[b, batch.starts[b, e] : batch.starts[b, e + 1]].sum(0) for e in range(of.length)] for b in range(5)]
+            self.assertEqual(score.answers.tolist(), np.argmax(sums, -1).tolist())
+
+    def test_answers_of_an_evaluation_give_its_score_again(self):
+        of = task(2)
+        found = sb.evaluate(lambda batch: noise(batch, of.answers, np.float32), of, [3, 12], samples=10, valid_samples=0, grid_samples=6,
+                            ceiling_samples=0)  # fmt: skip
+        self.assertEqual({key: each.shape for key, each in found.answers.items()}, {"test": (10, 20), "3": (6, 20), "12": (6, 20)})
+        for measured, key, at in ((found.test, "test", of), *((point, str(point.gap), of.at(point.gap)) for point in found.grid)):
+            again = score_answers(at, found.answers[key], breakdowns=key == "test")
+            self.assertEqual((again.accuracy, again.stderr, again.by_position, again.by_entropy, again.confusion),
+                             (measured.accuracy, measured.stderr, measured.by_position, measured.by_entropy, measured.confusion))
 
     def test_stretches_batches_and_threads_change_nothing(self):
         of = task(2)

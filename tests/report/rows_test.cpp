@@ -381,7 +381,8 @@ TEST(Rows, UndamagedCopyIsPreferred) {
   for (const auto& run : rows.runs) EXPECT_NE(run.folder, torn);
   ASSERT_EQ(rows.notes.size(), 1U);
   EXPECT_NE(rows.notes[0].find(torn + ": a second copy of the run in copies/"), std::string::npos) << rows.notes[0];
-  EXPECT_NE(rows.notes[0].find("used instead since a saved evaluation of this copy is damaged"), std::string::npos) << rows.notes[0];
+  EXPECT_NE(rows.notes[0].find("used instead since a saved evaluation of this copy is damaged"), std::string::npos)
+      << rows.notes[0];
 }
 
 TEST(Rows, IndexOrderIsOrderSeedZero) {

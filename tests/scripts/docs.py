@@ -80,6 +80,8 @@ def subcommands(command):
     return re.findall(r"^  (\w+)", listed.group(1), re.M) if listed else []
 
 
+package_commands = re.findall(r'commands\.add_parser\("(\w+)"', (root / "python/selectivbench/__main__.py").read_text())
+
 for path, text in pages.items():
     if path.name == "CHANGELOG.md":
         continue  # old versions had other options
@@ -88,6 +90,10 @@ for path, text in pages.items():
     spans = ["selectivbench " + span if " --" in span and span.split()[0] in subcommands(()) else span for span in spans]
     for line in code + spans:
         line = re.sub(r"<[\w-]+>", "X", line)
+        for module in re.findall(r"-m selectivbench (\w+)", line):
+            if module not in package_commands:
+                fault(path, f"python3 -m selectivbench {module}: no such command")
+        line = re.sub(r"-m selectivbench .*", "", line)
         for words in re.findall(r"(?:^|[\s/\"])selectivbench ((?:[\w-].*))", line):
             words = re.split(r"\s#\s|[|;&>]", words)[0].split()
             command = ()

@@ -38,7 +38,7 @@ copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors 
 refused config.json "$work/none"
 
 copy && rm "$work/copy/final.safetensors" && refused "eval --checkpoint" "$work/copy"
-copy && rm "$work/copy"/*.safetensors && refused "result.json is removed" "$work/copy"
+copy && rm "$work/copy"/*.safetensors && refused "remove result.json" "$work/copy"
 
 # A checkpoint only where it is asked for, and the output says so.
 copy && rm "$work/copy/final.safetensors"
@@ -100,7 +100,7 @@ grep -q '"weights": "final"' "$work/same.json" || fail "the run's own weights ar
 refused "SHA-256 mismatch" "$one" --weights "$work/changed.safetensors"
 # Without a digest, as files of others are.
 { head -c -4096 "$two/final.safetensors" && printf '\377%.0s' {1..4096}; } | LC_ALL=C sed 's/"sha256":/"digest":/' > "$work/nan.safetensors"
-refused "expected finite numbers" "$one" --weights "$work/nan.safetensors"
+refused "network output is not finite" "$one" --weights "$work/nan.safetensors"
 wide=$(train --set task.number=2 --set model.width=32)
 refused "do not fit" "$one" --weights "$wide/final.safetensors"
 [[ $(grep -c "wrong shape" "$work/stderr") -gt 1 ]] || fail "no line for each tensor: $(cat "$work/stderr")"

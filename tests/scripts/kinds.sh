@@ -10,7 +10,7 @@ has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
 
 short=(--set model.name=gru --set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
   --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
-for kind in copying tracking; do
+for kind in copying dyck tracking; do
   for rate in 1e-3 1e-2; do
     "$program" train $kind --out "$work/runs" "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $kind: $(cat "$work/err")"
     has "$work/out" "gru, task $kind: test"
@@ -23,7 +23,8 @@ for kind in copying tracking; do
   done
   again=$("$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 2> /dev/null | tail -n 1)
   for file in metrics.jsonl final.safetensors; do cmp -s "$last/$file" "$again/$file" || fail "$kind: $file differs after resuming"; done
-  at=$([[ $kind == copying ]] && echo 15 || echo 75)
+  declare -A points=([copying]=15 [dyck]=6 [tracking]=75)
+  at=${points[$kind]}
   "$program" eval "$last" --at $at --samples 10 --save > "$work/eval" 2>&1 || fail "eval $kind: $(cat "$work/eval")"
 done
 has "$work/out" "mean squared error"
@@ -31,14 +32,24 @@ has "$work/out" "mean squared error"
 has "$work/eval" "missing 75"
 "$program" eval "$last" --at 101 > /dev/null 2> "$work/err" && fail "eval --at 101 accepted"
 has "$work/err" "expected 0..100"
+"$program" eval "$last" --gap 3 > /dev/null 2> "$work/err" && fail "eval --gap of tracking accepted"
+has "$work/err" "[eval --gap] has no effect with task.kind = tracking; --at tests at values of missing"
+"$program" eval "$last" --split reference > /dev/null 2> "$work/err" && fail "eval --split reference of tracking accepted"
+has "$work/err" "[eval --split] expected train, valid or test with task.kind = tracking, got reference"
+# What the keys do not allow is rejected before training, also at points of the test axis.
+"$program" train dyck --out "$work/never" --set task.share=5 > /dev/null 2> "$work/err" && fail "share of 5 of 4 types accepted"
+has "$work/err" "[task.share] expected at most types (4), got 5"
+"$program" train dyck --out "$work/never" --set "eval.depths=[4,40]" > /dev/null 2> "$work/err" && fail "depth 40 accepted"
+has "$work/err" "[eval.depths] depth 40 with 4 types and 2 children needs more than 65536 states"
+[[ ! -e $work/never ]] || fail "a rejected run left a folder"
 "$program" train example --out "$work/runs" "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
 "$program" table "$work/runs" > "$work/table" || fail table
-for text in "task copying" "task tracking" "task 1" "squared error" "length 20" "missing 90" ceiling; do has "$work/table" "$text"; done
+for text in "task copying" "task dyck" "task tracking" "task 1" "squared error" "length 20" "depth 12" "missing 90" ceiling; do has "$work/table" "$text"; done
 for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
-for text in "task-copying" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+for text in "task-copying" "task-dyck" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"

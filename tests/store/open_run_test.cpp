@@ -266,7 +266,8 @@ TEST(OpenRun, CheckAndEvalAgreeOnForgedResults) {
     if (i < changes.size())
       forge_result(folder, changes[i]);
     else
-      forge_result(folder, [](Result& r) { r.params = 7; }, false);
+      forge_result(
+          folder, [](Result& r) { r.params = 7; }, false);
     const std::string line = refusal([&] { open_run(folder, rules()); });
     EXPECT_NE(line.find(folder + "/result.json"), std::string::npos) << line;
     EXPECT_EQ(refusal([&] { open_result(folder); }), line);

@@ -32,16 +32,21 @@ namespace eval_command {
 
 struct Options {
   std::string folder, split = "test", json, weights;
-  std::vector<std::string> gaps;
+  std::vector<std::string> gaps, at;
   bool gates = false, checkpoint = false, save = false;
   uint64_t samples = 0;
   int threads = 0;
 };
 
 // Values of the task's test axis.
-std::vector<int> points_of(const std::vector<std::string>& texts, const RunConfig& config) {
+std::vector<int> points_of(const Options& options, const RunConfig& config) {
   const auto& axis = find_task(config.task.kind).axis;
-  const std::string where = axis && axis->name == "gap" ? "eval --gap" : "eval --at";
+  if (!options.gaps.empty() && config.task.kind != kGapsKind)
+    throw bad_input("eval --gap", "has no effect with task.kind = " + config.task.kind +
+                                      (axis ? "; --at tests at values of " + axis->name : ""));
+  const std::string where = options.at.empty() ? "eval --gap" : "eval --at";
+  std::vector<std::string> texts = options.gaps;
+  texts.insert(texts.end(), options.at.begin(), options.at.end());
   std::vector<int> out;
   for (const auto& text : texts) {
     if (!axis) throw bad_input(where, "the kind of task " + config.task.kind + " has no test axis");
@@ -115,6 +120,9 @@ class Evaluator {
         network_(network_config(config_, data_.task->shape()), type_, device_of(train_),
                  train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
+    if (split_ == Split::reference && config_.task.kind != kGapsKind)
+      throw bad_input("eval --split",
+                      "expected train, valid or test with task.kind = " + config_.task.kind + ", got reference");
     data_.task->check_split(split_);
     out_.run_id = run.config.run_id;
     out_.model = config_.model.name;
@@ -122,7 +130,7 @@ class Evaluator {
     out_.objective = data_.task->objective();
     out_.split = options.split;
     if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
-    out_.gaps = points_of(options.gaps, config_);
+    out_.gaps = points_of(options, config_);
     out_.with_gates = options.gates;
     if (train_.device != config_.train.device || train_.precision != config_.train.precision) {
       out_.device = to_string(train_.device);
@@ -384,7 +392,7 @@ void add_eval(Program& program) {
   arguments.positional("RUNDIR", options->folder, true, "Folder of the run");
   arguments.texts("--gap", options->gaps, "N",
                   "Test with gaps of N frames, on the samples of --split; can be repeated");
-  arguments.texts("--at", options->gaps, "N",
+  arguments.texts("--at", options->at, "N",
                   "Test at this value of the task's test axis (`config keys` lists the axes); can be repeated");
   arguments.choice("--split", options->split, {"train", "valid", "test", "reference"}, "Split to test on");
   arguments.integer("--samples", options->samples, 0, 100'000'000, "Number of samples; 0: that of the run's config");

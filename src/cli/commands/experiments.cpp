@@ -13,6 +13,7 @@
 #include "cli/suite_options.h"
 #include "cli/training.h"
 #include "jobs/suite_device.h"
+#include "jobs/time_budget.h"
 
 namespace sb::cli {
 namespace experiments_command {

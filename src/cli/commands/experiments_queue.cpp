@@ -31,8 +31,7 @@ struct StepState {
 std::vector<StepState> look(const KnownRuns& known) {
   const ModelRules rules = experiment_rules();
   const auto all = read_catalogue(rules.shipped);
-  const CostTable table = shipped_costs();
-  RunCosts measured;
+  CostTable costs = shipped_costs();
   std::vector<std::pair<StepState, Suite>> steps;
   for (const auto& step : read_queue(rules.shipped, all)) {
     Suite suite =
@@ -40,7 +39,7 @@ std::vector<StepState> look(const KnownRuns& known) {
     if (!step.where.empty()) keep_where(suite, step.where, "experiments queue");
     for (const auto& run : suite.runs)
       if (const auto* folder = known.find(run.run_id))
-        if (const auto taken = time_taken(*folder, known.tree)) measured.learn(run, size_of(run).flops, *taken);
+        if (const auto taken = time_taken(*folder, known.tree)) costs.learn(run.values, size_of(run).flops, *taken);
     steps.push_back({{step, suite.runs.size(), 0, 0, 0.0}, std::move(suite)});
   }
   std::vector<StepState> out;
@@ -55,9 +54,7 @@ std::vector<StepState> look(const KnownRuns& known) {
         ++state.above;
         continue;
       }
-      const double flops = size_of(run).flops;
-      auto each = alone_seconds(measured, table, run, flops);
-      if (!each) each = measured.seconds(run, flops);
+      const auto each = costs.seconds(run.values, size_of(run).flops);
       state.seconds = state.seconds && each ? std::optional(*state.seconds + *each) : std::nullopt;
     }
     out.push_back(std::move(state));

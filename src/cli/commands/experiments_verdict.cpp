@@ -115,8 +115,7 @@ void make_folder(const std::string& folder) {
   std::error_code failed;
   if (!folder.empty()) fs::create_directories(folder, failed);
   if (failed)
-    throw cannot_write("experiments findings --out",
-                       "cannot make " + printable(folder, 400) + ": " + failed.message());
+    throw cannot_write("experiments findings --out", "cannot make " + printable(folder, 400) + ": " + failed.message());
 }
 
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {

@@ -1,56 +1,29 @@
 // Starts the Python package: a mixer in PyTorch is built, trained and ranked there (python/selectivbench/ranking.py).
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <memory>
 
-#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "jobs/tool.h"
+#include "cli/package.h"
 
 namespace sb::cli {
 namespace rank_command {
 
 struct Options {
-  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers = "quick", device = "cpu",
+  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers, device = "cpu",
               residual = "post";
   std::vector<std::string> skip;
 };
 
-constexpr double kSecondsToImport = 60;  // without torch; a loaded machine may need some
-
-// The package and the interpreter are the user's: says which of them is missing.
-void expect_package(const std::string& python) {
-  const ToolOutput output = run_tool({python, "-c", "import selectivbench.peers"}, kSecondsToImport);
-  if (!output.found) throw bad_input("rank --python", "cannot start '" + printable(python, 400) + "': " + output.err);
-  if (output.code != 0)
-    throw bad_input("rank --python", "'" + printable(python, 400) + "' cannot import the package selectivbench (" +
-                                         complaint_of(output) + "); docs/python.md says how to install it");
-}
-
 Exit run(const Options& options) {
-  expect_package(options.python);
-  std::vector<std::string> words{options.python, "-m", "selectivbench", "rank", options.mixer};
+  std::vector<std::string> words{"rank", options.mixer};
   const auto add = [&words](const std::string& name, const std::string& value) { words.push_back(name + "=" + value); };
   add("--budget", options.budget);
   add("--out", options.out);
-  add("--peers", options.peers);
   add("--device", options.device);
   add("--residual", options.residual);
   if (!options.name.empty()) add("--name", options.name);
+  if (!options.peers.empty()) add("--peers", options.peers);
   for (const auto& check : options.skip) add("--skip", check);
-  std::vector<char*> list;
-  for (auto& word : words) list.push_back(word.data());
-  list.push_back(nullptr);
-  finish_output();
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execvp(list[0], list.data());  // exit code, signals and terminal are Python's from here on
-  throw bad_input("rank --python", "cannot start '" + printable(options.python, 400) + "': " + std::strerror(errno));
+  become_package("rank", options.python, std::move(words));
 }
 
 }  // namespace rank_command
@@ -69,7 +42,8 @@ void add_rank(Program& program) {
                  "Total time, such as 90s, 10min or 1.5h; a budget that is too small is refused");
   arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
   arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
-  arguments.text("--peers", options->peers, "SCALE", "Scale of the shipped results, or a file of results");
+  arguments.text("--peers", options->peers, "SCALE",
+                 "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
   arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
   arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
   arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");

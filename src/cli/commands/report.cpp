@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "page/build.h"
-#include "page/figure_files.h"
+#include "page/figure.h"
 #include "page/html.h"
 
 namespace sb::cli {
@@ -55,7 +55,8 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   const Json json = page_json(data, settings);
   const std::string page = html_page(parts, data.title, json, false);
   if (!options.figures.empty())
-    for (const auto& line : write_figures(options.figures, data.figures)) complain("note: " + line);
+    if (const size_t removed = write_figures(options.figures, data.figures); removed > 0)
+      complain("note: removed " + counted(removed, "file") + " of an earlier report");
   if (!options.data.empty()) deliver(options.data, json_document(json, 2));
   deliver(options.out, page);
   for (const auto& line : data.warnings) complain("note: " + line);

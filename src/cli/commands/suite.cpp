@@ -9,8 +9,8 @@
 #include "cli/stop.h"
 #include "cli/suite_options.h"
 #include "cli/training.h"
-#include "jobs/run_costs.h"
 #include "jobs/suite_device.h"
+#include "jobs/time_budget.h"
 #include "store/run_check.h"
 #include "suites/frozen_suite.h"
 

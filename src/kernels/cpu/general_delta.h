@@ -1,6 +1,7 @@
-// Chunk algorithm of the generalised delta rule for one head of one sequence, with one decay per key channel. In a chunk
-// of 16 steps, c_i is the product of the decays up to step i, and r_i = c_i or, if the rule erases before the decay,
-// c_{i-1}. For a chunk with initial state S and final state S+, products of vectors by channel, and j < i or j <= i:
+// Chunk algorithm of the generalised delta rule for one head of one sequence, with one decay per key channel. In a
+// chunk of 16 steps, c_i is the product of the decays up to step i, and r_i = c_i or, if the rule erases before the
+// decay, c_{i-1}. For a chunk with initial state S and final state S+, products of vectors by channel, and j < i or j
+// <= i:
 //   A_ij = e_i . (r_i/c_j w_j), E_ij = e_i . (r_i/c_j k_j), j < i;   P_ij = q_i . (c_i/c_j k_j), Q_ij the same of w
 //   (I + A) R = (r e) S + E V;   O = (c q) S + P V - Q R;   S+ = c_end S + (c_end/c k)^T V - (c_end/c w)^T R
 // Ratios of decays are products of factors <= 1, never quotients. The backward pass solves (I + A)^T Z = dR.
@@ -20,7 +21,7 @@ struct GeneralDeltaHead {
   bool erase_first;
   const T *q, *k, *v, *erase, *write, *g;
   int64_t q_stride, k_stride, v_stride, erase_stride, write_stride, g_stride;  // between steps
-  T* states;         // [chunks + 1, padded K, padded V] if keep_states, else one such matrix
+  T* states;  // [chunks + 1, padded K, padded V] if keep_states, else one such matrix
   bool keep_states;
 };
 template <class T>

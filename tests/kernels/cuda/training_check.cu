@@ -1,5 +1,5 @@
-// Frames from symbols, the encoder's gather, decoder with cross-entropy, and Adam on the device against loops in
-// double, then their times. Exit code 1 where a bound is missed.
+// Frames from symbols, decoder with cross-entropy, and Adam on the device against loops in double, then their times.
+// Exit code 1 where a bound is missed.
 //   training_check [--time]
 #include <cublas_v2.h>
 
@@ -57,43 +57,6 @@ void check_frames(Verdict& verdict, std::mt19937_64& engine, bool low, size_t B,
   size_t wrong = 0;
   for (size_t i = 0; i < expected.size(); ++i) wrong += found[i] != rounded(expected[i], low);
   verdict.judge("frames, wrong bits", double(wrong), 0.5, shape(low, {B, T, vocab}));
-}
-
-void check_encoder(Verdict& verdict, std::mt19937_64& engine, bool low, size_t rows, size_t width, size_t vocab,
-                   bool copy) {
-  const auto symbol = symbols(rows / 10, 10, vocab, engine);
-  const Doubles W = normals(width * vocab, engine, false), b = normals(width, engine, false),
-                g = normals(rows * width, engine, low), more = normals(rows * width, engine, true);
-  Doubles h(rows * width), dW(W.size(), 0.), db(width, 0.);
-  for (size_t i = 0; i < h.size(); ++i) {
-    const size_t c = i % width;
-    const int s = symbol[i / width];
-    h[i] = b[c] + (s >= 0 ? W[c * vocab + size_t(s)] : 0);
-    const double d = g[i] + (copy ? more[i] : 0);
-    db[c] += d;
-    if (s >= 0) dW[c * vocab + size_t(s)] += d;
-  }
-  const Memory ids = upload(symbol);
-  const Rows Ws(1, 1, W.size(), false, 0, 0, W), bs(1, 1, width, false, 0, 0, b), gs(rows, 1, width, low, 0, 0, g),
-      ms(rows, 1, width, true, 0, 0, more);
-  Rows hs(rows, 1, width, low), lows(rows, 1, width, true), dWs(1, 1, W.size(), false), dbs(1, 1, width, false);
-  const SymbolEncoder p{
-      int64_t(rows),      int(width),        int(vocab), element(low), static_cast<int16_t*>(ids.data),
-      Ws.memory.floats(), bs.memory.floats()};
-  Memory scratch(symbol_encoder_scratch_bytes(p, false)), more_scratch(symbol_encoder_scratch_bytes(p, true));
-  RowsOut low_out = lows.view<RowsOut>();
-  RowsIn low_in = ms.view<RowsIn>();
-  if (!copy) low_out.data = nullptr, low_in.data = nullptr;
-  expect(symbol_encoder_forward(p, hs.view<RowsOut>(), low_out, scratch.data, nullptr), "encoder forward");
-  expect(symbol_encoder_backward(p, gs.view<RowsIn>(), low_in, dWs.memory.floats(), dbs.memory.floats(),
-                                 more_scratch.data, nullptr),
-         "encoder backward");
-  expect(cudaDeviceSynchronize(), "encoder");
-  const std::string where = shape(low, {rows, width, vocab});
-  verdict.judge("encoder", error(hs, h), bound(low), where);
-  if (copy) verdict.judge("encoder", error(lows, h), 2e-2, where);
-  verdict.judge("encoder back", error(dWs, dW), 1e-5, where + " dW");
-  verdict.judge("encoder back", error(dbs, db), 1e-5, where + " db");
 }
 
 void check_decoder(Verdict& verdict, std::mt19937_64& engine, cublasHandle_t handle, bool low, size_t rows,
@@ -252,9 +215,6 @@ int check_all(cublasHandle_t handle) {
       check_frames(verdict, engine, low, 3, 17, 6, noise);
       check_frames(verdict, engine, low, 2, 9, 300, noise);
     }
-    check_encoder(verdict, engine, low, 5000, 1296, 41, !low);
-    check_encoder(verdict, engine, low, 500, 81, 200, true);
-    check_encoder(verdict, engine, low, 40, 256, 5, false);
     check_decoder(verdict, engine, handle, low, 300, 72, 41, 41, 128);
     check_decoder(verdict, engine, handle, low, 200, 256, 1601, 1608, 96);
     check_decoder(verdict, engine, handle, low, 130, 96, 2000, 2000, 0);
@@ -311,25 +271,7 @@ void time_width(cublasHandle_t handle, const Timer& timer, int width, int64_t pa
     std::vector<int16_t> symbol(rows);
     for (int16_t& s : symbol) s = int16_t(engine() % vocab);
     const Memory ids = upload(symbol), samples = upload(std::vector<int64_t>(64, 3));
-    Sets h(rows * width, true, 8, 1), x(rows * vocab, true, 8), W(size_t(width) * vocab, false, 1, 2),
-        b(width, false, 1, 3), dW(size_t(width) * vocab, false, 1), db(width, false, 1);
-    const SymbolEncoder p{int64_t(rows),
-                          width,
-                          vocab,
-                          Element::bf16,
-                          static_cast<int16_t*>(ids.data),
-                          static_cast<float*>(W.at(0)),
-                          static_cast<float*>(b.at(0))};
-    Memory scratch(symbol_encoder_scratch_bytes(p, true));
-    const RowsOut no_copy;
-    const RowsIn no_more;
-    timer.row("encoder by gather", width, 2. * rows * width, median_ms([&](int i) {
-                return symbol_encoder_forward(p, {h.at(i), width}, no_copy, scratch.data, nullptr);
-              }));
-    timer.row("its backward", width, 2. * rows * width, median_ms([&](int i) {
-                return symbol_encoder_backward(p, {h.at(i), width}, no_more, static_cast<float*>(dW.at(0)),
-                                               static_cast<float*>(db.at(0)), scratch.data, nullptr);
-              }));
+    Sets x(rows * vocab, true, 8);
     const FrameRows f{64, 400, vocab, Element::bf16, static_cast<int16_t*>(ids.data), 0.3f, 7, 1, samples.integers()};
     timer.row("frames with noise", width, 2. * rows * vocab,
               median_ms([&](int i) { return expand_frames(f, x.at(i), nullptr); }));

@@ -1,0 +1,104 @@
+"""A ranked mixer: its runs and what is known about it, without torch. A ranking writes it, a submission carries it."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .peers import CHOICE_SEED, Peers
+from .results import EXTERNAL, Measurement
+from .standing import Standing, nearest, standings
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Result of :func:`rank`: the mixer's standing on each task, and how it was found. ``str`` is the summary."""
+
+    name: str
+    peers: Peers = field(repr=False)
+    standings: list[Standing]
+    runs: dict[tuple[int, int], dict[str, Any]] = field(repr=False)
+    facts: dict[str, Any] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+    folder: str = ""
+
+    @property
+    def nearest(self) -> list[str]:
+        """The three models with the most similar accuracies."""
+        return nearest(self.peers, self.standings)
+
+    @property
+    def label(self) -> str:
+        """The name, marked if a shipped model has the same one."""
+        return self.name + EXTERNAL if any(run["model"] == self.name for run in self.peers.runs) else self.name
+
+    def __str__(self) -> str:
+        from .card import summary
+
+        return summary(self)
+
+
+def make_ranking(
+    name: str, peers: Peers, facts: dict[str, Any], runs: dict[tuple[int, int], dict[str, Any]], folder: str = ""
+) -> Ranking:
+    """The ranking of these rows, by task and grammar."""
+    found = standings(peers, runs)
+    return Ranking(name, peers, found, runs, facts, _notes(name, peers, facts, found), folder)
+
+
+def row_of(rate: float, test: Measurement, valid: Measurement, grid: Sequence[Measurement]) -> dict[str, Any]:
+    """What is kept of a run: the fields of a peer's row, and the measurements."""
+    return {
+        "lr": rate,
+        "accuracy": test.accuracy,
+        "valid": valid.accuracy,
+        "grid": {str(point.gap): point.accuracy for point in grid},
+        "by_position": test.by_position,
+        "by_entropy": [[bin.low, bin.accuracy, bin.count] for bin in test.by_entropy],
+        "test": test.to_dict(),
+        "valid_set": valid.to_dict(),
+        "points": [point.to_dict() for point in grid],
+    }
+
+
+def digest_of(peers: Peers) -> str:
+    """Says which results a mixer was ranked among."""
+    return hashlib.sha256(json.dumps(peers.runs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def rates_text(rates: Sequence[float]) -> str:
+    """Rates as text."""
+    return ", ".join(f"{rate:g}" for rate in rates)
+
+
+def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> list[str]:
+    theirs = sorted({(run["device"], run["precision"]) for run in peers.runs})
+    out = [f"Task {task}, grammar {seed}: {why}; in no mean." for task, seed, why in facts["diverged"]]
+    out.append(
+        f"Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
+        f"{name} by torch {facts['torch']} on {facts['identity']['device']} in {facts['precision']}, with initial weights of its own."
+    )
+    out.append(
+        f"Learning rate {rates_text(sorted({run['lr'] for run in peers.runs}))} of the peers is the scale's; {name}'s was chosen from "
+        f"{rates_text(peers.rates)} on valid on grammar {CHOICE_SEED}."
+    )
+    out.append("Speed of the peers is left out: it was not measured on this machine (`selectivbench bench train` does so).")
+    if any(len(each.seeds) < 2 for each in found):
+        out.append("With one common grammar there is no interval: such a rank decides nothing.")
+    if facts["identity"]["skip"]:
+        out.append(f"Checks left out: {', '.join(facts['identity']['skip'])}.")
+    missing = sorted(set(peers.settings) - set(facts["tasks"]))
+    if missing:
+        out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
+    return out
+
+
+def write(file: pathlib.Path, content: str | bytes) -> None:
+    """Replaces the file as a whole."""
+    unfinished = file.with_name(file.name + ".tmp")
+    unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.replace(unfinished, file)
