@@ -112,7 +112,7 @@ class StandingTest(TemporaryFolder):
         (self.folder / "bad.json").write_text("{}")
         with self.assertRaisesRegex(ValueError, r"\[peers\] .*bad\.json is no file of frozen results"):
             load_peers(self.folder / "bad.json")
-        with self.assertRaisesRegex(ValueError, r"\[peers\] expected quick or a file, got 'huge'"):
+        with self.assertRaisesRegex(ValueError, r"\[peers\] expected quick or small or a file, got 'huge'"):
             load_peers("huge")
 
 
