@@ -54,7 +54,6 @@ inline std::string finish_run(const std::string& root, const ResolvedConfig& con
   RunStore store(root, config);
   for (int64_t u = 0; u < 100; ++u) store.add({u, "train", {{"loss", 5 - .01 * static_cast<double>(u)}, {"lr", .001}}});
   for (const int64_t u : {50, 100}) store.add({u, "valid", {{"accuracy", static_cast<double>(u) / 200}, {"loss", 1}}});
-  result.updates = 100;
   const double weight = 2;
   const bool done = result.status == "done";
   store.finish(std::move(result),

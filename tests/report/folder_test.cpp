@@ -186,6 +186,18 @@ TEST(Folder, ExcludesDamagedRunsFromMeans) {
   for (const auto& run : rows.runs) EXPECT_TRUE(inspect_run(run.folder).result_stands);
 }
 
+TEST(Folder, ExcludesResultsThatContradictTheirConfig) {
+  TemporaryFolder root;
+  finish(root.file(""), config(1));
+  const std::string forged = finish(root.file(""), config(2));
+  Result result = load_result(forged);
+  result.width += 1;
+  write_file_atomically(forged + "/result.json", sealed_json(result_text(result)));
+  const Rows rows = read_rows(root.file(""));
+  EXPECT_EQ(rows.runs.size(), 1U);
+  EXPECT_TRUE(noted(rows.notes, "left out, damaged: [run] " + forged + "/result.json: model.width: expected "));
+}
+
 TEST(Folder, ReportsInOneLineWhyNoRunIsFinished) {
   TemporaryFolder root;
   const auto fault = [&] { return error_line([&] { read_rows(root.file("")); }); };
