@@ -101,8 +101,9 @@ class Screen {
 
   void skip_escape() {
     ++at_;
-    if (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
-      refuse("'\\' at the end of a line");
+    if (at_ >= text_.size()) return;
+    if (std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) refuse("'\\' at the end of a line");
+    if (static_cast<unsigned char>(text_[at_]) >= 0x80) refuse("'\\' before a non-ASCII character");
   }
 
   bool starts_with(std::string_view what) const { return text_.substr(at_).starts_with(what); }

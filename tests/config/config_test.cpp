@@ -250,6 +250,7 @@ TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
   for (const char* text : {"a = -b[\"\"\"\xEF\xB8\xBF", "a = b=\"\xC8\x95\"", "a = b.\"\xC8\x95\"",
                            "a = [b{\"\xC8\x95\"", "a = b,\"\xC8\x95\""})
     EXPECT_NE(fault_of(text).find("quote inside a word"), std::string::npos) << text;
+  EXPECT_EQ(fault_of("a = \"\"\"\\\xEF\xBB\xAF"), "[config] '\\' before a non-ASCII character, run.toml:1:9");
   EXPECT_EQ(resolve_text("\"run\".\"label\" = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");
   EXPECT_EQ(resolve_text("[\"run\"]\n'label' = '\xD0\x93'\n").values.run.label, "\xD0\x93");
   EXPECT_EQ(resolve_text("run = {'label' = '\xD0\x93', seed = 2}\n").values.run.label, "\xD0\x93");
