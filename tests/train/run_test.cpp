@@ -155,7 +155,7 @@ TEST(Run, NoTrainedModelBeatsTheCeiling) {
 
 TEST(Run, DivergenceNamesUpdateLayerAndTensor) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0"});
-  diverge(config);
+  test::diverge(config);
   const TemporaryFolder root;
   ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
   const Result result = load_result(root.path() + "/" + config.run_id);
@@ -170,7 +170,7 @@ TEST(Run, DivergenceNamesUpdateLayerAndTensor) {
 // Only the update after the last would show it, and there is none.
 TEST(Run, DetectsDivergenceOfLastUpdate) {
   ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "train.updates=1"});
-  diverge(config);
+  test::diverge(config);
   const TemporaryFolder root;
   ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
   const Result result = load_result(root.path() + "/" + config.run_id);
