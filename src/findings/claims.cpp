@@ -181,6 +181,10 @@ std::string last_part(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
 
+bool is_order(Statistic statistic) {
+  return statistic == Statistic::rank_correlation || statistic == Statistic::published_order;
+}
+
 bool counted(Statistic statistic) {
   return statistic == Statistic::gate_parameters || statistic == Statistic::gates_without_keys;
 }
@@ -214,10 +218,10 @@ std::string Comparison::name() const {
   if (!gaps.empty()) out += formatted(", gap {}", joined(gaps, ", "));
   if (!over.empty()) out += ", over " + over;
   if (statistic != Statistic::accuracy && statistic != Statistic::gap_accuracy && statistic != Statistic::slope &&
-      statistic != Statistic::rank_correlation && statistic != Statistic::published_order)
+      !is_order(statistic))
     out += formatted(", {}", to_string(statistic));
   std::replace(out.begin(), out.end(), '_', ' ');
-  const bool order = statistic == Statistic::rank_correlation || statistic == Statistic::published_order;
+  const bool order = is_order(statistic);
   out += ": " + (order ? formatted("order of {} models", a.size()) : arm_text(a));
   if (!published.empty()) out += " and " + printable(published);
   if (against_chance) return out + " − chance";

@@ -70,7 +70,8 @@ enum class Statistic {
   gates_without_keys,  // per layer, without the key projection; exact
 };
 const char* to_string(Statistic statistic);
-bool counted(Statistic statistic);  // whether the statistic is exact, without interval and spread
+bool is_order(Statistic statistic);  // whether the statistic is a rank correlation
+bool counted(Statistic statistic);   // whether the statistic is exact, without interval and spread
 
 // What a claim asserts about the effect a - b; delta is the smallest difference that matters.
 enum class Asks { above, below, at_least, at_most };

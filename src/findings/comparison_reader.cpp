@@ -165,7 +165,7 @@ class Reader {
     const bool beside = std::any_of(b_.begin(), b_.end(), [](const Arm& b) { return !b.empty(); });
     if (!beside && (s == Statistic::drop || s == Statistic::throughput || counted(s)))
       throw toml_fault(std::string(to_string(s)) + " needs b", row_.place);
-    const bool order = s == Statistic::rank_correlation || s == Statistic::published_order;
+    const bool order = is_order(s);
     for (const auto* arms : {&a_, &b_})
       for (const auto& arm : *arms)
         if (beside && (arm.size() > 1 || order))

@@ -17,25 +17,9 @@
 namespace sb {
 namespace {
 
-constexpr int tasks = 4;
 const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
 constexpr double error = .05;
 constexpr double clearly_better = .01;  // margin by which another run of the same model must be better for a footnote
-constexpr ResultColumn columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
-
-using Place = std::pair<int, ResultColumn>;
-
-// Whether the table has the column at all: the paper has no figures for task 4.
-bool exists(const Place& place) {
-  return place.first < tasks || place.second != ResultColumn::paper;
-}
-
-std::string superscript(size_t number) {
-  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string out;
-  for (const char c : std::to_string(number)) out += digits[c - '0'];
-  return out;
-}
 
 // A protocol's label for readers who do not know the names of quirks.
 std::string in_words(std::string protocol) {
@@ -44,126 +28,6 @@ std::string in_words(std::string protocol) {
     protocol.replace(at, quirk.size(), "in mixed precision instead of bfloat16");
   return protocol;
 }
-
-class Printer {
- public:
-  Printer(const ResultsTable& table, bool brief, bool all) : table_(table), brief_(brief) {
-    for (int task = 1; task <= tasks; ++task)
-      for (const ResultColumn column : columns)
-        if (const Place place{task, column}; exists(place) && (all || shown(place))) places_.push_back(place);
-  }
-
-  std::string text() {
-    std::string out = "| model |", rule = "|---|";
-    int task = 0;
-    for (const Place& place : places_) {
-      out +=
-          formatted(" {}{} |", place.first != task ? formatted("task {}: ", place.first) : "", to_string(place.second));
-      rule += "---:|";
-      task = place.first;
-    }
-    out += "\n" + rule + "\n";
-    for (const auto& row : table_) {
-      out += "| " + sb::cell(row.name) + " |";
-      for (const Place& place : places_) {
-        const auto it = row.cells.find(place);
-        out += " " + cell(it == row.cells.end() ? ResultValue{} : it->second) + " |";
-      }
-      out += "\n";
-    }
-    if (const std::string line = grammars_line(); !line.empty()) out += "\n" + line + "\n";
-    for (const ResultColumn column : {ResultColumn::reproduced, ResultColumn::corrected})
-      if (const std::string line = settings_line(column); !line.empty()) out += "\n" + line + "\n";
-    for (size_t i = 0; i < footnotes_.size(); ++i)
-      out += formatted("\n{} {}\n", superscript(i + 1), sb::cell(footnotes_[i]));
-    return out;
-  }
-
- private:
-  bool measured(const Place& place) const {
-    return std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
-      const auto it = row.cells.find(place);
-      return it != row.cells.end() && (it->second.accuracy || !it->second.footnotes.empty());
-    });
-  }
-
-  // Short form: shows the paper's figures only for tasks with other figures.
-  bool shown(const Place& place) const {
-    if (place.second != ResultColumn::paper || !measured(place)) return measured(place);
-    return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
-  }
-
-  std::string cell(const ResultValue& value) {
-    std::string out = value.accuracy ? share(*value.accuracy) : "–";
-    if (!brief_ && value.accuracy && value.interval) {
-      const Interval cut = within_shares(*value.interval);
-      out += leaves_shares(*value.interval) ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
-                                            : " ± " + share((cut.high - cut.low) / 2);
-    }
-    if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
-    std::vector<std::string> marks;
-    for (const auto& text : value.footnotes) {
-      const auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
-      marks.push_back(superscript(static_cast<size_t>(at - footnotes_.begin()) + 1));
-      if (at == footnotes_.end()) footnotes_.push_back(text);
-    }
-    out += joined(marks, " ");
-    return out;
-  }
-
-  // "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and residual `post` (Transformer: `pre`)."
-  std::string settings_line(ResultColumn column) const {
-    const auto line = [&](std::string ResultValue::*setting, const char* quote) {
-      std::map<std::string, std::vector<std::string>> models;
-      for (const auto& row : table_)
-        for (const auto& [place, value] : row.cells)
-          if (place.second == column && !(value.*setting).empty()) {
-            auto& names = models[value.*setting];
-            if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
-          }
-      if (models.empty()) return std::string();
-      const auto most = std::max_element(
-          models.begin(), models.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-      std::vector<std::string> others;
-      for (const auto& [text, names] : models)
-        if (text != most->first) others.push_back(joined(names, ", ") + ": " + quote + text + quote);
-      return quote + most->first + quote + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
-    };
-    const std::string lr = line(&ResultValue::lr, "");
-    if (lr.empty()) return "";
-    return formatted("*{}* runs use learning rate {} and [residual]({}configs.md#residuals) {}.",
-                     capitalised(to_string(column)), lr, brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
-  }
-
-  std::string grammars_line() const {
-    size_t fewest = 0, most = 0;
-    bool alike = true;
-    for (const Place& place : places_) {
-      const std::set<std::string>* first = nullptr;
-      for (const auto& row : table_) {
-        const auto it = row.cells.find(place);
-        if (it == row.cells.end() || it->second.grammars.empty()) continue;
-        const auto& grammars = it->second.grammars;
-        fewest = fewest == 0 ? grammars.size() : std::min(fewest, grammars.size());
-        most = std::max(most, grammars.size());
-        alike &= !first || *first == grammars;
-        first = &grammars;
-      }
-    }
-    if (most == 0) return "";
-    std::string out = !brief_          ? "In brackets: the number of grammars"
-                      : most == 1      ? "Measured on one grammar"
-                      : fewest == most ? formatted("Means over {} grammars", most)
-                                       : formatted("Means over {} to {} grammars", fewest, most);
-    out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
-    return brief_ ? out : out + " ± is half of the 95 % interval over grammars, or under *paper* the paper's own ±.";
-  }
-
-  const ResultsTable& table_;
-  bool brief_;
-  std::vector<Place> places_;
-  std::vector<std::string> footnotes_;
-};
 
 class Filler {
  public:
@@ -175,10 +39,10 @@ class Filler {
     ResultsTable out;
     for (const auto& model : paper_models()) {
       ResultRow row{model_title(model), {}};
-      for (int task = 1; task <= tasks; ++task)
-        for (const ResultColumn column : columns)
+      for (int task = 1; task <= result_tasks; ++task)
+        for (const ResultColumn column : result_columns)
           if (auto value = value_of(model, {task, column})) row.cells[{task, column}] = std::move(*value);
-      for (int task = 1; task <= tasks; ++task) note_better(row, model, {task, ResultColumn::corrected});
+      for (int task = 1; task <= result_tasks; ++task) note_better(row, model, {task, ResultColumn::corrected});
       out.push_back(std::move(row));
     }
     out.push_back(mean_row("n-gram", n_grams_));
@@ -189,7 +53,7 @@ class Filler {
  private:
   using ByGrammar = std::map<std::string, double>;
 
-  std::optional<ResultValue> value_of(const std::string& model, const Place& place) {
+  std::optional<ResultValue> value_of(const std::string& model, const ResultPlace& place) {
     if (place.second == ResultColumn::paper) {
       const auto paper = paper_table(model, place.first);
       if (!paper || scale_.name != "paper") return std::nullopt;
@@ -214,7 +78,7 @@ class Filler {
   }
 
   // Adds a footnote if the model is better under other settings: the figure then reflects its settings, not the model.
-  void note_better(ResultRow& row, const std::string& model, const Place& place) const {
+  void note_better(ResultRow& row, const std::string& model, const ResultPlace& place) const {
     const auto own = row.cells.find(place);
     if (own == row.cells.end() || !own->second.accuracy) return;
     ResultValue& value = own->second;
@@ -237,7 +101,7 @@ class Filler {
   }
 
   // Whether the group has runs of this model, task and scale, under any protocol.
-  bool compares(size_t number, const std::string& model, const Place& place) const {
+  bool compares(size_t number, const std::string& model, const ResultPlace& place) const {
     const Group& group = rows_.groups[number];
     const std::string task = group.value("task.number");
     if (group.model() != model || (task != std::to_string(place.first) && !(place.first == 4 && task == "2")))
@@ -255,14 +119,14 @@ class Filler {
     return true;
   }
 
-  bool belongs(size_t number, const std::string& model, const Place& place) const {
+  bool belongs(size_t number, const std::string& model, const ResultPlace& place) const {
     return compares(number, model, place) && protocol_(some_result(rows_, rows_.groups[number]).config) ==
                                                  (place.second == ResultColumn::reproduced ? "published" : "corrected");
   }
 
   // Of one run, over the gaps of task 4: `figure` of each measurement.
   template <class Figure>
-  static std::optional<double> measured(const TableRun& run, const Place& place, Figure figure) {
+  static std::optional<double> measured(const TableRun& run, const ResultPlace& place, Figure figure) {
     const auto points = points_of(run);
     std::vector<Point> asked;
     if (place.first == 4)
@@ -288,7 +152,7 @@ class Filler {
 
   std::string lr_of(size_t run) const { return plain_value(key_of(rows_.runs[run].result.config, "train.lr")); }
 
-  ResultValue of_group(size_t number, const Place& place) const {
+  ResultValue of_group(size_t number, const ResultPlace& place) const {
     const Group& group = rows_.groups[number];
     ResultValue out;
     std::vector<size_t> runs;
@@ -337,7 +201,7 @@ class Filler {
   }
 
   // Adds ceiling and n-gram on the group's grammars; models differ only in the samples these are estimated from.
-  void add_references(size_t number, const Place& place) {
+  void add_references(size_t number, const ResultPlace& place) {
     for (const size_t run : rows_.groups[number].averaged) {
       if (is_choice(rows_, claims_, run)) continue;
       const TableRun& table_run = rows_.runs[run];
@@ -351,7 +215,7 @@ class Filler {
     }
   }
 
-  static ResultRow mean_row(const std::string& name, const std::map<Place, ByGrammar>& values) {
+  static ResultRow mean_row(const std::string& name, const std::map<ResultPlace, ByGrammar>& values) {
     ResultRow out{name, {}};
     for (const auto& [place, by_grammar] : values) {
       ResultValue value;
@@ -371,40 +235,10 @@ class Filler {
   const Scale& scale_;
   const ProtocolLabel& protocol_;
   const NGramAccuracy& n_gram_;
-  std::map<Place, ByGrammar> n_grams_, ceilings_;
+  std::map<ResultPlace, ByGrammar> n_grams_, ceilings_;
 };
 
 }  // namespace
-
-const char* to_string(ResultColumn column) {
-  static constexpr const char* names[] = {"paper", "reproduced", "corrected"};
-  return names[static_cast<size_t>(column)];
-}
-
-std::string results_markdown(const ResultsTable& table) {
-  return Printer(table, false, true).text();
-}
-
-std::string measured_results_markdown(const ResultsTable& table) {
-  return Printer(table, false, false).text();
-}
-
-std::string networks_markdown(const ResultsTable& table) {
-  std::string lines;
-  for (const auto& row : table) {
-    const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const auto& each) {
-      return each.first.second == ResultColumn::corrected && !each.second.network.empty();
-    });
-    if (cell != row.cells.end()) lines += formatted("| {} | {} |\n", row.name, joined(cell->second.network, " | "));
-  }
-  if (lines.empty()) return "";
-  return "| model | width | parameters | state per layer | residual | output gate |\n|---|---:|---:|---:|---|---|\n" +
-         lines;
-}
-
-std::string short_results_markdown(const ResultsTable& table) {
-  return Printer(table, true, false).text();
-}
 
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
                            const NGramAccuracy& n_gram) {

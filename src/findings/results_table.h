@@ -17,6 +17,10 @@ namespace sb {
 enum class ResultColumn { paper, reproduced, corrected };
 const char* to_string(ResultColumn column);
 
+using ResultPlace = std::pair<int, ResultColumn>;  // task and column
+constexpr int result_tasks = 4;
+constexpr ResultColumn result_columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
+
 struct ResultValue {
   std::optional<double> accuracy;    // absent: shown as "–"
   std::optional<Interval> interval;  // 95 %; for the paper, its own ±
@@ -29,8 +33,8 @@ struct ResultValue {
 };
 
 struct ResultRow {
-  std::string name;                                           // "Gated DeltaNet"
-  std::map<std::pair<int, ResultColumn>, ResultValue> cells;  // by task
+  std::string name;                          // "Gated DeltaNet"
+  std::map<ResultPlace, ResultValue> cells;  // by task
 };
 using ResultsTable = std::vector<ResultRow>;
 

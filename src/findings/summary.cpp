@@ -87,9 +87,9 @@ std::string chosen_rate(const std::vector<Choice>& choices, const std::string& t
 }
 
 // "8 of 9 models are best at the largest or smallest learning rate that was tried, on task 1: …"
-std::string caveat(const Rows& rows, const Claims& claims) {
+std::string caveat(const std::vector<Choice>& choices) {
   size_t chosen = 0, edges = 0;
-  for (const auto& choice : choices_of(rows, claims)) {
+  for (const auto& choice : choices) {
     chosen += choice.chosen;
     edges += choice.at_edge;
   }
@@ -101,9 +101,9 @@ std::string caveat(const Rows& rows, const Claims& claims) {
 }
 
 // Models that the corrected protocol moves by more than `near_paper`.
-std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table) {
+std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table,
+                        const std::vector<Choice>& choices) {
   std::string out;
-  const std::vector<Choice> choices = choices_of(rows, claims);
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
     bool any = false;
@@ -190,7 +190,8 @@ std::string share_text(const ScaleVerdict& stratum) {
 }
 
 // "At `small`, corrected protocol: supported: …; contradicted: …. 4 other claims have no runs there yet."
-std::string conclusions(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
+std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
+                        const std::vector<Choice>& choices) {
   std::string out;
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
     std::vector<std::string> titles[4];
@@ -220,13 +221,14 @@ std::string conclusions(const Rows& rows, const Claims& claims, const std::vecto
   std::vector<std::string> scales;
   for (const auto& scale : claims.scales)
     if (scale.name != "quick") scales.push_back(formatted("{} has {}", code(scale.name), scale.title));
-  return formatted("**The claims.** {}. {}{}", capitalised(joined(scales, "; ")), out, caveat(rows, claims));
+  return formatted("**The claims.** {}. {}{}", capitalised(joined(scales, "; ")), out, caveat(choices));
 }
 
 }  // namespace
 
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table) {
+  const std::vector<Choice> choices = choices_of(rows, claims);
   return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
          "compares seven sequence models on four tasks and draws conclusions about gates, forgetting, channel "
          "mixing and attention. This page compares its results with runs of two protocols. *Published* runs train as "
@@ -235,8 +237,8 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "faults, "
          "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)). All runs are tested on "
          "unseen samples.\n\n" +
-         reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table) + costs(deviations) + "\n\n" +
-         conclusions(rows, claims, verdicts) + "\n";
+         reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table, choices) + costs(deviations) + "\n\n" +
+         conclusions(claims, verdicts, choices) + "\n";
 }
 
 }  // namespace sb

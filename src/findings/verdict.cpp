@@ -17,12 +17,8 @@ std::vector<double> values_of(const std::map<Unit, double>& by_unit) {
   return out;
 }
 
-constexpr size_t least_grammars = 3;  // with two, an interval is as often too short by luck as it is too long to decide
-constexpr size_t least_models = 6;    // of an order: fewer agree by chance too often
-
-bool is_order(Statistic statistic) {
-  return statistic == Statistic::rank_correlation || statistic == Statistic::published_order;
-}
+constexpr size_t least_grammars = 3;  // the spread of two values is often small by luck
+constexpr size_t least_models = 6;    // in an order; fewer models often agree by chance
 
 bool one_sided(Asks asks) {
   return asks == Asks::at_least || asks == Asks::at_most;
@@ -35,21 +31,19 @@ Estimate turned(const Comparison& c, Estimate effect) {
   return effect;
 }
 
-// Variance of Kendall's tau between two unrelated orders of so many models: the models are a sample too, and more
-// grammars do not make it larger.
+// Variance of Kendall's tau between two unrelated orders of `models` models. The models are a sample too, and more
+// grammars do not reduce this variance.
 double chance_variance(size_t models) {
   const auto m = static_cast<double>(models);
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// The arm with the lower mean if it is below the n-gram: it may be trained badly, so its model is not judged by it.
-std::string below_n_gram_arm(const ComparisonVerdict& v) {
+// The model of the lower arm if it is below the n-gram; empty otherwise.
+std::string weak_model(const ComparisonVerdict& v) {
   if (v.comparison->statistic != Statistic::accuracy || !v.a || !v.b) return "";
   const bool a = v.a->mean < v.b->mean;
   const Arm& models = a ? v.comparison->a : v.comparison->b;
-  const auto& n_grams = (a ? v.figures.a : v.figures.b).n_grams;
-  if (n_grams.empty() || models.size() != 1) return "";
-  return (a ? v.a : v.b)->mean < estimate(values_of(n_grams)).mean ? model_title(models.front().model) : "";
+  return n_gram_above(models, a ? v.figures.a : v.figures.b, a ? v.a : v.b) ? model_title(models.front().model) : "";
 }
 
 // Why the interval alone does not decide; empty if it does.
@@ -61,7 +55,7 @@ std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
   if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted) return "at the ceiling";
   if (by_interval == Verdict::equivalent || one_sided(c.asks)) return "";
-  const std::string weak = below_n_gram_arm(v);
+  const std::string weak = weak_model(v);
   return weak.empty() ? "" : weak + " below the n-gram";
 }
 
@@ -82,8 +76,7 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
     return out;
   }
   out.effect = estimate(values_of(out.figures.effects));
-  if (comparison.statistic == Statistic::published_order)
-    out.effect.other_variance = chance_variance(comparison.a.size());
+  if (is_order(comparison.statistic)) out.effect.other_variance = chance_variance(comparison.a.size());
   if (!out.figures.a.values.empty()) out.a = estimate(values_of(out.figures.a.values));
   if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
   out.interval = out.effect.interval(family_error);
@@ -135,6 +128,12 @@ void say_what_decides(ComparisonVerdict& v) {
 }
 
 }  // namespace
+
+std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
+  if (!figure || arm.n_grams.empty() || models.size() != 1) return std::nullopt;
+  const double n_gram = estimate(values_of(arm.n_grams)).mean;
+  return figure->mean < n_gram ? std::optional(n_gram) : std::nullopt;
+}
 
 const char* to_string(Verdict verdict) {
   static constexpr const char* names[] = {"supported", "contradicted", "equivalent", "undecided"};

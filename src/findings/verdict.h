@@ -92,7 +92,9 @@ std::vector<std::string> counts_of(const Rows& rows);
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
-// Arms whose accuracy is below that of the n-gram, one line each: they may be trained badly.
+// Accuracy of the n-gram if the only model of the arm is below it: the model may be trained badly.
+std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure);
+// Arms below the n-gram, one line each.
 std::vector<std::string> below_n_gram(const ComparisonVerdict& verdict);
 std::string asks_text(const Comparison& comparison);  // "above +1.0", "at least −1.0"
 // What would decide the undecided comparisons, one line each: "task 1: a − b: …", or "10 comparisons: …" if many lack

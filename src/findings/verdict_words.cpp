@@ -10,7 +10,7 @@
 namespace sb {
 
 std::string effect_text(const Comparison& c, double value) {
-  const bool order = c.statistic == Statistic::rank_correlation || c.statistic == Statistic::published_order;
+  const bool order = is_order(c.statistic);
   const std::string digits = counted(c.statistic) ? grouped(static_cast<uint64_t>(std::llround(std::abs(value))))
                              : order              ? fixed(std::abs(value), 2)
                                                   : fixed(std::abs(value) * 100, 1);
@@ -39,9 +39,7 @@ std::string unit_text(const Comparison& c) {
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  const bool order =
-      v.comparison->statistic == Statistic::rank_correlation || v.comparison->statistic == Statistic::published_order;
-  const auto bounded = [&](double end) { return order ? std::clamp(end, -1.0, 1.0) : end; };
+  const auto bounded = [&](double end) { return is_order(v.comparison->statistic) ? std::clamp(end, -1.0, 1.0) : end; };
   return formatted("[{}, {}]", effect_text(*v.comparison, bounded(v.interval->low)),
                    effect_text(*v.comparison, bounded(v.interval->high)));
 }
@@ -54,12 +52,9 @@ std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
   std::vector<std::string> out;
   if (v.comparison->statistic != Statistic::accuracy) return out;
   const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
-    if (!figure || arm.n_grams.empty() || models.size() != 1) return;
-    std::vector<double> values;
-    for (const auto& [unit, value] : arm.n_grams) values.push_back(value);
-    if (const double n_gram = estimate(values).mean; figure->mean < n_gram)
+    if (const auto n_gram = n_gram_above(models, arm, figure))
       out.push_back(formatted("{} is below the n-gram on task {}: {} against {}", model_title(models[0].model),
-                              v.comparison->task, share(figure->mean), share(n_gram)));
+                              v.comparison->task, share(figure->mean), share(*n_gram)));
   };
   add(v.comparison->a, v.figures.a, v.a);
   add(v.comparison->b, v.figures.b, v.b);

@@ -21,7 +21,7 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
-// Names of figures lead out of no folder.
+// Whether the name is that of a figure's file, without a path.
 bool is_figure_name(std::string_view name) {
   return (name.ends_with(".vl.json") || name.ends_with(".csv")) &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == name.npos;

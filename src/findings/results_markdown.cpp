@@ -1,0 +1,176 @@
+// Prints the results table.
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "findings/page_text.h"
+#include "findings/results_table.h"
+
+namespace sb {
+namespace {
+
+// Whether the table has the column at all: the paper has no figures for task 4.
+bool exists(const ResultPlace& place) {
+  return place.first < result_tasks || place.second != ResultColumn::paper;
+}
+
+std::string superscript(size_t number) {
+  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string out;
+  for (const char c : std::to_string(number)) out += digits[c - '0'];
+  return out;
+}
+
+class Printer {
+ public:
+  Printer(const ResultsTable& table, bool brief, bool all) : table_(table), brief_(brief) {
+    for (int task = 1; task <= result_tasks; ++task)
+      for (const ResultColumn column : result_columns)
+        if (const ResultPlace place{task, column}; exists(place) && (all || shown(place))) places_.push_back(place);
+  }
+
+  std::string text() {
+    std::string out = "| model |", rule = "|---|";
+    int task = 0;
+    for (const ResultPlace& place : places_) {
+      out +=
+          formatted(" {}{} |", place.first != task ? formatted("task {}: ", place.first) : "", to_string(place.second));
+      rule += "---:|";
+      task = place.first;
+    }
+    out += "\n" + rule + "\n";
+    for (const auto& row : table_) {
+      out += "| " + sb::cell(row.name) + " |";
+      for (const ResultPlace& place : places_) {
+        const auto it = row.cells.find(place);
+        out += " " + cell(it == row.cells.end() ? ResultValue{} : it->second) + " |";
+      }
+      out += "\n";
+    }
+    if (const std::string line = grammars_line(); !line.empty()) out += "\n" + line + "\n";
+    for (const ResultColumn column : {ResultColumn::reproduced, ResultColumn::corrected})
+      if (const std::string line = settings_line(column); !line.empty()) out += "\n" + line + "\n";
+    for (size_t i = 0; i < footnotes_.size(); ++i)
+      out += formatted("\n{} {}\n", superscript(i + 1), sb::cell(footnotes_[i]));
+    return out;
+  }
+
+ private:
+  bool measured(const ResultPlace& place) const {
+    return std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
+      const auto it = row.cells.find(place);
+      return it != row.cells.end() && (it->second.accuracy || !it->second.footnotes.empty());
+    });
+  }
+
+  // Short form: shows the paper's figures only for result_tasks with other figures.
+  bool shown(const ResultPlace& place) const {
+    if (place.second != ResultColumn::paper || !measured(place)) return measured(place);
+    return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
+  }
+
+  std::string cell(const ResultValue& value) {
+    std::string out = value.accuracy ? share(*value.accuracy) : "–";
+    if (!brief_ && value.accuracy && value.interval) {
+      const Interval cut = within_shares(*value.interval);
+      out += leaves_shares(*value.interval) ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
+                                            : " ± " + share((cut.high - cut.low) / 2);
+    }
+    if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
+    std::vector<std::string> marks;
+    for (const auto& text : value.footnotes) {
+      const auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
+      marks.push_back(superscript(static_cast<size_t>(at - footnotes_.begin()) + 1));
+      if (at == footnotes_.end()) footnotes_.push_back(text);
+    }
+    out += joined(marks, " ");
+    return out;
+  }
+
+  // "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and residual `post` (Transformer: `pre`)."
+  std::string settings_line(ResultColumn column) const {
+    const auto line = [&](std::string ResultValue::*setting, const char* quote) {
+      std::map<std::string, std::vector<std::string>> models;
+      for (const auto& row : table_)
+        for (const auto& [place, value] : row.cells)
+          if (place.second == column && !(value.*setting).empty()) {
+            auto& names = models[value.*setting];
+            if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
+          }
+      if (models.empty()) return std::string();
+      const auto most = std::max_element(
+          models.begin(), models.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      std::vector<std::string> others;
+      for (const auto& [text, names] : models)
+        if (text != most->first) others.push_back(joined(names, ", ") + ": " + quote + text + quote);
+      return quote + most->first + quote + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
+    };
+    const std::string lr = line(&ResultValue::lr, "");
+    if (lr.empty()) return "";
+    return formatted("*{}* runs use learning rate {} and [residual]({}configs.md#residuals) {}.",
+                     capitalised(to_string(column)), lr, brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
+  }
+
+  std::string grammars_line() const {
+    size_t fewest = 0, most = 0;
+    bool alike = true;
+    for (const ResultPlace& place : places_) {
+      const std::set<std::string>* first = nullptr;
+      for (const auto& row : table_) {
+        const auto it = row.cells.find(place);
+        if (it == row.cells.end() || it->second.grammars.empty()) continue;
+        const auto& grammars = it->second.grammars;
+        fewest = fewest == 0 ? grammars.size() : std::min(fewest, grammars.size());
+        most = std::max(most, grammars.size());
+        alike &= !first || *first == grammars;
+        first = &grammars;
+      }
+    }
+    if (most == 0) return "";
+    std::string out = !brief_          ? "In brackets: the number of grammars"
+                      : most == 1      ? "Measured on one grammar"
+                      : fewest == most ? formatted("Means over {} grammars", most)
+                                       : formatted("Means over {} to {} grammars", fewest, most);
+    out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
+    return brief_ ? out : out + " ± is half of the 95 % interval over grammars, or under *paper* the paper's own ±.";
+  }
+
+  const ResultsTable& table_;
+  bool brief_;
+  std::vector<ResultPlace> places_;
+  std::vector<std::string> footnotes_;
+};
+
+}  // namespace
+
+const char* to_string(ResultColumn column) {
+  static constexpr const char* names[] = {"paper", "reproduced", "corrected"};
+  return names[static_cast<size_t>(column)];
+}
+
+std::string results_markdown(const ResultsTable& table) {
+  return Printer(table, false, true).text();
+}
+
+std::string measured_results_markdown(const ResultsTable& table) {
+  return Printer(table, false, false).text();
+}
+
+std::string networks_markdown(const ResultsTable& table) {
+  std::string lines;
+  for (const auto& row : table) {
+    const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const auto& each) {
+      return each.first.second == ResultColumn::corrected && !each.second.network.empty();
+    });
+    if (cell != row.cells.end()) lines += formatted("| {} | {} |\n", row.name, joined(cell->second.network, " | "));
+  }
+  if (lines.empty()) return "";
+  return "| model | width | parameters | state per layer | residual | output gate |\n|---|---:|---:|---:|---|---|\n" +
+         lines;
+}
+
+std::string short_results_markdown(const ResultsTable& table) {
+  return Printer(table, true, false).text();
+}
+
+}  // namespace sb
