@@ -27,7 +27,7 @@ std::string differences(const Rows& rows, const Claims& claims, const Scale& sca
         row.paper = one.paper->effect;
         row.paper_spread = one.paper->spread;
       }
-      row.verdict = one.comparison->reported ? "reported" : to_string(one.verdict);
+      row.verdict = one.comparison->reported ? "reported" : one.words();
       row.decided = one.verdict != Verdict::undecided;
       figure.rows.push_back(std::move(row));
     }
@@ -68,11 +68,12 @@ std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& cla
     const std::string first = "Differences between models, " + where, second = "Accuracy over gap length, " + where;
     add("differences_" + scale.name, first, differences(rows, claims, scale, first));
     add("gaps_" + scale.name, second, over_gaps(rows, claims, scale, second));
-    for (const std::string protocol : {published_protocol, corrected_protocol}) {
-      LinesFigure lines = learning_curves(rows, claims, curves, scale, protocol);
-      lines.title = formatted("Learning curves of task 1, {} protocol, scale {}", protocol, scale.name);
-      add(formatted("curves_{}_{}", protocol, scale.name), lines.title, curves_svg(lines));
-    }
+    for (const std::string protocol : {published_protocol, corrected_protocol})
+      for (const int task : {1, 2, 3}) {
+        LinesFigure lines = learning_curves(rows, claims, curves, scale, protocol, task);
+        lines.title = formatted("Learning curves of task {}, {} protocol, scale {}", task, protocol, scale.name);
+        add(formatted("curves_{}_{}_task{}", protocol, scale.name, task), lines.title, curves_svg(lines));
+      }
   }
   return out;
 }

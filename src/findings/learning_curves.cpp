@@ -1,5 +1,6 @@
 #include "findings/learning_curves.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -51,20 +52,27 @@ ValidCurves read_valid_curves(const Rows& rows) {
 }
 
 LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidCurves& curves, const Scale& scale,
-                            const std::string& protocol) {
-  std::map<std::string, ByUpdate> trained, failed;  // by model
-  std::vector<double> n_grams, ceilings;
+                            const std::string& protocol, int task) {
+  const auto keys = claims.task_keys.find(task);
+  std::vector<size_t> runs;
+  int64_t updates = 0;
   for (size_t run = 0; run < rows.runs.size(); ++run) {
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
-    const auto curve = curves.find(rows.runs[run].folder);
-    if (curve == curves.end() || result.task != 1 || is_choice(rows, claims, run) ||
-        !fits(group, {result.model, {}, {}}) || !of_scale(rows, group, scale, {}) ||
-        protocol_of(rows, group) != protocol)
+    if (!curves.contains(rows.runs[run].folder) || result.task != task || is_choice(rows, claims, run) ||
+        (keys != claims.task_keys.end() && !meets(group, keys->second, {})) || !fits(group, {result.model, {}, {}}) ||
+        !of_scale(rows, group, scale, {}) || protocol_of(rows, group) != protocol)
       continue;
+    runs.push_back(run);
+    updates = std::max(updates, result.updates);
+  }
+  std::map<std::string, ByUpdate> trained, failed;  // by model
+  std::vector<double> n_grams, ceilings;
+  for (const size_t run : runs) {
+    const Result& result = rows.runs[run].result;
     const bool lost = result.status != "done" || collapsed_run(rows, run);
-    if (!lost && rows.standing[run] == Standing::not_chosen) continue;
-    for (const auto& [update, accuracy] : curve->second)
+    if (!lost && (rows.standing[run] == Standing::not_chosen || result.updates < updates)) continue;
+    for (const auto& [update, accuracy] : curves.at(rows.runs[run].folder))
       (lost ? failed : trained)[result.model][update].push_back(accuracy);
     if (result.baselines && result.baselines->best_n_gram()) n_grams.push_back(*result.baselines->best_n_gram());
     if (result.test && result.test->ceiling) ceilings.push_back(result.test->ceiling->accuracy);

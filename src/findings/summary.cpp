@@ -63,7 +63,9 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
       out += formatted(" On task {}, {} of {} models {} within {} points of the paper", task, near, all,
                        near == 1 ? "is" : "are", fixed(near_paper * 100, 0));
       if (near > 0) out += below == near ? ", all of them below it" : formatted(", {} of them below it", below);
-      out += far.empty() ? "." : formatted(". Further away {} {}.", far.size() == 1 ? "is" : "are", and_list(far));
+      out += far.empty() ? "."
+                         : formatted(". Further away {} {}; the reason is not known.", far.size() == 1 ? "is" : "are",
+                                     and_list(far));
       out += formatted(" {} of them {} within the paper's own ±.", inside == 0 ? "None" : std::to_string(inside),
                        inside == 1 ? "is" : "are");
     }

@@ -66,8 +66,7 @@ TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
 TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_NE(page.find("On task 1, 6 of 7 models are within 3 points of the paper, 0 of them below it. Further away is "
-                      "GLA +6.0 (.810 against "
-                      ".750)."),
+                      "GLA +6.0 (.810 against .750); the reason is not known."),
             std::string::npos)
       << page;
   EXPECT_NE(page.find("On task 1, these move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"),
@@ -200,7 +199,7 @@ TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
   }
   const Rows rows = rows_from(runs);
   const Claims claims = shipped_claims();
-  const LinesFigure figure = learning_curves(rows, claims, curves, *claims.scale("small"), "corrected");
+  const LinesFigure figure = learning_curves(rows, claims, curves, *claims.scale("small"), "corrected", 1);
   ASSERT_EQ(figure.lines.size(), 3U);
   EXPECT_EQ(figure.lines[0].label, "GLA");
   ASSERT_EQ(figure.lines[0].points.size(), 2U);
@@ -209,11 +208,32 @@ TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
   EXPECT_TRUE(figure.lines[0].points[1].interval);
   EXPECT_EQ(figure.lines[1].label, "Mamba");
   EXPECT_EQ(figure.lines[2].label, "Mamba (failed)");
-  EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "published").lines.empty());
+  EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "published", 1).lines.empty());
   const auto figures = findings_figures(rows, claims, curves);
   ASSERT_FALSE(figures.empty());
-  EXPECT_EQ(figures.back().name, "curves_corrected_small");
+  EXPECT_EQ(figures.back().name, "curves_corrected_small_task1");
   EXPECT_NE(figures.back().svg.find("Mamba (failed)"), std::string::npos);
+}
+
+TEST(FindingsFigures, LearningCurvesHoldOnlyTheLongestRunsOfTheTask) {
+  auto runs = small_runs(
+      "[task]\nnumber = 3\n[grid]\nmodel.name = [\"gla\"]\nrun.seed = [1, 2]\n"
+      "task.gap_probability = [0.1, 0.5]\ntrain.updates = [20, 10]\n",
+      [](Result& r) { set_accuracy(r, .8); });
+  ASSERT_EQ(runs.size(), 8U);
+  ValidCurves curves;
+  for (auto& run : runs) {
+    run.folder = run.result.run_id;
+    const bool wanted = run.result.config.at("task.gap_probability") == "0.1" && run.result.updates == 20;
+    curves[run.folder] = {{10, wanted ? .3 : .9}};
+  }
+  const Claims claims = shipped_claims();
+  const Rows rows = rows_from(runs);
+  const LinesFigure figure = learning_curves(rows, claims, curves, *claims.scale("small"), "corrected", 3);
+  ASSERT_EQ(figure.lines.size(), 1U);
+  ASSERT_EQ(figure.lines[0].points.size(), 1U);
+  EXPECT_NEAR(figure.lines[0].points[0].y, .3, 1e-12);
+  EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "corrected", 1).lines.empty());
 }
 
 TEST(Markers, EncloseTableAndKeepOtherText) {
