@@ -26,16 +26,18 @@ bool is_choice(const Rows& rows, const Claims& claims, size_t run) {
   return claims.choice_seed && rows.runs[run].result.grammar_seed == *claims.choice_seed;
 }
 
-std::vector<Choice> choices_of(const Rows& rows, const Claims& claims) {
+std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task) {
   static const std::set<std::string> chosen_keys = {"model.residual", "model.conv"};
   std::vector<Choice> out;
   const Scale* scale = claims.scale(claims.choice_scale);
+  const auto keys = claims.task_keys.find(task);
   for (size_t run = 0; run < rows.runs.size(); ++run) {
     if (!is_choice(rows, claims, run)) continue;
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
-    if (result.task != 1 || !fits(group, {result.model, {}, {}}) ||
-        protocol_of(rows, group, chosen_keys) != corrected_protocol || (scale && !of_scale(rows, group, *scale, {})))
+    if (result.task != task || (keys != claims.task_keys.end() && !meets(group, keys->second, {})) ||
+        !fits(group, {result.model, {}, {}}) || protocol_of(rows, group, chosen_keys) != corrected_protocol ||
+        (scale && !of_scale(rows, group, *scale, {})))
       continue;
     Choice one{result.model, variant_of(group), plain_value(key_of(result.config, "train.lr")), std::nullopt};
     if (result.valid && result.status == "done" && !collapsed_run(rows, run)) one.valid = result.valid->accuracy;

@@ -20,7 +20,7 @@ Variant variant_of(const Group& group);
 // Whether the run is on the grammar of the choices.
 bool is_choice(const Rows& rows, const Claims& claims, size_t run);
 
-// One setting that was tried on task 1 at the scale of the choices, under the corrected protocol.
+// One setting that was tried on a task at the scale of the choices, under the corrected protocol.
 struct Choice {
   std::string model;
   Variant variant;
@@ -30,6 +30,7 @@ struct Choice {
   bool open = false;            // chosen, but another variant of the model was not tried at this rate
   bool at_edge = false;         // chosen, and no larger rate was tried with this model
 };
-std::vector<Choice> choices_of(const Rows& rows, const Claims& claims);  // by model, in the paper's order
+// By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
+std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
 }  // namespace sb

@@ -1,5 +1,6 @@
 // Choices on a grammar of their own, and the protocol of a run.
 #include "findings/choices.h"
+#include "findings/page.h"
 
 #include <gtest/gtest.h>
 
@@ -61,6 +62,23 @@ TEST(Choices, ListEveryResidualAndConvolution) {
   EXPECT_EQ(choices[0].variant.text(), "post");
   EXPECT_EQ(choices[1].variant.text(), "pre");
   EXPECT_TRUE(choices[1].chosen);
+}
+
+TEST(Choices, AreMadeOnTaskOneAndCheckedOnTaskThree) {
+  auto runs =
+      small_runs("[grid]\ntask.number = [1, 3]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
+                 [](Result& r) { set_accuracy(r, (r.lr > 1.5e-3) == (r.task == 1) ? .4 : .3); });
+  const auto rows = rows_from(runs);
+  const auto best = [&](int task) {
+    for (const auto& choice : choices_of(rows, shipped_claims(), task))
+      if (choice.chosen) return choice.lr;
+    return std::string();
+  };
+  EXPECT_EQ(best(1), "0.002");
+  EXPECT_EQ(best(3), "0.001");
+  const std::string page = findings_page(rows, shipped_claims(), "results/");
+  EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| GLA | post | 0.001 | .4000 | best |"), std::string::npos) << page;
 }
 
 TEST(Choices, StayOpenIfVariantLacksBestRate) {
