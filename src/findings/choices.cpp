@@ -65,4 +65,37 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
   return out;
 }
 
+double open_gain(const Rows& rows, const Claims& claims, const std::string& model) {
+  const auto of_model = [&](int task) {
+    std::vector<Choice> out = choices_of(rows, claims, task);
+    std::erase_if(out, [&](const Choice& choice) { return choice.model != model; });
+    return out;
+  };
+  const auto best_of = [](const std::vector<Choice>& all) {
+    return std::find_if(all.begin(), all.end(), [](const Choice& choice) { return choice.chosen; });
+  };
+  const std::vector<Choice> tried = of_model(1);
+  const auto chosen = best_of(tried);
+  const bool one_rate = std::all_of(tried.begin(), tried.end(), [&](const Choice& c) { return c.lr == tried[0].lr; });
+  if (chosen == tried.end() || one_rate) return 0;
+  double gain = 0;
+  bool checked = false;
+  for (const int task : {2, 3}) {
+    const std::vector<Choice> others = of_model(task);
+    const auto best = best_of(others),
+               same = std::find_if(others.begin(), others.end(), [&](const Choice&choice) {
+                 return choice.variant == chosen->variant && choice.lr == chosen->lr && choice.valid;
+               });
+    if (best == others.end() || same == others.end() || others.size() < 2) continue;
+    checked |= std::all_of(tried.begin(), tried.end(), [&](const Choice& choice) {
+      return std::any_of(others.begin(), others.end(), [&](const Choice& o) { return o.variant == choice.variant; });
+    });
+    const double rate = parse_finite(best->lr).value_or(0);
+    const bool largest = std::none_of(others.begin(), others.end(),
+                                      [&](const Choice& choice) { return parse_finite(choice.lr).value_or(0) > rate; });
+    gain = std::max(gain, (*best->valid - *same->valid) * (largest ? 2 : 1));
+  }
+  return chosen->at_edge && !checked ? 1 : gain;
+}
+
 }  // namespace sb

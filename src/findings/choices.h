@@ -33,4 +33,10 @@ struct Choice {
 // By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
+// How much accuracy other settings might still give this model: the gain of the best setting over the chosen one where
+// other tasks were tried on the grammar of the choices, twice that if the best rate there is the largest. 1 if the
+// chosen rate is the largest or smallest tried and on no other task all variants were tried. 0 if nothing was chosen
+// for this model.
+double open_gain(const Rows& rows, const Claims& claims, const std::string& model);
+
 }  // namespace sb

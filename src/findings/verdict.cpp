@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "findings/choices.h"
 #include "findings/protocol.h"
 #include "report/palette.h"
 
@@ -59,6 +60,22 @@ std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
   return weak.empty() ? "" : weak + " below the n-gram";
 }
 
+// Titles of the models that might gain enough from other settings to change the verdict.
+std::vector<std::string> open_models(const Rows& rows, const Claims& claims, const Comparison& c,
+                                     const Estimate& effect, Verdict verdict) {
+  std::vector<std::string> out;
+  if ((c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) || c.a.size() != 1 ||
+      c.b.size() != 1 || c.a.front().model == c.b.front().model)
+    return out;
+  for (const double sign : {1., -1.}) {
+    const std::string& model = (sign > 0 ? c.a : c.b).front().model;
+    Estimate moved = effect;
+    moved.mean += sign * open_gain(rows, claims, model);
+    if (verdict_of(c, moved) != verdict) out.push_back(model_title(model));
+  }
+  return out;
+}
+
 ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,
                         const Comparison& comparison) {
   ComparisonVerdict out;
@@ -83,6 +100,11 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (out.failed()) return out;
   const Verdict by_interval = verdict_of(comparison, out.effect);
   out.withheld = why_withheld(out, by_interval);
+  if (out.withheld.empty() && by_interval != Verdict::undecided && scale.name == claims.choice_scale &&
+      protocol == corrected_protocol) {
+    out.open = open_models(rows, claims, comparison, out.effect, by_interval);
+    if (!out.open.empty()) out.withheld = "settings of " + joined(out.open, " and ") + " open";
+  }
   if (out.withheld.empty()) out.verdict = by_interval;
   return out;
 }
@@ -93,6 +115,9 @@ std::string need_of(const ComparisonVerdict& v) {
   if (is_order(v.comparison->statistic) && models < least_models)
     return formatted("more models than {}: so few can agree by chance", models);
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
+  if (!v.open.empty())
+    return formatted("all settings of {} on task 3 of the choices' grammar (configs/choices_task3.toml)",
+                     joined(v.open, " and "));
   return v.figures.at_ceiling ? "a larger grammar: the models are at the ceiling of this one"
                               : "better settings for the model below the n-gram";
 }

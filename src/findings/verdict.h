@@ -45,6 +45,7 @@ struct ComparisonVerdict {
   std::optional<Interval> interval;  // 95 %; absent for fewer than two grammars
   bool exact = false;                // an exact statistic, without interval
   std::string withheld = {};         // why a verdict is withheld: "at the ceiling", "two grammars"
+  std::vector<std::string> open;     // titles of models whose settings might still change the verdict
   std::optional<PaperEffect> paper;  // only at the paper's scale
   std::vector<std::string> decides;  // what would decide an undecided comparison
 
