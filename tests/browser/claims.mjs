@@ -331,13 +331,15 @@ export function claims_of(data, argument) {
     for (const figure of data.figures.slice(0, 12)) {
       const card = page.locator('#figure-' + figure.id);
       if (!(await card.count())) continue; // a further setting of another card
-      if (data.meta.charts) await card.locator('.values > summary').click();
+      // Open at first where nothing is drawn.
+      if (!(await card.locator('.values').evaluate(node => node.open))) await card.locator('.values > summary').click();
       await page.evaluate(() => window.SB.show_all_rows());
-      const lines = await card
-        .locator('.values tbody tr')
-        .evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)));
+      const lines = () =>
+        card
+          .locator('.values tbody tr')
+          .evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)));
       assert.deepEqual(
-        lines,
+        await eventually(page, lines, rows => rows.length === figure.rows.length),
         figure.rows.map(row => row.map(value => (value === null || value === '' ? '–' : String(value)))),
       );
     }
