@@ -3,14 +3,11 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/text.h"
+#include "base/xml.h"
 
 namespace sb {
 namespace {
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
 
 struct Insert {
   std::string_view marker;
@@ -45,28 +42,8 @@ std::string filled(std::string_view html, const std::vector<Insert>& inserts) {
 }  // namespace
 
 std::string html_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
+  std::string out = xml_escaped(text);
+  replace_all(out, "'", "&#39;");
   return out;
 }
 
