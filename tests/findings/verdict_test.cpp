@@ -375,7 +375,7 @@ TEST(AboveCeiling, FindsRunsBeyondTheirUpperBound) {
 TEST(VerdictText, AgreesWithJson) {
   const Rows rows = rows_from(table_runs([](const Result& r) { return r.model == "transformer" ? .9 : .5; }));
   const Claims& claims = shipped_claims();
-  const ExperimentClaims experiment{"main_table", "Main table", "Which is best?", {"attention_leads"}};
+  const Experiment experiment{"main_table", "", "Main table", "Which is best?", {"attention_leads"}};
   const std::vector<ClaimVerdict> verdicts = {judge(rows, claims, *claims.find("attention_leads"))};
   const std::string text = verdict_text(experiment, verdicts, rows);
   EXPECT_NE(text.find("small, corrected: SUPPORTED"), std::string::npos) << text;
