@@ -74,7 +74,7 @@ size_t display_width(std::string_view utf8) {
       std::count_if(utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-TextTable::TextTable(std::vector<std::string> header, std::vector<Align> align)
+TextTable::TextTable(std::vector<std::string> header, std::string align)
     : header_(std::move(header)), align_(std::move(align)) {}
 
 void TextTable::row(std::vector<std::string> cells) {
@@ -96,7 +96,7 @@ std::string TextTable::text() const {
     std::string text;
     for (size_t i = 0; i < cells.size(); ++i) {
       const std::string space(width[i] - display_width(cells[i]), ' ');
-      const bool left = i < align_.size() ? align_[i] == Align::left : i == 0;
+      const bool left = i < align_.size() ? align_[i] == 'l' : i == 0;
       if (i > 0) text += "  ";
       text += left ? cells[i] + space : space + cells[i];
     }
@@ -115,6 +115,11 @@ std::string TextTable::text() const {
 
 std::string counted(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 std::string_view trimmed(std::string_view text) {

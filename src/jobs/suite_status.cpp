@@ -210,8 +210,7 @@ void print_status(const std::string& root, const Suite& suite, const KnownRuns& 
   const auto submitted = submitted_runs(submissions, !queue);  // jobs without an id count only if queue is unknown
   const auto now = clock_of(root);
   const auto names = run_names(suite.runs);
-  using Align = TextTable::Align;
-  TextTable table({}, {Align::left, Align::left, Align::left, Align::left});
+  TextTable table({}, "llll");
   std::map<RunStanding, size_t> counts;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const ResolvedConfig& run = suite.runs[i];

@@ -80,11 +80,9 @@ std::string as_json(const GpuBench& bench, const GpuBenchRequest& request) {
 }
 
 std::string as_text(const GpuKernelBench& bench) {
-  using Align = TextTable::Align;
   TextTable table({"model", "width", "T", "kernel", "first tensor", "calls", "forward ms", "share of", "backward ms",
                    "share of", "step ms"},
-                  {Align::left, Align::right, Align::right, Align::left, Align::left, Align::right, Align::right,
-                   Align::right, Align::right, Align::right, Align::right});
+                  "lrrllrrrrrr");
   const auto share = [](const GpuKernelRow::Pass& p) { return p.bound + " " + fixed(100 * p.share, 0) + " %"; };
   std::string failures;
   for (const auto& r : bench.rows) {
@@ -144,13 +142,11 @@ Exit run(const Options& options) {
   request.progress = [](const std::string& line) { complain("measuring " + line); };
   if (options.kernels) {
     const GpuKernelBench bench = bench_gpu_kernels(request);
-    if (!options.json.empty()) deliver(options.json, as_json(bench, request));
-    if (options.json != "-") print(as_text(bench));
+    deliver_both(options.json, as_json(bench, request), as_text(bench));
     return any_failed(bench) ? Exit::check_failed : Exit::done;
   }
   const GpuBench bench = bench_gpu(request);
-  if (!options.json.empty()) deliver(options.json, as_json(bench, request));
-  if (options.json != "-") print(as_text(bench, request));
+  deliver_both(options.json, as_json(bench, request), as_text(bench, request));
   return any_failed(bench) ? Exit::check_failed : Exit::done;
 }
 

@@ -142,16 +142,10 @@ std::string as_text(const Findings& findings) {
 
 // Names in the JSON output, which scripts read; they are older than the words of the text output.
 const char* json_name(RunState state) {
-  switch (state) {
-    case RunState::whole:
-      return "whole";
-    case RunState::without_weights:
-      return "whole without weights";
-    case RunState::packed:
-      return "whole, packed";
-    default:
-      return to_string(state);
-  }
+  return state == RunState::whole             ? "whole"
+         : state == RunState::without_weights ? "whole without weights"
+         : state == RunState::packed          ? "whole, packed"
+                                              : to_string(state);
 }
 
 std::string as_json(const Findings& findings) {
@@ -180,8 +174,7 @@ std::string as_json(const Findings& findings) {
 
 Exit run(const Options& options) {
   const Findings findings = inspect_all(options);
-  if (!options.json.empty()) deliver(options.json, as_json(findings));
-  if (options.json != "-") print(as_text(findings));
+  deliver_both(options.json, as_json(findings), as_text(findings));
   const bool damaged =
       count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() || !findings.archives.empty();
   return damaged ? Exit::check_failed : Exit::done;

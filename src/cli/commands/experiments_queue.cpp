@@ -84,9 +84,7 @@ Exit run(Options options) {
   const KnownRuns known = known_runs(options.results, "experiments queue --results");
   for (const auto& note : known.notes) complain(note);
   const auto steps = look(known);
-  using Align = TextTable::Align;
-  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"});
   Json json = {{"steps", Json::array()}};
   const StepState* next = nullptr;
   for (const auto& state : steps) {
