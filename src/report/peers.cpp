@@ -26,12 +26,4 @@ std::optional<PeerStep> peer_step(const std::string& model, int width, int time)
   return found == steps.end() ? std::nullopt : std::optional(found->second);
 }
 
-int paper_width(const std::string& model) {
-  static const std::map<std::string, int> widths = {
-      {"delta_net", 1296},          {"gla", 1152},       {"mamba", 1296}, {"mamba2", 1296}, {"gated_delta_net", 1152},
-      {"gated_delta_product", 768}, {"transformer", 768}};
-  const auto found = widths.find(model);
-  return found == widths.end() ? 1024 : found->second;
-}
-
 }  // namespace sb

@@ -13,7 +13,4 @@ struct PeerStep {
 };
 std::optional<PeerStep> peer_step(const std::string& model, int width, int time);
 
-// Width of the paper's largest network of this model; 1024 for other models.
-int paper_width(const std::string& model);
-
 }  // namespace sb

@@ -69,10 +69,6 @@ std::string by_dropout(const ConfigMap& config) {
   return dropout == 0 ? "corrected" : dropout == .2 ? "published" : "published but dropout 0.1";
 }
 
-std::optional<double> no_n_gram(const Result&) {
-  return std::nullopt;
-}
-
 Scale eight_layers() {
   Scale out;
   out.name = "paper";
@@ -84,8 +80,8 @@ std::vector<TableRun> runs(const std::string& grid, const std::function<void(Res
   return runs_of(suite_of("[model]\nlayers = 8\nwidth = 256\n" + grid), change);
 }
 
-ResultsTable table_of(std::vector<TableRun> runs, const NGramAccuracy& n_gram = no_n_gram, const Claims& claims = {}) {
-  return results_table(make_rows(std::move(runs), Axes{}), claims, eight_layers(), by_dropout, n_gram);
+ResultsTable table_of(std::vector<TableRun> runs, const Claims& claims = {}) {
+  return results_table(make_rows(std::move(runs), Axes{}), claims, eight_layers(), by_dropout);
 }
 
 ResultRow row_of(const ResultsTable& table, const std::string& name) {
@@ -118,9 +114,9 @@ TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
         const double dropout = parse_finite(r.config.at("model.dropout")).value();
         r.test->accuracy = (r.model == "gla" ? .5 : .7) + .01 * seed - dropout - .1 * (r.task == 3);
         r.test->ceiling->accuracy = .9 + .01 * seed;
+        r.baselines = BaselineFigures{.01, {}, {.1, .3 + .01 * seed}, 2, .01, 100, 100};
       });
-  const ResultsTable table =
-      table_of(all, [](const Result& r) { return .3 + .01 * static_cast<double>(r.grammar_seed); });
+  const ResultsTable table = table_of(all);
   const auto gla = row_of(table, "GLA").cells;
   EXPECT_NEAR(*gla.at({1, Column::corrected}).accuracy, .52, 1e-12);
   EXPECT_NEAR(*gla.at({1, Column::reproduced}).accuracy, .32, 1e-12);
@@ -222,7 +218,7 @@ TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
 TEST(ResultsTable, ExcludesOtherScalesTasksAndSwitches) {
   const std::string grid = "model.dropout = [0.0]\nmodel.name = [\"mamba2\"]\nrun.seed = [1]\n";
   const auto has = [](const std::vector<TableRun>& all, const Claims& claims = {}) {
-    return row_of(table_of(all, no_n_gram, claims), "Mamba2").cells.contains({1, Column::corrected});
+    return row_of(table_of(all, claims), "Mamba2").cells.contains({1, Column::corrected});
   };
   EXPECT_TRUE(has(runs("[grid]\ntask.number = [1]\n" + grid)));
   EXPECT_FALSE(has(runs("[grid]\ntask.number = [1]\nmodel.layers = [4]\n" + grid)));
