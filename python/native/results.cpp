@@ -9,9 +9,9 @@
 #include "report/names.h"
 #include "report/table.h"
 #include "store/evaluation_file.h"
-#include "store/measure.h"
 #include "store/open_run.h"
 #include "store/pack.h"
+#include "store/result_parts.h"
 #include "store/run_check.h"
 #include "store/run_store.h"
 

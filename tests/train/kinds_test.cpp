@@ -5,7 +5,7 @@
 
 #include "../base/temporary_folder.h"
 #include "small_run.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "store/run_check.h"
 #include "train/loader.h"
 #include "train/samples.h"

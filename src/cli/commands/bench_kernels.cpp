@@ -11,7 +11,6 @@
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
-#include "store/measure.h"
 
 namespace sb::cli {
 namespace bench_kernels_command {
