@@ -59,6 +59,9 @@ class AtomicFile {
 // for a signal handler that ends the process.
 void remove_unfinished_files() noexcept;
 
+// Makes a folder, and those above it; throws cannot_write.
+void make_folder(const std::string& where, const std::string& folder);
+
 void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files = real_file_system());
 
 }  // namespace sb

@@ -31,7 +31,7 @@ size_t display_width(std::string_view utf8);  // code points
 
 std::string counted(size_t count, const std::string& what);  // "1 run", "2 runs"
 
-void replace_all(std::string& text, std::string_view from, std::string_view to);
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 // Without spaces and tabs at both ends.
 std::string_view trimmed(std::string_view text);
 // Splits at every `at`: n separators give n + 1 parts.

@@ -128,7 +128,7 @@ std::string latex_escaped(const std::string& text) {
       out += (std::string_view("&%$#_{}").find(c) == std::string_view::npos ? "" : "\\") + std::string(1, c);
   }
   for (const auto& [from, to] : {std::pair{"±", "$\\pm$"}, {"≤", "$\\leq$"}, {"≥", "$\\geq$"}, {"–", "--"}})
-    replace_all(out, from, to);
+    out = replace_all(out, from, to);
   return out;
 }
 

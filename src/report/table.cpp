@@ -188,9 +188,7 @@ std::string csv_field(const Json& value) {
   const std::string text = spreadsheet_safe(printable(value.get_ref<const std::string&>(), 8192));
   const bool bare = text.find_first_of(",\"'") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ');
   if (bare) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return "\"" + replace_all(text, "\"", "\"\"") + "\"";
 }
 
 std::string csv_text(const std::vector<Json>& records) {

@@ -22,12 +22,10 @@ std::string stored_name(const Checkpoint& checkpoint) {
   return checkpoint.file.name() + ":" + metrics_tensor;
 }
 
-std::string make_folder(const std::string& root, const std::string& run_id) {
-  const fs::path folder = fs::path(root) / run_id;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cannot_write("run", "cannot make " + folder.string() + ": " + failed.message());
-  return folder.string();
+std::string made_folder(const std::string& root, const std::string& run_id) {
+  const std::string folder = (fs::path(root) / run_id).string();
+  make_folder("run", folder);
+  return folder;
 }
 
 std::string read_if_there(const std::string& path, size_t limit) {
@@ -104,7 +102,7 @@ std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
 
 RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files, LockWatch* watch)
     : run_id_(config.run_id),
-      folder_(make_folder(root, config.run_id)),
+      folder_(made_folder(root, config.run_id)),
       lock_(path("lock"), watch),
       files_(std::make_unique<FencedFiles>(files, lock_)) {
   restored_ = clear_odd_entries(folder_, *files_);

@@ -113,13 +113,6 @@ std::string current(const std::string& path) {
   return fs::exists(path, failed) ? read_file(path, kMaxPageBytes) : std::string();
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  if (!folder.empty()) fs::create_directories(folder, failed);
-  if (failed)
-    throw cannot_write("experiments findings --out", "cannot make " + printable(folder, 400) + ": " + failed.message());
-}
-
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const Claims claims = read_claims(claims_path("experiments findings", options.claims));
   const Rows rows = read_all_rows({options.results}, defaults);
@@ -158,7 +151,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   }
   for (const auto& [path, content] : stale) {
     const fs::path folder = fs::path(path).parent_path();
-    make_folder(folder.string());
+    if (!folder.empty()) make_folder("experiments findings --out", folder.string());
     folder == figures ? replace_file(path, content) : write_file_atomically(path, content);
   }
   return Exit::done;

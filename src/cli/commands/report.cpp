@@ -32,14 +32,8 @@ std::string folder_of(const std::string& out) {
   return folder.empty() ? "." : folder;
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cannot_write("report --figures", "cannot make " + printable(folder, 400) + ": " + failed.message());
-}
-
 Exit run(const Options& options, const SwitchDefaults& defaults) {
-  if (!options.figures.empty()) make_folder(options.figures);
+  if (!options.figures.empty()) make_folder("report --figures", options.figures);
   PageSource source(options.folders, "report DIR", defaults);
   const SourceContent content = source.read();
   source.expect_some(content, "report DIR");
