@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "base/descriptor.h"
@@ -98,6 +97,21 @@ std::string read_bounded(int fd, size_t expected, size_t limit, double patience,
 }
 
 }  // namespace
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
 
 std::string read_file(const std::string& path, size_t limit) {
   const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };

@@ -1,12 +1,18 @@
 // Bounded reads, and atomic writes: a file appears complete or not at all.
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "base/file_system.h"
 
 namespace sb {
+
+// false for a path that cannot be looked at, too.
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
 
 // Reads a whole regular file. Throws bad_input if the path cannot be read, is a pipe, device or folder, or has more
 // than `limit` bytes. Never waits for a writer.

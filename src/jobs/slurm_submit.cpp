@@ -174,8 +174,7 @@ void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const
     SlurmJob again = job;
     again.label = record.label;
     again.folder = record.folder;
-    std::error_code ignored;
-    if (fs::exists(table_path(again), ignored)) submit_table(again, record, alone, host);
+    if (is_there(table_path(again))) submit_table(again, record, alone, host);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "store/open_run.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -12,8 +10,6 @@
 
 namespace sb {
 namespace {
-
-namespace fs = std::filesystem;
 
 Error refused(const std::string& path, const std::string& what) {
   return bad_input("run", printable(path, 400) + ": " + what);
@@ -56,8 +52,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
   expect_run(run.config, identity, folder);
   run.config.run_id = identity.run_id;
   run.config.canonical = identity.canonical;
-  std::error_code failed;
-  if (fs::exists(file_in(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
+  if (is_there(file_in(folder, "result.json"))) run.result = result_of(folder, identity, RunTree::disk());
   if (run.result) check_files(folder, *run.result);
   return run;
 }

@@ -29,8 +29,7 @@ std::string made_folder(const std::string& root, const std::string& run_id) {
 }
 
 std::string read_if_there(const std::string& path, size_t limit) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? read_file(path, limit) : std::string();
+  return is_file(path) ? read_file(path, limit) : std::string();
 }
 
 enum class Was { same, changed, missing };
@@ -49,9 +48,8 @@ Was write_if_changed(const std::string& path, const std::string& content, FileSy
 
 // Whether a process has worked on the run; config files are written before any of these.
 bool was_worked_on(const std::string& folder) {
-  std::error_code ignored;
   for (const char* name : {"metrics.jsonl", "result.json"})
-    if (fs::exists(fs::path(folder) / name, ignored)) return true;
+    if (is_there(fs::path(folder) / name)) return true;
   return !list_checkpoints(folder).empty();
 }
 
@@ -165,8 +163,7 @@ std::optional<StoredConfig> RunStore::stored_before() const {
 
 // Removes an invalid result, e.g. one whose weights were changed: the run is then not finished.
 void RunStore::drop_result(std::vector<std::string>& warnings) {
-  std::error_code ignored;
-  if (!fs::exists(path("result.json"), ignored)) return;
+  if (!is_there(path("result.json"))) return;
   const RunReport report = inspect_run(folder_, CheckScope::result);
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
@@ -212,8 +209,7 @@ void RunStore::keep_timing(std::vector<std::string>& warnings) {
 }
 
 void RunStore::forget_failure() {
-  std::error_code ignored;
-  if (fs::exists(path(kFailureFile), ignored)) files_->remove(path(kFailureFile));
+  if (is_there(path(kFailureFile))) files_->remove(path(kFailureFile));
 }
 
 void RunStore::add(MetricRow row) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -52,9 +53,8 @@ Findings inspect_all(const Options& options) {
     return failed || seen.emplace(place, folder).second;
   };
   for (const auto& root : options.folders) {
-    std::error_code failed;
     expect_folder_or_archive(root, "check");
-    if (std::filesystem::is_regular_file(root, failed)) {
+    if (is_file(root)) {
       try {
         tree.open(root);
       } catch (const Error& error) {

@@ -61,8 +61,7 @@ std::vector<std::string> experiment_names(const std::string& claims) {
 Experiment asked_for(const std::string& name, const Claims& claims, const std::string& path) {
   const bool plain = std::all_of(name.begin(), name.end(),
                                  [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
-  std::error_code failed;
-  if (plain && fs::exists(fs::path(path).parent_path() / (name + ".toml"), failed)) {
+  if (plain && is_there(fs::path(path).parent_path() / (name + ".toml"))) {
     const std::string file = (fs::path(path).parent_path() / (name + ".toml")).string();
     Experiment out = parse_experiment(read_config_text(file), file);
     for (const auto& id : out.claims)
@@ -109,8 +108,7 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
 }
 
 std::string current(const std::string& path) {
-  std::error_code failed;
-  return fs::exists(path, failed) ? read_file(path, kMaxPageBytes) : std::string();
+  return is_there(path) ? read_file(path, kMaxPageBytes) : std::string();
 }
 
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
