@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,7 @@ namespace sb {
 // Whether all parts stand in the text.
 template <class... Parts>
 testing::AssertionResult has(std::string_view text, const Parts&... parts) {
-  for (const std::string_view part : {std::string_view(parts)...})
+  for (const std::string_view part : std::initializer_list<std::string_view>{parts...})
     if (text.find(part) == text.npos) return testing::AssertionFailure() << "no '" << part << "' in: " << text;
   return testing::AssertionSuccess();
 }
@@ -21,7 +22,7 @@ testing::AssertionResult has(std::string_view text, const Parts&... parts) {
 // Whether none of the parts stands in the text.
 template <class... Parts>
 testing::AssertionResult lacks(std::string_view text, const Parts&... parts) {
-  for (const std::string_view part : {std::string_view(parts)...})
+  for (const std::string_view part : std::initializer_list<std::string_view>{parts...})
     if (text.find(part) != text.npos) return testing::AssertionFailure() << "'" << part << "' in: " << text;
   return testing::AssertionSuccess();
 }

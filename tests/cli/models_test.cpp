@@ -4,7 +4,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "../base/expect.h"
 #include "program_run.h"
 
 namespace sb::test {
@@ -180,18 +179,15 @@ TEST(Config, ShowListsRunsOfSuite) {
 }
 
 TEST(Suite, IsRejectedByTrain) {
-  const Outcome outcome = run({"train", "quick"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_TRUE(has(outcome.err, "a suite; use `suite quick`"));
+  EXPECT_TRUE(exits(run({"train", "quick"}), 2, "a suite; use `suite quick`"));
 }
 
 TEST(Suite, ListReportsDuplicateRunsAndFindsShippedBases) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'cpu/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
-  const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "2 combinations are one run, the same with run.label = 'one'; run.label = 'two'",
-                  "1 run, 1 missing"));
+  EXPECT_TRUE(exits(run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")}), 0,
+                    "2 combinations are one run, the same with run.label = 'one'; run.label = 'two'",
+                    "1 run, 1 missing"));
   EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
 }
 
@@ -236,9 +232,7 @@ TEST(Config, RecognizesSuiteFromPipe) {
     return outcome;
   };
   EXPECT_TRUE(piped({"config", "show"}).out.starts_with("# a suite of 2 runs"));
-  const Outcome train = piped({"train"});
-  EXPECT_EQ(train.code, 2);
-  EXPECT_TRUE(has(train.err, "expected the config of one run, got a suite"));
+  EXPECT_TRUE(exits(piped({"train"}), 2, "expected the config of one run, got a suite"));
 }
 
 TEST(Suite, SuggestsNearestShippedNames) {
