@@ -304,18 +304,9 @@ TEST(Table, ShowsCeilingRangeAndMarksUpperBounds) {
 }
 
 TEST(Table, EveryFormatNamesCommonNonDefaultSettings) {
-  const Rows rows = rows_of(suite_of(R"(
-[task]
-noise = 0.25
-length = 77
-[model]
-name = "mamba2"
-layers = 3
-[quirks]
-first_lr_zero = true
-[grid]
-run.seed = [1, 2]
-)"));
+  const Rows rows =
+      rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n[task]\nnoise = 0.25\nlength = 77\n[model]\nname = "
+                       "\"mamba2\"\nlayers = 3\n[quirks]\nfirst_lr_zero = true\n"));
   for (const auto& table : {cell_table, run_table}) {
     for (const auto format : {TableFormat::text, TableFormat::markdown, TableFormat::latex}) {
       const std::string text = table(rows, format);
