@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+
+#include "base/number.h"
 
 namespace sb {
 
@@ -147,6 +150,18 @@ std::string last_line(std::string_view text) {
   if (end == std::string_view::npos) return "";
   const size_t before = text.rfind('\n', end);  // none: npos, one before the first character
   return std::string(text.substr(before + 1, end - before));
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out(text);
+  for (const auto& [from, to] : {std::pair{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}})
+    out = replace_all(out, from, to);
+  return out;
+}
+
+std::string spreadsheet_safe(std::string_view text) {
+  const bool runs = !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  return (runs && !parse_finite(text) ? "'" : "") + std::string(text);
 }
 
 }  // namespace sb

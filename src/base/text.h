@@ -39,4 +39,9 @@ std::vector<std::string> split(std::string_view text, char at);
 // The last line that is not blank, without trailing spaces; "" if there is none.
 std::string last_line(std::string_view text);
 
+std::string xml_escaped(std::string_view text);  // & < > " as entities
+// Text for a CSV cell: a leading apostrophe keeps spreadsheets from running text that begins with = + - @, tab or
+// carriage return. Numbers stay as they are.
+std::string spreadsheet_safe(std::string_view text);
+
 }  // namespace sb

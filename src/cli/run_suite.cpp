@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/commands/report.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_sizes.h"
 #include "cli/shipped.h"

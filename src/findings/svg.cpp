@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "base/xml.h"
 #include "report/palette.h"
 
 namespace sb {

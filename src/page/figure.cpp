@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/replace_file.h"
-#include "base/spreadsheet.h"
 #include "base/text.h"
 
 namespace sb {

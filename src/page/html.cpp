@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "base/xml.h"
 
 namespace sb {
 namespace {

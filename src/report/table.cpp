@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "base/spreadsheet.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "report/layout.h"

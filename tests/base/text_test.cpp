@@ -1,5 +1,4 @@
 #include "base/text.h"
-#include "base/spreadsheet.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "cli/commands/check.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -182,9 +180,8 @@ Exit run(const Options& options) {
 
 }  // namespace check_command
 
-namespace check_command {
-
 void add_check(Program& program, std::optional<ModelRules> rules) {
+  using namespace check_command;
   auto options = std::make_shared<Options>();
   options->rules = std::move(rules);
   Arguments& arguments =
@@ -195,18 +192,6 @@ void add_check(Program& program, std::optional<ModelRules> rules) {
   arguments.positionals("DIR", options->folders, true,
                         "Folders of runs, folders of single runs, or archives of `pack`");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
-}
-
-}  // namespace check_command
-
-void add_check(Program& program, ModelRules rules) {
-  using namespace check_command;
-  add_check(program, std::optional(std::move(rules)));
-}
-
-void add_check(Program& program) {
-  using namespace check_command;
-  add_check(program, std::nullopt);
 }
 
 }  // namespace sb::cli

@@ -1,5 +1,3 @@
-#include "cli/commands/experiments_verdict.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -184,11 +182,6 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   writes.text("--readme", page->readme, "FILE", "Also update the results table between the markers in this file");
   writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
   writes.text("--claims", page->claims, "FILE", "Use the claims of this file instead of the shipped ones");
-}
-
-void add_experiments_verdict(Program& program) {
-  using namespace experiments_verdict_command;
-  add_experiments_verdict(program, {});
 }
 
 }  // namespace sb::cli

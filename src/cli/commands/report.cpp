@@ -1,5 +1,3 @@
-#include "cli/commands/report.h"
-
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -90,11 +88,6 @@ void add_report(Program& program, SwitchDefaults defaults) {
   arguments.text("--data", options->data, "FILE", "Also write the page's data as JSON, - for standard output");
   arguments.flag("--dated", options->dated,
                  "Put the date into the page; without it, the same runs give the same bytes");
-}
-
-void add_report(Program& program) {
-  using namespace report_command;
-  add_report(program, {});
 }
 
 }  // namespace sb::cli
