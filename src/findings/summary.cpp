@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/choices.h"
-#include "findings/model_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
@@ -31,25 +30,25 @@ std::string and_list(const std::vector<std::string>& parts) {
   return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
 }
 
-ModelFigure figure_of(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
-                      int task) {
-  const Scale* scale = claims.scale("paper");
-  return scale ? model_figure(rows, claims, *scale, protocol, model, task) : ModelFigure{};
-}
-
 // "On task 1, 5 of 7 models are within 3 points of the paper, 2 of them below it. Further away are …"
 std::string reproduction(const Rows& rows, const Claims& claims) {
   std::string out;
   size_t grammars = 0;
-  for (int task = 1; task <= 3; ++task) {
+  const Scale* scale = claims.scale("paper");
+  for (int task = 1; task <= 3 && scale != nullptr; ++task) {
     std::vector<std::string> far, failed;
     size_t near = 0, below = 0, inside = 0;  // inside: within the paper's own ±
     for (const auto& model : paper_models()) {
-      const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
-      if (!figure.failed.empty()) failed.push_back(model_title(model));
-      if (figure.accuracy.n == 0) continue;
-      grammars = std::max(grammars, static_cast<size_t>(figure.accuracy.n));
-      const Gain d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
+      Comparison alone;
+      alone.a = {ArmModel{model, {}, {}}};
+      alone.task = task;
+      const Figures figures = figures_of(rows, claims, *scale, published_protocol, alone);
+      std::vector<double> accuracies;  // by grammar
+      for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
+      if (!figures.a.failed.empty()) failed.push_back(model_title(model));
+      if (accuracies.empty()) continue;
+      grammars = std::max(grammars, accuracies.size());
+      const Gain d{model, paper_table(model, task)->accuracy, estimate(accuracies).mean};
       inside += std::abs(d.size()) <= paper_table(model, task)->spread;
       if (std::abs(d.size()) <= near_paper) {
         ++near;
