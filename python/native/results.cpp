@@ -76,7 +76,7 @@ py::dict load_weights(const std::string& folder) {
   std::optional<Safetensors> file;
   {
     const Unlocked here;
-    const RunIdentity identity = check_identity(folder);
+    const StoredConfig identity = check_identity(folder);
     file = open_weights(folder, identity.run_id, open_result(folder));
   }
   py::dict out;

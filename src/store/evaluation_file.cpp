@@ -197,7 +197,7 @@ std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const E
 
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, std::vector<std::string>* problems) {
   if (evaluation_paths(folder).empty()) return {};
-  const RunIdentity identity = check_identity(folder);
+  const StoredConfig identity = check_identity(folder);
   return load_evaluations(folder, evaluated_run(identity.run_id, config_map(identity.canonical)), problems);
 }
 

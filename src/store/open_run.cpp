@@ -15,7 +15,7 @@ Error refused(const std::string& path, const std::string& what) {
   return bad_input("run", printable(path, 400) + ": " + what);
 }
 
-Result result_of(const std::string& folder, const RunIdentity& identity, const RunTree& tree) {
+Result result_of(const std::string& folder, const StoredConfig& identity, const RunTree& tree) {
   Result result = load_result(folder, tree);
   expect_result_of(result, identity.run_id, identity.canonical, folder);
   return result;
@@ -45,7 +45,7 @@ Result open_result(const std::string& folder, const RunTree& tree) {
 }
 
 OpenRun open_run(const std::string& folder, const ModelRules& rules) {
-  const RunIdentity identity = check_identity(folder);
+  const StoredConfig identity = check_identity(folder);
   OpenRun run;
   run.folder = folder;
   run.config = resolve_stored(folder, RunTree::disk(), rules);
