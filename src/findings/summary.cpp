@@ -30,25 +30,36 @@ std::string and_list(const std::vector<std::string>& parts) {
   return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
 }
 
+// The accuracies of one model on one task at the paper's scale.
+Figures figures_of_model(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
+                         int task) {
+  const Scale* scale = claims.scale("paper");
+  if (scale == nullptr) return {};
+  Comparison alone;
+  alone.a = {ArmModel{model, {}, {}}};
+  alone.task = task;
+  return figures_of(rows, claims, *scale, protocol, alone);
+}
+
+double mean_of(const Figures& figures) {
+  std::vector<double> accuracies;  // by grammar
+  for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
+  return estimate(accuracies).mean;
+}
+
 // "On task 1, 5 of 7 models are within 3 points of the paper, 2 of them below it. Further away are …"
 std::string reproduction(const Rows& rows, const Claims& claims) {
   std::string out;
   size_t grammars = 0;
-  const Scale* scale = claims.scale("paper");
-  for (int task = 1; task <= 3 && scale != nullptr; ++task) {
+  for (int task = 1; task <= 3; ++task) {
     std::vector<std::string> far, failed;
     size_t near = 0, below = 0, inside = 0;  // inside: within the paper's own ±
     for (const auto& model : paper_models()) {
-      Comparison alone;
-      alone.a = {ArmModel{model, {}, {}}};
-      alone.task = task;
-      const Figures figures = figures_of(rows, claims, *scale, published_protocol, alone);
-      std::vector<double> accuracies;  // by grammar
-      for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
+      const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
       if (!figures.a.failed.empty()) failed.push_back(model_title(model));
-      if (accuracies.empty()) continue;
-      grammars = std::max(grammars, accuracies.size());
-      const Gain d{model, paper_table(model, task)->accuracy, estimate(accuracies).mean};
+      if (figures.effects.empty()) continue;
+      grammars = std::max(grammars, figures.effects.size());
+      const Gain d{model, paper_table(model, task)->accuracy, mean_of(figures)};
       inside += std::abs(d.size()) <= paper_table(model, task)->spread;
       if (std::abs(d.size()) <= near_paper) {
         ++near;
@@ -107,11 +118,11 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     std::vector<Gain> moved;
     bool any = false;
     for (const auto& model : paper_models()) {
-      const Estimate published = figure_of(rows, claims, published_protocol, model, task).accuracy;
-      const Estimate corrected = figure_of(rows, claims, corrected_protocol, model, task).accuracy;
-      if (published.n == 0 || corrected.n == 0) continue;
+      const Figures published = figures_of_model(rows, claims, published_protocol, model, task);
+      const Figures corrected = figures_of_model(rows, claims, corrected_protocol, model, task);
+      if (published.effects.empty() || corrected.effects.empty()) continue;
       any = true;
-      const Gain d{model, published.mean, corrected.mean};
+      const Gain d{model, mean_of(published), mean_of(corrected)};
       if (std::abs(d.size()) > near_paper) moved.push_back(d);
     }
     if (!any) continue;
